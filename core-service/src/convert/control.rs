@@ -1,0 +1,98 @@
+//! Organizations, projects, keys and webhooks.
+
+use thesis_proto::{time::from_millis, v1};
+
+use super::optional_time;
+use crate::domain::control::{ApiKey, Organization, Project, Webhook};
+
+/// The environment of a key.
+#[must_use]
+pub fn environment(live: bool) -> v1::Environment {
+    if live { v1::Environment::Live } else { v1::Environment::Test }
+}
+
+/// An organization as operators see it.
+#[must_use]
+pub fn organization(row: &Organization) -> v1::Organization {
+    v1::Organization {
+        id: row.id.clone(),
+        name: row.name.clone(),
+        plan: row.plan.clone(),
+        created_at: Some(from_millis(row.created_at)),
+    }
+}
+
+/// A project as operators see it.
+#[must_use]
+pub fn project(row: &Project) -> v1::Project {
+    v1::Project {
+        id: row.id.clone(),
+        name: row.name.clone(),
+        organization_id: row.organization_id.clone(),
+        live_approved: row.live_approved,
+        archived: row.archived,
+        created_at: Some(from_millis(row.created_at)),
+    }
+}
+
+/// A key as operators see it.
+#[must_use]
+pub fn api_key(row: &ApiKey) -> v1::ApiKey {
+    v1::ApiKey {
+        id: row.id.clone(),
+        name: row.name.clone(),
+        prefix: row.prefix.clone(),
+        environment: environment(row.live).into(),
+        scopes: row.scopes.clone(),
+        project_id: row.project_id.clone(),
+        created_at: Some(from_millis(row.created_at)),
+        expires_at: optional_time(row.expires_at),
+        revoked_at: optional_time(row.revoked_at),
+    }
+}
+
+/// A key as its holder sees it.
+#[must_use]
+pub fn key_info(key: &ApiKey, of: &Project, by: &Organization) -> v1::KeyInfo {
+    v1::KeyInfo {
+        id: key.id.clone(),
+        name: key.name.clone(),
+        prefix: key.prefix.clone(),
+        environment: environment(key.live).into(),
+        livemode: key.live,
+        scopes: key.scopes.clone(),
+        project: Some(v1::KeyProject { id: of.id.clone(), name: of.name.clone() }),
+        organization: Some(v1::KeyOrganization { id: by.id.clone(), name: by.name.clone(), plan: by.plan.clone() }),
+        created_at: Some(from_millis(key.created_at)),
+        expires_at: optional_time(key.expires_at),
+    }
+}
+
+/// The filters of a webhook.
+#[must_use]
+pub fn filters(row: &Webhook) -> v1::EventFilters {
+    v1::EventFilters { token: row.tokens.clone(), handle: row.handles.clone(), chain: row.chains.clone() }
+}
+
+/// The types of a webhook.
+#[must_use]
+pub fn event_types(row: &Webhook) -> Vec<v1::EventType> {
+    row.events.iter().filter_map(|number| v1::EventType::try_from(*number).ok()).collect()
+}
+
+/// A webhook, without its secret.
+#[must_use]
+pub fn webhook(row: &Webhook) -> v1::Webhook {
+    v1::Webhook {
+        id: row.id.clone(),
+        url: row.url.clone(),
+        description: row.description.clone(),
+        events: row.events.clone(),
+        filters: Some(filters(row)),
+        status: row.status,
+        secret_prefix: row.secret_prefix.clone(),
+        livemode: row.live,
+        created_at: Some(from_millis(row.created_at)),
+        updated_at: Some(from_millis(row.updated_at)),
+    }
+}

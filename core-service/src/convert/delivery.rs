@@ -1,0 +1,39 @@
+//! Webhook deliveries.
+
+use thesis_proto::{time::from_millis, v1};
+
+use super::optional_time;
+use crate::domain::{delivery::Delivery, retry::MAX_ATTEMPTS};
+
+/// A delivery with its attempts.
+#[must_use]
+pub fn delivery(row: &Delivery) -> v1::WebhookDelivery {
+    let last = row.attempts.last();
+    v1::WebhookDelivery {
+        id: row.id.clone(),
+        webhook_id: row.webhook_id.clone(),
+        event_id: row.event_id.clone(),
+        event_type: row.event_type,
+        status: row.status,
+        attempt: row.attempts_made(),
+        max_attempts: MAX_ATTEMPTS,
+        response_status: last.and_then(|attempt| attempt.response_status),
+        latency_ms: last.map(|attempt| attempt.latency_ms),
+        next_attempt_at: optional_time(row.next_attempt_at),
+        is_replay: false,
+        is_test: false,
+        created_at: Some(from_millis(row.created_at)),
+        delivered_at: optional_time(row.delivered_at),
+        attempts: row
+            .attempts
+            .iter()
+            .map(|attempt| v1::DeliveryAttempt {
+                attempt: attempt.number,
+                started_at: Some(from_millis(attempt.started_at)),
+                response_status: attempt.response_status,
+                latency_ms: Some(attempt.latency_ms),
+                failure: attempt.failure.clone(),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,80 @@
+//! Profiles, tokens and theses.
+
+use thesis_proto::{time::from_millis, v1};
+
+use super::optional_time;
+use crate::domain::{
+    dataset::Dataset,
+    row::{Profile, Thesis, Token},
+};
+
+/// Where rows of a dataset come from.
+#[must_use]
+pub fn source(dataset: &Dataset) -> v1::Source {
+    if dataset.livemode() { v1::Source::Upstream } else { v1::Source::Sandbox }
+}
+
+/// The compact profile.
+#[must_use]
+pub fn profile_ref(profile: &Profile) -> v1::ProfileRef {
+    v1::ProfileRef {
+        id: profile.id.clone(),
+        handle: profile.handle.clone(),
+        display_name: profile.display_name.clone(),
+        avatar_url: profile.avatar_url.clone(),
+    }
+}
+
+/// The compact token.
+#[must_use]
+pub fn token_ref(token: &Token) -> v1::TokenRef {
+    v1::TokenRef {
+        id: token.id.clone(),
+        symbol: token.symbol.clone(),
+        name: token.name.clone(),
+        chain: token.chain.clone(),
+        address: token.address.clone(),
+    }
+}
+
+/// The profile; its wallet only where that may be shown.
+#[must_use]
+pub fn profile(dataset: &Dataset, profile: &Profile, with_wallet: bool) -> v1::Profile {
+    let wallet = profile.wallets.first().filter(|_| with_wallet);
+    v1::Profile {
+        id: profile.id.clone(),
+        handle: profile.handle.clone(),
+        display_name: profile.display_name.clone(),
+        avatar_url: profile.avatar_url.clone(),
+        profile_url: profile.profile_url.clone(),
+        bio: profile.bio.clone(),
+        verified: profile.verified,
+        source: source(dataset).into(),
+        livemode: dataset.livemode(),
+        created_at: optional_time(profile.created_at),
+        first_seen_at: Some(from_millis(profile.first_seen_at)),
+        updated_at: Some(from_millis(profile.updated_at)),
+        source_updated_at: optional_time(profile.source_updated_at),
+        stale: None,
+        wallet: wallet.map(|wallet| v1::Wallet { address: wallet.address.clone(), network: wallet.network.clone() }),
+    }
+}
+
+/// The thesis, with author and token as they are given.
+#[must_use]
+pub fn thesis(dataset: &Dataset, thesis: &Thesis, author: &Profile, token: &Token) -> v1::Thesis {
+    v1::Thesis {
+        id: thesis.id.clone(),
+        profile: Some(profile_ref(author)),
+        token: Some(token_ref(token)),
+        text: thesis.text.clone(),
+        // The upstream exposes no permalink of a thesis.
+        public_url: None,
+        likes: thesis.likes,
+        replies: thesis.replies,
+        created_at: Some(from_millis(thesis.created_at)),
+        updated_at: Some(from_millis(thesis.updated_at)),
+        source: source(dataset).into(),
+        livemode: dataset.livemode(),
+    }
+}

@@ -1,0 +1,166 @@
+//! What operators and customers set up: organizations, projects, keys, webhooks. The control log holds every change as
+//! the whole new row.
+
+/// A customer.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Organization {
+    /// `org_…`
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// For people.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// Name of its plan.
+    #[prost(string, tag = "3")]
+    pub plan: String,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "4")]
+    pub created_at: i64,
+}
+
+/// A project of an organization.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Project {
+    /// `prj_…`
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// Its organization.
+    #[prost(string, tag = "2")]
+    pub organization_id: String,
+    /// For people.
+    #[prost(string, tag = "3")]
+    pub name: String,
+    /// Its live keys work.
+    #[prost(bool, tag = "4")]
+    pub live_approved: bool,
+    /// Nothing of it works any more.
+    #[prost(bool, tag = "5")]
+    pub archived: bool,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "6")]
+    pub created_at: i64,
+}
+
+/// An API key. The raw key is nowhere.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct ApiKey {
+    /// `key_…`
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// Its project.
+    #[prost(string, tag = "2")]
+    pub project_id: String,
+    /// Live or test.
+    #[prost(bool, tag = "3")]
+    pub live: bool,
+    /// For people.
+    #[prost(string, tag = "4")]
+    pub name: String,
+    /// Display prefix.
+    #[prost(string, tag = "5")]
+    pub prefix: String,
+    /// Keyed hash of the raw key.
+    #[prost(bytes = "vec", tag = "6")]
+    pub hash: Vec<u8>,
+    /// Names of its scopes.
+    #[prost(string, repeated, tag = "7")]
+    pub scopes: Vec<String>,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "8")]
+    pub created_at: i64,
+    /// Unix milliseconds.
+    #[prost(int64, optional, tag = "9")]
+    pub expires_at: Option<i64>,
+    /// Unix milliseconds.
+    #[prost(int64, optional, tag = "10")]
+    pub revoked_at: Option<i64>,
+}
+
+/// A webhook.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Webhook {
+    /// `wh_…`
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// Its project.
+    #[prost(string, tag = "2")]
+    pub project_id: String,
+    /// Its environment.
+    #[prost(bool, tag = "3")]
+    pub live: bool,
+    /// Where it receives.
+    #[prost(string, tag = "4")]
+    pub url: String,
+    /// For people.
+    #[prost(string, optional, tag = "5")]
+    pub description: Option<String>,
+    /// Numbers of the event types, each once.
+    #[prost(int32, repeated, tag = "6")]
+    pub events: Vec<i32>,
+    /// Filter by token.
+    #[prost(string, repeated, tag = "7")]
+    pub tokens: Vec<String>,
+    /// Filter by handle.
+    #[prost(string, repeated, tag = "8")]
+    pub handles: Vec<String>,
+    /// Filter by chain.
+    #[prost(string, repeated, tag = "9")]
+    pub chains: Vec<String>,
+    /// Number of the status.
+    #[prost(int32, tag = "10")]
+    pub status: i32,
+    /// The signing secret, encrypted.
+    #[prost(bytes = "vec", tag = "11")]
+    pub secret: Vec<u8>,
+    /// Display prefix of the secret.
+    #[prost(string, tag = "12")]
+    pub secret_prefix: String,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "13")]
+    pub created_at: i64,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "14")]
+    pub updated_at: i64,
+}
+
+/// When the sandbox's fixtures were first laid out; their ages count from here.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct SandboxSeed {
+    /// Unix milliseconds.
+    #[prost(int64, tag = "1")]
+    pub at: i64,
+}
+
+/// One change of the control log.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ControlEntry {
+    /// Unix milliseconds.
+    #[prost(int64, tag = "1")]
+    pub created_at: i64,
+    /// The new row.
+    #[prost(oneof = "ControlChange", tags = "2, 3, 4, 5, 6, 7")]
+    pub change: Option<ControlChange>,
+}
+
+/// A new row, or a deletion.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum ControlChange {
+    /// An organization.
+    #[prost(message, tag = "2")]
+    Organization(Organization),
+    /// A project.
+    #[prost(message, tag = "3")]
+    Project(Project),
+    /// A key.
+    #[prost(message, tag = "4")]
+    ApiKey(ApiKey),
+    /// A webhook.
+    #[prost(message, tag = "5")]
+    Webhook(Webhook),
+    /// The id of a webhook that is gone.
+    #[prost(string, tag = "6")]
+    WebhookDeleted(String),
+    /// The sandbox was laid out.
+    #[prost(message, tag = "7")]
+    SandboxSeed(SandboxSeed),
+}

@@ -1,0 +1,157 @@
+//! A webhook delivery and what an attempt makes of it.
+
+use super::retry::{MAX_ATTEMPTS, delay_after};
+
+/// States of a delivery, as numbers of `thesis.v1.DeliveryStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub enum Status {
+    /// Not tried yet.
+    Pending = 1,
+    /// The endpoint took it.
+    Delivered = 2,
+    /// Given up.
+    Failed = 3,
+    /// Waits for another attempt.
+    Retrying = 4,
+}
+
+/// One attempt.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Attempt {
+    /// From 1.
+    #[prost(int32, tag = "1")]
+    pub number: i32,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "2")]
+    pub started_at: i64,
+    /// HTTP status, when one came.
+    #[prost(int32, optional, tag = "3")]
+    pub response_status: Option<i32>,
+    /// Milliseconds it took.
+    #[prost(int32, tag = "4")]
+    pub latency_ms: i32,
+    /// Why no answer came.
+    #[prost(string, optional, tag = "5")]
+    pub failure: Option<String>,
+}
+
+/// An event on its way to a webhook.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Delivery {
+    /// `del_…`, derived from event and webhook.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// The webhook.
+    #[prost(string, tag = "2")]
+    pub webhook_id: String,
+    /// The event's id.
+    #[prost(string, tag = "3")]
+    pub event_id: String,
+    /// Number of its type.
+    #[prost(int32, tag = "4")]
+    pub event_type: i32,
+    /// The event's dataset.
+    #[prost(string, tag = "5")]
+    pub dataset: String,
+    /// The event's sequence number there.
+    #[prost(uint64, tag = "6")]
+    pub seq: u64,
+    /// State.
+    #[prost(enumeration = "Status", tag = "7")]
+    pub status: i32,
+    /// Attempts made, oldest first.
+    #[prost(message, repeated, tag = "8")]
+    pub attempts: Vec<Attempt>,
+    /// When the next attempt is due, while there is one.
+    #[prost(int64, optional, tag = "9")]
+    pub next_attempt_at: Option<i64>,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "10")]
+    pub created_at: i64,
+    /// Unix milliseconds.
+    #[prost(int64, optional, tag = "11")]
+    pub delivered_at: Option<i64>,
+}
+
+impl Delivery {
+    /// Whether nothing more will be tried.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self.status(), Status::Delivered | Status::Failed)
+    }
+
+    /// Attempts made so far.
+    #[must_use]
+    pub fn attempts_made(&self) -> i32 {
+        i32::try_from(self.attempts.len()).unwrap_or(MAX_ATTEMPTS)
+    }
+
+    /// What this delivery is after one more attempt that ended at `now_ms`. Any 2xx delivers, 410 ends it, anything
+    /// else is tried again by the table until the sixth.
+    #[must_use]
+    pub fn after(&self, attempt: Attempt, now_ms: i64) -> Self {
+        let mut next = self.clone();
+        let answered = attempt.response_status;
+        let number = attempt.number;
+        next.attempts.push(attempt);
+        next.next_attempt_at = None;
+        if answered.is_some_and(|status| (200..300).contains(&status)) {
+            next.set_status(Status::Delivered);
+            next.delivered_at = Some(now_ms);
+        } else if answered == Some(410) {
+            next.set_status(Status::Failed);
+        } else if let Some(delay) = delay_after(number) {
+            next.set_status(Status::Retrying);
+            next.next_attempt_at = Some(now_ms + delay);
+        } else {
+            next.set_status(Status::Failed);
+        }
+        next
+    }
+
+    /// What this delivery is when it is given up without another attempt.
+    #[must_use]
+    pub fn cancelled(&self) -> Self {
+        let mut next = self.clone();
+        next.set_status(Status::Failed);
+        next.next_attempt_at = None;
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(number: i32, status: Option<i32>) -> Attempt {
+        Attempt { number, response_status: status, ..Attempt::default() }
+    }
+
+    #[test]
+    fn any_2xx_delivers() {
+        for status in [200, 204, 299] {
+            let after = Delivery::default().after(attempt(1, Some(status)), 9);
+            assert_eq!((after.status(), after.delivered_at, after.next_attempt_at), (Status::Delivered, Some(9), None));
+        }
+    }
+
+    #[test]
+    fn failures_are_retried_by_the_table_and_given_up_at_the_sixth() {
+        let mut delivery = Delivery::default();
+        let mut dues = Vec::new();
+        for number in 1..=6 {
+            delivery = delivery.after(attempt(number, [None, Some(500), Some(301)][number as usize % 3]), 0);
+            dues.push(delivery.next_attempt_at);
+        }
+        assert_eq!(dues, [Some(60_000), Some(300_000), Some(1_800_000), Some(7_200_000), Some(43_200_000), None]);
+        assert_eq!(delivery.status(), Status::Failed);
+        assert_eq!(delivery.attempts_made(), 6);
+    }
+
+    #[test]
+    fn gone_ends_a_delivery_at_once() {
+        let after = Delivery::default().after(attempt(1, Some(410)), 0);
+        assert_eq!((after.status(), after.next_attempt_at), (Status::Failed, None));
+    }
+}

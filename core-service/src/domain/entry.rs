@@ -1,0 +1,148 @@
+//! Entries of a dataset's log.
+
+use super::row::{Profile, Thesis, Token};
+
+/// One entry. Its sequence number is its key, not part of it.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Entry {
+    /// Derived from what happened, so that it happens once; `evt_…` and public for the four event types.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// When it was appended (fixtures: when their thesis was posted); never before the previous event's.
+    #[prost(int64, tag = "2")]
+    pub created_at: i64,
+    /// Generated for a test, through the API.
+    #[prost(bool, tag = "3")]
+    pub test: bool,
+    /// What happened.
+    #[prost(oneof = "Kind", tags = "4, 5, 6, 7")]
+    pub kind: Option<Kind>,
+}
+
+/// What an entry tells.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Kind {
+    /// A thesis was posted.
+    #[prost(message, tag = "4")]
+    ThesisCreated(ThesisCreated),
+    /// A token's counts after new theses.
+    #[prost(message, tag = "5")]
+    TokenActivity(TokenActivity),
+    /// A token's velocity after new theses.
+    #[prost(message, tag = "6")]
+    ThesisVelocity(ThesisVelocity),
+    /// A profile changed.
+    #[prost(message, tag = "7")]
+    ProfileUpdated(ProfileUpdated),
+}
+
+/// A thesis, with its author and token as they were.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ThesisCreated {
+    /// The thesis.
+    #[prost(message, required, tag = "1")]
+    pub thesis: Thesis,
+    /// Its author.
+    #[prost(message, required, tag = "2")]
+    pub profile: Profile,
+    /// Its token.
+    #[prost(message, required, tag = "3")]
+    pub token: Token,
+    /// The author was new to the dataset.
+    #[prost(bool, tag = "4")]
+    pub introduces_profile: bool,
+    /// The token was new to the dataset.
+    #[prost(bool, tag = "5")]
+    pub introduces_token: bool,
+}
+
+/// Counts at the entry's `created_at`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TokenActivity {
+    /// The token.
+    #[prost(message, required, tag = "1")]
+    pub token: Token,
+    /// Theses of the last hour.
+    #[prost(int64, tag = "2")]
+    pub thesis_count_1h: i64,
+    /// Theses of the last 24 hours.
+    #[prost(int64, tag = "3")]
+    pub thesis_count_24h: i64,
+    /// Their authors.
+    #[prost(int64, tag = "4")]
+    pub unique_authors_24h: i64,
+    /// The newest thesis.
+    #[prost(string, optional, tag = "5")]
+    pub latest_thesis_id: Option<String>,
+    /// When it was posted.
+    #[prost(int64, optional, tag = "6")]
+    pub last_activity_at: Option<i64>,
+}
+
+/// Velocity at the entry's `created_at`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ThesisVelocity {
+    /// The token.
+    #[prost(message, required, tag = "1")]
+    pub token: Token,
+    /// Theses of the last five minutes.
+    #[prost(int64, tag = "2")]
+    pub last_5m: i64,
+    /// Theses of the last hour.
+    #[prost(int64, tag = "3")]
+    pub last_1h: i64,
+    /// Theses of the hour before.
+    #[prost(int64, tag = "4")]
+    pub previous_1h: i64,
+}
+
+impl ThesisVelocity {
+    /// The change of the last hour against the one before, in per cent; none when that one had none.
+    #[must_use]
+    pub fn change_pct(&self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "counts of theses in an hour are far below 2^52")]
+        (self.previous_1h != 0).then(|| (self.last_1h - self.previous_1h) as f64 * 100.0 / self.previous_1h as f64)
+    }
+}
+
+/// A later observation of a profile differed from what was stored.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ProfileUpdated {
+    /// As it is now.
+    #[prost(message, required, tag = "1")]
+    pub profile: Profile,
+    /// The fields that changed.
+    #[prost(string, repeated, tag = "2")]
+    pub changed: Vec<String>,
+    /// The handle that it gave up, when that changed.
+    #[prost(string, optional, tag = "3")]
+    pub previous_handle: Option<String>,
+}
+
+/// An entry where it stands in its log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sequenced {
+    /// Its sequence number, from 1.
+    pub seq: u64,
+    /// The entry.
+    pub entry: Entry,
+}
+
+impl Entry {
+    /// Whether it is a public event; all kinds so far are.
+    #[must_use]
+    pub fn is_event(&self) -> bool {
+        self.kind.is_some()
+    }
+
+    /// The token it is about.
+    #[must_use]
+    pub fn token(&self) -> Option<&Token> {
+        match self.kind.as_ref()? {
+            Kind::ThesisCreated(created) => Some(&created.token),
+            Kind::TokenActivity(activity) => Some(&activity.token),
+            Kind::ThesisVelocity(velocity) => Some(&velocity.token),
+            Kind::ProfileUpdated(_) => None,
+        }
+    }
+}

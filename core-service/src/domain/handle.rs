@@ -1,0 +1,54 @@
+//! Handles and symbols: their one written form, and what may be in those that a test brings.
+
+/// A handle with its leading `@`, as typed otherwise.
+#[must_use]
+pub fn with_at(handle: &str) -> String {
+    format!("@{}", handle.strip_prefix('@').unwrap_or(handle))
+}
+
+/// What claims a handle: lower case, without `@`.
+#[must_use]
+pub fn claim(handle: &str) -> String {
+    handle.strip_prefix('@').unwrap_or(handle).to_lowercase()
+}
+
+/// A symbol with its leading `$`, in upper case.
+#[must_use]
+pub fn symbol(text: &str) -> String {
+    format!("${}", text.strip_prefix('$').unwrap_or(text).to_uppercase())
+}
+
+/// Whether a test may bring this handle: letters, digits, `_`, `.`, `-`, ASCII, after an optional `@`.
+#[must_use]
+pub fn is_test_handle(handle: &str) -> bool {
+    let name = handle.strip_prefix('@').unwrap_or(handle);
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
+}
+
+/// Whether a test may bring this symbol: letters and digits of any script, `_`, `.`, `-`, after an optional `$`.
+#[must_use]
+pub fn is_test_symbol(text: &str) -> bool {
+    let name = text.strip_prefix('$').unwrap_or(text);
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms() {
+        assert_eq!(with_at("Runner"), "@Runner");
+        assert_eq!(with_at("@Runner"), "@Runner");
+        assert_eq!(claim("@RunNer"), "runner");
+        assert_eq!(symbol("straße"), "$STRASSE");
+        assert_eq!(symbol("$run"), "$RUN");
+    }
+
+    #[test]
+    fn test_names() {
+        assert!(is_test_handle("@a.b-c_1") && is_test_symbol("$РУНА-2"));
+        assert!(!is_test_handle("@") && !is_test_handle("ünder") && !is_test_handle("a b") && !is_test_handle("@@a"));
+        assert!(!is_test_symbol("$") && !is_test_symbol("a b") && !is_test_symbol("🚀"));
+    }
+}

@@ -1,0 +1,157 @@
+//! Every public operation with its scope, rate class and feature flag.
+
+use super::scope::Scope;
+
+/// Rate classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RateClass {
+    /// All but the others.
+    Standard,
+    /// Profiles, wallets, search.
+    Heavy,
+    /// Verification.
+    Verify,
+}
+
+impl RateClass {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Heavy => "heavy",
+            Self::Verify => "verify",
+        }
+    }
+}
+
+/// Feature flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// `PROFILES_API_ENABLED`
+    Profiles,
+    /// `THESES_API_ENABLED`
+    Theses,
+    /// `STREAMS_ENABLED`
+    Streams,
+    /// `WALLETS_API_ENABLED`
+    Wallets,
+    /// `SEMANTIC_SEARCH_ENABLED`
+    SemanticSearch,
+}
+
+/// Which features are on.
+#[derive(Clone, Copy, Debug)]
+pub struct Features {
+    /// `PROFILES_API_ENABLED`
+    pub profiles: bool,
+    /// `THESES_API_ENABLED`
+    pub theses: bool,
+    /// `STREAMS_ENABLED`
+    pub streams: bool,
+    /// `WALLETS_API_ENABLED`
+    pub wallets: bool,
+}
+
+impl Default for Features {
+    fn default() -> Self {
+        Self { profiles: true, theses: true, streams: true, wallets: false }
+    }
+}
+
+impl Features {
+    /// Whether a feature is on. This version has no semantic search.
+    #[must_use]
+    pub const fn has(&self, feature: Feature) -> bool {
+        match feature {
+            Feature::Profiles => self.profiles,
+            Feature::Theses => self.theses,
+            Feature::Streams => self.streams,
+            Feature::Wallets => self.wallets,
+            Feature::SemanticSearch => false,
+        }
+    }
+}
+
+macro_rules! operations {
+    ($($variant:ident $service:ident $scope:expr, $class:ident, $feature:expr, $test_only:literal;)+) => {
+        /// A public operation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Operation {
+            $(#[doc = concat!("`", stringify!($service), "/", stringify!($variant), "`")] $variant,)+
+        }
+
+        impl Operation {
+            /// Every operation.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// `Service/Method`, as in the gRPC path.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => concat!(stringify!($service), "/", stringify!($variant)),)+ }
+            }
+
+            /// The scope it needs.
+            #[must_use]
+            pub const fn scope(self) -> Option<Scope> {
+                match self { $(Self::$variant => $scope,)+ }
+            }
+
+            /// The window it is counted in.
+            #[must_use]
+            pub const fn class(self) -> RateClass {
+                match self { $(Self::$variant => RateClass::$class,)+ }
+            }
+
+            /// The flag it stands behind.
+            #[must_use]
+            pub const fn feature(self) -> Option<Feature> {
+                match self { $(Self::$variant => $feature,)+ }
+            }
+
+            /// Whether only test keys may call it.
+            #[must_use]
+            pub const fn test_only(self) -> bool {
+                match self { $(Self::$variant => $test_only,)+ }
+            }
+        }
+    };
+}
+
+operations! {
+    GetMe MetaService None, Standard, None, false;
+    GetUsage MetaService None, Standard, None, false;
+    GetProfile ProfileService Some(Scope::ProfilesRead), Heavy, Some(Feature::Profiles), false;
+    GetProfileWallets ProfileService Some(Scope::WalletsRead), Heavy, Some(Feature::Wallets), false;
+    ListTheses ThesisService Some(Scope::ThesesRead), Standard, Some(Feature::Theses), false;
+    GetThesis ThesisService Some(Scope::ThesesRead), Standard, Some(Feature::Theses), false;
+    VerifyThesis ThesisService Some(Scope::ThesesRead), Verify, Some(Feature::Theses), false;
+    GetToken TokenService Some(Scope::TokensRead), Standard, None, false;
+    GetTokenActivity TokenService Some(Scope::TokensRead), Standard, None, false;
+    GetThesisVelocity TokenService Some(Scope::TokensRead), Standard, None, false;
+    Search SearchService Some(Scope::SearchRead), Heavy, None, false;
+    SemanticSearch SearchService Some(Scope::SearchRead), Heavy, Some(Feature::SemanticSearch), false;
+    ListEvents EventService Some(Scope::EventsRead), Standard, None, false;
+    GetEvent EventService Some(Scope::EventsRead), Standard, None, false;
+    Subscribe EventService Some(Scope::StreamsRead), Standard, Some(Feature::Streams), false;
+    CreateStreamTicket EventService Some(Scope::StreamsRead), Standard, Some(Feature::Streams), false;
+    Open StreamService Some(Scope::StreamsRead), Standard, Some(Feature::Streams), false;
+    CreateTestThesis TestDataService Some(Scope::ThesesRead), Standard, None, true;
+    CreateWebhook WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    ListWebhooks WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    GetWebhook WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    UpdateWebhook WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    DeleteWebhook WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    RotateWebhookSecret WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    TestWebhook WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    ListDeliveries WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    ReplayDelivery WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+}
+
+impl Operation {
+    /// Reads `Service/Method`.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|operation| operation.name() == name)
+    }
+}

@@ -1,0 +1,45 @@
+//! Plans: what an organization's customers may use.
+
+use std::collections::BTreeMap;
+
+use super::{operation::RateClass, window::DAY_MS};
+
+/// The limits of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Days of history.
+    pub history_days: u32,
+    /// Open streams per project.
+    pub concurrent_streams: u32,
+    /// Webhooks per project and environment.
+    pub webhook_endpoints: u32,
+    /// Requests a month per organization.
+    pub requests_per_month: u64,
+    /// Requests a minute of class standard, per project and environment.
+    pub standard_per_minute: u32,
+    /// Of class heavy.
+    pub heavy_per_minute: u32,
+    /// Of class verify.
+    pub verify_per_minute: u32,
+}
+
+impl Plan {
+    /// The allowance of a class.
+    #[must_use]
+    pub const fn per_minute(&self, class: RateClass) -> u32 {
+        match class {
+            RateClass::Standard => self.standard_per_minute,
+            RateClass::Heavy => self.heavy_per_minute,
+            RateClass::Verify => self.verify_per_minute,
+        }
+    }
+
+    /// Where the history window starts.
+    #[must_use]
+    pub fn window_start(&self, now_ms: i64) -> i64 {
+        now_ms - i64::from(self.history_days) * DAY_MS
+    }
+}
+
+/// Plans by name.
+pub type Plans = BTreeMap<String, Plan>;

@@ -1,0 +1,47 @@
+//! What a key may do.
+
+macro_rules! scopes {
+    ($($variant:ident $name:literal $default:literal;)+) => {
+        /// A scope of an API key.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Scope {
+            $(#[doc = concat!("`", $name, "`")] $variant,)+
+        }
+
+        impl Scope {
+            /// Every scope.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// Its name.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// Whether a key gets it when none is named.
+            #[must_use]
+            pub const fn by_default(self) -> bool {
+                match self { $(Self::$variant => $default,)+ }
+            }
+        }
+    };
+}
+
+scopes! {
+    ProfilesRead "profiles:read" true;
+    ThesesRead "theses:read" true;
+    TokensRead "tokens:read" true;
+    SearchRead "search:read" true;
+    EventsRead "events:read" true;
+    StreamsRead "streams:read" true;
+    WebhooksWrite "webhooks:write" false;
+    WalletsRead "wallets:read" false;
+}
+
+impl Scope {
+    /// Reads a scope's name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|scope| scope.as_str() == text)
+    }
+}

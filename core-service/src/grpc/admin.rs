@@ -1,0 +1,158 @@
+//! `AdminService`.
+
+use thesis_proto::{
+    time::to_millis,
+    v1::{self, admin_service_server::AdminService},
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::{
+    Api,
+    answer::{internal, service_only},
+};
+use crate::{convert, domain::control::Project};
+
+impl Api {
+    async fn change_project(
+        &self,
+        id: &str,
+        name: &str,
+        change: impl Fn(&mut Project),
+    ) -> Result<Option<v1::Project>, Status> {
+        let changed = self.core.change_project(id, change).await;
+        let changed = internal(&self.core, name, changed)?.into_inner();
+        Ok(Some(convert::control::project(&changed)))
+    }
+}
+
+#[async_trait]
+impl AdminService for Api {
+    async fn create_organization(
+        &self,
+        request: Request<v1::CreateOrganizationRequest>,
+    ) -> Result<Response<v1::CreateOrganizationResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let message = request.into_inner();
+        let made = self.core.create_organization(&message.name, message.plan.as_deref()).await;
+        let answer =
+            made.map(|row| v1::CreateOrganizationResponse { organization: Some(convert::control::organization(&row)) });
+        internal(&self.core, "AdminService/CreateOrganization", answer)
+    }
+
+    async fn list_organizations(
+        &self,
+        request: Request<v1::ListOrganizationsRequest>,
+    ) -> Result<Response<v1::ListOrganizationsResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let state = self.core.shared.control.state();
+        let data = state.organizations().map(|row| convert::control::organization(row)).collect();
+        Ok(Response::new(v1::ListOrganizationsResponse { data }))
+    }
+
+    async fn set_organization_plan(
+        &self,
+        request: Request<v1::SetOrganizationPlanRequest>,
+    ) -> Result<Response<v1::SetOrganizationPlanResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let message = request.into_inner();
+        let changed = self.core.set_organization_plan(&message.id, &message.plan).await;
+        let answer = changed
+            .map(|row| v1::SetOrganizationPlanResponse { organization: Some(convert::control::organization(&row)) });
+        internal(&self.core, "AdminService/SetOrganizationPlan", answer)
+    }
+
+    async fn create_project(
+        &self,
+        request: Request<v1::CreateProjectRequest>,
+    ) -> Result<Response<v1::CreateProjectResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let message = request.into_inner();
+        let made = self.core.create_project(&message.organization_id, &message.name).await;
+        let answer = made.map(|row| v1::CreateProjectResponse { project: Some(convert::control::project(&row)) });
+        internal(&self.core, "AdminService/CreateProject", answer)
+    }
+
+    async fn list_projects(
+        &self,
+        request: Request<v1::ListProjectsRequest>,
+    ) -> Result<Response<v1::ListProjectsResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let of = request.into_inner().organization_id;
+        let state = self.core.shared.control.state();
+        let wanted = state.projects().filter(|row| of.as_ref().is_none_or(|of| *of == row.organization_id));
+        let data = wanted.map(|row| convert::control::project(row)).collect();
+        Ok(Response::new(v1::ListProjectsResponse { data }))
+    }
+
+    async fn approve_project(
+        &self,
+        request: Request<v1::ApproveProjectRequest>,
+    ) -> Result<Response<v1::ApproveProjectResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let id = request.into_inner().id;
+        let project = self.change_project(&id, "AdminService/ApproveProject", |row| row.live_approved = true).await?;
+        Ok(Response::new(v1::ApproveProjectResponse { project }))
+    }
+
+    async fn withdraw_project(
+        &self,
+        request: Request<v1::WithdrawProjectRequest>,
+    ) -> Result<Response<v1::WithdrawProjectResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let id = request.into_inner().id;
+        let project = self.change_project(&id, "AdminService/WithdrawProject", |row| row.live_approved = false).await?;
+        Ok(Response::new(v1::WithdrawProjectResponse { project }))
+    }
+
+    async fn archive_project(
+        &self,
+        request: Request<v1::ArchiveProjectRequest>,
+    ) -> Result<Response<v1::ArchiveProjectResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let id = request.into_inner().id;
+        let project = self.change_project(&id, "AdminService/ArchiveProject", |row| row.archived = true).await?;
+        Ok(Response::new(v1::ArchiveProjectResponse { project }))
+    }
+
+    async fn create_key(
+        &self,
+        request: Request<v1::CreateKeyRequest>,
+    ) -> Result<Response<v1::CreateKeyResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let message = request.into_inner();
+        let live = match message.environment() {
+            v1::Environment::Live => true,
+            v1::Environment::Test => false,
+            v1::Environment::Unspecified => return Err(Status::invalid_argument("environment: must be test or live")),
+        };
+        let expires_at = message.expires_at.as_ref().map(to_millis);
+        let made = self.core.create_key(&message.project_id, live, &message.name, &message.scopes, expires_at).await;
+        let answer =
+            made.map(|(row, key)| v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key });
+        internal(&self.core, "AdminService/CreateKey", answer)
+    }
+
+    async fn list_keys(&self, request: Request<v1::ListKeysRequest>) -> Result<Response<v1::ListKeysResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let of = request.into_inner().project_id;
+        let state = self.core.shared.control.state();
+        let data = state.keys().filter(|row| row.project_id == of).map(|row| convert::control::api_key(row)).collect();
+        Ok(Response::new(v1::ListKeysResponse { data }))
+    }
+
+    async fn revoke_key(
+        &self,
+        request: Request<v1::RevokeKeyRequest>,
+    ) -> Result<Response<v1::RevokeKeyResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let revoked = self.core.revoke_key(&request.into_inner().id).await;
+        let answer = revoked.map(|row| v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&row)) });
+        internal(&self.core, "AdminService/RevokeKey", answer)
+    }
+
+    async fn check_log(&self, request: Request<v1::CheckLogRequest>) -> Result<Response<v1::CheckLogResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let checked = self.core.check_log(&request.into_inner().dataset).await;
+        internal(&self.core, "AdminService/CheckLog", checked)
+    }
+}

@@ -1,0 +1,161 @@
+//! Around every call: metadata in, the gate, the operation, rate figures and errors out.
+
+use std::{future::Future, sync::Arc};
+
+use thesis_proto::{
+    error::ApiError,
+    metadata::{
+        AUTHORIZATION, CLIENT_ADDRESS, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY, RATE_LIMIT,
+        RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN,
+    },
+};
+use tonic::{
+    Request, Response, Status,
+    metadata::{MetadataMap, MetadataValue},
+};
+
+use crate::{
+    domain::operation::Operation,
+    service::{
+        core::Core,
+        error::{Error, Result as Outcome},
+        gate::{Call, RequestMeta},
+        limits::Rate,
+    },
+};
+
+const WINDOW_SECONDS: i64 = 60;
+
+fn text(metadata: &MetadataMap, name: &str) -> Option<String> {
+    metadata.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// The address that failures are counted by: an IPv6 client is its /64.
+fn network_of(address: std::net::IpAddr) -> String {
+    match address.to_canonical() {
+        std::net::IpAddr::V4(address) => address.to_string(),
+        std::net::IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
+}
+
+/// What a request says of itself; of the edge's word only what the service credential vouches for.
+pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
+    let metadata = request.metadata();
+    let service_token = text(metadata, SERVICE_TOKEN);
+    let trusted = core.gate.is_service(service_token.as_deref());
+    let word = |name| if trusted { text(metadata, name) } else { None };
+    let peer = || request.remote_addr().map(|address| address.ip());
+    let client = match word(CLIENT_ADDRESS) {
+        Some(address) => address.parse().ok(),
+        None => peer(),
+    };
+    RequestMeta {
+        authorization: text(metadata, AUTHORIZATION),
+        service_token,
+        client: client.map(network_of),
+        request_id: word(REQUEST_ID).unwrap_or_else(|| core.gate.new_request_id()),
+        idempotency_key: text(metadata, IDEMPOTENCY_KEY),
+    }
+}
+
+fn put(metadata: &mut MetadataMap, name: &'static str, value: &str) {
+    if let Ok(value) = MetadataValue::try_from(value) {
+        metadata.insert(name, value);
+    }
+}
+
+fn put_rate(metadata: &mut MetadataMap, rate: &Rate, now_ms: i64) {
+    put(metadata, RATE_LIMIT, &rate.limit.to_string());
+    put(metadata, RATE_REMAINING, &rate.remaining.to_string());
+    put(metadata, RATE_RESET, &rate.reset.to_string());
+    let class = rate.class.as_str();
+    put(metadata, IETF_POLICY, &format!("\"{class}\";q={};w={WINDOW_SECONDS}", rate.limit));
+    let left = (rate.reset - now_ms.div_euclid(1_000)).max(0);
+    put(metadata, IETF_LIMIT, &format!("\"{class}\";r={};t={left}", rate.remaining));
+}
+
+/// Logs a failure that is this service's own, once, and gives every failure its gRPC form.
+pub(super) fn status(error: &Error, request_id: &str, operation: &str) -> Status {
+    if error.api.code.http_status() >= 500 {
+        tracing::error!(request_id, operation, error = error.to_string(), "a request failed");
+    }
+    let mut status = error.api.to_status(request_id);
+    put(status.metadata_mut(), REQUEST_ID, request_id);
+    status
+}
+
+/// Passes a request through the gate.
+pub(super) fn admit<T>(core: &Core, operation: Operation, request: &Request<T>) -> Result<Call, Status> {
+    let meta = meta(core, request);
+    let request_id = meta.request_id.clone();
+    let call = core.gate.admit(meta, operation).map_err(|(error, rate)| {
+        let mut status = status(&error, &request_id, operation.name());
+        if let Some(rate) = rate {
+            put_rate(status.metadata_mut(), &rate, core.shared.clock.now_ms());
+        }
+        status
+    })?;
+    if let Some(key) = &call.meta.idempotency_key
+        && (key.is_empty() || key.len() > 255 || !key.bytes().all(|byte| (0x20..0x7f).contains(&byte)))
+    {
+        let code = thesis_proto::error::ErrorCode::InvalidRequest;
+        let error = ApiError::new(code, "Idempotency-Key must have 1 to 255 printable characters");
+        return Err(failed(&call, &error.into(), operation));
+    }
+    Ok(call)
+}
+
+/// The gRPC form of a call's failure, with its rate figures.
+pub(super) fn failed(call: &Call, error: &Error, operation: Operation) -> Status {
+    let mut status = status(error, &call.meta.request_id, operation.name());
+    finish(call, status.metadata_mut());
+    status
+}
+
+/// Adds what every answer of an admitted call carries.
+pub(super) fn finish(call: &Call, metadata: &mut MetadataMap) {
+    put(metadata, REQUEST_ID, &call.meta.request_id);
+    put_rate(metadata, &call.rate, call.now_ms);
+    if *call.replayed.lock() {
+        put(metadata, IDEMPOTENT_REPLAYED, "true");
+    }
+}
+
+/// Answers a public operation: the gate, then `work`, which checks the shape, charges the quota and performs.
+pub(super) async fn answer<M, T, F>(
+    core: &Core,
+    operation: Operation,
+    request: Request<M>,
+    work: impl FnOnce(Arc<Call>, M) -> F,
+) -> Result<Response<T>, Status>
+where
+    F: Future<Output = Outcome<T>>,
+{
+    let call = Arc::new(admit(core, operation, &request)?);
+    let outcome = work(Arc::clone(&call), request.into_inner()).await;
+    match outcome {
+        Ok(message) => {
+            let mut response = Response::new(message);
+            finish(&call, response.metadata_mut());
+            Ok(response)
+        }
+        Err(error) => Err(failed(&call, &error, operation)),
+    }
+}
+
+/// Demands the service credential.
+pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), Status> {
+    let token = text(request.metadata(), SERVICE_TOKEN);
+    if core.gate.is_service(token.as_deref()) {
+        return Ok(());
+    }
+    Err(Status::unauthenticated("this method needs the service credential"))
+}
+
+/// Answers an internal operation.
+pub(super) fn internal<T>(core: &Core, name: &str, outcome: Outcome<T>) -> Result<Response<T>, Status> {
+    outcome.map(Response::new).map_err(|error| status(&error, &core.gate.new_request_id(), name))
+}

@@ -1,0 +1,101 @@
+//! `EventService`.
+
+use futures::stream::BoxStream;
+use thesis_proto::{
+    filter::CompiledFilter,
+    v1::{self, event_service_server::EventService},
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::{
+    Api,
+    answer::answer,
+    thesis::{CURSOR, DEFAULT_LIMIT, LIMIT, lower, ordered, upper},
+};
+use crate::{
+    domain::operation::Operation,
+    service::{
+        error::Result as Outcome,
+        history::{self, Query},
+        validate::Fields,
+    },
+};
+
+/// Compiles a filter; bad values are noted, under names with this prefix.
+pub(super) fn compile(
+    fields: &mut Fields,
+    types: &[i32],
+    filters: Option<&v1::EventFilters>,
+    prefix: &str,
+) -> CompiledFilter {
+    let types: Vec<v1::EventType> =
+        types.iter().map(|number| v1::EventType::try_from(*number).unwrap_or_default()).collect();
+    CompiledFilter::new(&types, filters).unwrap_or_else(|errors| {
+        for error in errors {
+            let param = if error.param == "types" { error.param } else { format!("{prefix}{}", error.param) };
+            fields.reject(&param, error.message);
+        }
+        CompiledFilter::default()
+    })
+}
+
+/// All that decides a filter, as given; names the lists that it makes.
+pub(super) fn filter_text(types: &[i32], filters: Option<&v1::EventFilters>) -> String {
+    let filters = filters.map(prost::Message::encode_to_vec).unwrap_or_default();
+    format!("{types:?}{}", hex::encode(filters))
+}
+
+fn query(message: v1::ListEventsRequest) -> Outcome<Query> {
+    let mut fields = Fields::default();
+    let filter = compile(&mut fields, &message.types, message.filters.as_ref(), "");
+    let limit = fields.limit("limit", message.limit, LIMIT, DEFAULT_LIMIT);
+    fields.optional_length("cursor", message.cursor.as_deref(), CURSOR);
+    let (created_after, created_before) =
+        (lower(message.created_after.as_ref()), upper(message.created_before.as_ref()));
+    ordered(&mut fields, created_after, created_before);
+    fields.finish()?;
+    let filter_text = filter_text(&message.types, message.filters.as_ref());
+    Ok(Query { filter, filter_text, created_after, created_before, limit, cursor: message.cursor })
+}
+
+#[async_trait]
+impl EventService for Api {
+    async fn list_events(
+        &self,
+        request: Request<v1::ListEventsRequest>,
+    ) -> Result<Response<v1::ListEventsResponse>, Status> {
+        answer(&self.core, Operation::ListEvents, request, |call, message| async move {
+            let query = query(message)?;
+            call.charge().await?;
+            let page = history::list(&self.core, &call, &query).await?;
+            Ok(v1::ListEventsResponse {
+                data: page.events,
+                has_more: page.next_cursor.is_some(),
+                next_cursor: page.next_cursor,
+            })
+        })
+        .await
+    }
+
+    async fn get_event(&self, request: Request<v1::GetEventRequest>) -> Result<Response<v1::GetEventResponse>, Status> {
+        answer(&self.core, Operation::GetEvent, request, |call, message| async move {
+            call.charge().await?;
+            let event = history::get(&self.core, &call, &message.id).await?;
+            Ok(v1::GetEventResponse { event: Some(event) })
+        })
+        .await
+    }
+
+    type SubscribeStream = BoxStream<'static, Result<v1::SubscribeResponse, Status>>;
+
+    async fn subscribe(&self, _: Request<v1::SubscribeRequest>) -> Result<Response<Self::SubscribeStream>, Status> {
+        Err(Status::unimplemented("subscriptions over gRPC are not built yet"))
+    }
+
+    async fn create_stream_ticket(
+        &self,
+        _: Request<v1::CreateStreamTicketRequest>,
+    ) -> Result<Response<v1::CreateStreamTicketResponse>, Status> {
+        Err(Status::unimplemented("stream tickets are not built yet"))
+    }
+}

@@ -1,0 +1,129 @@
+//! `ThesisService`.
+
+use prost_types::Timestamp;
+use thesis_proto::{
+    time::to_millis,
+    v1::{self, thesis_service_server::ThesisService},
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::{Api, answer::answer};
+use crate::{
+    domain::{operation::Operation, window::parse_span},
+    service::{
+        error::Result as Outcome,
+        list_theses::{self, Query, likes_not_served},
+        validate::Fields,
+    },
+};
+
+/// Rows of a page, of every list.
+pub(super) const LIMIT: std::ops::RangeInclusive<i32> = 1..=100;
+/// Rows of a page unless asked.
+pub(super) const DEFAULT_LIMIT: i32 = 25;
+/// Characters of a cursor.
+pub(super) const CURSOR: std::ops::RangeInclusive<usize> = 1..=512;
+
+/// An inclusive lower bound in whole milliseconds: the first that is not before it.
+pub(super) fn lower(bound: Option<&Timestamp>) -> Option<i64> {
+    bound.map(|time| to_millis(time) + i64::from(time.nanos % 1_000_000 != 0))
+}
+
+/// An inclusive upper bound in whole milliseconds: the last that is not after it.
+pub(super) fn upper(bound: Option<&Timestamp>) -> Option<i64> {
+    bound.map(to_millis)
+}
+
+/// Refuses a window that ends before it starts.
+pub(super) fn ordered(fields: &mut Fields, after: Option<i64>, before: Option<i64>) {
+    if let (Some(after), Some(before)) = (after, before)
+        && before < after
+    {
+        fields.reject("created_before", "must not be earlier than created_after");
+    }
+}
+
+fn query(message: v1::ListThesesRequest) -> Outcome<Query> {
+    let mut fields = Fields::default();
+    fields.optional_length("profile", message.profile.as_deref(), 1..=200);
+    fields.optional_length("handle", message.handle.as_deref(), 1..=200);
+    fields.optional_length("token", message.token.as_deref(), 1..=200);
+    fields.optional_length("chain", message.chain.as_deref(), 1..=32);
+    let since = message.since.map(|text| {
+        let span = parse_span(&text);
+        if span.is_none() {
+            fields.reject("since", "must be a span such as 90s, 30m, 1h or 7d");
+        }
+        (text, span.unwrap_or_default())
+    });
+    let ascending = match v1::ThesisSort::try_from(message.sort) {
+        Ok(v1::ThesisSort::CreatedAtAsc) => true,
+        Ok(v1::ThesisSort::Unspecified | v1::ThesisSort::CreatedAtDesc) => false,
+        Ok(v1::ThesisSort::LikesDesc) => {
+            let error = likes_not_served();
+            fields.reject(&error.param, error.message);
+            false
+        }
+        Err(_) => {
+            fields.reject("sort", "must be created_at_desc, created_at_asc or likes_desc");
+            false
+        }
+    };
+    let limit = fields.limit("limit", message.limit, LIMIT, DEFAULT_LIMIT);
+    fields.optional_length("cursor", message.cursor.as_deref(), CURSOR);
+    let (created_after, created_before) =
+        (lower(message.created_after.as_ref()), upper(message.created_before.as_ref()));
+    ordered(&mut fields, created_after, created_before);
+    fields.finish()?;
+    Ok(Query {
+        profile: message.profile,
+        handle: message.handle,
+        token: message.token,
+        chain: message.chain,
+        created_after,
+        created_before,
+        since,
+        ascending,
+        limit,
+        cursor: message.cursor,
+    })
+}
+
+#[async_trait]
+impl ThesisService for Api {
+    async fn list_theses(
+        &self,
+        request: Request<v1::ListThesesRequest>,
+    ) -> Result<Response<v1::ListThesesResponse>, Status> {
+        answer(&self.core, Operation::ListTheses, request, |call, message| async move {
+            let query = query(message)?;
+            call.charge().await?;
+            let page = list_theses::list(&self.core, &call, &query).await?;
+            Ok(v1::ListThesesResponse {
+                data: page.theses,
+                has_more: page.next_cursor.is_some(),
+                next_cursor: page.next_cursor,
+            })
+        })
+        .await
+    }
+
+    async fn get_thesis(
+        &self,
+        request: Request<v1::GetThesisRequest>,
+    ) -> Result<Response<v1::GetThesisResponse>, Status> {
+        answer(&self.core, Operation::GetThesis, request, |call, message| async move {
+            call.charge().await?;
+            let thesis = list_theses::get(&self.core, &call, &message.id).await?;
+            Ok(v1::GetThesisResponse { thesis: Some(thesis) })
+        })
+        .await
+    }
+
+    async fn verify_thesis(
+        &self,
+        _: Request<v1::VerifyThesisRequest>,
+    ) -> Result<Response<v1::VerifyThesisResponse>, Status> {
+        Err(Status::unimplemented("verification is not built yet"))
+    }
+}

@@ -1,0 +1,4 @@
+//! Where theses come from: the sandbox's fixtures and ticker.
+
+pub mod fixtures;
+pub mod sandbox;

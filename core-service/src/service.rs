@@ -1,0 +1,24 @@
+//! The use cases, one a file, over the store and the rules.
+
+pub mod admin;
+pub mod control;
+pub mod core;
+pub mod datasets;
+pub mod derive;
+pub mod dispatch;
+pub mod error;
+pub mod fan_out;
+pub mod gate;
+pub mod history;
+pub mod idempotency;
+pub mod limits;
+pub mod list_theses;
+pub mod projection;
+pub mod resolve;
+pub mod secrets;
+pub mod streams;
+pub mod test_thesis;
+pub mod validate;
+pub mod vet_url;
+pub mod webhooks;
+pub mod writer;

@@ -1,0 +1,197 @@
+//! One core: everything the operations need, and the tasks that run beside them.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use ipnet::IpNet;
+use thesis_proto::clock::{SharedClock, SharedIdSource};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    control::Control,
+    datasets::Datasets,
+    dispatch::{Dispatcher, QueueHints},
+    error::Result,
+    gate::{Gate, GateSettings},
+    idempotency::Idempotency,
+    limits::{Quota, StreamSlots},
+    secrets::KeyRing,
+    vet_url::UrlVetter,
+};
+use crate::{
+    domain::{id, operation::Features, plan::Plans},
+    store::{SharedBackend, deliveries::DeliveryStore, log::LogStore, theses::ThesisStore},
+};
+
+/// How often counts are stored and what has ended is forgotten.
+const HOUSEKEEPING: Duration = Duration::from_millis(300);
+/// How often a replica looks for changes of the control log.
+const CONTROL_EVERY: Duration = Duration::from_millis(100);
+/// How often expired rows are cleaned away, where the store does not do it.
+const SWEEP_EVERY: Duration = Duration::from_mins(1);
+
+/// What a core is set up with.
+pub struct CoreSettings {
+    /// 32 bytes from which all keys are derived.
+    pub secret_key: [u8; 32],
+    /// The credential of edge, worker and admin.
+    pub service_token: String,
+    /// Plans by name.
+    pub plans: Plans,
+    /// Features that are on.
+    pub features: Features,
+    /// Networks that lift the address rules of webhook URLs.
+    pub webhook_allow_networks: Vec<IpNet>,
+    /// Name servers instead of the system's.
+    pub dns_servers: Vec<SocketAddr>,
+    /// Seconds between ticks of the sandbox; 0 for none.
+    pub sandbox_tick_seconds: u32,
+    /// Keys that exist after the start.
+    pub bootstrap: super::admin::Bootstrap,
+}
+
+/// What the use cases share.
+pub struct Shared {
+    /// The store.
+    pub backend: SharedBackend,
+    /// The logs in it.
+    pub log: LogStore,
+    /// The rows in it.
+    pub theses: ThesisStore,
+    /// The deliveries in it.
+    pub deliveries: DeliveryStore,
+    /// Organizations, projects, keys, webhooks.
+    pub control: Arc<Control>,
+    /// What is derived from the secret.
+    pub keys: KeyRing,
+    /// Queues that have something new.
+    pub hints: QueueHints,
+    /// The time.
+    pub clock: SharedClock,
+    /// Randomness.
+    pub ids: SharedIdSource,
+}
+
+/// A running core.
+pub struct Core {
+    /// What the use cases share.
+    pub shared: Arc<Shared>,
+    /// The checks before every operation.
+    pub gate: Arc<Gate>,
+    /// Datasets with their writers.
+    pub datasets: Arc<Datasets>,
+    /// Answers kept for idempotency keys.
+    pub idempotency: Idempotency,
+    /// Hands out due attempts.
+    pub dispatcher: Arc<Dispatcher>,
+    /// Open streams.
+    pub slots: Arc<StreamSlots>,
+    /// Judges webhook URLs.
+    pub urls: UrlVetter,
+    /// Cancelled when the core stops.
+    pub stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Core {
+    /// Starts a core on a store: loads the control state, lays out the sandbox and the bootstrap keys once, and starts
+    /// the tasks.
+    ///
+    /// # Errors
+    /// When the store does not answer or a setting is wrong.
+    pub async fn start(
+        backend: SharedBackend,
+        settings: CoreSettings,
+        clock: SharedClock,
+        ids: SharedIdSource,
+    ) -> Result<Arc<Self>> {
+        let keys = KeyRing::new(&settings.secret_key, Arc::clone(&ids));
+        let control = Arc::new(Control::load(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&ids)).await?);
+        let replica = if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) };
+        let shared = Arc::new(Shared {
+            log: LogStore::new(Arc::clone(&backend)),
+            theses: ThesisStore::new(Arc::clone(&backend)),
+            deliveries: DeliveryStore::new(Arc::clone(&backend)),
+            control: Arc::clone(&control),
+            keys: keys.clone(),
+            hints: QueueHints::default(),
+            clock: Arc::clone(&clock),
+            ids: Arc::clone(&ids),
+            backend: Arc::clone(&backend),
+        });
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let gate_settings =
+            GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
+        let quota = Quota::new(Arc::clone(&backend), replica.clone());
+        let core = Arc::new(Self {
+            gate: Gate::new(control, keys.clone(), quota, gate_settings, clock, ids),
+            datasets: Datasets::new(Arc::clone(&shared), stop.clone(), tasks.clone()),
+            idempotency: Idempotency::new(Arc::clone(&backend), keys),
+            dispatcher: Dispatcher::new(Arc::clone(&shared), replica),
+            slots: Arc::default(),
+            urls: UrlVetter::new(settings.webhook_allow_networks, &settings.dns_servers)?,
+            shared,
+            stop,
+            tasks,
+        });
+        core.bootstrap(&settings.bootstrap).await?;
+        crate::ingest::sandbox::seed(&core).await?;
+        core.spawn(settings.sandbox_tick_seconds);
+        Ok(core)
+    }
+
+    fn spawn(self: &Arc<Self>, tick_seconds: u32) {
+        self.tasks.spawn(Arc::clone(&self.datasets).watch());
+        self.tasks.spawn(Arc::clone(&self.dispatcher).run(self.stop.clone()));
+        self.tasks.spawn(crate::ingest::sandbox::tick(Arc::clone(self), tick_seconds));
+        self.tasks.spawn(Arc::clone(self).keep_house());
+        if !self.shared.backend.is_exclusive() {
+            self.tasks.spawn(Arc::clone(self).follow_control());
+        }
+    }
+
+    async fn follow_control(self: Arc<Self>) {
+        let mut every = tokio::time::interval(CONTROL_EVERY);
+        while self.stop.run_until_cancelled(every.tick()).await.is_some() {
+            if let Err(error) = self.shared.control.catch_up().await {
+                tracing::warn!(%error, "following the control log failed");
+            }
+        }
+    }
+
+    async fn keep_house(self: Arc<Self>) {
+        let mut every = tokio::time::interval(HOUSEKEEPING);
+        let mut sweep = tokio::time::interval(SWEEP_EVERY);
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                _ = every.tick() => {
+                    self.gate.sweep();
+                    if let Err(error) = self.gate.quota.flush(self.shared.clock.now_ms()).await {
+                        tracing::warn!(%error, "storing the month's counts failed");
+                    }
+                }
+                _ = sweep.tick() => {
+                    if let Err(error) = self.shared.backend.sweep(self.shared.clock.now_ms()).await {
+                        tracing::warn!(%error, "cleaning expired rows failed");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stops the tasks, stores what is counted, and makes everything durable.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(Duration::from_secs(5), self.tasks.wait()).await.is_err() {
+            tracing::warn!("some tasks did not end in time");
+        }
+        if let Err(error) = self.gate.quota.flush(self.shared.clock.now_ms()).await {
+            tracing::warn!(%error, "storing the month's counts failed");
+        }
+        self.dispatcher.release().await;
+        if let Err(error) = self.shared.backend.close().await {
+            tracing::error!(%error, "closing the store failed");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The one error of the service boundary: what the caller is told, and apart from it what only an operator may read.
+
+use thesis_proto::error::{ApiError, ErrorCode};
+
+use crate::store::StoreError;
+
+/// A failed operation.
+#[derive(Debug, thiserror::Error)]
+#[error("{api}{}", why.as_deref().map(|why| format!(" ({why})")).unwrap_or_default())]
+pub struct Error {
+    /// For the caller.
+    pub api: Box<ApiError>,
+    /// For the operator.
+    pub why: Option<String>,
+}
+
+/// Result of an operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error that says all there is to the caller.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        ApiError::new(code, message).into()
+    }
+
+    /// A failure of this service itself.
+    pub fn internal(why: impl std::fmt::Display) -> Self {
+        Self { api: Box::new(ApiError::internal()), why: Some(why.to_string()) }
+    }
+}
+
+impl From<ApiError> for Error {
+    fn from(api: ApiError) -> Self {
+        Self { api: Box::new(api), why: None }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let api = match error {
+            StoreError::Unavailable(_) | StoreError::InDoubt(_) => ApiError::unavailable(),
+            StoreError::Damaged(_) => ApiError::internal(),
+        };
+        Self { api: Box::new(api), why: Some(error.to_string()) }
+    }
+}

@@ -1,0 +1,109 @@
+//! What the entries of a dataset's log make of its rows. Idempotent: every row is written with its entry's sequence
+//! number as version.
+
+use std::hash::{Hash as _, Hasher as _};
+
+use bytes::Bytes;
+use quick_cache::sync::Cache;
+
+use crate::{
+    domain::entry::{Kind, Sequenced},
+    key,
+    store::{
+        Change, SharedBackend, StoreResult,
+        log::checkpoint_change,
+        tables,
+        theses::{profile_changes, thesis_changes, token_changes},
+    },
+};
+
+/// Name of the projection into rows.
+pub const ROWS: &str = "rows";
+/// Tokens whose derived events are owed are spread over so many slots.
+pub const DERIVE_SLOTS: i64 = 8;
+/// Buckets that are known to be listed; forgetting one costs a write.
+const KNOWN_BUCKETS: usize = 65_536;
+
+/// The slot in which a dataset's owed tokens stand.
+#[must_use]
+pub fn derive_slot(dataset: &str) -> i64 {
+    dataset.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % DERIVE_SLOTS)
+}
+
+/// Projects one dataset's entries.
+pub struct Projector {
+    backend: SharedBackend,
+    dataset: String,
+    known_buckets: Cache<u64, ()>,
+}
+
+impl Projector {
+    /// Projects into this backend.
+    #[must_use]
+    pub fn new(backend: SharedBackend, dataset: String) -> Self {
+        Self { backend, dataset, known_buckets: Cache::new(KNOWN_BUCKETS) }
+    }
+
+    fn changes(&self, sequenced: &Sequenced, changes: &mut Vec<Change>) {
+        let dataset = self.dataset.as_str();
+        let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
+        let mut put = |table, key, body| changes.push(Change { table, key, version, body, ttl: None });
+        let entry = &sequenced.entry;
+        put(&tables::EVENT, key![dataset, &entry.id], Some(Bytes::new()));
+        match &entry.kind {
+            Some(Kind::ThesisCreated(created)) => {
+                let due = key![derive_slot(dataset), dataset, &created.token.id];
+                put(&tables::DERIVE_DUE, due, Some(Bytes::new()));
+                if created.introduces_profile {
+                    profile_changes(dataset, &created.profile, version, changes);
+                }
+                if created.introduces_token {
+                    token_changes(dataset, &created.token, version, changes);
+                }
+                let is_new = |scope: &str, bucket: i64| {
+                    let mut hasher = std::hash::DefaultHasher::new();
+                    (scope, bucket).hash(&mut hasher);
+                    let known = hasher.finish();
+                    let is_new = self.known_buckets.get(&known).is_none();
+                    self.known_buckets.insert(known, ());
+                    is_new
+                };
+                thesis_changes(dataset, &created.thesis, version, is_new, changes);
+            }
+            Some(Kind::TokenActivity(activity)) => {
+                let at = Bytes::copy_from_slice(&entry.created_at.to_be_bytes());
+                put(&tables::DERIVED, key![dataset, &activity.token.id], Some(at));
+                put(&tables::DERIVE_DUE, key![derive_slot(dataset), dataset, &activity.token.id], None);
+            }
+            Some(Kind::ProfileUpdated(updated)) => profile_changes(dataset, &updated.profile, version, changes),
+            Some(Kind::ThesisVelocity(_)) | None => {}
+        }
+    }
+
+    /// Writes the rows of entries in order, then the checkpoint.
+    ///
+    /// # Errors
+    /// When the store does not answer; the entries are projected again later.
+    pub async fn project(&self, entries: &[Sequenced]) -> StoreResult<()> {
+        let Some(last) = entries.last() else { return Ok(()) };
+        let mut changes = Vec::with_capacity(entries.len() * 14);
+        for entry in entries {
+            self.changes(entry, &mut changes);
+        }
+        let checkpoint = checkpoint_change(&self.dataset, ROWS, last.seq);
+        let written = if self.backend.is_exclusive() {
+            changes.push(checkpoint);
+            self.backend.apply(changes).await
+        } else {
+            // The checkpoint may stand only once everything before it does.
+            match self.backend.apply(changes).await {
+                Ok(()) => self.backend.apply(vec![checkpoint]).await,
+                failed => failed,
+            }
+        };
+        if written.is_err() {
+            self.known_buckets.clear();
+        }
+        written
+    }
+}

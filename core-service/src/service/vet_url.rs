@@ -1,0 +1,57 @@
+//! Judges a webhook's URL when it is set: its form, then every address that its host has now.
+
+use std::{net::SocketAddr, time::Duration};
+
+use ipnet::IpNet;
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    guard::{Refusal, judge_address, judge_url},
+    resolve::Resolver,
+};
+use url::Host;
+
+use super::error::{Error, Result};
+
+/// How long DNS may take at creation.
+const DNS_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Judges webhook URLs.
+pub struct UrlVetter {
+    allow: Vec<IpNet>,
+    resolver: Resolver,
+}
+
+impl UrlVetter {
+    /// A vetter with the operator's exceptions.
+    ///
+    /// # Errors
+    /// When the system's name servers cannot be read.
+    pub fn new(allow: Vec<IpNet>, dns_servers: &[SocketAddr]) -> Result<Self> {
+        Ok(Self { allow, resolver: Resolver::new(dns_servers).map_err(Error::internal)? })
+    }
+
+    /// Judges a URL.
+    ///
+    /// # Errors
+    /// `WEBHOOK_URL_FORBIDDEN` with `details.reason`.
+    pub async fn vet(&self, url: &str, live: bool) -> Result<()> {
+        self.judge(url, live).await.map_err(|refusal| {
+            let message = format!("this URL cannot receive webhooks: {refusal}");
+            ApiError::new(ErrorCode::WebhookUrlForbidden, message)
+                .with_param("url")
+                .with_details(serde_json::json!({ "reason": refusal.as_str() }))
+                .into()
+        })
+    }
+
+    async fn judge(&self, url: &str, live: bool) -> std::result::Result<(), Refusal> {
+        let target = judge_url(url, live, &self.allow)?;
+        let Host::Domain(name) = &target.host else { return Ok(()) };
+        let addresses = tokio::time::timeout(DNS_TIMEOUT, self.resolver.addresses(name)).await;
+        let addresses = addresses.map_err(|_| Refusal::Unresolvable)?.map_err(|_| Refusal::Unresolvable)?;
+        if addresses.is_empty() {
+            return Err(Refusal::Unresolvable);
+        }
+        addresses.into_iter().try_for_each(|address| judge_address(address, &self.allow))
+    }
+}

@@ -1,0 +1,139 @@
+//! The embedded store: one redb file that belongs to one process.
+//!
+//! Reads run where they are asked, on a snapshot. Writes go to one thread, which commits all that wait together; a
+//! batch with a conditional write waits for the disk, one of projections alone does not.
+
+mod batch;
+mod database;
+mod disk;
+mod key;
+mod open;
+mod read;
+mod row;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use async_trait::async_trait;
+use parking_lot::{Mutex, RwLock};
+use redb::{ReadTransaction, ReadableDatabase};
+use tokio::sync::{Semaphore, oneshot};
+
+pub use self::open::{OpenError, Options};
+use self::{
+    batch::{Outcome, Write},
+    database::{guarded, store_error},
+    writer::{Current, Job, Message},
+};
+use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value};
+
+/// The embedded store.
+pub struct EmbeddedStore {
+    current: Arc<RwLock<Current>>,
+    messages: mpsc::Sender<Message>,
+    room: Arc<Semaphore>,
+    file: String,
+    thread: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+impl EmbeddedStore {
+    /// Reads; once more if the engine has to be opened again.
+    async fn read<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, redb::Error> + Send) -> StoreResult<T> {
+        let mut again = false;
+        loop {
+            let (database, generation) = {
+                let current = self.current.read();
+                (current.database.clone(), current.generation)
+            };
+            let Some(database) = database else {
+                let trouble = self.current.read().trouble.clone();
+                return Err(StoreError::Unavailable(trouble.unwrap_or_default()));
+            };
+            match guarded(|| read(&database.begin_read()?)) {
+                Ok(rows) => return Ok(rows),
+                Err(error) if again || matches!(error, redb::Error::Corrupted(_)) => {
+                    return Err(store_error(&self.file, &error));
+                }
+                Err(_) => again = true,
+            }
+            drop(database);
+            let (done, healed) = oneshot::channel();
+            if self.messages.send(Message::Heal { generation, done }).is_ok() {
+                // Whether or not it was healed, the second attempt tells.
+                let _ = healed.await;
+            }
+        }
+    }
+
+    async fn write(&self, write: Write) -> StoreResult<Outcome> {
+        let closed = || StoreError::Unavailable("the store is closed".to_owned());
+        let room = self.room.clone().acquire_owned().await.map_err(|_| closed())?;
+        let (done, outcome) = oneshot::channel();
+        self.messages.send(Message::Write(Job { write, done, room })).map_err(|_| closed())?;
+        outcome.await.unwrap_or_else(|_| Err(StoreError::InDoubt("the store was closed meanwhile".to_owned())))
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        let (done, _) = oneshot::channel();
+        let _ = self.messages.send(Message::Close(done));
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for EmbeddedStore {
+    async fn get(&self, table: &'static Table, key: &[Value], _consistency: Consistency) -> StoreResult<Option<Row>> {
+        let rows = self.read(|tx| read::rows(tx, table, [key].into_iter())).await?;
+        Ok(rows.into_iter().next().flatten())
+    }
+
+    async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
+        self.read(|tx| read::rows(tx, table, keys.iter().map(Vec::as_slice))).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        self.read(|tx| read::slice(tx, scan)).await
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        self.write(Write::Apply(changes)).await.map(drop)
+    }
+
+    async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
+        Ok(self.write(Write::Transact(transaction)).await? == Outcome::Transacted(true))
+    }
+
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        if let Some(trouble) = self.current.read().trouble.clone() {
+            return Err(StoreError::Unavailable(trouble));
+        }
+        self.read(|_| Ok(())).await
+    }
+
+    async fn sweep(&self, now_ms: i64) -> StoreResult<()> {
+        while self.write(Write::Sweep { now_ms }).await? == (Outcome::Swept { more: true }) {}
+        Ok(())
+    }
+
+    async fn close(&self) -> StoreResult<()> {
+        let (done, closed) = oneshot::channel();
+        // A second time there is nothing left to close.
+        if self.messages.send(Message::Close(done)).is_err() {
+            return Ok(());
+        }
+        closed.await.unwrap_or(Ok(()))
+    }
+}

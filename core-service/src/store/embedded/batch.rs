@@ -1,0 +1,146 @@
+//! Writes inside one write transaction.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use redb::{ReadableTable, TableDefinition, WriteTransaction};
+
+use super::{
+    key,
+    row::{self, Stored},
+};
+use crate::store::{Change, Expect, Transaction};
+
+/// Rows that expire, by time: table and key.
+const EXPIRY: TableDefinition<'static, (i64, &str, &[u8]), ()> = TableDefinition::new("_expiry");
+/// Expired rows cleaned away at once, so that a sweep never holds up other writes for long.
+const SWEEP_STEP: usize = 1_000;
+
+/// What is asked of the writer.
+pub(super) enum Write {
+    Apply(Vec<Change>),
+    Transact(Transaction),
+    Sweep { now_ms: i64 },
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Applied,
+    Transacted(bool),
+    Swept { more: bool },
+}
+
+/// The tables of a write transaction, each opened once.
+pub(super) struct Batch<'tx> {
+    tx: &'tx WriteTransaction,
+    now_ms: i64,
+    tables: HashMap<String, redb::Table<'tx, &'static [u8], &'static [u8]>>,
+}
+
+impl<'tx> Batch<'tx> {
+    pub(super) fn new(tx: &'tx WriteTransaction, now_ms: i64) -> Self {
+        Self { tx, now_ms, tables: HashMap::new() }
+    }
+
+    /// Does one write; later ones of the same batch see it.
+    pub(super) fn run(&mut self, write: &Write) -> Result<Outcome, redb::Error> {
+        match write {
+            Write::Apply(changes) => {
+                changes.iter().try_for_each(|change| self.apply(change))?;
+                Ok(Outcome::Applied)
+            }
+            Write::Transact(transaction) => Ok(Outcome::Transacted(self.transact(transaction)?)),
+            Write::Sweep { now_ms } => Ok(Outcome::Swept { more: self.sweep(*now_ms)? }),
+        }
+    }
+
+    fn table(&mut self, name: &str) -> Result<&mut redb::Table<'tx, &'static [u8], &'static [u8]>, redb::Error> {
+        if !self.tables.contains_key(name) {
+            self.tables.insert(name.to_owned(), self.tx.open_table(TableDefinition::new(name))?);
+        }
+        Ok(self.tables.get_mut(name).expect("just inserted"))
+    }
+
+    pub(super) fn apply(&mut self, change: &Change) -> Result<(), redb::Error> {
+        let key = key::encode(&change.key);
+        let table = self.table(change.table.name)?;
+        let nothing_to_do = match table.get(key.as_slice())? {
+            Some(stored) => Stored::decode(stored.value())?.version > change.version,
+            None => change.body.is_none(),
+        };
+        if nothing_to_do {
+            return Ok(());
+        }
+        self.put(change.table.name, &key, change.version, change.ttl, change.body.as_ref())
+    }
+
+    fn transact(&mut self, transaction: &Transaction) -> Result<bool, redb::Error> {
+        let partition = key::encode(&transaction.partition);
+        let name = transaction.table.name;
+        let mut keys = Vec::with_capacity(transaction.writes.len());
+        for write in &transaction.writes {
+            let key = [partition.as_slice(), &key::encode(&write.clustering)].concat();
+            let stored = match self.table(name)?.get(key.as_slice())? {
+                Some(stored) => Some(Stored::decode(stored.value())?.version),
+                None => None,
+            };
+            let holds = match write.expect {
+                Expect::Any => true,
+                Expect::Absent => stored.is_none(),
+                Expect::Version(version) => stored == Some(version),
+            };
+            if !holds {
+                return Ok(false);
+            }
+            keys.push(key);
+        }
+        for (write, key) in transaction.writes.iter().zip(&keys) {
+            self.put(name, key, write.version, transaction.ttl, write.body.as_ref())?;
+        }
+        Ok(true)
+    }
+
+    fn put(
+        &mut self,
+        name: &str,
+        key: &[u8],
+        version: i64,
+        ttl: Option<u32>,
+        body: Option<&Bytes>,
+    ) -> Result<(), redb::Error> {
+        let Some(body) = body else {
+            self.table(name)?.remove(key)?;
+            return Ok(());
+        };
+        let expires_ms = ttl.map_or(0, |seconds| self.now_ms.saturating_add(i64::from(seconds) * 1_000));
+        self.table(name)?.insert(key, row::encode(version, expires_ms, body).as_slice())?;
+        if expires_ms > 0 {
+            self.tx.open_table(EXPIRY)?.insert((expires_ms, name, key), ())?;
+        }
+        Ok(())
+    }
+
+    /// One step; tells whether more is left. An entry whose row was written again since then is only forgotten.
+    fn sweep(&mut self, now_ms: i64) -> Result<bool, redb::Error> {
+        let mut due = Vec::new();
+        let mut index = self.tx.open_table(EXPIRY)?;
+        for entry in index.range(..(now_ms.saturating_add(1), "", &[][..]))?.take(SWEEP_STEP) {
+            let (expiry, _) = entry?;
+            let (at, name, key) = expiry.value();
+            due.push((at, name.to_owned(), key.to_vec()));
+        }
+        for (at, name, key) in &due {
+            index.remove((*at, name.as_str(), key.as_slice()))?;
+            let table = self.table(name)?;
+            let expired = match table.get(key.as_slice())? {
+                Some(stored) => (1..=now_ms).contains(&Stored::decode(stored.value())?.expires_ms),
+                None => false,
+            };
+            if expired {
+                table.remove(key.as_slice())?;
+            }
+        }
+        Ok(due.len() == SWEEP_STEP)
+    }
+}

@@ -1,0 +1,91 @@
+//! Opening redb, its format version, and what its errors mean.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use redb::{Database, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
+
+use super::disk::{Disk, Fence};
+use crate::store::StoreError;
+
+/// Version of keys, rows and tables in the file.
+pub(super) const FORMAT: u64 = 1;
+const FORMAT_TABLE: TableDefinition<'static, &str, u64> = TableDefinition::new("_format");
+const VERSION: &str = "version";
+
+/// Runs what calls redb: on a damaged file it may panic rather than answer.
+pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let told = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(redb::Error::Corrupted(told.unwrap_or("the engine panicked").to_owned()))
+    })
+}
+
+/// What an error means to the caller of a read, or of a write that is known not to have happened.
+pub(super) fn store_error(file: &str, error: &redb::Error) -> StoreError {
+    match error {
+        redb::Error::Corrupted(reason) => StoreError::Damaged(format!("{file}: {reason}")),
+        other => StoreError::Unavailable(format!("{file}: {other}")),
+    }
+}
+
+/// Where an opened database writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Disk,
+    Memory,
+}
+
+/// A database with the fence of its handle.
+pub(super) fn open(
+    disk: &Disk,
+    target: Target,
+    cache_bytes: usize,
+    verify: bool,
+) -> Result<(Database, Fence), redb::Error> {
+    guarded(|| {
+        let fence = Fence::default();
+        let mut builder = Database::builder();
+        builder.set_cache_size(cache_bytes).set_check_integrity_on_open(verify);
+        let database = match target {
+            Target::Disk => builder.create_with_backend(disk.direct(fence.clone()))?,
+            Target::Memory => builder.create_with_backend(disk.overlay(fence.clone())?)?,
+        };
+        Ok((database, fence))
+    })
+}
+
+/// The format version in the file; `None` in a database that holds nothing yet.
+pub(super) fn format(database: &Database) -> Result<Option<u64>, redb::Error> {
+    guarded(|| {
+        let tx = database.begin_read()?;
+        let version = match tx.open_table(FORMAT_TABLE) {
+            Ok(table) => table.get(VERSION)?.map(|version| version.value()),
+            Err(TableError::TableDoesNotExist(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        if version.is_none() && tx.list_tables()?.next().is_some() {
+            return Err(redb::Error::Corrupted("it has no format version".to_owned()));
+        }
+        Ok(version)
+    })
+}
+
+/// Writes the format version into a new database.
+pub(super) fn set_format(database: &Database, version: u64) -> Result<(), redb::Error> {
+    guarded(|| {
+        let mut tx = database.begin_write()?;
+        tx.set_quick_repair(true);
+        tx.open_table(FORMAT_TABLE)?.insert(VERSION, version)?;
+        Ok(tx.commit()?)
+    })
+}
+
+/// Commits; a durable commit also keeps what is needed to open quickly after a crash.
+pub(super) fn commit(mut tx: WriteTransaction, durable: bool) -> Result<(), redb::Error> {
+    if durable {
+        tx.set_quick_repair(true);
+    } else {
+        tx.set_durability(redb::Durability::None)?;
+    }
+    Ok(tx.commit()?)
+}

@@ -1,0 +1,212 @@
+//! Opening the store: the folder, its lock, the file, its format.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use parking_lot::{Mutex, RwLock};
+use redb::{StorageBackend, backends::FileBackend};
+use thesis_proto::clock::SharedClock;
+use tokio::sync::Semaphore;
+
+use super::{
+    EmbeddedStore,
+    database::{self, FORMAT, Target},
+    disk::Disk,
+    writer::{Current, Writer},
+};
+
+pub(super) const FILE: &str = "store.redb";
+const LOCK: &str = "store.lock";
+/// Writes that may wait for the thread; more wait to be let in.
+const WAITING: usize = 1024;
+
+/// How to open the store.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Memory for pages of the file.
+    pub cache_bytes: usize,
+    /// A file up to this size is verified wholly when it is opened; of a larger one only what opening it reads.
+    pub verify_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cache_bytes: 256 << 20, verify_bytes: 256 << 20 }
+    }
+}
+
+/// Why the store did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process uses the folder.
+    #[error("the data folder {} is in use by another process, which holds its {LOCK}", .0.display())]
+    InUse(PathBuf),
+    /// A newer version of this program wrote the file.
+    #[error("{file} has format {found}; this version reads up to format {FORMAT}")]
+    Newer {
+        /// The file.
+        file: String,
+        /// Its format.
+        found: u64,
+    },
+    /// The file is not what was written.
+    #[error("{file} is damaged: {reason}")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file or the folder cannot be used.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file or folder.
+        file: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl EmbeddedStore {
+    /// Opens the store in a folder, which is made if there is none.
+    ///
+    /// # Errors
+    /// When the folder is in use or cannot be used, and when the file in it is damaged or newer than this program.
+    pub fn open(dir: &Path, options: Options, clock: SharedClock) -> Result<Self, OpenError> {
+        fs::create_dir_all(dir).map_err(at(dir))?;
+        let lock = lock(dir)?;
+        let path = dir.join(FILE);
+        if !path.try_exists().map_err(at(&path))? {
+            create(dir, &path, options)?;
+        }
+        let (disk, len) = disk(&path, File::options().read(true).write(true))?;
+        let file = path.display().to_string();
+        if len == 0 {
+            return Err(OpenError::Damaged { file, reason: "it is empty".to_owned() });
+        }
+        Self::start(disk, file, Some(lock), len <= options.verify_bytes, options, clock)
+    }
+
+    /// Opens the store on a disk of the caller's; an empty one becomes a new store.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::open`].
+    pub fn open_with_backend(
+        backend: impl StorageBackend,
+        options: Options,
+        clock: SharedClock,
+    ) -> Result<Self, OpenError> {
+        let file = "the given disk".to_owned();
+        let disk = Disk::new(backend);
+        format_new(&disk, &file, options)?;
+        Self::start(disk, file, None, true, options, clock)
+    }
+
+    /// A store that is gone with the process.
+    #[cfg(test)]
+    pub(crate) fn in_memory(clock: SharedClock) -> Self {
+        Self::open_with_backend(redb::backends::InMemoryBackend::new(), Options::default(), clock)
+            .expect("memory is always there")
+    }
+
+    fn start(
+        disk: Disk,
+        file: String,
+        lock: Option<File>,
+        verify: bool,
+        options: Options,
+        clock: SharedClock,
+    ) -> Result<Self, OpenError> {
+        let failed = |error| open_error(&file, error);
+        let (database, fence) = database::open(&disk, Target::Disk, options.cache_bytes, verify).map_err(failed)?;
+        match database::format(&database).map_err(failed)? {
+            Some(FORMAT) => {}
+            Some(found) => return Err(OpenError::Newer { file, found }),
+            None => {
+                return Err(OpenError::Damaged { file, reason: "it has no format version".to_owned() });
+            }
+        }
+        let current = Current { database: Some(Arc::new(database)), ..Current::default() };
+        let current = Arc::new(RwLock::new(current));
+        let (messages, received) = mpsc::channel();
+        let writer = Writer {
+            messages: received,
+            current: current.clone(),
+            disk,
+            fence,
+            file: file.clone(),
+            cache_bytes: options.cache_bytes,
+            clock,
+            lock,
+            unsynced: Vec::new(),
+            unsynced_since: None,
+        };
+        let thread = thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(|| writer.run())
+            .map_err(|source| OpenError::Io { file: file.clone(), source })?;
+        let room = Arc::new(Semaphore::new(WAITING));
+        Ok(Self { current, messages, room, file, thread: Mutex::new(Some(thread)) })
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError {
+    let file = path.display().to_string();
+    move |source| OpenError::Io { file, source }
+}
+
+fn open_error(file: &str, error: redb::Error) -> OpenError {
+    let file = file.to_owned();
+    match error {
+        redb::Error::Io(source)
+            if !matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
+        {
+            OpenError::Io { file, source }
+        }
+        redb::Error::Corrupted(reason) => OpenError::Damaged { file, reason },
+        other => OpenError::Damaged { file, reason: other.to_string() },
+    }
+}
+
+/// Takes the folder; the system gives it up when the process ends, however it ends.
+fn lock(dir: &Path) -> Result<File, OpenError> {
+    let path = dir.join(LOCK);
+    let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(at(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(dir.to_owned())),
+        Err(TryLockError::Error(source)) => Err(at(&path)(source)),
+    }
+}
+
+fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64), OpenError> {
+    let file = options.open(path).map_err(at(path))?;
+    let len = file.metadata().map_err(at(path))?.len();
+    let backend = FileBackend::new(file).map_err(|error| open_error(&path.display().to_string(), error.into()))?;
+    Ok((Disk::new(backend), len))
+}
+
+/// Makes a new file. It gets its name only when it is whole, so that an empty or half-made file is never taken for one.
+fn create(dir: &Path, path: &Path, options: Options) -> Result<(), OpenError> {
+    let unfinished = path.with_extension("new");
+    let (new, _) = disk(&unfinished, File::options().read(true).write(true).create(true).truncate(true))?;
+    format_new(&new, &unfinished.display().to_string(), options)?;
+    drop(new);
+    fs::rename(&unfinished, path).map_err(at(path))?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))
+}
+
+/// Makes an empty disk a store.
+fn format_new(disk: &Disk, file: &str, options: Options) -> Result<(), OpenError> {
+    if disk.len().map_err(|source| OpenError::Io { file: file.to_owned(), source })? > 0 {
+        return Ok(());
+    }
+    let (database, _fence) =
+        database::open(disk, Target::Disk, options.cache_bytes, false).map_err(|error| open_error(file, error))?;
+    database::set_format(&database, FORMAT).map_err(|error| open_error(file, error))
+}

@@ -1,0 +1,60 @@
+//! Reads inside one read transaction.
+
+use bytes::Bytes;
+use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, TableError};
+
+use super::{key, row::Stored};
+use crate::store::{Row, Scan, Table, Value};
+
+type Rows = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+/// `None` while nothing was ever written to it.
+fn open(tx: &ReadTransaction, table: &Table) -> Result<Option<Rows>, redb::Error> {
+    match tx.open_table(TableDefinition::new(table.name)) {
+        Ok(rows) => Ok(Some(rows)),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn row(clustering: Vec<Value>, value: &[u8]) -> Result<Row, redb::Error> {
+    let stored = Stored::decode(value)?;
+    Ok(Row { clustering, body: Bytes::copy_from_slice(stored.body), version: stored.version })
+}
+
+/// Rows by their whole keys, in the order asked.
+pub(super) fn rows<'k>(
+    tx: &ReadTransaction,
+    table: &Table,
+    keys: impl Iterator<Item = &'k [Value]>,
+) -> Result<Vec<Option<Row>>, redb::Error> {
+    let Some(rows) = open(tx, table)? else {
+        return Ok(keys.map(|_| None).collect());
+    };
+    keys.map(|columns| match rows.get(key::encode(columns).as_slice())? {
+        Some(value) => row(columns[table.partition.len()..].to_vec(), value.value()).map(Some),
+        None => Ok(None),
+    })
+    .collect()
+}
+
+/// A slice of a partition.
+pub(super) fn slice(tx: &ReadTransaction, scan: &Scan) -> Result<Vec<Row>, redb::Error> {
+    let (Some(rows), Some((from, to))) = (open(tx, scan.table)?, key::range(scan)) else {
+        return Ok(Vec::new());
+    };
+    let partition = key::encode(&scan.partition).len();
+    let bounds = (std::ops::Bound::Included(from.as_slice()), to.as_ref().map(Vec::as_slice));
+    let mut range = rows.range::<&[u8]>(bounds)?;
+    let mut found = Vec::new();
+    while found.len() < scan.limit {
+        let Some(entry) = (if scan.reverse { range.next_back() } else { range.next() }) else {
+            break;
+        };
+        let (key, value) = entry?;
+        let clustering = key::decode(&key.value()[partition..], scan.table.clustering)
+            .ok_or_else(|| redb::Error::Corrupted(format!("a key of table {}", scan.table.name)))?;
+        found.push(row(clustering, value.value())?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,59 @@
+mod faults;
+mod files;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+use bytes::Bytes;
+use thesis_proto::clock::Clock;
+
+use super::EmbeddedStore;
+use crate::{
+    key,
+    store::{
+        Backend, Change, ConditionalWrite, Consistency, Expect, SharedBackend, Transaction,
+        conformance::conformance_tests,
+        tables::{IDEMPOTENCY, PROFILE},
+    },
+};
+
+conformance_tests!(conformance, Some(super::memory()));
+
+fn memory() -> SharedBackend {
+    Arc::new(EmbeddedStore::in_memory(Arc::new(Fixed::default())))
+}
+
+/// A clock that is set.
+#[derive(Default)]
+struct Fixed(AtomicI64);
+
+impl Clock for Fixed {
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+async fn apply(store: &EmbeddedStore, id: &str, version: i64) -> crate::store::StoreResult<()> {
+    let body = Some(Bytes::from_static(b"body"));
+    store.apply(vec![Change { table: &PROFILE, key: key!["d", id], version, body, ttl: None }]).await
+}
+
+async fn applied(store: &EmbeddedStore, id: &str) -> Option<i64> {
+    let key = key!["d", id];
+    let row = store.get(&PROFILE, &key, Consistency::Quorum).await.unwrap();
+    row.map(|row| row.version)
+}
+
+async fn insert(store: &EmbeddedStore, id: &str) -> crate::store::StoreResult<bool> {
+    let body = Some(Bytes::from(vec![7; 5_000]));
+    let write = ConditionalWrite { clustering: vec![], expect: Expect::Absent, version: 1, body };
+    let partition = key!["d", id];
+    store.transact(Transaction { table: &IDEMPOTENCY, partition, writes: vec![write], ttl: None }).await
+}
+
+async fn inserted(store: &EmbeddedStore, id: &str) -> bool {
+    let key = key!["d", id];
+    store.get(&IDEMPOTENCY, &key, Consistency::Quorum).await.unwrap().is_some()
+}

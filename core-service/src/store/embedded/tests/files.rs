@@ -1,0 +1,156 @@
+//! Folders and files: opening again, refusing what is not to be opened.
+
+use std::{fs, path::Path, sync::Arc};
+
+use redb::Database;
+
+use super::{
+    super::{
+        database::{FORMAT, set_format},
+        open::FILE,
+        *,
+    },
+    Fixed, applied, apply, insert, inserted,
+};
+use crate::{key, store::tables::PROFILE};
+
+fn open(dir: &Path) -> Result<EmbeddedStore, OpenError> {
+    EmbeddedStore::open(dir, Options::default(), Arc::new(Fixed::default()))
+}
+
+#[tokio::test]
+async fn opening_again_keeps_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let nested = dir.path().join("a/b");
+    for round in 0..3 {
+        let store = open(&nested).unwrap();
+        for earlier in 0..round {
+            assert!(inserted(&store, &earlier.to_string()).await);
+            assert_eq!(applied(&store, &earlier.to_string()).await, Some(5));
+        }
+        insert(&store, &round.to_string()).await.unwrap();
+        apply(&store, &round.to_string(), 5).await.unwrap();
+        if round != 1 {
+            store.close().await.unwrap();
+            store.close().await.unwrap();
+            assert!(matches!(insert(&store, "late").await, Err(StoreError::Unavailable(_))));
+            assert!(matches!(store.check().await, Err(StoreError::Unavailable(_))));
+        }
+    }
+}
+
+#[tokio::test]
+async fn killed_store_keeps_what_it_acknowledged() {
+    let (dir, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(dir.path()).unwrap();
+    apply(&store, "before", 5).await.unwrap();
+    for n in 0..20 {
+        insert(&store, &n.to_string()).await.unwrap();
+        // What a killed process leaves behind is the file as it is at that moment.
+        fs::copy(dir.path().join(FILE), killed.path().join(FILE)).unwrap();
+        let after = open(killed.path()).unwrap();
+        assert_eq!(applied(&after, "before").await, Some(5));
+        for earlier in 0..=n {
+            assert!(inserted(&after, &earlier.to_string()).await);
+        }
+    }
+}
+
+#[tokio::test]
+async fn folder_in_use_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).unwrap();
+    let refused = open(dir.path()).err().unwrap();
+    assert!(matches!(&refused, OpenError::InUse(path) if path == dir.path()));
+    assert!(refused.to_string().contains("in use by another process"), "{refused}");
+    store.close().await.unwrap();
+    open(dir.path()).unwrap();
+}
+
+#[tokio::test]
+async fn newer_format_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()).unwrap());
+    let database = Database::open(dir.path().join(FILE)).unwrap();
+    set_format(&database, FORMAT + 1).unwrap();
+    drop(database);
+    let refused = open(dir.path()).err().unwrap();
+    assert!(matches!(refused, OpenError::Newer { found, .. } if found == FORMAT + 1));
+    assert!(refused.to_string().contains(FILE), "{refused}");
+}
+
+#[tokio::test]
+async fn damaged_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE);
+    let store = open(dir.path()).unwrap();
+    for n in 0..50 {
+        insert(&store, &n.to_string()).await.unwrap();
+    }
+    store.close().await.unwrap();
+    drop(store);
+    let whole = fs::read(&path).unwrap();
+    // Each page that holds one of the bodies, the head of the file, and its length.
+    let inside = whole.windows(100).position(|window| window == [7; 100]).unwrap();
+    let flip = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        bytes
+    };
+    let cases = [
+        ("body", flip(inside)),
+        ("magic", flip(0)),
+        ("root", [&whole[..64], &[0xaa; 256], &whole[320..]].concat()),
+        ("cut", whole[..whole.len() / 2].to_vec()),
+        ("empty", Vec::new()),
+        ("other", b"something else entirely".repeat(1_000)),
+    ];
+    for (name, bytes) in cases {
+        fs::write(&path, &bytes).unwrap();
+        let refused = open(dir.path()).err().unwrap_or_else(|| panic!("{name} was opened"));
+        assert!(matches!(&refused, OpenError::Damaged { .. }), "{name}: {refused:?}");
+        assert!(refused.to_string().contains(path.to_str().unwrap()), "{name}: {refused}");
+        assert_eq!(fs::read(&path).unwrap().len(), bytes.len(), "{name} was changed");
+    }
+    fs::write(&path, &whole).unwrap();
+    assert!(inserted(&open(dir.path()).unwrap(), "49").await);
+}
+
+#[tokio::test]
+async fn sweep_removes_what_expired() {
+    let clock = Arc::new(Fixed::default());
+    let store = EmbeddedStore::in_memory(clock.clone());
+    let change = |id: String, version, ttl| Change {
+        table: &PROFILE,
+        key: key!["d", id],
+        version,
+        body: Some(bytes::Bytes::new()),
+        ttl,
+    };
+    let short = (0..2_500).map(|n| change(n.to_string(), 1, Some(10)));
+    store.apply(short.collect()).await.unwrap();
+    // Written again: one for longer, one for good; one with an older version, which does nothing.
+    clock.0.store(5_000, std::sync::atomic::Ordering::Relaxed);
+    let again = vec![
+        change("0".to_owned(), 2, Some(10)),
+        change("1".to_owned(), 2, None),
+        change("2".to_owned(), 0, None),
+        change("kept".to_owned(), 1, None),
+    ];
+    store.apply(again).await.unwrap();
+    let left = async |now_ms| {
+        store.sweep(now_ms).await.unwrap();
+        let ids = ["0", "1", "2", "2499", "kept"];
+        let mut left = Vec::new();
+        for id in ids {
+            if applied(&store, id).await.is_some() {
+                left.push(id);
+            }
+        }
+        left
+    };
+    assert_eq!(left(9_999).await, ["0", "1", "2", "2499", "kept"]);
+    assert_eq!(left(10_000).await, ["0", "1", "kept"]);
+    assert_eq!(left(15_000).await, ["1", "kept"]);
+    assert_eq!(left(i64::MAX).await, ["1", "kept"]);
+}

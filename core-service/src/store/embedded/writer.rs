@@ -1,0 +1,308 @@
+//! The one thread that writes. It takes everything that waits and commits it together.
+
+use std::{
+    fs::File,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+use parking_lot::RwLock;
+use redb::{Database, ReadableDatabase};
+use thesis_proto::clock::SharedClock;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::{
+    batch::{Batch, Outcome, Write},
+    database::{self, Target, store_error},
+    disk::{Disk, Fence},
+    read,
+};
+use crate::store::{Change, StoreError, StoreResult, Value};
+
+/// Writes committed together at most.
+const GROUP: usize = 512;
+/// What was applied without waiting for the disk is made durable after this long.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// … or when so many changes wait.
+const UNSYNCED: usize = 20_000;
+
+/// A write with the one who waits for it.
+pub(super) struct Job {
+    pub(super) write: Write,
+    pub(super) done: oneshot::Sender<StoreResult<Outcome>>,
+    pub(super) room: OwnedSemaphorePermit,
+}
+
+/// What the thread is told.
+pub(super) enum Message {
+    Write(Job),
+    /// A read failed on this generation of the database.
+    Heal {
+        generation: u64,
+        done: oneshot::Sender<()>,
+    },
+    Close(oneshot::Sender<StoreResult<()>>),
+}
+
+/// What readers see.
+#[derive(Default)]
+pub(super) struct Current {
+    /// `None` when closed, or when it could not be opened again.
+    pub(super) database: Option<Arc<Database>>,
+    /// Counts the openings.
+    pub(super) generation: u64,
+    /// Why nothing can be written at present.
+    pub(super) trouble: Option<String>,
+}
+
+/// The thread's state.
+pub(super) struct Writer {
+    pub(super) messages: Receiver<Message>,
+    pub(super) current: Arc<RwLock<Current>>,
+    pub(super) disk: Disk,
+    pub(super) fence: Fence,
+    /// The file's name in errors.
+    pub(super) file: String,
+    pub(super) cache_bytes: usize,
+    pub(super) clock: SharedClock,
+    /// Held as long as the file is in use.
+    pub(super) lock: Option<File>,
+    /// Applied, acknowledged and not durable yet: repeated when the database must be opened again.
+    pub(super) unsynced: Vec<Change>,
+    /// Since when something is not durable.
+    pub(super) unsynced_since: Option<i64>,
+}
+
+impl Writer {
+    /// Works until told to close, or until nobody can ask any more.
+    pub(super) fn run(mut self) {
+        let mut closing = None;
+        while closing.is_none() {
+            let waiting = self.unsynced_since.is_some() || self.current.read().trouble.is_some();
+            let first = if waiting {
+                self.messages.recv_timeout(SYNC_EVERY)
+            } else {
+                self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            };
+            match first {
+                Ok(first) => closing = self.take(first),
+                Err(RecvTimeoutError::Timeout) => drop(self.settle()),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let settled = self.settle();
+        // The last of its users closes the database; reads under way are short.
+        let closed = Current { trouble: Some("the store is closed".to_owned()), ..Current::default() };
+        let last = std::mem::replace(&mut *self.current.write(), closed);
+        drop(last);
+        drop(self.lock.take());
+        if let Some(done) = closing {
+            let _ = done.send(settled);
+        }
+    }
+
+    /// Handles a message and all that wait behind it.
+    fn take(&mut self, first: Message) -> Option<oneshot::Sender<StoreResult<()>>> {
+        let mut jobs = Vec::new();
+        let mut next = Some(first);
+        while let Some(message) = next {
+            match message {
+                Message::Write(job) => jobs.push(job),
+                Message::Heal { generation, done } => {
+                    if generation == self.current.read().generation {
+                        self.reopen();
+                    }
+                    let _ = done.send(());
+                }
+                Message::Close(done) => {
+                    self.write(jobs);
+                    return Some(done);
+                }
+            }
+            next = if jobs.len() < GROUP { self.messages.try_recv().ok() } else { None };
+        }
+        self.write(jobs);
+        None
+    }
+
+    fn write(&mut self, jobs: Vec<Job>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let database = match self.writable() {
+            Ok(database) => database,
+            Err(error) => {
+                for job in jobs {
+                    job.answer(Err(StoreError::Unavailable(error.to_string())));
+                }
+                return;
+            }
+        };
+        let writes: Vec<&Write> = jobs.iter().map(|job| &job.write).collect();
+        let committed = self.commit(&database, &writes, self.clock.now_ms());
+        drop(database);
+        match committed {
+            Ok(outcomes) => {
+                for (job, outcome) in jobs.into_iter().zip(outcomes) {
+                    job.answer(Ok(outcome));
+                }
+            }
+            Err(error) => {
+                tracing::error!(file = self.file, %error, "a write failed; opening the store again");
+                self.reopen();
+                for job in jobs {
+                    let error = if self.may_have_happened(&job.write) {
+                        StoreError::InDoubt(format!("{}: {error}", self.file))
+                    } else {
+                        store_error(&self.file, &error)
+                    };
+                    job.answer(Err(error));
+                }
+            }
+        }
+    }
+
+    /// The database, if it can be written; tries first whether it can again.
+    fn writable(&mut self) -> StoreResult<Arc<Database>> {
+        if self.current.read().trouble.is_some() {
+            self.reopen();
+        }
+        let current = self.current.read();
+        match (&current.database, &current.trouble) {
+            (Some(database), None) => Ok(database.clone()),
+            (_, trouble) => Err(StoreError::Unavailable(trouble.clone().unwrap_or_default())),
+        }
+    }
+
+    fn commit(&mut self, database: &Database, writes: &[&Write], now_ms: i64) -> Result<Vec<Outcome>, redb::Error> {
+        let overdue = self.unsynced.len() >= UNSYNCED
+            || self.unsynced_since.is_some_and(|since| now_ms.abs_diff(since) >= SYNC_EVERY.as_millis() as u64);
+        let (outcomes, durable) = database::guarded(|| {
+            let tx = database.begin_write()?;
+            let mut batch = Batch::new(&tx, now_ms);
+            let outcomes = writes.iter().map(|write| batch.run(write)).collect::<Result<Vec<_>, _>>()?;
+            drop(batch);
+            if outcomes.iter().all(|outcome| *outcome == Outcome::Transacted(false)) && !overdue {
+                tx.abort()?;
+                return Ok((outcomes, None));
+            }
+            let durable = overdue || outcomes.contains(&Outcome::Transacted(true));
+            database::commit(tx, durable)?;
+            Ok((outcomes, Some(durable)))
+        })?;
+        match durable {
+            Some(true) => self.synced(),
+            Some(false) => {
+                self.unsynced_since.get_or_insert(now_ms);
+                let applied = writes.iter().filter_map(|write| match write {
+                    Write::Apply(changes) => Some(changes),
+                    Write::Transact(_) | Write::Sweep { .. } => None,
+                });
+                self.unsynced.extend(applied.flatten().cloned());
+            }
+            None => {}
+        }
+        Ok(outcomes)
+    }
+
+    fn synced(&mut self) {
+        self.unsynced.clear();
+        self.unsynced_since = None;
+    }
+
+    /// Makes durable what is not.
+    fn settle(&mut self) -> StoreResult<()> {
+        let database = self.writable()?;
+        if self.unsynced_since.is_none() {
+            return Ok(());
+        }
+        let committed = database::guarded(|| database::commit(database.begin_write()?, true));
+        drop(database);
+        if let Err(error) = committed {
+            tracing::error!(file = self.file, %error, "a commit failed; opening the store again");
+            self.reopen();
+            return self.writable().map(drop);
+        }
+        self.synced();
+        Ok(())
+    }
+
+    /// Opens the database anew, from the disk if it can be written, else so that at least reads go on, and repeats what
+    /// was acknowledged and is not durable.
+    fn reopen(&mut self) {
+        self.fence.close();
+        let mut opened = self.open(Target::Disk);
+        let trouble = opened.as_ref().err().map(|error| format!("{}: {error}", self.file));
+        if trouble.is_some() {
+            opened = self.open(Target::Memory);
+        } else {
+            self.synced();
+        }
+        match &trouble {
+            Some(_) if self.current.read().trouble.is_some() => {}
+            Some(trouble) => tracing::error!(trouble, "the store can only be read"),
+            None => tracing::info!(file = self.file, "the store was opened again"),
+        }
+        let database = opened.ok().map(|(database, fence)| {
+            self.fence = fence;
+            Arc::new(database)
+        });
+        let mut current = self.current.write();
+        let generation = current.generation + 1;
+        let replaced = std::mem::replace(&mut *current, Current { database, generation, trouble });
+        drop(current);
+        drop(replaced);
+    }
+
+    fn open(&self, target: Target) -> Result<(Database, Fence), redb::Error> {
+        let (database, fence) = database::open(&self.disk, target, self.cache_bytes, false)?;
+        let repeated = database::guarded(|| {
+            let tx = database.begin_write()?;
+            let mut batch = Batch::new(&tx, self.clock.now_ms());
+            self.unsynced.iter().try_for_each(|change| batch.apply(change))?;
+            drop(batch);
+            database::commit(tx, target == Target::Disk)
+        });
+        // Before it is dropped, or it would try once more on the way out.
+        if repeated.is_err() {
+            fence.close();
+        }
+        repeated.map(|()| (database, fence))
+    }
+
+    /// Whether a conditional write of a failed commit is there after all.
+    fn may_have_happened(&self, write: &Write) -> bool {
+        let Write::Transact(transaction) = write else {
+            return false;
+        };
+        let Some(database) = self.current.read().database.clone() else {
+            return true;
+        };
+        let keys: Vec<Vec<Value>> = transaction
+            .writes
+            .iter()
+            .map(|write| [transaction.partition.as_slice(), &write.clustering].concat())
+            .collect();
+        let rows = database::guarded(|| {
+            read::rows(&database.begin_read()?, transaction.table, keys.iter().map(Vec::as_slice))
+        });
+        rows.map_or(true, |rows| {
+            transaction.writes.iter().zip(rows).all(|(write, row)| match (&write.body, row) {
+                (Some(body), Some(row)) => row.version == write.version && row.body == body,
+                (None, None) => true,
+                _ => false,
+            })
+        })
+    }
+}
+
+impl Job {
+    fn answer(self, answer: StoreResult<Outcome>) {
+        // Who has stopped waiting does not want to know.
+        let _ = self.done.send(answer);
+        drop(self.room);
+    }
+}

@@ -1,0 +1,138 @@
+use std::{
+    process,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use thesis_proto::clock::SystemClock;
+
+use super::*;
+use crate::store::{
+    Column, ColumnKind, Table,
+    scylla::{session, tests::options},
+    tables,
+};
+
+fn columns(columns: &[Column], suffix: &str) -> Vec<String> {
+    columns.iter().map(|column| format!("\"{}\"{suffix}", column.name)).collect()
+}
+
+/// What a table's migration must say, up to further options.
+fn expected(table: &Table) -> String {
+    let mut text = format!("CREATE TABLE IF NOT EXISTS \"{}\" (\n", table.name);
+    for column in table.partition.iter().chain(table.clustering) {
+        let kind = match column.kind {
+            ColumnKind::Text => "text",
+            ColumnKind::Int => "bigint",
+        };
+        text += &format!("    \"{}\" {kind},\n", column.name);
+    }
+    let partition = format!("({})", columns(table.partition, "").join(", "));
+    let key = [vec![partition], columns(table.clustering, "")].concat().join(", ");
+    text += &format!("    \"version\" bigint,\n    \"body\" blob,\n    PRIMARY KEY ({key})\n)");
+    if table.descending {
+        text += &format!(" WITH CLUSTERING ORDER BY ({})", columns(table.clustering, " DESC").join(", "));
+    }
+    text
+}
+
+#[test]
+fn every_table_has_its_migration() {
+    for table in tables::ALL {
+        let name = |migration: &&Migration| migration.name.get(5..) == Some(table.name);
+        let expected = expected(table);
+        let migration = ALL.iter().find(name).unwrap_or_else(|| panic!("no migration says:\n{expected};"));
+        let code: Vec<_> = migration.text.lines().filter(|line| !line.starts_with("--")).collect();
+        let rest = code.join("\n");
+        let rest =
+            rest.strip_prefix(&expected).unwrap_or_else(|| panic!("{} does not say:\n{expected}", migration.name));
+        assert!(
+            rest.starts_with(" WITH ") || rest.starts_with("\n  AND ") || rest == ";",
+            "{}: {rest}",
+            migration.name
+        );
+        assert!(!rest.contains("CLUSTERING"), "{} has an order that the table has not", migration.name);
+    }
+}
+
+#[test]
+fn the_list_is_the_folder() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    assert_eq!(files, ALL.iter().map(|migration| format!("{}.cql", migration.name)).collect::<Vec<_>>());
+    for (index, file) in files.iter().enumerate() {
+        assert!(file.starts_with(&format!("{:04}_", index + 1)), "{file} is out of order");
+    }
+}
+
+// Without IF NOT EXISTS: applied twice, they fail.
+const FIRST: Migration = Migration { name: "0001_a", text: "CREATE TABLE a (x int PRIMARY KEY);" };
+const SECOND: Migration = Migration { name: "0002_b", text: "CREATE TABLE b (x int PRIMARY KEY);" };
+
+/// Options with a keyspace of the test's own.
+fn fresh() -> Option<ScyllaOptions> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    options(&format!("migrate_{}_{}_{number}", SystemClock.now_ms(), process::id()))
+}
+
+async fn migrate(options: &ScyllaOptions, known: &[Migration]) -> Result<(), ConnectError> {
+    let session = session::open(options).await?;
+    run(&session, options, known, &SystemClock).await
+}
+
+async fn drop_keyspace(options: &ScyllaOptions) {
+    let session = session::open(options).await.unwrap();
+    alter(&session, "dropping", &format!("DROP KEYSPACE {}", options.keyspace)).await.unwrap();
+}
+
+#[tokio::test]
+async fn two_at_once_on_an_empty_keyspace() {
+    let Some(options) = fresh() else { return };
+    let known = [FIRST, SECOND];
+    let (one, two) = tokio::join!(migrate(&options, &known), migrate(&options, &known));
+    one.unwrap();
+    two.unwrap();
+    migrate(&options, &known).await.unwrap();
+    drop_keyspace(&options).await;
+}
+
+#[tokio::test]
+async fn what_differs_is_refused_by_name() {
+    let Some(options) = fresh() else { return };
+    migrate(&options, &[FIRST, SECOND]).await.unwrap();
+
+    let changed = Migration { text: "CREATE TABLE IF NOT EXISTS b (x int PRIMARY KEY, y int);", ..SECOND };
+    let error = migrate(&options, &[FIRST, changed]).await.unwrap_err();
+    assert!(matches!(&error, ConnectError::Changed { migration, .. } if migration == "0002_b"), "{error}");
+
+    let error = migrate(&options, &[FIRST]).await.unwrap_err();
+    assert!(matches!(&error, ConnectError::Newer { migration, .. } if migration == "0002_b"), "{error}");
+    drop_keyspace(&options).await;
+}
+
+#[tokio::test]
+async fn the_lock_is_one_holders_and_expires() {
+    let Some(options) = fresh() else { return };
+    let session = session::open(&options).await.unwrap();
+    prepare(&session, &options).await.unwrap();
+    let mut one = Lock { session: &session, owner: "one".to_owned() };
+    let mut two = Lock { session: &session, owner: "two".to_owned() };
+    assert!(one.take().await && one.take().await && !two.take().await && !two.renew().await);
+    two.release().await;
+    assert!(one.renew().await);
+    let left = run_step(&session, "", "SELECT TTL(owner) FROM schema_lock", ()).await.unwrap().unwrap();
+    let (left,) = left.first_row::<(i32,)>().unwrap();
+    assert!((1..=LOCK_SECONDS).contains(&left), "{left}");
+    one.release().await;
+    assert!(two.take().await);
+    drop_keyspace(&options).await;
+}
+
+#[tokio::test]
+async fn a_keyspace_that_is_no_name_is_refused() {
+    let Some(options) = fresh() else { return };
+    let options = ScyllaOptions { keyspace: "a; DROP".to_owned(), ..options };
+    assert!(matches!(migrate(&options, ALL).await, Err(ConnectError::Keyspace(_))));
+}

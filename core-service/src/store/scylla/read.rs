@@ -1,0 +1,107 @@
+//! Reads.
+
+use std::{ops::ControlFlow, time::Duration};
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use scylla::{
+    errors::ExecutionError,
+    response::{PagingState, query_result::QueryResult},
+    value::{CqlValue, Row as CqlRow},
+};
+
+use super::{
+    PARALLEL, ScyllaStore, StoreError, StoreResult, limited,
+    statements::{Bind, Shape, edge},
+};
+use crate::store::{Consistency, Row, Scan, Table, Value};
+
+/// The time a read has, retries included.
+const LIMIT: Duration = Duration::from_secs(2);
+
+pub(super) async fn get(
+    store: &ScyllaStore,
+    table: &'static Table,
+    key: &[Value],
+    consistency: Consistency,
+) -> StoreResult<Option<Row>> {
+    let statement = store.statement(table, Shape::Get { serial: consistency == Consistency::Serial }).await?;
+    let values: Vec<Bind<'_>> = key.iter().map(Bind::from).collect();
+    let request = store.session.execute_unpaged(&statement, values);
+    let answer = limited(LIMIT, request, StoreError::Unavailable, unavailable).await?;
+    let Some(mut row) = rows(answer)?.pop() else {
+        return Ok(None);
+    };
+    row.clustering = key.get(table.partition.len()..).unwrap_or_default().to_vec();
+    Ok(Some(row))
+}
+
+pub(super) async fn get_many(
+    store: &ScyllaStore,
+    table: &'static Table,
+    keys: &[Vec<Value>],
+) -> StoreResult<Vec<Option<Row>>> {
+    let gets: Vec<_> = keys.iter().map(|key| get(store, table, key, Consistency::Quorum)).collect();
+    stream::iter(gets).buffered(PARALLEL).try_collect().await
+}
+
+pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Row>> {
+    let limit = i32::try_from(scan.limit).unwrap_or(i32::MAX);
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let serial = scan.consistency == Consistency::Serial;
+    let shape = Shape::Scan { from: edge(&scan.from), to: edge(&scan.to), reverse: scan.reverse, serial };
+    let statement = store.statement(scan.table, shape).await?;
+    let prefix = |bound| match bound {
+        std::ops::Bound::Included(prefix) | std::ops::Bound::Excluded(prefix) => prefix,
+        std::ops::Bound::Unbounded => Vec::new(),
+    };
+    let (from, to) = (prefix(scan.from.clone()), prefix(scan.to.clone()));
+    let mut values: Vec<Bind<'_>> = scan.partition.iter().chain(&from).chain(&to).map(Bind::from).collect();
+    values.push(Bind::Int(limit));
+
+    let mut found = Vec::new();
+    let mut page = PagingState::start();
+    loop {
+        // Nearly always one page; a server may end it early where rows are large.
+        let request = store.session.execute_single_page(&statement, &values, page);
+        let (answer, next) = limited(LIMIT, request, StoreError::Unavailable, unavailable).await?;
+        found.append(&mut rows(answer)?);
+        match next.into_paging_control_flow() {
+            ControlFlow::Continue(state) => page = state,
+            ControlFlow::Break(()) => return Ok(found),
+        }
+    }
+}
+
+fn unavailable(error: ExecutionError) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+/// Rows of clustering columns, body and version.
+fn rows(answer: QueryResult) -> StoreResult<Vec<Row>> {
+    let damaged = |reason: String| StoreError::Damaged(reason);
+    let answer = answer.into_rows_result().map_err(|error| damaged(error.to_string()))?;
+    let rows = answer.rows::<CqlRow>().map_err(|error| damaged(error.to_string()))?;
+    rows.map(|row| {
+        let row = row.map_err(|error| damaged(error.to_string()))?;
+        read(row).ok_or_else(|| damaged("a row has columns that this version does not write".to_owned()))
+    })
+    .collect()
+}
+
+fn read(mut row: CqlRow) -> Option<Row> {
+    let CqlValue::BigInt(version) = row.columns.pop()?? else {
+        return None;
+    };
+    let CqlValue::Blob(body) = row.columns.pop()?? else {
+        return None;
+    };
+    let clustering = row.columns.into_iter().map(|column| match column? {
+        CqlValue::Text(text) => Some(Value::Text(text)),
+        CqlValue::BigInt(int) => Some(Value::Int(int)),
+        _ => None,
+    });
+    Some(Row { clustering: clustering.collect::<Option<_>>()?, body: Bytes::from(body), version })
+}

@@ -1,0 +1,146 @@
+//! How the cluster is reached.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use scylla::{
+    client::{
+        execution_profile::{ExecutionProfile, ExecutionProfileBuilder},
+        session::Session,
+        session_builder::SessionBuilder,
+    },
+    errors::NewSessionError,
+    policies::{load_balancing::DefaultPolicy, speculative_execution::SimpleSpeculativeExecutionPolicy},
+    statement::{Consistency, SerialConsistency},
+};
+
+use super::migrate;
+
+/// Where the cluster is and how to use it.
+#[derive(Clone)]
+pub struct ScyllaOptions {
+    /// Contact points, `host:port`.
+    pub nodes: Vec<String>,
+    /// The keyspace; created where there is none.
+    pub keyspace: String,
+    /// Copies of each row in the data centre, for a keyspace that is created.
+    pub replication_factor: u32,
+    /// The data centre that all replicas of this service read and write.
+    pub datacenter: String,
+    /// User name, where the cluster asks for one.
+    pub user: Option<String>,
+    /// Its password.
+    pub password: Option<String>,
+    /// Root certificates (PEM); with them the connection is by TLS.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Why there is no connection to the cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The name of the keyspace cannot be used.
+    #[error("`{0}` cannot be a keyspace: a lower-case letter, then up to 47 lower-case letters, digits and `_`")]
+    Keyspace(String),
+    /// The root certificates cannot be used.
+    #[error("the certificate file {} cannot be used: {reason}", path.display())]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// No node answers as it should.
+    #[error("the cluster cannot be reached: {0}")]
+    Session(#[source] Box<NewSessionError>),
+    /// A step of preparing the keyspace failed.
+    #[error("{step}: {reason}")]
+    Step {
+        /// What was being done.
+        step: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A migration is not what it was when it was applied.
+    #[error("keyspace `{keyspace}`: migration `{migration}` has changed since it was applied there")]
+    Changed {
+        /// The keyspace.
+        keyspace: String,
+        /// The migration.
+        migration: String,
+    },
+    /// The keyspace belongs to a newer version.
+    #[error("keyspace `{keyspace}` is from a newer version: this one does not know its migration `{migration}`")]
+    Newer {
+        /// The keyspace.
+        keyspace: String,
+        /// The migration.
+        migration: String,
+    },
+    /// Another process holds the lock and does not finish.
+    #[error("keyspace `{0}`: another process has been migrating it for too long")]
+    Locked(String),
+}
+
+impl ConnectError {
+    pub(super) fn step(step: impl Into<String>, error: impl std::fmt::Display) -> Self {
+        Self::Step { step: step.into(), reason: error.to_string() }
+    }
+}
+
+/// After this long without an answer, what may be repeated is also sent to another node.
+const SECOND_TRY: Duration = Duration::from_millis(400);
+
+/// What every statement has in common: the data centre's quorum, asked of a replica where possible and never elsewhere.
+pub(super) fn profile(datacenter: &str) -> ExecutionProfileBuilder {
+    let policy = DefaultPolicy::builder()
+        .prefer_datacenter(datacenter.to_owned())
+        .permit_dc_failover(false)
+        .token_aware(true)
+        .build();
+    ExecutionProfile::builder()
+        .load_balancing_policy(policy)
+        .consistency(Consistency::LocalQuorum)
+        .serial_consistency(Some(SerialConsistency::LocalSerial))
+}
+
+/// Connects; no keyspace is chosen yet.
+pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectError> {
+    let name = &options.keyspace;
+    let letters = name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+    if !letters || name.len() > 48 || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        return Err(ConnectError::Keyspace(name.clone()));
+    }
+    let speculation = SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: SECOND_TRY };
+    let profile = profile(&options.datacenter).speculative_execution_policy(Some(Arc::new(speculation)));
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&options.nodes)
+        .default_execution_profile_handle(profile.build().into_handle())
+        .schema_agreement_timeout(migrate::STEP);
+    if let (Some(user), Some(password)) = (&options.user, &options.password) {
+        builder = builder.user(user, password);
+    }
+    if let Some(path) = &options.ca_file {
+        let config = tls(path).map_err(|reason| ConnectError::CaFile { path: path.clone(), reason })?;
+        builder = builder.tls_context(Some(Arc::new(config)));
+    }
+    builder.build().await.map_err(|error| ConnectError::Session(Box::new(error)))
+}
+
+fn tls(path: &PathBuf) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())? {
+        roots.add(certificate.map_err(|error| error.to_string())?).map_err(|error| error.to_string())?;
+    }
+    if roots.is_empty() {
+        return Err("it holds no certificate".to_owned());
+    }
+    // Named, because two providers are compiled in.
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,182 @@
+//! Every CQL statement over the tables, made from their descriptors and prepared when first used.
+
+use std::{collections::HashMap, ops::Bound, sync::Arc, time::Duration};
+
+use parking_lot::RwLock;
+use scylla::{
+    client::execution_profile::ExecutionProfileHandle,
+    frame::response::result::ColumnType,
+    policies::retry::FallthroughRetryPolicy,
+    serialize::{
+        SerializationError,
+        value::SerializeValue,
+        writers::{CellWriter, WrittenCellProof},
+    },
+    statement::{Consistency, prepared::PreparedStatement},
+};
+
+use super::{ScyllaStore, StoreError, StoreResult, limited, session};
+use crate::store::{Column, Table, Value};
+
+/// Preparing asks every node, and happens once.
+const PREPARE_LIMIT: Duration = Duration::from_secs(2);
+
+/// The forms that statements over a table take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Shape {
+    /// One row. Binds the key.
+    Get { serial: bool },
+    /// A slice. Binds partition, lower bound, upper bound, limit.
+    Scan { from: Edge, to: Edge, reverse: bool, serial: bool },
+    /// An unconditional row. Binds timestamp, TTL, body, version, key.
+    Put,
+    /// An unconditional deletion. Binds timestamp, key.
+    Delete,
+    /// A row of a conditional write. Binds TTL, body, version, key, and the expected version if there is one.
+    Set { conditional: bool },
+    /// A deletion in a conditional write. Binds the key, and the expected version if there is one.
+    Remove { conditional: bool },
+}
+
+/// One end of a slice: how many clustering columns it compares, and how. None: the partition's end.
+pub(super) type Edge = Option<(usize, bool)>;
+
+/// The form of a bound.
+pub(super) fn edge(bound: &Bound<Vec<Value>>) -> Edge {
+    match bound {
+        Bound::Included(prefix) if !prefix.is_empty() => Some((prefix.len(), true)),
+        Bound::Excluded(prefix) => Some((prefix.len(), false)),
+        Bound::Included(_) | Bound::Unbounded => None,
+    }
+}
+
+impl Shape {
+    /// Whether it may be sent twice.
+    fn is_idempotent(self) -> bool {
+        !matches!(self, Self::Set { .. } | Self::Remove { .. })
+    }
+
+    fn text(self, keyspace: &str, table: &Table) -> String {
+        let name = format!("\"{keyspace}\".\"{}\"", table.name);
+        let key = equal(table.partition.iter().chain(table.clustering));
+        let condition = |conditional| {
+            if conditional { " IF \"version\" = ?" } else { "" }
+        };
+        match self {
+            Self::Get { .. } => format!("SELECT \"body\", \"version\" FROM {name} WHERE {key}"),
+            Self::Scan { from, to, reverse, .. } => {
+                let columns: String = table.clustering.iter().map(|column| format!("\"{}\", ", column.name)).collect();
+                let mut text = format!("SELECT {columns}\"body\", \"version\" FROM {name}");
+                text += &format!(" WHERE {}", equal(table.partition.iter()));
+                text += &relation(table, from, ">");
+                text += &relation(table, to, "<");
+                let direction = if reverse { "DESC" } else { "ASC" };
+                let order: Vec<_> =
+                    table.clustering.iter().map(|column| format!("\"{}\" {direction}", column.name)).collect();
+                if !order.is_empty() {
+                    text += &format!(" ORDER BY {}", order.join(", "));
+                }
+                text + " LIMIT ?"
+            }
+            // UPDATE rather than INSERT: an INSERT also marks the row as present, and a mark without a TTL would outlive
+            // columns that expire. A TTL of 0 is none.
+            Self::Put => {
+                format!("UPDATE {name} USING TIMESTAMP ? AND TTL ? SET \"body\" = ?, \"version\" = ? WHERE {key}")
+            }
+            Self::Delete => format!("DELETE FROM {name} USING TIMESTAMP ? WHERE {key}"),
+            Self::Set { conditional } => format!(
+                "UPDATE {name} USING TTL ? SET \"body\" = ?, \"version\" = ? WHERE {key}{}",
+                condition(conditional)
+            ),
+            Self::Remove { conditional } => {
+                format!("DELETE FROM {name} WHERE {key}{}", condition(conditional))
+            }
+        }
+    }
+}
+
+fn equal<'a>(columns: impl Iterator<Item = &'a Column>) -> String {
+    columns.map(|column| format!("\"{}\" = ?", column.name)).collect::<Vec<_>>().join(" AND ")
+}
+
+/// A bound, compared as a tuple; always in tuple notation, since the two notations do not mix on one column.
+fn relation(table: &Table, edge: Edge, operator: &str) -> String {
+    let Some((columns, inclusive)) = edge else {
+        return String::new();
+    };
+    let names: Vec<_> = table.clustering.iter().take(columns).map(|column| format!("\"{}\"", column.name)).collect();
+    let marks = vec!["?"; columns].join(", ");
+    let equals = if inclusive { "=" } else { "" };
+    format!(" AND ({}) {operator}{equals} ({marks})", names.join(", "))
+}
+
+/// A value bound to a statement.
+pub(super) enum Bind<'a> {
+    Text(&'a str),
+    Bigint(i64),
+    Int(i32),
+    Blob(&'a [u8]),
+    Null,
+}
+
+impl<'a> From<&'a Value> for Bind<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Text(text) => Self::Text(text),
+            Value::Int(int) => Self::Bigint(*int),
+        }
+    }
+}
+
+impl SerializeValue for Bind<'_> {
+    fn serialize<'b>(
+        &self,
+        kind: &ColumnType<'_>,
+        writer: CellWriter<'b>,
+    ) -> Result<WrittenCellProof<'b>, SerializationError> {
+        match self {
+            Self::Text(text) => text.serialize(kind, writer),
+            Self::Bigint(int) => int.serialize(kind, writer),
+            Self::Int(int) => int.serialize(kind, writer),
+            Self::Blob(bytes) => bytes.serialize(kind, writer),
+            Self::Null => Ok(writer.set_null()),
+        }
+    }
+}
+
+/// Prepared statements, by table and shape.
+pub(super) struct Statements {
+    keyspace: String,
+    prepared: RwLock<HashMap<(&'static str, Shape), PreparedStatement>>,
+    /// For conditional writes: sent once, since a repetition could not tell its own success from another's.
+    pub(super) conditional: ExecutionProfileHandle,
+}
+
+impl Statements {
+    pub(super) fn new(keyspace: String, datacenter: &str) -> Self {
+        let conditional = session::profile(datacenter).retry_policy(Arc::new(FallthroughRetryPolicy::new()));
+        Self { keyspace, prepared: RwLock::default(), conditional: conditional.build().into_handle() }
+    }
+}
+
+impl ScyllaStore {
+    /// The prepared statement of a shape. Fails only before anything was sent.
+    pub(super) async fn statement(&self, table: &'static Table, shape: Shape) -> StoreResult<PreparedStatement> {
+        let known = self.statements.prepared.read().get(&(table.name, shape)).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let preparing = self.session.prepare(shape.text(&self.statements.keyspace, table));
+        let wrong = |error: scylla::errors::PrepareError| StoreError::Unavailable(error.to_string());
+        let mut statement = limited(PREPARE_LIMIT, preparing, StoreError::Unavailable, wrong).await?;
+        statement.set_is_idempotent(shape.is_idempotent());
+        if !shape.is_idempotent() {
+            statement.set_execution_profile_handle(Some(self.statements.conditional.clone()));
+        }
+        if let Shape::Get { serial: true } | Shape::Scan { serial: true, .. } = shape {
+            statement.set_consistency(Consistency::LocalSerial);
+        }
+        self.statements.prepared.write().insert((table.name, shape), statement.clone());
+        Ok(statement)
+    }
+}

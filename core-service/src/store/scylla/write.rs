@@ -1,0 +1,168 @@
+//! Writes: versioned ones by timestamp, conditional ones by a condition in one partition.
+
+use std::{collections::HashMap, mem, time::Duration};
+
+use futures::{TryStreamExt, stream};
+use scylla::{
+    errors::{DbError, ExecutionError, RequestAttemptError},
+    response::query_result::QueryResult,
+    statement::{
+        batch::{Batch, BatchType},
+        prepared::PreparedStatement,
+    },
+    value::{CqlValue, Row as CqlRow},
+};
+
+use super::{
+    PARALLEL, ScyllaStore, StoreError, StoreResult, limited,
+    statements::{Bind, Shape},
+};
+use crate::store::{Change, ConditionalWrite, Expect, Transaction, Value};
+
+/// The time a write has; contended conditions take several rounds.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Bytes in a batch of versioned changes. Larger ones hold a replica up for longer than they save.
+const BATCH_BYTES: usize = 50 * 1024;
+
+pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreResult<()> {
+    let groups = stream::iter(groups(changes).into_iter().map(Ok));
+    groups.try_for_each_concurrent(PARALLEL, |group| write(store, group)).await
+}
+
+/// Changes of one partition of one table, up to [`BATCH_BYTES`]: a replica applies them as one.
+fn groups(changes: Vec<Change>) -> Vec<Vec<Change>> {
+    let mut full = Vec::new();
+    let mut open: HashMap<_, (usize, Vec<Change>)> = HashMap::new();
+    for change in changes {
+        let partition: Vec<Value> = change.key.iter().take(change.table.partition.len()).cloned().collect();
+        let size = 64 + change.body.as_ref().map_or(0, bytes::Bytes::len);
+        let (bytes, group) = open.entry((change.table.name, partition)).or_default();
+        if !group.is_empty() && *bytes + size > BATCH_BYTES {
+            full.push(mem::take(group));
+            *bytes = 0;
+        }
+        *bytes += size;
+        group.push(change);
+    }
+    full.extend(open.into_values().map(|(_, group)| group));
+    full
+}
+
+async fn write(store: &ScyllaStore, group: Vec<Change>) -> StoreResult<()> {
+    let mut statements = Vec::with_capacity(group.len());
+    let mut values = Vec::with_capacity(group.len());
+    for change in &group {
+        let mut binds = vec![Bind::Bigint(change.version)];
+        let shape = match &change.body {
+            Some(body) => {
+                binds.extend([ttl(change.ttl), Bind::Blob(body), Bind::Bigint(change.version)]);
+                Shape::Put
+            }
+            None => Shape::Delete,
+        };
+        binds.extend(change.key.iter().map(Bind::from));
+        statements.push(store.statement(change.table, shape).await?);
+        values.push(binds);
+    }
+    // An earlier try, or another group, may have been written whatever the last error says.
+    let doubt = |error: ExecutionError| StoreError::InDoubt(error.to_string());
+    let request = send(store, statements, values, true);
+    limited(LIMIT, request, StoreError::InDoubt, doubt).await.map(drop)
+}
+
+pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> StoreResult<bool> {
+    let mut statements = Vec::with_capacity(transaction.writes.len());
+    let mut values = Vec::with_capacity(transaction.writes.len());
+    for write in &transaction.writes {
+        let (shape, binds) = conditional(transaction, write);
+        statements.push(store.statement(transaction.table, shape).await?);
+        values.push(binds);
+    }
+    let request = send(store, statements, values, false);
+    let answer = limited(LIMIT, request, StoreError::InDoubt, failed).await?;
+    applied(answer).ok_or_else(|| StoreError::InDoubt("the answer to a conditional write is not readable".to_owned()))
+}
+
+fn conditional<'a>(transaction: &'a Transaction, write: &'a ConditionalWrite) -> (Shape, Vec<Bind<'a>>) {
+    let conditional = write.expect != Expect::Any;
+    let mut binds = Vec::new();
+    let shape = match &write.body {
+        Some(body) => {
+            binds.extend([ttl(transaction.ttl), Bind::Blob(body), Bind::Bigint(write.version)]);
+            Shape::Set { conditional }
+        }
+        None => Shape::Remove { conditional },
+    };
+    binds.extend(transaction.partition.iter().chain(&write.clustering).map(Bind::from));
+    match write.expect {
+        Expect::Any => {}
+        // A row that is not there reads as nulls.
+        Expect::Absent => binds.push(Bind::Null),
+        Expect::Version(version) => binds.push(Bind::Bigint(version)),
+    }
+    (shape, binds)
+}
+
+fn ttl(seconds: Option<u32>) -> Bind<'static> {
+    Bind::Int(i32::try_from(seconds.unwrap_or(0)).unwrap_or(i32::MAX))
+}
+
+/// Sends statements of one partition: one alone, several as one batch.
+async fn send(
+    store: &ScyllaStore,
+    mut statements: Vec<PreparedStatement>,
+    values: Vec<Vec<Bind<'_>>>,
+    idempotent: bool,
+) -> Result<QueryResult, ExecutionError> {
+    if let ([statement], [binds]) = (statements.as_slice(), values.as_slice()) {
+        return store.session.execute_unpaged(statement, binds.as_slice()).await;
+    }
+    let mut batch = Batch::new(BatchType::Unlogged);
+    for statement in statements.drain(..) {
+        batch.append_statement(statement);
+    }
+    if !idempotent {
+        batch.set_execution_profile_handle(Some(store.statements.conditional.clone()));
+    }
+    batch.set_is_idempotent(idempotent);
+    store.session.batch(&batch, values).await
+}
+
+/// `[applied]`, the one column that every server puts first; the others and their order differ.
+fn applied(answer: QueryResult) -> Option<bool> {
+    if !answer.is_rows() {
+        return Some(true); // there was no condition
+    }
+    let row = answer.into_rows_result().ok()?.first_row::<CqlRow>().ok()?;
+    match row.columns.into_iter().next()?? {
+        CqlValue::Boolean(applied) => Some(applied),
+        _ => None,
+    }
+}
+
+/// Only what surely stopped a conditional write before it began leaves no doubt.
+fn failed(error: ExecutionError) -> StoreError {
+    let not_sent = match &error {
+        ExecutionError::BadQuery(_)
+        | ExecutionError::EmptyPlan
+        | ExecutionError::PrepareError(_)
+        | ExecutionError::ConnectionPoolError(_) => true,
+        ExecutionError::LastAttemptError(attempt) => matches!(
+            attempt,
+            RequestAttemptError::SerializationError(_)
+                | RequestAttemptError::CqlRequestSerialization(_)
+                | RequestAttemptError::UnableToAllocStreamId
+                | RequestAttemptError::DbError(
+                    DbError::Unavailable { .. }
+                        | DbError::IsBootstrapping
+                        | DbError::Invalid
+                        | DbError::SyntaxError
+                        | DbError::Unauthorized
+                        | DbError::ConfigError,
+                    _
+                )
+        ),
+        _ => false,
+    };
+    if not_sent { StoreError::Unavailable(error.to_string()) } else { StoreError::InDoubt(error.to_string()) }
+}

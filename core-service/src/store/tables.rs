@@ -1,0 +1,79 @@
+//! Every table, laid out by query. The dataset stands first in each key of customer data.
+
+use super::{Column, ColumnKind, Table, Writes};
+
+const fn text(name: &'static str) -> Column {
+    Column { name, kind: ColumnKind::Text }
+}
+
+const fn int(name: &'static str) -> Column {
+    Column { name, kind: ColumnKind::Int }
+}
+
+macro_rules! tables {
+    ($($(#[$doc:meta])* $constant:ident $name:literal ($($partition:expr),+ $(; $($clustering:expr),+)?) $order:ident $writes:ident;)+) => {
+        $($(#[$doc])* pub static $constant: Table = Table {
+            name: $name,
+            partition: &[$($partition),+],
+            clustering: &[$($($clustering),+)?],
+            descending: tables!(@$order),
+            writes: Writes::$writes,
+        };)+
+
+        /// Every table there is.
+        pub static ALL: &[&Table] = &[$(&$constant),+];
+    };
+    (@asc) => { false };
+    (@desc) => { true };
+}
+
+tables! {
+    /// The logs. A bucket holds 10,000 sequence numbers; its row -1 holds the head as version.
+    EVENT_LOG "event_log" (text("dataset"), int("bucket"); int("seq")) asc Conditional;
+    /// How far the projections of a log have come: body empty, version = sequence number.
+    LOG_CHECKPOINT "log_checkpoint" (text("dataset"); text("projection")) asc Versioned;
+    /// Position of an event in its log.
+    EVENT "event" (text("dataset"), text("id")) asc Versioned;
+    /// Profiles.
+    PROFILE "profile" (text("dataset"), text("id")) asc Versioned;
+    /// Profile ids by upstream user id.
+    UPSTREAM_REF "upstream_ref" (text("dataset"), text("upstream_id")) asc Versioned;
+    /// Profile ids by lower-case handle.
+    HANDLE_CLAIM "handle_claim" (text("dataset"), text("handle")) asc Versioned;
+    /// Tokens.
+    TOKEN "token" (text("dataset"), text("id")) asc Versioned;
+    /// Token ids by address.
+    TOKEN_ADDRESS "token_address" (text("dataset"), text("address"); text("chain")) asc Versioned;
+    /// Token ids by upper-case symbol.
+    TOKEN_SYMBOL "token_symbol" (text("dataset"), text("symbol"); text("chain"), text("address")) asc Versioned;
+    /// Theses.
+    THESIS "thesis" (text("dataset"), text("id")) asc Versioned;
+    /// Theses by scope and time.
+    THESIS_INDEX "thesis_index" (text("dataset"), text("scope"), int("bucket"); int("created_at"), text("id")) desc Versioned;
+    /// The buckets of a scope that hold something.
+    INDEX_BUCKET "index_bucket" (text("dataset"), text("scope"); int("bucket")) desc Versioned;
+    /// Tokens whose derived events are owed, in slots that every core looks through.
+    DERIVE_DUE "derive_due" (int("slot"); text("dataset"), text("token")) asc Versioned;
+    /// When a token's derived events were last made.
+    DERIVED "derived" (text("dataset"), text("token")) asc Versioned;
+    /// Current state of what the control log changed.
+    CONTROL "control" (text("kind"), int("shard"); text("id")) asc Versioned;
+    /// Requests counted a month, by replica.
+    USAGE "usage" (text("organization"), text("month"); text("replica")) asc Versioned;
+    /// Hints that a log or a queue has something new, by second.
+    WAKE "wake" (int("second"); text("topic")) asc Versioned;
+    /// Answers kept for idempotency keys.
+    IDEMPOTENCY "idempotency" (text("scope"), text("key")) asc Conditional;
+    /// Webhook deliveries with their attempts.
+    DELIVERY "delivery" (text("id")) asc Conditional;
+    /// Deliveries of a webhook by month and time.
+    DELIVERY_LOG "delivery_log" (text("webhook"), int("month"); int("created_at"), text("id")) desc Versioned;
+    /// Attempts due, by webhook.
+    QUEUE "queue" (text("webhook"); int("due_at"), text("delivery")) asc Versioned;
+    /// Webhooks with something due in a minute.
+    READY "ready" (int("shard"), int("minute"); text("webhook")) asc Versioned;
+    /// How far the minutes of a shard are done: version = minute.
+    READY_DONE "ready_done" (int("shard")) asc Versioned;
+    /// Which core hands out the attempts of a shard.
+    SHARD_LEASE "shard_lease" (int("shard")) asc Conditional;
+}

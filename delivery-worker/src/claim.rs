@@ -1,0 +1,136 @@
+//! The worker's loop.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::FutureExt as _;
+use thesis_proto::{
+    clock::SharedIdSource,
+    v1::{AttemptReleased, ClaimResponse, ReportRequest, report_request::Outcome},
+};
+use tokio::{select, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+
+use crate::{
+    backoff::Backoff,
+    report::Core,
+    send::{Sender, Sent, drain},
+};
+
+/// For attempts and reports still under way at the end.
+const LAST_WORDS: Duration = Duration::from_millis(7_500);
+
+pub(crate) struct Worker {
+    pub(crate) core: Core,
+    pub(crate) sender: Sender,
+    pub(crate) ids: SharedIdSource,
+    pub(crate) capacity: usize,
+}
+
+impl Worker {
+    pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
+        let mut attempts = JoinSet::new();
+        let mut backoff = Backoff::new();
+        // Attempts outlive the stream that brought them: core going away is no reason to send twice.
+        while !shutdown.is_cancelled() {
+            let worker_id = self.worker_id();
+            let Some(claims) = shutdown.run_until_cancelled(self.core.claim(&worker_id, self.capacity)).await else {
+                break;
+            };
+            let ended = match claims {
+                Ok(claims) => {
+                    backoff = Backoff::new();
+                    self.take(claims, &worker_id.into(), &mut attempts, &shutdown).await
+                }
+                Err(status) => Some(status),
+            };
+            if !shutdown.is_cancelled() {
+                tracing::warn!(status = ended.map(tracing::field::display), "no claims from core, asking again");
+                shutdown.run_until_cancelled(tokio::time::sleep(backoff.next(&*self.ids))).await;
+            }
+        }
+        let finished = tokio::time::timeout(LAST_WORDS, async { while attempts.join_next().await.is_some() {} }).await;
+        if finished.is_err() {
+            tracing::warn!(attempts = attempts.len(), "left attempts unreported; core hands them out again");
+        }
+    }
+
+    /// Starts an attempt for each claim until the stream ends, and says why it did.
+    async fn take(
+        self: &Arc<Self>,
+        mut claims: Streaming<ClaimResponse>,
+        worker_id: &Arc<str>,
+        attempts: &mut JoinSet<()>,
+        shutdown: &CancellationToken,
+    ) -> Option<Status> {
+        loop {
+            select! {
+                () = shutdown.cancelled() => break,
+                Some(ended) = attempts.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "an attempt broke off");
+                    }
+                }
+                claim = claims.message(), if attempts.len() < self.capacity => match claim {
+                    Ok(Some(claim)) => {
+                        attempts.spawn(Arc::clone(self).attempt(Arc::clone(worker_id), claim));
+                    }
+                    Ok(None) => return None,
+                    Err(status) => return Some(status),
+                }
+            }
+        }
+        let unstarted: Vec<_> =
+            std::iter::from_fn(|| claims.message().now_or_never().and_then(Result::ok).flatten()).collect();
+        // Core would hand what is released to this stream again.
+        drop(claims);
+        for claim in unstarted {
+            attempts.spawn(Arc::clone(self).release(Arc::clone(worker_id), claim));
+        }
+        None
+    }
+
+    async fn attempt(self: Arc<Self>, worker_id: Arc<str>, claim: ClaimResponse) {
+        let (delivery_id, attempt) = (claim.delivery_id.clone(), claim.attempt);
+        let Sent { started_at, latency_ms, outcome, answer, deadline } = self.sender.send(claim).await;
+        count(&outcome, latency_ms);
+        let report = ReportRequest {
+            worker_id: worker_id.to_string(),
+            delivery_id,
+            attempt,
+            started_at: Some(started_at),
+            latency_ms,
+            outcome: Some(outcome),
+        };
+        tokio::join!(self.core.report(report), drain(answer, deadline));
+    }
+
+    async fn release(self: Arc<Self>, worker_id: Arc<str>, claim: ClaimResponse) {
+        let report = ReportRequest {
+            worker_id: worker_id.to_string(),
+            delivery_id: claim.delivery_id,
+            attempt: claim.attempt,
+            started_at: None,
+            latency_ms: 0,
+            outcome: Some(Outcome::Released(AttemptReleased {})),
+        };
+        self.core.report(report).await;
+    }
+
+    /// New for each stream, so that the reports of an old one do not count for it.
+    fn worker_id(&self) -> String {
+        let mut random = [0; 8];
+        self.ids.fill(&mut random);
+        format!("wrk_{}", hex::encode(random))
+    }
+}
+
+fn count(outcome: &Outcome, latency_ms: i32) {
+    let outcome = match outcome {
+        Outcome::Response(answer) if (200..300).contains(&answer.status) => "delivered",
+        Outcome::Response(_) => "refused",
+        Outcome::Failure(_) | Outcome::Released(_) => "failed",
+    };
+    metrics::counter!("webhook_attempts_total", "outcome" => outcome).increment(1);
+    metrics::histogram!("webhook_attempt_seconds").record(f64::from(latency_ms) / 1000.0);
+}

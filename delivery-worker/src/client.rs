@@ -1,0 +1,90 @@
+//! HTTP clients, each bound to vetted addresses.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use quick_cache::sync::Cache;
+use reqwest::{
+    Client,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect::Policy,
+    retry,
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+use url::Host;
+
+use crate::{WorkerError, guard::Vetted};
+
+const CLIENTS: usize = 1024;
+/// Shorter than the 5 s after which common servers close an idle connection, so that a POST does not meet the closing.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// One client, with its own connections, for each host and the exact set of addresses it was found to have: an attempt
+/// never travels over a connection to an address that was not judged for this attempt.
+pub(crate) struct Clients {
+    tls: ClientConfig,
+    by_target: Cache<(Host, Vec<IpAddr>), Client>,
+}
+
+impl Clients {
+    pub(crate) fn new(root_certificate: Option<&[u8]>) -> Result<Self, WorkerError> {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        if let Some(pem) = root_certificate {
+            add_roots(&mut roots, pem)?;
+        }
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self { tls, by_target: Cache::new(CLIENTS) })
+    }
+
+    pub(crate) fn get(&self, target: &Vetted) -> reqwest::Result<Client> {
+        let key = (target.host.clone(), target.addresses.clone());
+        self.by_target.get_or_insert_with(&key, || self.build(&target.addresses))
+    }
+
+    fn build(&self, addresses: &[IpAddr]) -> reqwest::Result<Client> {
+        // Port 0 stands for the URL's.
+        let addresses = addresses.iter().map(|&address| SocketAddr::new(address, 0)).collect();
+        Client::builder()
+            .tls_backend_preconfigured(self.tls.clone())
+            .dns_resolver(Arc::new(Fixed(addresses)))
+            .redirect(Policy::none())
+            .retry(retry::never())
+            .referer(false)
+            .no_proxy()
+            .http1_only()
+            .pool_idle_timeout(IDLE)
+            .build()
+    }
+}
+
+fn add_roots(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), WorkerError> {
+    let wrong = |reason: &dyn ToString| WorkerError::RootCertificate(reason.to_string());
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| wrong(&error))?;
+        roots.add(certificate).map_err(|error| wrong(&error))?;
+    }
+    if CertificateDer::pem_slice_iter(pem).next().is_none() {
+        return Err(wrong(&"there is none in it"));
+    }
+    Ok(())
+}
+
+/// Knows the vetted addresses and no others, whatever the name.
+struct Fixed(Vec<SocketAddr>);
+
+impl Resolve for Fixed {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let addresses: Addrs = Box::new(self.0.clone().into_iter());
+        Box::pin(std::future::ready(Ok(addresses)))
+    }
+}

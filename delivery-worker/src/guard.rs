@@ -1,0 +1,47 @@
+//! Where an attempt may go.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use thesis_proto::guard::{judge_address, judge_url};
+use url::{Host, Url};
+
+use thesis_proto::resolve::Resolver;
+
+use crate::send::Failure;
+
+/// Of the addresses that a name has, only so many are tried.
+const ADDRESSES: usize = 8;
+
+/// A URL and the addresses, all of them judged, that it may be sent to.
+pub(crate) struct Vetted {
+    pub(crate) url: Url,
+    pub(crate) host: Host,
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+pub(crate) struct Guard {
+    resolver: Resolver,
+    allow: Vec<IpNet>,
+}
+
+impl Guard {
+    pub(crate) const fn new(resolver: Resolver, allow: Vec<IpNet>) -> Self {
+        Self { resolver, allow }
+    }
+
+    /// Judges the URL, resolves its host and judges each address; one that is refused refuses all.
+    pub(crate) async fn vet(&self, url: &str, livemode: bool) -> Result<Vetted, Failure> {
+        let target = judge_url(url, livemode, &self.allow).map_err(Failure::Refused)?;
+        let mut addresses = match &target.host {
+            Host::Domain(name) => self.resolver.addresses(name).await.map_err(|_| Failure::Dns)?,
+            Host::Ipv4(address) => vec![IpAddr::V4(*address)],
+            Host::Ipv6(address) => vec![IpAddr::V6(*address)],
+        };
+        for &address in &addresses {
+            judge_address(address, &self.allow).map_err(Failure::Refused)?;
+        }
+        addresses.truncate(ADDRESSES);
+        Ok(Vetted { url: target.url, host: target.host, addresses })
+    }
+}

@@ -1,0 +1,91 @@
+//! Takes due webhook attempts from core, vets the address, signs, sends and reports. Holds no data: it can be killed at any
+//! moment, and as many of it can run as are wanted.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use ipnet::IpNet;
+use thesis_proto::{
+    channel::CoreChannel,
+    clock::{SharedClock, SharedIdSource},
+};
+use tokio_util::sync::CancellationToken;
+
+mod backoff;
+mod claim;
+mod client;
+mod guard;
+mod report;
+mod send;
+mod sign;
+
+/// What a worker is told at start.
+#[derive(Clone)]
+pub struct WorkerConfig {
+    /// Credential toward core.
+    pub service_token: String,
+    /// Attempts under way at once.
+    pub capacity: usize,
+    /// For DNS, connect and response head of an attempt together.
+    pub timeout: Duration,
+    /// Networks to which the address rules do not apply.
+    pub allow_networks: Vec<IpNet>,
+    /// A PEM file's certificates, trusted beside the public roots.
+    pub root_certificate: Option<Vec<u8>>,
+    /// Name servers to ask instead of the system's.
+    pub dns_servers: Vec<SocketAddr>,
+}
+
+impl WorkerConfig {
+    /// The defaults.
+    #[must_use]
+    pub fn new(service_token: impl Into<String>) -> Self {
+        Self {
+            service_token: service_token.into(),
+            capacity: 256,
+            timeout: Duration::from_secs(5),
+            allow_networks: Vec::new(),
+            root_certificate: None,
+            dns_servers: Vec::new(),
+        }
+    }
+}
+
+/// Why a worker cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// The service token cannot travel in a header.
+    #[error("the service token must be printable ASCII")]
+    ServiceToken,
+    /// The root certificate cannot be read.
+    #[error("the root certificate is not a PEM certificate: {0}")]
+    RootCertificate(String),
+    /// TLS could not be set up.
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The resolver could not be set up.
+    #[error("DNS: {0}")]
+    Resolver(#[from] thesis_proto::resolve::ResolverError),
+}
+
+/// Works until `shutdown`, then lets attempts under way finish; returns within 8 s of it.
+///
+/// # Errors
+/// When the configuration cannot be used. A core that is away is no error: it is tried until it comes back.
+pub async fn run(
+    core: CoreChannel,
+    config: WorkerConfig,
+    clock: SharedClock,
+    ids: SharedIdSource,
+    shutdown: CancellationToken,
+) -> Result<(), WorkerError> {
+    let guard = guard::Guard::new(thesis_proto::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
+    let clients = client::Clients::new(config.root_certificate.as_deref())?;
+    let worker = claim::Worker {
+        core: report::Core::new(core, &config.service_token, Arc::clone(&ids))?,
+        sender: send::Sender { guard, clients, timeout: config.timeout, clock },
+        ids,
+        capacity: config.capacity.max(1),
+    };
+    Arc::new(worker).run(shutdown).await;
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! One attempt: vet, sign, POST.
+
+use std::{error::Error, io, time::Duration};
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use prost_types::Timestamp;
+use reqwest::Response;
+use thesis_proto::{
+    clock::SharedClock,
+    guard::Refusal,
+    names::event_type_name,
+    time::from_millis,
+    v1::{AttemptFailure, AttemptResponse, ClaimResponse, report_request::Outcome},
+};
+use tokio::time::{Instant, timeout_at};
+
+use crate::{client::Clients, guard::Guard, sign::signature};
+
+/// So much of an answer is read, and for so long, to use its connection again; longer answers close theirs.
+const DRAIN_BYTES: usize = 16 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// Why there is no answer, in words for the customer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("timeout")]
+    Timeout,
+    #[error("dns failed")]
+    Dns,
+    #[error("address refused: {0}")]
+    Refused(Refusal),
+    #[error("connection failed")]
+    Connect,
+    #[error("tls failed")]
+    Tls,
+    #[error("no valid response")]
+    Response,
+    #[error("request not sendable")]
+    Request,
+}
+
+/// How an attempt ended.
+pub(crate) struct Sent {
+    pub(crate) started_at: Timestamp,
+    pub(crate) latency_ms: i32,
+    pub(crate) outcome: Outcome,
+    pub(crate) answer: Option<Response>,
+    pub(crate) deadline: Instant,
+}
+
+pub(crate) struct Sender {
+    pub(crate) guard: Guard,
+    pub(crate) clients: Clients,
+    pub(crate) timeout: Duration,
+    pub(crate) clock: SharedClock,
+}
+
+impl Sender {
+    pub(crate) async fn send(&self, claim: ClaimResponse) -> Sent {
+        let started_ms = self.clock.now_ms();
+        let deadline = Instant::now() + self.timeout;
+        let post = self.post(claim, started_ms.div_euclid(1000));
+        let answer = timeout_at(deadline, post).await.unwrap_or(Err(Failure::Timeout));
+        let latency_ms = i32::try_from(self.clock.now_ms() - started_ms).unwrap_or(i32::MAX).max(0);
+        let (outcome, answer) = match answer {
+            Ok(answer) => {
+                let status = answer.status().as_u16().into();
+                (Outcome::Response(AttemptResponse { status }), Some(answer))
+            }
+            Err(failure) => (Outcome::Failure(AttemptFailure { reason: failure.to_string() }), None),
+        };
+        Sent { started_at: from_millis(started_ms), latency_ms, outcome, answer, deadline }
+    }
+
+    async fn post(&self, claim: ClaimResponse, unix_seconds: i64) -> Result<Response, Failure> {
+        let headers = headers(&claim, unix_seconds).ok_or(Failure::Request)?;
+        let target = self.guard.vet(&claim.url, claim.livemode).await?;
+        let client = self.clients.get(&target).map_err(|_| Failure::Request)?;
+        client.post(target.url).headers(headers).body(claim.body).send().await.map_err(|error| why(&error))
+    }
+}
+
+/// Reads the rest of a short answer, so that its connection can be used again.
+pub(crate) async fn drain(answer: Option<Response>, deadline: Instant) {
+    let Some(mut answer) = answer else { return };
+    let mut left = DRAIN_BYTES;
+    let rest = async {
+        while let Ok(Some(chunk)) = answer.chunk().await
+            && let Some(less) = left.checked_sub(chunk.len())
+        {
+            left = less;
+        }
+    };
+    // An answer that is longer or slower is dropped, and its connection with it.
+    let _ = timeout_at(deadline.min(Instant::now() + DRAIN_TIME), rest).await;
+}
+
+fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
+    const SIGNATURE: HeaderName = HeaderName::from_static("service-signature");
+    const EVENT_ID: HeaderName = HeaderName::from_static("service-event-id");
+    const EVENT_TYPE: HeaderName = HeaderName::from_static("service-event-type");
+    const DELIVERY_ID: HeaderName = HeaderName::from_static("service-delivery-id");
+    const DELIVERY_ATTEMPT: HeaderName = HeaderName::from_static("service-delivery-attempt");
+    const REPLAY: HeaderName = HeaderName::from_static("service-replay");
+    const REPLAY_OF: HeaderName = HeaderName::from_static("service-replay-of");
+    const TEST: HeaderName = HeaderName::from_static("service-test");
+
+    let text = |value: &str| HeaderValue::try_from(value).ok();
+    let signature = signature(unix_seconds, &claim.body, &claim.secrets);
+    let mut headers = HeaderMap::with_capacity(12);
+    headers.insert(header::USER_AGENT, HeaderValue::from_static("Service-Webhooks/1.0"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(SIGNATURE, text(&signature)?);
+    headers.insert(EVENT_ID, text(&claim.event_id)?);
+    headers.insert(EVENT_TYPE, text(event_type_name(claim.event_type()))?);
+    headers.insert(DELIVERY_ID, text(&claim.delivery_id)?);
+    headers.insert(DELIVERY_ATTEMPT, claim.attempt.into());
+    headers.insert(REPLAY, HeaderValue::from_static(if claim.replay_of.is_some() { "true" } else { "false" }));
+    if let Some(original) = &claim.replay_of {
+        headers.insert(REPLAY_OF, text(original)?);
+    }
+    if claim.is_test {
+        headers.insert(TEST, HeaderValue::from_static("true"));
+    }
+    Some(headers)
+}
+
+fn why(error: &reqwest::Error) -> Failure {
+    if !error.is_connect() {
+        Failure::Response
+    } else if is_tls(error) {
+        Failure::Tls
+    } else {
+        Failure::Connect
+    }
+}
+
+/// TLS errors travel inside I/O errors, which do not name them as their source.
+fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    error.is::<rustls::Error>()
+        || error.downcast_ref::<io::Error>().and_then(io::Error::get_ref).is_some_and(|inner| is_tls(inner))
+        || error.source().is_some_and(is_tls)
+}

@@ -1,0 +1,212 @@
+//! The worker between a core and endpoints, over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a test may end where something is wrong")]
+
+mod core;
+mod dns;
+mod endpoint;
+
+use std::{net::Ipv4Addr, sync::atomic::Ordering, time::Duration};
+
+use delivery_worker::WorkerConfig;
+use thesis_proto::v1::{ClaimResponse, report_request::Outcome};
+
+use crate::{
+    core::{Harness, TOKEN, claim},
+    endpoint::Endpoint,
+};
+
+const HOST: &str = "hooks.receiver.dev";
+
+fn config() -> WorkerConfig {
+    WorkerConfig { allow_networks: vec!["127.0.0.0/8".parse().unwrap()], ..WorkerConfig::new(TOKEN) }
+}
+
+fn hasty() -> WorkerConfig {
+    WorkerConfig { timeout: Duration::from_millis(200), ..config() }
+}
+
+/// What becomes of one claim under this configuration.
+async fn outcome(config: WorkerConfig, claim: ClaimResponse) -> Result<i32, String> {
+    let mut harness = Harness::start(config);
+    let stream = harness.stream().await;
+    harness.outcome(&stream, claim).await
+}
+
+#[tokio::test]
+async fn delivers_signed_and_reports() {
+    let mut endpoint = Endpoint::start().await;
+    let mut harness = Harness::start(config());
+    let stream = harness.stream().await;
+    assert_eq!(stream.request.capacity, 256);
+    stream.hand_out(claim(endpoint.url("/status/202"))).await;
+
+    let (headers, body) = endpoint.received.recv().await.unwrap();
+    assert_eq!(body, claim("").body);
+    let sent = |name: &str| headers.get(name).map(|value| value.to_str().unwrap());
+    assert_eq!(sent("service-event-id"), Some("evt_1"));
+    assert_eq!(sent("service-event-type"), Some("thesis.created"));
+    assert_eq!(sent("service-delivery-id"), Some("del_1"));
+    assert_eq!(sent("service-delivery-attempt"), Some("1"));
+    assert_eq!(sent("service-replay"), Some("false"));
+    assert_eq!(sent("service-replay-of"), None);
+    assert_eq!(sent("service-test"), None);
+    assert_eq!(sent("user-agent"), Some("Service-Webhooks/1.0"));
+    assert_eq!(sent("content-type"), Some("application/json"));
+    assert_eq!(sent("host"), Some(endpoint.address.to_string().as_str()));
+
+    let report = harness.report().await;
+    assert_eq!(report.worker_id, stream.request.worker_id);
+    assert_eq!((report.delivery_id.as_str(), report.attempt), ("del_1", 1));
+    assert!(matches!(report.outcome, Some(Outcome::Response(answer)) if answer.status == 202));
+    let started = report.started_at.unwrap().seconds;
+    let parts: Vec<_> = sent("service-signature").unwrap().split(',').collect();
+    assert_eq!(parts[0], format!("t={started}"));
+    assert_eq!(parts[1..].iter().filter(|part| part.len() == "v1=".len() + 64).count(), 2);
+}
+
+#[tokio::test]
+async fn marks_tests_and_replays() {
+    let mut endpoint = Endpoint::start().await;
+    let url = endpoint.url("/status/200");
+    let replay = ClaimResponse { is_test: true, replay_of: Some("del_0".into()), ..claim(url) };
+    assert_eq!(outcome(config(), replay).await, Ok(200));
+    let (headers, _) = endpoint.received.recv().await.unwrap();
+    assert_eq!(headers["service-replay"], "true");
+    assert_eq!(headers["service-replay-of"], "del_0");
+    assert_eq!(headers["service-test"], "true");
+}
+
+#[tokio::test]
+async fn reports_whatever_status_and_follows_no_redirect() {
+    let mut endpoint = Endpoint::start().await;
+    for (path, status) in [("/status/410", 410), ("/status/503", 503), ("/nowhere", 404), ("/redirect", 308)] {
+        assert_eq!(outcome(config(), claim(endpoint.url(path))).await, Ok(status));
+    }
+    let _two = (endpoint.received.recv().await, endpoint.received.recv().await);
+    assert!(endpoint.received.is_empty());
+}
+
+#[tokio::test]
+async fn survives_hostile_endpoints() {
+    let silent = endpoint::raw(Vec::new()).await;
+    assert_eq!(outcome(hasty(), claim(format!("http://{silent}/"))).await, Err("timeout".into()));
+
+    let slow_head = endpoint::raw(b"HTTP/1.1 200 OK\r\nx: ".to_vec()).await;
+    assert_eq!(outcome(hasty(), claim(format!("http://{slow_head}/"))).await, Err("timeout".into()));
+
+    let endless_head = [b"HTTP/1.1 200 OK\r\nx: ".to_vec(), vec![b'x'; 1 << 20]].concat();
+    let endless_head = endpoint::raw(endless_head).await;
+    assert_eq!(outcome(config(), claim(format!("http://{endless_head}/"))).await, Err("no valid response".into()));
+
+    let noise = endpoint::raw(b"SSH-2.0-OpenSSH_9.9\r\n\r\n".to_vec()).await;
+    assert_eq!(outcome(config(), claim(format!("http://{noise}/"))).await, Err("no valid response".into()));
+
+    let endless_body = Endpoint::start().await;
+    assert_eq!(outcome(config(), claim(endless_body.url("/endless"))).await, Ok(200));
+}
+
+#[tokio::test]
+async fn refuses_what_the_rules_refuse() {
+    let mut endpoint = Endpoint::start().await;
+    let url = endpoint.url("/status/200");
+    let refused = |why: &str| Err(format!("address refused: {why}"));
+    assert_eq!(outcome(WorkerConfig::new(TOKEN), claim(&url)).await, refused("loopback"));
+    assert_eq!(outcome(config(), ClaimResponse { livemode: true, ..claim(&url) }).await, refused("scheme"));
+    assert!(endpoint.received.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn resolves_and_judges_before_every_attempt() {
+    let mut endpoint = Endpoint::start().await;
+    let (server, answer) = dns::start(&[Ipv4Addr::LOCALHOST]).await;
+    let mut harness = Harness::start(WorkerConfig { dns_servers: vec![server], ..config() });
+    let stream = harness.stream().await;
+    let claim = claim(format!("http://{HOST}:{}/status/200", endpoint.address.port()));
+
+    assert_eq!(harness.outcome(&stream, claim.clone()).await, Ok(200));
+    let (headers, _) = endpoint.received.recv().await.unwrap();
+    assert_eq!(headers["host"], format!("{HOST}:{}", endpoint.address.port()));
+
+    *answer.lock().unwrap() = vec![Ipv4Addr::LOCALHOST, Ipv4Addr::new(10, 0, 0, 7)];
+    assert_eq!(harness.outcome(&stream, claim.clone()).await, Err("address refused: private".into()));
+
+    answer.lock().unwrap().clear();
+    assert_eq!(harness.outcome(&stream, claim).await, Err("dns failed".into()));
+    assert!(endpoint.received.is_empty());
+}
+
+#[tokio::test]
+async fn trusts_the_public_roots_and_the_given_one() {
+    let (address, root) = endpoint::tls(HOST).await;
+    let (server, _answer) = dns::start(&[Ipv4Addr::LOCALHOST]).await;
+    let trusting = WorkerConfig { dns_servers: vec![server], root_certificate: Some(root), ..config() };
+    let wary = WorkerConfig { root_certificate: None, ..trusting.clone() };
+    let live = |host: &str| ClaimResponse { livemode: true, ..claim(format!("https://{host}:{}/", address.port())) };
+
+    assert_eq!(outcome(trusting.clone(), live(HOST)).await, Ok(204));
+    assert_eq!(outcome(trusting, live("another.receiver.dev")).await, Err("tls failed".into()));
+    assert_eq!(outcome(wary, live(HOST)).await, Err("tls failed".into()));
+}
+
+#[tokio::test]
+async fn says_when_nobody_listens() {
+    let endpoint = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = endpoint.local_addr().unwrap();
+    drop(endpoint);
+    assert_eq!(outcome(config(), claim(format!("http://{address}/"))).await, Err("connection failed".into()));
+}
+
+#[tokio::test]
+async fn outlives_core() {
+    let mut endpoint = Endpoint::start().await;
+    let mut harness = Harness::start(config());
+    let first = harness.stream().await;
+    first.hand_out(claim(endpoint.url("/held"))).await;
+    endpoint.received.recv().await.unwrap();
+
+    // Core goes away while the attempt is under way, and comes back without its store.
+    let first_id = first.request.worker_id.clone();
+    drop(first);
+    let second = harness.stream().await;
+    assert_ne!(second.request.worker_id, first_id);
+    harness.refuse_reports.store(2, Ordering::Relaxed);
+    endpoint.hold.add_permits(1);
+    assert_eq!(harness.report().await.worker_id, first_id);
+    assert_eq!(harness.refuse_reports.load(Ordering::Relaxed), 0);
+
+    assert_eq!(harness.outcome(&second, claim(endpoint.url("/status/200"))).await, Ok(200));
+}
+
+#[tokio::test]
+async fn finishes_what_it_began_and_releases_the_rest() {
+    let mut endpoint = Endpoint::start().await;
+    let mut harness = Harness::start(WorkerConfig { capacity: 1, ..config() });
+    let stream = harness.stream().await;
+    stream.hand_out(claim(endpoint.url("/held"))).await;
+    endpoint.received.recv().await.unwrap();
+    stream.hand_out(ClaimResponse { delivery_id: "del_2".into(), ..claim(endpoint.url("/held")) }).await;
+
+    harness.shutdown.cancel();
+    let released = harness.report().await;
+    assert_eq!(
+        (released.delivery_id.as_str(), released.outcome),
+        ("del_2", Some(Outcome::Released(Default::default())))
+    );
+    endpoint.hold.add_permits(1);
+    assert_eq!(harness.report().await.delivery_id, "del_1");
+    harness.worker.await.unwrap().unwrap();
+    assert!(endpoint.received.is_empty());
+}
+
+#[tokio::test]
+async fn says_which_setting_is_wrong() {
+    let wrong = [
+        (WorkerConfig::new("line\nbreak"), "service token"),
+        (WorkerConfig { root_certificate: Some(b"no PEM".to_vec()), ..config() }, "root certificate"),
+    ];
+    for (config, named) in wrong {
+        let error = Harness::start(config).worker.await.unwrap().unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+}

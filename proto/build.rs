@@ -1,0 +1,19 @@
+//! Compiles `thesis/v1/*.proto` with protox, so that no protoc is needed.
+
+use std::{env, fs, io, path::PathBuf};
+
+use prost::Message as _;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let mut files = fs::read_dir("thesis/v1")?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    files.sort();
+    println!("cargo:rerun-if-changed=thesis");
+
+    let descriptors = protox::compile(&files, ["."])?;
+    fs::write(out.join("thesis.v1.bin"), descriptors.encode_to_vec())?;
+    tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    Ok(())
+}

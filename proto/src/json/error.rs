@@ -1,0 +1,36 @@
+//! The error envelope.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Every error answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorEnvelope<'a> {
+    /// What went wrong.
+    pub error: Error<'a>,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Error<'a> {
+    /// Class of the error, such as `invalid_request`.
+    pub r#type: &'a str,
+    /// Machine-readable code.
+    pub code: &'a str,
+    /// For people.
+    pub message: &'a str,
+    /// Equals the `X-Service-Request-Id` header.
+    pub request_id: &'a str,
+    /// The field at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String)]
+    pub param: Option<&'a str>,
+    /// More, depending on the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value)]
+    pub details: Option<&'a serde_json::Value>,
+    /// Where the code is explained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String)]
+    pub doc_url: Option<&'a str>,
+}

@@ -1,0 +1,73 @@
+//! Enums in JSON and in OpenAPI: the names of `crate::names`.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
+
+use crate::{names, v1};
+
+/// Makes the JSON type of an enum from its table of names.
+macro_rules! enums {
+    ($($(#[$doc:meta])* $name:ident of $enum:ident: $name_of:path, $values:expr;)+) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name(pub v1::$enum);
+
+        impl From<&i32> for $name {
+            fn from(value: &i32) -> Self {
+                Self(v1::$enum::try_from(*value).unwrap_or_default())
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str($name_of(self.0))
+            }
+        }
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some($values)).into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($name))
+            }
+        })+
+    };
+}
+
+fn all<E>(table: &'static [(E, &'static str)]) -> impl Iterator<Item = &'static str> {
+    table.iter().map(|(_, name)| *name)
+}
+
+enums! {
+    /// Type of an event.
+    EventType of EventType: names::event_type_name, all(names::EVENT_TYPES);
+    /// Where a row came from.
+    Source of Source: names::source_name, ["upstream", "sandbox"];
+    /// Where an event came from.
+    EventSource of Source: names::source_name, all(names::SOURCES);
+    /// State of a webhook.
+    WebhookStatus of WebhookStatus: names::webhook_status_name, all(names::WEBHOOK_STATUSES);
+    /// State of a delivery.
+    DeliveryStatus of DeliveryStatus: names::delivery_status_name, all(names::DELIVERY_STATUSES);
+    /// Why a verification came out as it did.
+    VerificationReason of VerificationReason: names::verification_reason_name, all(names::VERIFICATION_REASONS);
+    /// Where a verification's data came from.
+    ServedFrom of ServedFrom: names::served_from_name, all(names::SERVED_FROM);
+    /// Environment of a key.
+    Environment of Environment: names::environment_name, all(names::ENVIRONMENTS);
+    /// Order of a list of theses.
+    ThesisSort of ThesisSort: names::thesis_sort_name, all(names::THESIS_SORTS);
+    /// Order of theses found by a search.
+    SearchSort of SearchSort: names::search_sort_name, all(names::SEARCH_SORTS);
+    /// A kind of thing that search finds.
+    SearchType of SearchType: names::search_type_name, all(names::SEARCH_TYPES);
+}

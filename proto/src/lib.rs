@@ -1,0 +1,23 @@
+//! The contract: messages and services, the table of error codes, the canonical JSON of the public resources, and what
+//! several roles must judge alike: event filters, stream cursors, webhook URLs.
+
+pub mod channel;
+pub mod clock;
+pub mod cursor;
+pub mod error;
+pub mod filter;
+pub mod guard;
+pub mod json;
+pub mod metadata;
+pub mod names;
+pub mod resolve;
+pub mod time;
+
+/// The generated messages, clients and servers of `thesis.v1`; documented in the `.proto` files.
+#[expect(missing_docs, reason = "generated from commented protobuf")]
+pub mod v1 {
+    tonic::include_proto!("thesis.v1");
+
+    /// The compiled descriptors, for reflection.
+    pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/thesis.v1.bin"));
+}

@@ -1,0 +1,27 @@
+//! Names of the gRPC metadata that travels between the roles.
+
+/// The API key: `Bearer <key>`.
+pub const AUTHORIZATION: &str = "authorization";
+/// The service credential of edge, worker and admin. Only beside it are the other `x-` entries of a request believed.
+pub const SERVICE_TOKEN: &str = "x-service-token";
+/// The customer's address, as the edge sees it.
+pub const CLIENT_ADDRESS: &str = "x-client-address";
+/// The request id, in requests from the edge and in every answer.
+pub const REQUEST_ID: &str = "x-service-request-id";
+/// The idempotency key of a request.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// `true` on an answer that was given before.
+pub const IDEMPOTENT_REPLAYED: &str = "idempotent-replayed";
+/// Requests allowed in the window.
+pub const RATE_LIMIT: &str = "x-ratelimit-limit";
+/// Requests left in the window.
+pub const RATE_REMAINING: &str = "x-ratelimit-remaining";
+/// Unix seconds at which the window ends.
+pub const RATE_RESET: &str = "x-ratelimit-reset";
+/// The IETF draft's `RateLimit-Policy`.
+pub const IETF_POLICY: &str = "ratelimit-policy";
+/// The IETF draft's `RateLimit`.
+pub const IETF_LIMIT: &str = "ratelimit";
+/// Answer metadata that the edge copies to the HTTP answer as it is.
+pub const ANSWER_HEADERS: [&str; 6] =
+    [RATE_LIMIT, RATE_REMAINING, RATE_RESET, IETF_POLICY, IETF_LIMIT, IDEMPOTENT_REPLAYED];

@@ -1,0 +1,108 @@
+//! The names that enum values have in JSON, both ways, in one place.
+
+use crate::v1;
+
+/// Generates the table of an enum's names and the functions that read it.
+macro_rules! names {
+    ($enum:ident, $table:ident, $name:ident, $parse:ident, { $($variant:ident => $text:literal),+ $(,)? }) => {
+        #[doc = concat!("Every value of `", stringify!($enum), "` with its name.")]
+        pub const $table: &[(v1::$enum, &str)] = &[$((v1::$enum::$variant, $text)),+];
+
+        #[doc = concat!("The name of a `", stringify!($enum), "`.")]
+        #[must_use]
+        pub const fn $name(value: v1::$enum) -> &'static str {
+            match value {
+                v1::$enum::Unspecified => "unspecified",
+                $(v1::$enum::$variant => $text,)+
+            }
+        }
+
+        #[doc = concat!("The `", stringify!($enum), "` of a name.")]
+        #[must_use]
+        pub fn $parse(name: &str) -> Option<v1::$enum> {
+            match name {
+                $($text => Some(v1::$enum::$variant),)+
+                _ => None,
+            }
+        }
+    };
+}
+
+names!(EventType, EVENT_TYPES, event_type_name, parse_event_type, {
+    ThesisCreated => "thesis.created",
+    ProfileUpdated => "profile.updated",
+    TokenActivity => "token.activity",
+    TokenThesisVelocity => "token.thesis_velocity",
+});
+
+names!(Source, SOURCES, source_name, parse_source, {
+    Upstream => "upstream",
+    Sandbox => "sandbox",
+    Derived => "derived",
+});
+
+names!(WebhookStatus, WEBHOOK_STATUSES, webhook_status_name, parse_webhook_status, {
+    Enabled => "enabled",
+    Disabled => "disabled",
+    DisabledFailing => "disabled_failing",
+});
+
+names!(DeliveryStatus, DELIVERY_STATUSES, delivery_status_name, parse_delivery_status, {
+    Pending => "pending",
+    Delivered => "delivered",
+    Failed => "failed",
+    Retrying => "retrying",
+});
+
+names!(VerificationReason, VERIFICATION_REASONS, verification_reason_name, parse_verification_reason, {
+    Verified => "VERIFIED",
+    ProfileNotFound => "PROFILE_NOT_FOUND",
+    TokenNotFound => "TOKEN_NOT_FOUND",
+    NoThesisInWindow => "NO_THESIS_IN_WINDOW",
+    TextNotFound => "TEXT_NOT_FOUND",
+    ThesisDeleted => "THESIS_DELETED",
+});
+
+names!(ServedFrom, SERVED_FROM, served_from_name, parse_served_from, {
+    LiveSync => "live_sync",
+    Cache => "cache",
+});
+
+names!(Environment, ENVIRONMENTS, environment_name, parse_environment, {
+    Test => "test",
+    Live => "live",
+});
+
+names!(ThesisSort, THESIS_SORTS, thesis_sort_name, parse_thesis_sort, {
+    CreatedAtDesc => "created_at_desc",
+    CreatedAtAsc => "created_at_asc",
+    LikesDesc => "likes_desc",
+});
+
+names!(SearchSort, SEARCH_SORTS, search_sort_name, parse_search_sort, {
+    Relevance => "relevance",
+    CreatedAtDesc => "created_at_desc",
+});
+
+names!(SearchType, SEARCH_TYPES, search_type_name, parse_search_type, {
+    Theses => "theses",
+    Profiles => "profiles",
+    Tokens => "tokens",
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_leads_back() {
+        for &(value, name) in EVENT_TYPES {
+            assert_eq!(event_type_name(value), name);
+            assert_eq!(parse_event_type(name), Some(value));
+        }
+        assert_eq!(parse_event_type("Thesis.Created"), None);
+        assert_eq!(parse_event_type("unspecified"), None);
+        assert_eq!(parse_webhook_status("disabled_failing"), Some(v1::WebhookStatus::DisabledFailing));
+        assert_eq!(parse_thesis_sort(thesis_sort_name(v1::ThesisSort::LikesDesc)), Some(v1::ThesisSort::LikesDesc));
+    }
+}

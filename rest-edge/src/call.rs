@@ -1,0 +1,84 @@
+//! One request on its way to core.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header::AUTHORIZATION, request::Parts};
+use thesis_proto::{error::ErrorCode, metadata};
+use tonic::{Request, metadata::MetadataMap};
+
+use crate::{
+    answer::{Failure, REQUEST_ID},
+    input::{Body, Query},
+    route::Route,
+};
+
+const SERVICE_TOKEN: HeaderName = HeaderName::from_static(metadata::SERVICE_TOKEN);
+const CLIENT_ADDRESS: HeaderName = HeaderName::from_static(metadata::CLIENT_ADDRESS);
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(metadata::IDEMPOTENCY_KEY);
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// A request whose route is known.
+pub(crate) struct Call<'a> {
+    /// The route it takes.
+    pub(crate) route: &'a Route,
+    /// Its head.
+    pub(crate) head: Parts,
+    /// The path's parameter, decoded.
+    pub(crate) id: String,
+    /// The body; empty unless the route takes one.
+    pub(crate) body: Bytes,
+    /// Whose request it is.
+    pub(crate) origin: Origin,
+}
+
+/// What the edge tells core about a request.
+pub(crate) struct Origin {
+    pub(crate) service_token: HeaderValue,
+    pub(crate) client_address: HeaderValue,
+    pub(crate) request_id: HeaderValue,
+}
+
+impl Call<'_> {
+    /// The gRPC request with this request's metadata.
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
+        let mut headers = HeaderMap::with_capacity(10);
+        headers.insert(SERVICE_TOKEN, self.origin.service_token.clone());
+        headers.insert(CLIENT_ADDRESS, self.origin.client_address.clone());
+        headers.insert(REQUEST_ID, self.origin.request_id.clone());
+        for name in [AUTHORIZATION, TRACEPARENT] {
+            if let Some(value) = self.head.headers.get(&name) {
+                headers.insert(name, value.clone());
+            }
+        }
+        if let Ok(Some(key)) = self.idempotency_key() {
+            headers.insert(IDEMPOTENCY_KEY, key.clone());
+        }
+        Request::from_parts(MetadataMap::from_headers(headers), http::Extensions::new(), message)
+    }
+
+    /// The query's parameters, of those that the route declares.
+    pub(crate) fn query(&self) -> Result<Query<'_>, Failure> {
+        Query::read(self.route.query, self.head.uri.query().unwrap_or_default())
+    }
+
+    /// The body's fields, of those that the route declares.
+    pub(crate) fn fields(&self) -> Result<Body, Failure> {
+        Body::read(self.route.body.unwrap_or_default(), &self.head.headers, &self.body)
+    }
+
+    /// The idempotency key of a request that may carry one.
+    pub(crate) fn idempotency_key(&self) -> Result<Option<&HeaderValue>, Failure> {
+        if !matches!(self.head.method, Method::POST | Method::PATCH) {
+            return Ok(None);
+        }
+        let mut values = self.head.headers.get_all(IDEMPOTENCY_KEY).iter();
+        let Some(key) = values.next() else {
+            return Ok(None);
+        };
+        let printable = key.as_bytes().iter().all(|byte| (0x20..0x7f).contains(byte));
+        if values.next().is_some() || !printable || !(1..=255).contains(&key.len()) {
+            let message = "Idempotency-Key must be one value of 1 to 255 printable characters";
+            return Err(Failure::shape(ErrorCode::InvalidRequest, message));
+        }
+        Ok(Some(key))
+    }
+}

@@ -1,0 +1,269 @@
+//! A request's way: key in the query string, route and method, form, then core. Failures become answers here alone.
+
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Body as HttpBody;
+use ipnet::IpNet;
+use thesis_proto::{
+    channel::CoreChannel,
+    clock::{SharedClock, SharedIdSource},
+    error::{ApiError, ErrorCode},
+    v1::{self, gate_service_client::GateServiceClient},
+};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    EdgeConfig,
+    answer::{Answer, Body, Failure, REQUEST_ID, envelope, method_not_allowed},
+    call::{Call, Origin},
+    client_address::client_address,
+    input::{has_key, path_text},
+    openapi,
+    route::{PathRoutes, router},
+    stream::{Feeds, MAX_ENTRIES},
+    v1 as resources,
+};
+
+/// The largest body that is read.
+const MAX_BODY: usize = 64 * 1024;
+/// How much of a body that is too large is still taken in, so that its sender gets to read the answer.
+const MAX_DISCARDED: usize = 1024 * 1024;
+/// A body must have arrived, and core have answered, within so long each.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What all connections share.
+pub(crate) struct Edge {
+    /// The way to core.
+    pub(crate) core: CoreChannel,
+    /// Events for open streams.
+    pub(crate) feeds: Arc<Feeds>,
+    /// Ends streams when the edge stops.
+    pub(crate) shutdown: CancellationToken,
+    /// The discovery document.
+    pub(crate) discovery: Bytes,
+    /// The description of the API.
+    pub(crate) openapi: Bytes,
+    router: matchit::Router<PathRoutes>,
+    service_token: HeaderValue,
+    trusted_proxies: Vec<IpNet>,
+    clock: SharedClock,
+    ids: SharedIdSource,
+}
+
+/// The other end of a connection.
+pub(crate) struct Peer {
+    address: IpAddr,
+    text: HeaderValue,
+    asked: AtomicBool,
+}
+
+impl Peer {
+    /// A peer that has not asked for anything yet.
+    pub(crate) fn new(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        Self { address, text: address_text(address), asked: AtomicBool::new(false) }
+    }
+
+    /// Whether a request came.
+    pub(crate) fn asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+fn address_text(address: IpAddr) -> HeaderValue {
+    HeaderValue::try_from(address.to_string()).expect("an address is printable")
+}
+
+impl Edge {
+    /// An edge in front of a core.
+    ///
+    /// # Errors
+    /// When the service token cannot be sent.
+    pub(crate) fn new(
+        core: CoreChannel,
+        config: EdgeConfig,
+        clock: SharedClock,
+        ids: SharedIdSource,
+        shutdown: CancellationToken,
+    ) -> Result<Self, http::header::InvalidHeaderValue> {
+        let mut service_token = HeaderValue::try_from(config.service_token)?;
+        service_token.set_sensitive(true);
+        let routes = resources::routes();
+        Ok(Self {
+            feeds: Feeds::new(core.clone(), service_token.clone(), shutdown.clone(), MAX_ENTRIES),
+            core,
+            shutdown,
+            discovery: resources::discovery_document(&config.public_url),
+            openapi: openapi::describe(&routes, &config.public_url).to_string().into(),
+            router: router(routes),
+            service_token,
+            trusted_proxies: config.trusted_proxies,
+            clock,
+            ids,
+        })
+    }
+
+    /// Answers a request, whatever it is.
+    pub(crate) async fn answer<B>(&self, peer: &Peer, request: Request<B>) -> Result<Response<Body>, Infallible>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Debug,
+    {
+        peer.asked.store(true, Ordering::Relaxed);
+        let started = self.clock.now_ms();
+        let id = self.request_id();
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let mut response = match self.take(peer, &id, request).await {
+            Ok(response) => response,
+            Err(failure) => {
+                let (error, headers) = match failure {
+                    Failure::Told(error, headers) => (error, headers),
+                    Failure::Shape(_) => (Box::new(ApiError::internal()), Box::default()),
+                };
+                let id = id.to_str().unwrap_or_default();
+                let took_ms = self.clock.now_ms() - started;
+                let (status, code, path) = (error.code.http_status(), error.code.as_str(), uri.path());
+                // Never the query string: it may hold what is secret.
+                if status < 500 {
+                    tracing::info!(request_id = id, %method, path, status, code, took_ms, "request refused");
+                } else {
+                    tracing::warn!(request_id = id, %method, path, status, code, took_ms, "request failed");
+                }
+                envelope(&error, &headers, id)
+            }
+        };
+        response.headers_mut().insert(REQUEST_ID, id);
+        Ok(response)
+    }
+
+    async fn take<B>(&self, peer: &Peer, id: &HeaderValue, request: Request<B>) -> Answer
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Debug,
+    {
+        let (head, body) = request.into_parts();
+        if head.uri.query().is_some_and(has_key) {
+            let message = "an API key must not be in the query string; send it as Authorization: Bearer <API_KEY>";
+            return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());
+        }
+        let uri = head.uri.clone();
+        let Ok(found) = self.router.at(uri.path()) else {
+            return Err(ApiError::new(ErrorCode::RouteNotFound, "there is nothing under this path").into());
+        };
+        let route = found.value.of(&head.method).map_err(method_not_allowed)?;
+        let raw_id = found.params.iter().next().map(|(_, value)| value).unwrap_or_default();
+
+        let client_address = self.client_address(peer, &head.headers);
+        let origin = Origin { service_token: self.service_token.clone(), client_address, request_id: id.clone() };
+        let mut call = Call { route, head, id: String::new(), body: Bytes::new(), origin };
+        let answer = match self.read(&mut call, raw_id, body).await {
+            Ok(()) => timeout(PATIENCE, (route.handler)(self, &mut call))
+                .await
+                .unwrap_or_else(|_| Err(ApiError::unavailable().into())),
+            Err(failure) => Err(failure),
+        };
+        match answer {
+            Err(Failure::Shape(error)) => Err(self.refuse(&call, *error).await),
+            other => other,
+        }
+    }
+
+    /// Reads what is not the route's own: the path's parameter, the body, the idempotency key.
+    async fn read<B>(&self, call: &mut Call<'_>, raw_id: &str, body: B) -> Result<(), Failure>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Debug,
+    {
+        let id = path_text(raw_id)
+            .ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, "the path's percent-encoding is broken"))?;
+        call.id = id.into_owned();
+        if call.route.query.is_empty() {
+            // No parameter is read, yet an unreadable query string is refused everywhere.
+            call.query()?;
+        }
+        if call.route.body.is_some() {
+            call.body = read_body(body).await?;
+        }
+        call.idempotency_key().map(drop)
+    }
+
+    /// Lets core say whether the caller may learn what is wrong with a request's form.
+    async fn refuse(&self, call: &Call<'_>, error: v1::RequestError) -> Failure {
+        let Some(operation) = call.route.operation else {
+            let code = ErrorCode::parse(&error.code).unwrap_or(ErrorCode::InvalidRequest);
+            return ApiError::new(code, error.message).into();
+        };
+        let request = v1::RefuseRequest { operation: operation.to_owned(), error: Some(error) };
+        let refused = timeout(PATIENCE, GateServiceClient::new(self.core.clone()).refuse(call.request(request))).await;
+        match refused {
+            Ok(Err(status)) => status.into(),
+            Ok(Ok(_)) => Failure::incomplete(),
+            Err(_) => ApiError::unavailable().into(),
+        }
+    }
+
+    fn client_address(&self, peer: &Peer, headers: &HeaderMap) -> HeaderValue {
+        if self.trusted_proxies.is_empty() {
+            return peer.text.clone();
+        }
+        address_text(client_address(peer.address, headers, &self.trusted_proxies))
+    }
+
+    /// A new request id: `req_` and 24 hexadecimal digits.
+    pub(crate) fn request_id(&self) -> HeaderValue {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut random = [0; 12];
+        self.ids.fill(&mut random);
+        let mut text = *b"req_000000000000000000000000";
+        for (pair, byte) in text[4..].chunks_exact_mut(2).zip(random) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        HeaderValue::from_bytes(&text).expect("digits are printable")
+    }
+}
+
+/// Reads a whole body of bounded size in bounded time.
+async fn read_body<B>(body: B) -> Result<Bytes, Failure>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Debug,
+{
+    let mut body = body;
+    let too_large = || Failure::shape(ErrorCode::PayloadTooLarge, "a body may have 64 KiB at most");
+    if body.size_hint().lower() > MAX_DISCARDED as u64 {
+        return Err(too_large());
+    }
+    let reading = async {
+        let mut read = Vec::new();
+        let mut length = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Failure::shape(ErrorCode::InvalidRequest, "the body broke off"))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            length += data.len();
+            if length > MAX_DISCARDED {
+                break;
+            }
+            if length <= MAX_BODY {
+                read.extend_from_slice(&data);
+            }
+        }
+        if length > MAX_BODY { Err(too_large()) } else { Ok(read.into()) }
+    };
+    let late = |_| Err(Failure::shape(ErrorCode::InvalidRequest, "the body did not arrive in time"));
+    timeout(PATIENCE, reading).await.unwrap_or_else(late)
+}

@@ -1,0 +1,120 @@
+//! What requests carry: declared parameters and fields, which describe themselves in the API's description, and their
+//! readers. The edge reads forms and types; ranges and lengths are core's to judge, and only described here.
+
+mod body;
+mod query;
+
+use thesis_proto::{error::FieldError, names, v1};
+
+pub(crate) use self::{
+    body::Body,
+    query::{Query, has_key, path_text},
+};
+
+/// A declared query parameter, header or body field.
+#[derive(Debug)]
+pub(crate) struct Param {
+    /// Its name on the wire.
+    pub(crate) name: &'static str,
+    /// Its form.
+    pub(crate) kind: Kind,
+    /// Whether a request must have it.
+    pub(crate) required: bool,
+    /// What it means.
+    pub(crate) about: &'static str,
+}
+
+/// The form of a parameter or field.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Text, with its bounds in characters.
+    Text(usize, usize),
+    /// Text or null.
+    NullableText(usize),
+    /// An ISO 8601 time.
+    Time,
+    /// A whole number with its bounds and default.
+    Integer(i32, i32, i32),
+    /// One of these texts.
+    OneOf(fn() -> Vec<&'static str>),
+    /// Texts: comma-separated in a query.
+    Texts,
+    /// Event types: comma-separated in a query.
+    EventTypes,
+    /// Event types, with the bounds of their number.
+    EventTypeList(usize, usize),
+    /// The filters of an event.
+    Filters,
+}
+
+impl Param {
+    /// An optional parameter.
+    pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, required: false, about }
+    }
+
+    /// A parameter that must be there.
+    pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, required: true, about }
+    }
+
+    /// Page size.
+    pub(crate) const LIMIT: Self = Self::new("limit", Kind::Integer(1, 100, 25), "Rows of a page");
+
+    /// Page cursor.
+    pub(crate) const CURSOR: Self =
+        Self::new("cursor", Kind::Text(0, 512), "`next_cursor` of the previous page; opaque");
+
+    /// Event types.
+    pub(crate) const TYPES: Self =
+        Self::new("types", Kind::EventTypes, "Comma-separated event types; all unless given");
+
+    /// Tokens of events.
+    pub(crate) const TOKENS: Self =
+        Self::new("token", Kind::Texts, "Comma-separated tokens: `$SYMBOL`, address, `chain:address`, `tk_` id");
+
+    /// Handles of events.
+    pub(crate) const HANDLES: Self = Self::new("handle", Kind::Texts, "Comma-separated handles");
+
+    /// Chains of events.
+    pub(crate) const CHAINS: Self = Self::new("chain", Kind::Texts, "Comma-separated chains");
+}
+
+/// Bad fields, told in the order in which they are declared.
+#[derive(Debug, Default)]
+struct Errors(Vec<FieldError>);
+
+impl Errors {
+    fn add(&mut self, param: impl Into<String>, message: impl Into<String>) {
+        self.0.push(FieldError::new(param, message));
+    }
+
+    fn in_order_of(mut self, params: &[Param]) -> Vec<FieldError> {
+        let place = |error: &FieldError| params.iter().position(|param| error.param.starts_with(param.name));
+        self.0.sort_by_key(|error| place(error).unwrap_or(usize::MAX));
+        self.0
+    }
+}
+
+/// The names in a table of an enum's.
+pub(crate) fn texts<E>(table: &[(E, &'static str)]) -> Vec<&'static str> {
+    table.iter().map(|(_, text)| *text).collect()
+}
+
+/// Reads event types, telling of those that are none.
+fn event_types<'a>(name: &str, given: impl Iterator<Item = &'a str>, errors: &mut Errors) -> Vec<i32> {
+    let mut types = Vec::new();
+    for text in given {
+        match names::parse_event_type(text) {
+            Some(kind) => types.push(kind as i32),
+            None => errors.add(name, format!("must be of: {}", texts(names::EVENT_TYPES).join(", "))),
+        }
+    }
+    errors.0.dedup();
+    types
+}
+
+/// Filters with nothing in them are none.
+fn some_filters(filters: v1::EventFilters) -> Option<v1::EventFilters> {
+    (filters != v1::EventFilters::default()).then_some(filters)
+}

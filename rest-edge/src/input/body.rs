@@ -1,0 +1,189 @@
+//! JSON bodies.
+
+use bytes::Bytes;
+use http::{HeaderMap, header::CONTENT_TYPE};
+use serde_json::{Map, Value};
+use thesis_proto::{error::ErrorCode, v1};
+
+use super::{Errors, Param, event_types, some_filters};
+use crate::answer::Failure;
+
+/// The declared fields of a JSON object.
+#[derive(Debug)]
+pub(crate) struct Body {
+    params: &'static [Param],
+    fields: Map<String, Value>,
+    errors: Errors,
+}
+
+impl Body {
+    /// Reads a body; none at all is an empty object.
+    pub(crate) fn read(params: &'static [Param], headers: &HeaderMap, body: &Bytes) -> Result<Self, Failure> {
+        let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
+        if body.is_empty() {
+            return Ok(read);
+        }
+        if !is_json(headers) {
+            return Err(Failure::shape(ErrorCode::InvalidRequest, "the body's Content-Type must be application/json"));
+        }
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(fields)) => read.fields = fields,
+            Ok(_) => read.errors.add("body", "must be a JSON object"),
+            Err(_) => {
+                return Err(Failure::shape(ErrorCode::InvalidRequest, "the body is not valid JSON"));
+            }
+        }
+        Ok(read)
+    }
+
+    fn take(&mut self, name: &'static str) -> Option<Value> {
+        debug_assert!(self.params.iter().any(|param| param.name == name), "{name} is not declared");
+        self.fields.remove(name)
+    }
+
+    /// A text.
+    pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
+        match self.take(name)? {
+            Value::String(text) => Some(text),
+            _ => self.wrong(name, "must be a string"),
+        }
+    }
+
+    /// A text or null.
+    pub(crate) fn nullable_text(&mut self, name: &'static str) -> Option<String> {
+        match self.take(name)? {
+            Value::String(text) => Some(text),
+            Value::Null => None,
+            _ => self.wrong(name, "must be a string or null"),
+        }
+    }
+
+    /// An array of event types.
+    pub(crate) fn event_types(&mut self, name: &'static str) -> Vec<i32> {
+        let Some(value) = self.take(name) else {
+            return Vec::new();
+        };
+        let texts = self.texts(name, value);
+        event_types(name, texts.iter().map(String::as_str), &mut self.errors)
+    }
+
+    /// Filters of events.
+    pub(crate) fn filters(&mut self, name: &'static str) -> Option<v1::EventFilters> {
+        let Value::Object(dimensions) = self.take(name)? else {
+            return self.wrong(name, "must be an object");
+        };
+        let mut filters = v1::EventFilters::default();
+        for (dimension, value) in dimensions {
+            let field = match dimension.as_str() {
+                "token" => &mut filters.token,
+                "handle" => &mut filters.handle,
+                "chain" => &mut filters.chain,
+                _ => {
+                    self.errors.add(format!("{name}.{dimension}"), "is not a field of this request");
+                    continue;
+                }
+            };
+            *field = self.texts(&format!("{name}.{dimension}"), value);
+        }
+        some_filters(filters)
+    }
+
+    fn texts(&mut self, name: &str, value: Value) -> Vec<String> {
+        let texts = match value {
+            Value::Array(values) => values.into_iter().map(|value| match value {
+                Value::String(text) => Some(text),
+                _ => None,
+            }),
+            _ => {
+                self.errors.add(name, "must be an array of strings");
+                return Vec::new();
+            }
+        };
+        texts.collect::<Option<_>>().unwrap_or_else(|| {
+            self.errors.add(name, "must be an array of strings");
+            Vec::new()
+        })
+    }
+
+    fn wrong<T>(&mut self, name: &str, message: &str) -> Option<T> {
+        self.errors.add(name, message);
+        None
+    }
+
+    /// Ends the reading: what was bad, unknown fields included, is told at once.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        for name in self.fields.keys() {
+            self.errors.add(name, "is not a field of this request");
+        }
+        if self.errors.0.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::fields(self.errors.in_order_of(self.params)))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::{
+        super::{Kind, Param},
+        *,
+    };
+
+    const PARAMS: &[Param] = &[
+        Param::required("url", Kind::Text(1, 9), ""),
+        Param::required("events", Kind::EventTypeList(1, 10), ""),
+        Param::new("filters", Kind::Filters, ""),
+        Param::new("description", Kind::NullableText(9), ""),
+    ];
+
+    fn read(kind: &'static str, text: &str) -> Result<Body, Failure> {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
+        Body::read(PARAMS, &headers, &Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    fn told(text: &str) -> Vec<String> {
+        let mut body = read("application/json", text).unwrap();
+        body.text("url");
+        body.event_types("events");
+        body.filters("filters");
+        body.nullable_text("description");
+        match body.finish() {
+            Ok(()) => Vec::new(),
+            Err(Failure::Shape(error)) => error.errors.into_iter().map(|error| error.param).collect(),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_bad_field_is_told_in_the_declared_order() {
+        let bad = r#"{"x": 1, "description": 1, "filters": {"token": "a", "y": []}, "events": ["no"], "url": null}"#;
+        let mut params = told(bad);
+        params[2..4].sort();
+        assert_eq!(params, ["url", "events", "filters.token", "filters.y", "description", "x"]);
+        assert_eq!(told("[]"), ["body"]);
+        assert_eq!(told(r#"{"events": [1], "filters": {"chain": [null]}}"#), ["events", "filters.chain"]);
+    }
+
+    #[test]
+    fn good_and_missing_fields_pass() {
+        assert!(told("").is_empty());
+        let good = r#"{"url": "u", "events": ["thesis.created"], "filters": {"token": ["$RUN"]}, "description": null}"#;
+        assert!(told(good).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused_as_a_whole() {
+        assert!(read("application/json; charset=utf-8", "{}").is_ok());
+        assert!(read("text/plain", "{}").is_err());
+        assert!(read("application/json", "{").is_err());
+        assert!(read("application/json", "{\"a\": \"\\ud800\"}").is_err());
+        assert!(read("text/plain", "").is_ok());
+    }
+}

@@ -1,0 +1,209 @@
+//! Query strings.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode;
+use prost_types::Timestamp;
+use thesis_proto::{error::ErrorCode, time::parse_iso8601, v1};
+
+use super::{Errors, Kind, Param, event_types, some_filters};
+use crate::answer::Failure;
+
+/// Whether a query string carries an API key, which is refused before anything else.
+pub(crate) fn has_key(query: &str) -> bool {
+    query.split('&').any(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        matches!(&*Cow::from(percent_decode(name.as_bytes())), b"api_key" | b"key")
+    })
+}
+
+/// Decodes a name or value; `None` for a broken escape or what is not UTF-8.
+fn decode(raw: &str) -> Option<Cow<'_, str>> {
+    if !raw.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Some(Cow::Borrowed(raw));
+    }
+    let spaced = raw.replace('+', " ");
+    path_text(&spaced).map(|text| Cow::Owned(text.into_owned()))
+}
+
+/// Decodes a part of a path, in which `+` is itself.
+pub(crate) fn path_text(raw: &str) -> Option<Cow<'_, str>> {
+    let broken = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if raw.split('%').skip(1).any(broken) {
+        return None;
+    }
+    percent_decode(raw.as_bytes()).decode_utf8().ok()
+}
+
+/// The declared parameters of a query string. Others are ignored.
+#[derive(Debug)]
+pub(crate) struct Query<'a> {
+    params: &'static [Param],
+    values: Vec<(&'static str, Cow<'a, str>)>,
+    errors: Errors,
+}
+
+impl<'a> Query<'a> {
+    /// Reads a query string.
+    pub(crate) fn read(params: &'static [Param], raw: &'a str) -> Result<Self, Failure> {
+        let mut query = Self { params, values: Vec::new(), errors: Errors::default() };
+        for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (Some(name), Some(value)) = (decode(name), decode(value)) else {
+                return Err(Failure::shape(ErrorCode::InvalidRequest, "the query string's percent-encoding is broken"));
+            };
+            let Some(param) = params.iter().find(|param| param.name == name) else {
+                continue;
+            };
+            if query.values.iter().any(|(seen, _)| *seen == param.name) {
+                query.errors.add(param.name, "must be given once");
+                query.errors.0.dedup();
+            } else {
+                query.values.push((param.name, value));
+            }
+        }
+        Ok(query)
+    }
+
+    fn take(&mut self, name: &'static str) -> Option<Cow<'a, str>> {
+        debug_assert!(self.params.iter().any(|param| param.name == name), "{name} is not declared");
+        let index = self.values.iter().position(|(seen, _)| *seen == name)?;
+        Some(self.values.swap_remove(index).1)
+    }
+
+    /// A text.
+    pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
+        self.take(name).map(Cow::into_owned)
+    }
+
+    /// A time.
+    pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
+        let text = self.take(name)?;
+        let time = parse_iso8601(&text);
+        if time.is_none() {
+            self.errors.add(name, "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z");
+        }
+        time
+    }
+
+    /// A whole number; one beyond its type's bounds is also beyond every range that core allows.
+    pub(crate) fn integer(&mut self, name: &'static str) -> Option<i32> {
+        let text = self.take(name)?;
+        let digits = text.strip_prefix('-').unwrap_or(&text);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            self.errors.add(name, "must be a whole number");
+            return None;
+        }
+        let furthest = if text.starts_with('-') { i32::MIN } else { i32::MAX };
+        Some(text.parse().unwrap_or(furthest))
+    }
+
+    /// One of the values declared, or nothing.
+    pub(crate) fn one_of<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let text = self.take(name)?;
+        let value = parse(&text);
+        if value.is_none() {
+            let kind = self.params.iter().find(|param| param.name == name).map(|param| &param.kind);
+            let known = match kind {
+                Some(Kind::OneOf(values)) => values().join(", "),
+                _ => String::new(),
+            };
+            self.errors.add(name, format!("must be one of: {known}"));
+        }
+        value
+    }
+
+    /// Comma-separated event types.
+    pub(crate) fn event_types(&mut self, name: &'static str) -> Vec<i32> {
+        self.take(name).map_or_else(Vec::new, |text| event_types(name, text.split(','), &mut self.errors))
+    }
+
+    /// The filters `token`, `handle` and `chain`, each comma-separated.
+    pub(crate) fn filters(&mut self) -> Option<v1::EventFilters> {
+        let mut texts =
+            |name| self.take(name).map(|text| text.split(',').map(str::to_owned).collect()).unwrap_or_default();
+        some_filters(v1::EventFilters { token: texts("token"), handle: texts("handle"), chain: texts("chain") })
+    }
+
+    /// Ends the reading: what was bad is told at once.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        if self.errors.0.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::fields(self.errors.in_order_of(self.params)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMS: &[Param] = &[
+        Param::new("q", Kind::Text(0, 9), ""),
+        Param::LIMIT,
+        Param::new("after", Kind::Time, ""),
+        Param::new("sort", Kind::OneOf(|| vec!["up", "down"]), ""),
+        Param::new("types", Kind::EventTypes, ""),
+    ];
+
+    fn told(raw: &str) -> Vec<(String, String)> {
+        let mut query = Query::read(PARAMS, raw).unwrap();
+        query.text("q");
+        query.integer("limit");
+        query.event_types("types");
+        query.time("after");
+        query.one_of("sort", |text| (text == "up").then_some(()));
+        match query.finish() {
+            Ok(()) => Vec::new(),
+            Err(Failure::Shape(error)) => error.errors.into_iter().map(|e| (e.param, e.message)).collect(),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn keys_are_found_however_they_are_written() {
+        for query in ["key=1", "a=1&api_key", "%6bey=1", "api%5Fkey=1", "a=%zz&key="] {
+            assert!(has_key(query), "{query}");
+        }
+        for query in ["", "monkey=1", "q=key", "Key=1", "keys=1"] {
+            assert!(!has_key(query), "{query}");
+        }
+    }
+
+    #[test]
+    fn values_are_decoded() {
+        let mut query = Query::read(PARAMS, "q=%24RUN+%F0%9F%9A%80&x=1&x=2").unwrap();
+        assert_eq!(query.text("q").unwrap(), "$RUN 🚀");
+        assert_eq!(Query::read(PARAMS, "q=").unwrap().text("q").unwrap(), "");
+    }
+
+    #[test]
+    fn broken_escapes_are_refused_as_a_whole() {
+        for raw in ["q=%", "q=%f", "q=%zz", "q=%ff", "%ff=1", "unknown=%+1"] {
+            assert!(Query::read(PARAMS, raw).is_err(), "{raw}");
+        }
+    }
+
+    #[test]
+    fn integers_beyond_their_type_go_to_the_nearest() {
+        let integer = |raw| Query::read(PARAMS, raw).unwrap().integer("limit");
+        assert_eq!(integer("limit=0012"), Some(12));
+        assert_eq!(integer("limit=99999999999999999999"), Some(i32::MAX));
+        assert_eq!(integer("limit=-99999999999999999999"), Some(i32::MIN));
+    }
+
+    #[test]
+    fn every_bad_parameter_is_told_in_the_declared_order() {
+        let params = |raw| told(raw).into_iter().map(|(param, _)| param).collect::<Vec<_>>();
+        assert_eq!(
+            params("types=a,b,thesis.created&sort=left&after=yesterday&limit=1.5&q=1&q=2&q=3"),
+            ["q", "limit", "after", "sort", "types"]
+        );
+        assert_eq!(params("limit=&sort="), ["limit", "sort"]);
+        assert_eq!(told("sort=left"), [("sort".to_owned(), "must be one of: up, down".to_owned())]);
+        assert!(params("limit=5&sort=up&types=thesis.created&after=2026-01-01T00:00:00Z").is_empty());
+    }
+}

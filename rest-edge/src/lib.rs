@@ -1,0 +1,50 @@
+//! The REST edge: translates JSON and Server-Sent Events to the core's gRPC. It holds no data and decides nothing but
+//! which connection an event's filter lets it reach.
+//!
+//! One REST request is one gRPC call. `server` accepts connections, `edge` takes a request through its fixed order of
+//! checks to a route of `v1`, `answer` turns what comes back into HTTP, and `stream` feeds open connections.
+
+mod answer;
+mod call;
+mod client_address;
+mod edge;
+mod input;
+mod openapi;
+mod route;
+mod server;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod v1;
+
+use ipnet::IpNet;
+
+pub use crate::{openapi::openapi, server::serve};
+
+/// Connections served at once unless configured otherwise.
+pub const DEFAULT_MAX_CONNECTIONS: usize = 20_000;
+
+/// How an edge is set up.
+#[derive(Clone, Debug)]
+pub struct EdgeConfig {
+    /// The address that discovery and descriptions name, without a trailing slash.
+    pub public_url: String,
+    /// The credential toward core.
+    pub service_token: String,
+    /// Networks whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Connections served at once; more are refused with 503.
+    pub max_connections: usize,
+}
+
+impl EdgeConfig {
+    /// A configuration that trusts no proxy.
+    pub fn new(public_url: impl Into<String>, service_token: impl Into<String>) -> Self {
+        Self {
+            public_url: public_url.into().trim_end_matches('/').to_owned(),
+            service_token: service_token.into(),
+            trusted_proxies: Vec::new(),
+            max_connections: DEFAULT_MAX_CONNECTIONS,
+        }
+    }
+}

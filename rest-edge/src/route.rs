@@ -1,0 +1,163 @@
+//! A route: what answers a method on a path, and its description. Registering one without the other is impossible.
+
+use futures::future::BoxFuture;
+use http::{HeaderValue, Method};
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
+
+use crate::{answer::Answer, call::Call, edge::Edge, input::Param};
+
+/// What answers a request.
+pub(crate) type Handler = for<'a> fn(&'a Edge, &'a mut Call<'_>) -> BoxFuture<'a, Answer>;
+
+/// The handler of a method on a path, and what the API's description says of it.
+pub(crate) struct Route {
+    /// The method.
+    pub(crate) method: Method,
+    /// The path, with at most one `{parameter}`.
+    pub(crate) path: &'static str,
+    /// The rpc, as `Service/Method`; what needs no key has none.
+    pub(crate) operation: Option<&'static str>,
+    /// What answers.
+    pub(crate) handler: Handler,
+    /// The query parameters it reads.
+    pub(crate) query: &'static [Param],
+    /// The request headers it reads besides the common ones.
+    pub(crate) headers: &'static [Param],
+    /// The fields of its JSON body, if it takes one.
+    pub(crate) body: Option<&'static [Param]>,
+    /// The operation's id in the description.
+    pub(crate) id: &'static str,
+    /// The resource it belongs to.
+    pub(crate) tag: &'static str,
+    /// What it does, in a sentence.
+    pub(crate) summary: &'static str,
+    /// What the path's parameter is.
+    pub(crate) path_parameter: &'static str,
+    /// The status of success.
+    pub(crate) status: u16,
+    /// What success returns.
+    pub(crate) answers: Answers,
+    /// Statuses of failure beyond those that its kind of route always has.
+    pub(crate) fails: &'static [u16],
+}
+
+/// What success returns.
+pub(crate) enum Answers {
+    /// JSON of a named schema, and the schemas that it refers to.
+    Resource(String, Vec<(String, RefOr<Schema>)>),
+    /// Any JSON object.
+    Object,
+    /// Server-Sent Events.
+    Events,
+}
+
+impl Route {
+    /// A route that calls an rpc of core.
+    pub(crate) fn new(method: Method, path: &'static str, operation: &'static str, handler: Handler) -> Self {
+        Self {
+            method,
+            path,
+            operation: Some(operation),
+            handler,
+            query: &[],
+            headers: &[],
+            body: None,
+            id: "",
+            tag: "",
+            summary: "",
+            path_parameter: "",
+            status: 200,
+            answers: Answers::Object,
+            fails: &[],
+        }
+    }
+
+    /// A route that needs no key and no core.
+    pub(crate) fn public(path: &'static str, handler: Handler) -> Self {
+        Self { operation: None, ..Self::new(Method::GET, path, "", handler) }
+    }
+
+    /// Says what it is.
+    pub(crate) fn named(mut self, id: &'static str, tag: &'static str, summary: &'static str) -> Self {
+        (self.id, self.tag, self.summary) = (id, tag, summary);
+        self
+    }
+
+    /// Says what the path's parameter is.
+    pub(crate) fn path_parameter(mut self, about: &'static str) -> Self {
+        self.path_parameter = about;
+        self
+    }
+
+    /// Declares the query parameters.
+    pub(crate) fn query(mut self, query: &'static [Param]) -> Self {
+        self.query = query;
+        self
+    }
+
+    /// Declares request headers.
+    pub(crate) fn headers(mut self, headers: &'static [Param]) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// Declares the fields of the JSON body.
+    pub(crate) fn body(mut self, fields: &'static [Param]) -> Self {
+        self.body = Some(fields);
+        self
+    }
+
+    /// Declares success.
+    pub(crate) fn answers<T: ToSchema>(mut self, status: u16) -> Self {
+        let mut schemas = vec![(T::name().into_owned(), T::schema())];
+        T::schemas(&mut schemas);
+        self.status = status;
+        self.answers = Answers::Resource(T::name().into_owned(), schemas);
+        self
+    }
+
+    /// Declares that success is a stream of events.
+    pub(crate) fn answers_events(mut self) -> Self {
+        self.answers = Answers::Events;
+        self
+    }
+
+    /// Declares further statuses of failure.
+    pub(crate) fn fails(mut self, statuses: &'static [u16]) -> Self {
+        self.fails = statuses;
+        self
+    }
+}
+
+/// The routes of one path.
+pub(crate) struct PathRoutes {
+    routes: Vec<Route>,
+    allow: HeaderValue,
+}
+
+impl PathRoutes {
+    /// The route of a method, or the value of `Allow`.
+    pub(crate) fn of(&self, method: &Method) -> Result<&Route, &HeaderValue> {
+        self.routes.iter().find(|route| route.method == *method).ok_or(&self.allow)
+    }
+}
+
+/// All routes, found by path.
+pub(crate) fn router(routes: Vec<Route>) -> matchit::Router<PathRoutes> {
+    let mut router = matchit::Router::new();
+    let mut routes = routes.into_iter().peekable();
+    while let Some(first) = routes.next() {
+        let path = first.path;
+        let mut group = vec![first];
+        while let Some(next) = routes.next_if(|next| next.path == path) {
+            group.push(next);
+        }
+        let methods: Vec<_> = group.iter().map(|route| route.method.as_str()).collect();
+        let allow = HeaderValue::try_from(methods.join(", ")).expect("method names are tokens");
+        router.insert(path, PathRoutes { routes: group, allow }).expect("routes of a path are listed together");
+    }
+    router
+}

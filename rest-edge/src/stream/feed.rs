@@ -1,0 +1,147 @@
+//! One call to core for each dataset that somebody follows, however many follow it.
+
+use std::{collections::HashMap, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use futures::{StreamExt as _, TryFutureExt as _, TryStreamExt as _, stream::BoxStream};
+use http::HeaderValue;
+use parking_lot::{Mutex, RwLock};
+use thesis_proto::{
+    channel::CoreChannel,
+    metadata,
+    v1::{self, stream_service_client::StreamServiceClient},
+};
+use tokio::{sync::watch, time::sleep};
+use tokio_stream::wrappers::WatchStream;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, metadata::MetadataMap};
+
+use super::{
+    follower::Follower,
+    ring::{Batch, Ring},
+};
+
+/// A feed that nobody follows lives on for so long.
+const LINGER: Duration = Duration::from_secs(30);
+/// The first and the longest pause before a broken call is made again.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// Reads a dataset's log, in order, without an end.
+pub(super) type Tail = BoxStream<'static, Result<Batch, Status>>;
+
+/// The feeds of an edge.
+pub(crate) struct Feeds {
+    core: CoreChannel,
+    service_token: HeaderValue,
+    shutdown: CancellationToken,
+    ring_entries: usize,
+    feeds: Mutex<HashMap<String, Arc<Feed>>>,
+}
+
+/// One dataset's newest events, and news of more.
+#[derive(Debug)]
+pub(super) struct Feed {
+    pub(super) dataset: String,
+    pub(super) ring: RwLock<Ring>,
+    news: watch::Sender<u64>,
+}
+
+impl Feeds {
+    /// Feeds from a core, each keeping so many entries.
+    pub(crate) fn new(
+        core: CoreChannel,
+        service_token: HeaderValue,
+        shutdown: CancellationToken,
+        ring_entries: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self { core, service_token, shutdown, ring_entries, feeds: Mutex::default() })
+    }
+
+    /// Follows a dataset from a position on. The first follower starts its feed.
+    pub(super) fn follow(self: &Arc<Self>, dataset: &str, after: u64) -> Follower {
+        let mut feeds = self.feeds.lock();
+        let feed = feeds.get(dataset).cloned().unwrap_or_else(|| {
+            let feed = Arc::new(Feed {
+                dataset: dataset.to_owned(),
+                ring: RwLock::new(Ring::new(after, self.ring_entries)),
+                news: watch::Sender::new(after),
+            });
+            feeds.insert(dataset.to_owned(), Arc::clone(&feed));
+            tokio::spawn(Arc::clone(self).run(Arc::clone(&feed)));
+            feed
+        });
+        // Under the lock, so that a feed about to end sees that it is wanted.
+        let news = WatchStream::from_changes(feed.news.subscribe());
+        Follower::new(Arc::clone(self), feed, news, after)
+    }
+
+    /// Reads a dataset's log after a position.
+    pub(super) fn tail(&self, dataset: &str, after: u64) -> Tail {
+        let mut core = StreamServiceClient::new(self.core.clone());
+        let mut headers = http::HeaderMap::with_capacity(4);
+        headers.insert(metadata::SERVICE_TOKEN, self.service_token.clone());
+        let message = v1::TailRequest { dataset: dataset.to_owned(), after };
+        let request = Request::from_parts(MetadataMap::from_headers(headers), http::Extensions::new(), message);
+        let call = async move { core.tail(request).await };
+        call.map_ok(Response::into_inner).try_flatten_stream().map_ok(Batch::from).boxed()
+    }
+
+    async fn run(self: Arc<Self>, feed: Arc<Feed>) {
+        let mut unwanted = pin!(self.unwanted(&feed));
+        let mut pause = PAUSES.0;
+        loop {
+            let position = feed.ring.read().position();
+            let mut tail = self.tail(&feed.dataset, position);
+            loop {
+                let batch = tokio::select! {
+                    () = &mut unwanted => return,
+                    batch = tail.next() => batch,
+                };
+                match batch {
+                    Some(Ok(batch)) => feed.push(batch),
+                    Some(Err(status)) => {
+                        tracing::warn!(dataset = feed.dataset, %status, "feed broke; reading on from where it was");
+                        break;
+                    }
+                    None => break,
+                }
+                pause = PAUSES.0;
+            }
+            tokio::select! {
+                () = &mut unwanted => return,
+                () = sleep(pause) => pause = (pause * 2).min(PAUSES.1),
+            }
+        }
+    }
+
+    /// Ends when the feed has been taken out: nobody has followed it for a while, or the edge stops.
+    fn unwanted<'a>(&'a self, feed: &'a Feed) -> impl Future<Output = ()> + 'a {
+        let unfollowed = async {
+            loop {
+                feed.news.closed().await;
+                sleep(LINGER).await;
+                let mut feeds = self.feeds.lock();
+                if feed.news.is_closed() {
+                    feeds.remove(&feed.dataset);
+                    return;
+                }
+            }
+        };
+        async {
+            tokio::select! {
+                () = unfollowed => {}
+                () = self.shutdown.cancelled() => {}
+            }
+        }
+    }
+}
+
+impl Feed {
+    fn push(&self, batch: Batch) {
+        let mut ring = self.ring.write();
+        ring.push(batch);
+        let position = ring.position();
+        drop(ring);
+        // After the ring, so that whoever hears of it finds it there.
+        self.news.send_replace(position);
+    }
+}

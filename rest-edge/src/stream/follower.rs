@@ -1,0 +1,83 @@
+//! One connection's place in one dataset.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures::{Stream as _, StreamExt as _};
+use tokio_stream::wrappers::WatchStream;
+use tonic::Status;
+
+use super::{
+    feed::{Feed, Feeds, Tail},
+    ring::{Batch, Entry},
+};
+
+/// A position in a dataset's log and the way on from there: from the shared feed, or, when that begins later, from an
+/// own reading of the log until it is inside.
+pub(super) struct Follower {
+    feeds: Arc<Feeds>,
+    pub(super) feed: Arc<Feed>,
+    news: WatchStream<u64>,
+    position: u64,
+    /// Only while behind the feed.
+    catching_up: Option<CatchingUp>,
+}
+
+struct CatchingUp {
+    tail: Tail,
+    batch: Batch,
+}
+
+impl Follower {
+    pub(super) fn new(feeds: Arc<Feeds>, feed: Arc<Feed>, news: WatchStream<u64>, position: u64) -> Self {
+        Self { feeds, feed, news, position, catching_up: None }
+    }
+
+    /// Everything up to here has been read.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Shows what is there, in order and once, until `show` says to stop.
+    pub(super) fn read(&mut self, mut show: impl FnMut(&Entry) -> bool) {
+        if let Some(CatchingUp { batch, .. }) = &mut self.catching_up {
+            while let Some(entry) = batch.entries.pop_front() {
+                if entry.position <= self.position {
+                    continue;
+                }
+                self.position = entry.position;
+                if !show(&entry) {
+                    return;
+                }
+            }
+            self.position = self.position.max(batch.position);
+        }
+        let read = self.feed.ring.read().read(self.position, show);
+        match read {
+            Ok(position) => {
+                self.position = position;
+                self.catching_up = None;
+            }
+            Err(_) if self.catching_up.is_none() => {
+                let tail = self.feeds.tail(&self.feed.dataset, self.position);
+                let batch = Batch { entries: Default::default(), position: self.position };
+                self.catching_up = Some(CatchingUp { tail, batch });
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Ready when there may be more to read; fails when the own reading breaks.
+    pub(super) fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let Some(CatchingUp { tail, batch }) = &mut self.catching_up else {
+            // The feed outlives its followers, so its news do not end before.
+            return Pin::new(&mut self.news).poll_next(context).map(|_| Ok(()));
+        };
+        let next = ready!(tail.poll_next_unpin(context));
+        *batch = next.unwrap_or_else(|| Err(Status::unavailable("the log's reading ended")))?;
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,198 @@
+//! A core that answers what a test says, an edge in front of it, and a client.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures::{StreamExt as _, stream, stream::BoxStream};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
+use parking_lot::Mutex;
+use prost::Message;
+use serde_json::Value;
+use thesis_proto::{
+    channel::CoreChannel,
+    clock::{Clock, IdSource, SharedClock, SharedIdSource},
+    v1,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, body::Body};
+
+use crate::{
+    EdgeConfig,
+    edge::{Edge, Peer},
+};
+
+/// A call that core got.
+pub(crate) struct Seen {
+    /// `Service/Method`.
+    pub(crate) operation: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) message: Bytes,
+}
+
+/// Messages, or why there are none.
+pub(crate) type Reply = Result<BoxStream<'static, Result<Bytes, Status>>, Status>;
+
+/// One message.
+pub(crate) fn reply(message: impl Message) -> Reply {
+    Ok(stream::iter([Ok(message.encode_to_vec().into())]).boxed())
+}
+
+/// What a core answers to a call.
+type Script = Box<dyn Fn(&str, &Bytes) -> Reply + Send + Sync>;
+
+pub(crate) struct FakeCore {
+    pub(crate) seen: Mutex<Vec<Seen>>,
+    answer: Script,
+}
+
+impl FakeCore {
+    pub(crate) fn new(answer: impl Fn(&str, &Bytes) -> Reply + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { seen: Mutex::default(), answer: Box::new(answer) })
+    }
+
+    /// A core that answers everything with the least that is complete, and refuses what it is told to refuse.
+    pub(crate) fn plain() -> Arc<Self> {
+        Self::new(plain_answer)
+    }
+
+    pub(crate) fn channel(self: &Arc<Self>) -> CoreChannel {
+        let core = Arc::clone(self);
+        CoreChannel::local(tower::service_fn(move |request: Request<Body>| {
+            let core = Arc::clone(&core);
+            async move { Ok::<_, Infallible>(core.handle(request).await) }
+        }))
+    }
+
+    async fn handle(&self, request: Request<Body>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let operation = head.uri.path().trim_start_matches("/thesis.v1.").to_owned();
+        let message = body.collect().await.unwrap().to_bytes().slice(5..);
+        let answer = (self.answer)(&operation, &message);
+        self.seen.lock().push(Seen { operation, headers: head.headers, message });
+        let mut response = match answer {
+            Err(status) => status.into_http(),
+            Ok(messages) => {
+                let frames = messages.map(|message| match message {
+                    Ok(message) => Frame::data(framed(&message)),
+                    Err(status) => {
+                        let mut trailers = HeaderMap::new();
+                        status.add_header(&mut trailers).unwrap();
+                        Frame::trailers(trailers)
+                    }
+                });
+                let end = Frame::trailers(HeaderMap::from_iter([("grpc-status".parse().unwrap(), 0.into())]));
+                let body = frames.chain(stream::iter([end])).map(Ok::<_, Status>);
+                let mut response = Response::new(Body::new(StreamBody::new(body)));
+                response.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));
+                response
+            }
+        };
+        response.headers_mut().insert("x-ratelimit-limit", 300.into());
+        response
+    }
+}
+
+fn framed(message: &Bytes) -> Bytes {
+    let mut framed = BytesMut::with_capacity(message.len() + 5);
+    framed.put_u8(0);
+    framed.put_u32(message.len().try_into().unwrap());
+    framed.put_slice(message);
+    framed.freeze()
+}
+
+fn plain_answer(operation: &str, message: &Bytes) -> Reply {
+    match operation {
+        "MetaService/GetMe" => reply(v1::GetMeResponse { key: Some(v1::KeyInfo::default()) }),
+        "MetaService/GetUsage" => reply(v1::GetUsageResponse { usage: Some(v1::Usage::default()) }),
+        "ThesisService/GetThesis" => reply(v1::GetThesisResponse { thesis: Some(v1::Thesis::default()) }),
+        "TestDataService/CreateTestThesis" => {
+            reply(v1::CreateTestThesisResponse { result: Some(v1::TestThesisResult::default()) })
+        }
+        "EventService/GetEvent" => reply(v1::GetEventResponse { event: Some(event(7)) }),
+        "WebhookService/GetWebhook" => reply(v1::GetWebhookResponse { webhook: Some(v1::Webhook::default()) }),
+        "StreamService/Open" => reply(live(&[])),
+        "GateService/Refuse" => {
+            let told = v1::RefuseRequest::decode(message.clone()).unwrap().error.unwrap();
+            let code = thesis_proto::error::ErrorCode::parse(&told.code).unwrap();
+            let errors: Vec<_> = told
+                .errors
+                .into_iter()
+                .map(|error| thesis_proto::error::FieldError::new(error.param, error.message))
+                .collect();
+            Err(thesis_proto::error::ApiError::fields(code, Some(told.message), &errors).to_status("req_core"))
+        }
+        // A list or wrapper without anything in it.
+        _ => reply(()),
+    }
+}
+
+/// Where live begins.
+pub(crate) fn live(positions: &[(&str, u64)]) -> v1::OpenResponse {
+    let positions = positions
+        .iter()
+        .map(|(dataset, position)| v1::DatasetPosition { dataset: (*dataset).to_owned(), position: *position })
+        .collect();
+    v1::OpenResponse { message: Some(v1::open_response::Message::Live(v1::StreamLive { positions })) }
+}
+
+/// An event that names its number.
+pub(crate) fn event(number: u64) -> v1::Event {
+    let data = v1::ThesisCreatedData { thesis_id: format!("th_{number}"), ..Default::default() };
+    v1::Event {
+        id: format!("evt_{number}"),
+        r#type: v1::EventType::ThesisCreated.into(),
+        data: Some(v1::event::Data::ThesisCreated(data)),
+        ..Default::default()
+    }
+}
+
+struct Stopped;
+
+impl Clock for Stopped {
+    fn now_ms(&self) -> i64 {
+        0
+    }
+}
+
+#[derive(Default)]
+struct Counting(AtomicU8);
+
+impl IdSource for Counting {
+    fn fill(&self, bytes: &mut [u8]) {
+        bytes.fill(self.0.fetch_add(1, Ordering::Relaxed));
+    }
+}
+
+/// A clock that stands, and ids that count.
+pub(crate) fn sources() -> (SharedClock, SharedIdSource) {
+    (Arc::new(Stopped), Arc::new(Counting::default()))
+}
+
+/// An edge in front of a core.
+pub(crate) fn edge(core: &Arc<FakeCore>, shutdown: CancellationToken) -> Edge {
+    let config = EdgeConfig::new("http://edge.test/", "service-token");
+    let (clock, ids) = sources();
+    Edge::new(core.channel(), config, clock, ids, shutdown).unwrap()
+}
+
+/// Sends a request and gives the answer's head and JSON.
+pub(crate) async fn ask(core: &Arc<FakeCore>, request: Request<&'static str>) -> (StatusCode, HeaderMap, Value) {
+    let edge = edge(core, CancellationToken::new());
+    let response = edge.answer(&Peer::new([192, 0, 2, 1].into()), request.map(Full::from)).await.unwrap();
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    (head.status, head.headers, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+/// Asks with a method and no more.
+pub(crate) async fn simply(core: &Arc<FakeCore>, method: &str, target: &str) -> (StatusCode, HeaderMap, Value) {
+    ask(core, Request::builder().method(method).uri(target).body("").unwrap()).await
+}

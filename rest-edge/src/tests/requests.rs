@@ -1,0 +1,194 @@
+//! The order of checks, the envelope on every path, and what core is told.
+
+use std::sync::Arc;
+
+use http::{Request, StatusCode};
+use prost::Message as _;
+use serde_json::{Value, json};
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    v1,
+};
+
+use super::fake::{FakeCore, ask, simply};
+
+fn post(target: &str, kind: &str, body: &'static str) -> Request<&'static str> {
+    Request::builder().method("POST").uri(target).header("content-type", kind).body(body).unwrap()
+}
+
+/// The error that core was asked to refuse a request with, and for which operation.
+fn refusal(core: &Arc<FakeCore>) -> (String, v1::RequestError) {
+    let seen = core.seen.lock();
+    let last = seen.last().unwrap();
+    assert_eq!(last.operation, "GateService/Refuse");
+    let told = v1::RefuseRequest::decode(last.message.clone()).unwrap();
+    (told.operation, told.error.unwrap())
+}
+
+#[tokio::test]
+async fn a_key_in_the_query_string_is_refused_before_anything_else() {
+    let core = FakeCore::plain();
+    for target in ["/v1/theses?key=1", "/v1?api%5Fkey=1", "/nowhere?a=1&%6bey", "/v1/theses/a?api_key=&limit=x"] {
+        for method in ["GET", "PUT"] {
+            let (status, headers, body) = simply(&core, method, target).await;
+            assert_eq!((status.as_u16(), &body["error"]["code"]), (400, &json!("INVALID_REQUEST")), "{target}");
+            assert_eq!(body["error"]["request_id"], headers["x-service-request-id"].to_str().unwrap());
+        }
+    }
+    assert!(core.seen.lock().is_empty());
+}
+
+#[tokio::test]
+async fn unknown_routes_and_methods_get_the_envelope() {
+    let core = FakeCore::plain();
+    for target in ["/", "/v1/", "/v2/theses", "/v1/theses/", "/v1/theses/a/b", "/v1/%zz"] {
+        let (status, _, body) = simply(&core, "GET", target).await;
+        assert_eq!((status.as_u16(), &body["error"]["code"]), (404, &json!("ROUTE_NOT_FOUND")), "{target}");
+        assert_eq!(body["error"]["type"], "not_found");
+    }
+    let (status, headers, body) = simply(&core, "PUT", "/v1/webhooks/wh_1").await;
+    assert_eq!((status.as_u16(), &body["error"]["code"]), (405, &json!("METHOD_NOT_ALLOWED")));
+    assert_eq!(headers["allow"], "GET, DELETE");
+    assert!(core.seen.lock().is_empty());
+}
+
+#[tokio::test]
+async fn core_is_told_who_asks_and_its_figures_come_back() {
+    let core = FakeCore::plain();
+    let request = Request::get("/v1/theses/th%5F1")
+        .header("authorization", "bearer odd  key")
+        .header("traceparent", "00-1-2-03")
+        .header("idempotency-key", "not for GET")
+        .header("x-forwarded-for", "198.51.100.1")
+        .header("x-service-token", "forged")
+        .body("");
+    let (status, headers, body) = ask(&core, request.unwrap()).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(headers["content-type"], "application/json");
+    assert_eq!(headers["x-ratelimit-limit"], "300");
+    assert!(!headers.contains_key("grpc-status"));
+    assert_eq!(body["object"], "thesis");
+    let seen = core.seen.lock();
+    assert_eq!(v1::GetThesisRequest::decode(seen[0].message.clone()).unwrap().id, "th_1");
+    let told = |name| seen[0].headers.get(name).map(|value| value.to_str().unwrap());
+    assert_eq!(told("authorization"), Some("bearer odd  key"));
+    assert_eq!(told("traceparent"), Some("00-1-2-03"));
+    assert_eq!(told("x-service-token"), Some("service-token"));
+    assert_eq!(told("x-client-address"), Some("192.0.2.1"));
+    assert_eq!(told("x-service-request-id"), Some(headers["x-service-request-id"].to_str().unwrap()));
+    assert_eq!(told("x-service-request-id").map(str::len), Some(28));
+    assert_eq!(told("idempotency-key"), None);
+}
+
+#[tokio::test]
+async fn an_error_of_core_becomes_the_envelope() {
+    let core = FakeCore::new(|_, _| {
+        let error =
+            ApiError::new(ErrorCode::RateLimited, "slow down").with_retry_after(7).with_details(json!({"a": 1}));
+        Err(error.to_status("req_core"))
+    });
+    let (status, headers, body) = simply(&core, "GET", "/v1/me").await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(headers["retry-after"], "7");
+    assert_eq!(headers["x-ratelimit-limit"], "300");
+    let id = headers["x-service-request-id"].to_str().unwrap();
+    let expected = json!({"error": {"type": "rate_limit", "code": "RATE_LIMITED", "message": "slow down",
+        "request_id": id, "details": {"a": 1}}});
+    assert_eq!(body, expected);
+}
+
+#[tokio::test]
+async fn a_core_that_cannot_be_reached_is_503() {
+    let core = FakeCore::new(|_, _| Err(tonic::Status::unavailable("connection refused")));
+    let (status, headers, body) = simply(&core, "GET", "/v1/me").await;
+    assert_eq!((status.as_u16(), &body["error"]["code"]), (503, &json!("SERVICE_UNAVAILABLE")));
+    assert!(headers.contains_key("retry-after"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_core_that_does_not_answer_is_503() {
+    let core = FakeCore::new(|_, _| Ok(Box::pin(futures::stream::pending())));
+    for target in ["/v1/me", "/v1/events/stream"] {
+        let (status, _, body) = simply(&core, "GET", target).await;
+        assert_eq!((status.as_u16(), &body["error"]["code"]), (503, &json!("SERVICE_UNAVAILABLE")), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn bad_parameters_are_refused_through_core_all_at_once() {
+    let core = FakeCore::plain();
+    let target = "/v1/theses?limit=abc&sort=up&created_after=noon&chain=a&chain=b&token=&x=1&x=2";
+    let (status, headers, body) = simply(&core, "GET", target).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(body["error"]["param"], "chain");
+    let errors = body["error"]["details"]["errors"].as_array().unwrap();
+    let params: Vec<_> = errors.iter().map(|error| error["param"].as_str().unwrap()).collect();
+    assert_eq!(params, ["chain", "created_after", "sort", "limit"]);
+    assert_eq!(headers["x-ratelimit-limit"], "300");
+    assert_eq!(refusal(&core).0, "ThesisService/ListTheses");
+}
+
+#[tokio::test]
+async fn broken_escapes_are_400_on_every_route() {
+    for target in ["/v1/theses?q=%zz", "/v1/theses?q=%ff", "/v1/me?%", "/v1/theses/%ff", "/v1/webhooks/a%2", "/v1?%f"] {
+        let (status, _, body) = simply(&FakeCore::plain(), "GET", target).await;
+        assert_eq!((status.as_u16(), &body["error"]["code"]), (400, &json!("INVALID_REQUEST")), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_of_the_wrong_form() {
+    static LARGE: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| " ".repeat(70 * 1024));
+    let json = "application/json";
+    let cases = [
+        (json, "{", 400, "INVALID_REQUEST"),
+        ("text/plain", "{}", 400, "INVALID_REQUEST"),
+        (json, LARGE.as_str(), 413, "PAYLOAD_TOO_LARGE"),
+        (json, r#"{"handle": 1, "text": [], "more": null}"#, 422, "VALIDATION_FAILED"),
+        (json, "3", 422, "VALIDATION_FAILED"),
+    ];
+    for (kind, text, status, code) in cases {
+        let core = FakeCore::plain();
+        let (got, _, body) = ask(&core, post("/v1/test/theses", kind, text)).await;
+        assert_eq!((got.as_u16(), &body["error"]["code"]), (status, &json!(code)), "{body}");
+        assert_eq!(refusal(&core).0, "TestDataService/CreateTestThesis");
+    }
+}
+
+#[tokio::test]
+async fn a_typed_body_reaches_core_with_its_idempotency_key() {
+    let core = FakeCore::plain();
+    let mut request = post("/v1/test/theses", "application/json", r#"{"handle": "@a", "token": "", "text": "é"}"#);
+    request.headers_mut().insert("idempotency-key", "k 1".parse().unwrap());
+    let (status, _, body) = ask(&core, request).await;
+    assert_eq!((status, &body["object"]), (StatusCode::CREATED, &json!("test_thesis")));
+    let seen = core.seen.lock();
+    let told = v1::CreateTestThesisRequest::decode(seen[0].message.clone()).unwrap();
+    let expected = v1::CreateTestThesisRequest {
+        handle: Some("@a".to_owned()),
+        token: Some(String::new()),
+        text: Some("é".to_owned()),
+    };
+    assert_eq!(told, expected);
+    assert_eq!(seen[0].headers["idempotency-key"], "k 1");
+}
+
+#[tokio::test]
+async fn an_idempotency_key_must_be_printable_and_short() {
+    for key in ["".to_owned(), "é".to_owned(), "x".repeat(256)] {
+        let core = FakeCore::plain();
+        let mut request = post("/v1/test/theses", "application/json", "{}");
+        request.headers_mut().insert("idempotency-key", http::HeaderValue::from_bytes(key.as_bytes()).unwrap());
+        let (status, _, body) = ask(&core, request).await;
+        assert_eq!((status.as_u16(), &body["error"]["code"]), (400, &json!("INVALID_REQUEST")));
+        refusal(&core);
+    }
+}
+
+#[tokio::test]
+async fn discovery_names_what_exists() {
+    let (status, _, body) = simply(&FakeCore::plain(), "GET", "/v1").await;
+    let openapi = "http://edge.test/v1/openapi.json";
+    let expected: Value = json!({"object": "discovery", "version": "1.0.0", "openapi": openapi, "status": "ok"});
+    assert_eq!((status, body), (StatusCode::OK, expected));
+}

@@ -1,0 +1,27 @@
+//! The resources of `/v1`, one a file: what their routes read, call and answer.
+
+mod discovery;
+mod events;
+mod me;
+mod test_theses;
+mod theses;
+mod webhooks;
+
+pub(crate) use self::discovery::{VERSION, discovery_document};
+use crate::route::Route;
+
+/// Every route there is; those of one path stand together.
+pub(crate) fn routes() -> Vec<Route> {
+    [
+        discovery::routes(),
+        me::routes(),
+        theses::routes(),
+        test_theses::routes(),
+        events::routes(),
+        crate::stream::routes(),
+        webhooks::routes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,31 @@
+//! What everybody may read: the discovery document and the description of the API.
+
+use bytes::Bytes;
+use http::StatusCode;
+use thesis_proto::json;
+
+use crate::{answer::bytes, route::Route};
+
+/// Version of the API's description.
+pub(crate) const VERSION: &str = "1.0.0";
+
+/// The routes of the service itself.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::public("/v1", |edge, _| Box::pin(async { Ok(bytes(StatusCode::OK, edge.discovery.clone())) }))
+            .named("getDiscovery", "Service", "Names the addresses of everything there is.")
+            .answers::<json::Discovery<'_>>(200),
+        Route::public("/v1/openapi.json", |edge, _| {
+            Box::pin(async { Ok(bytes(StatusCode::OK, edge.openapi.clone())) })
+        })
+        .named("getDescription", "Service", "Describes the API in OpenAPI 3.1."),
+    ]
+}
+
+/// The discovery document; what is not built is left out.
+pub(crate) fn discovery_document(public_url: &str) -> Bytes {
+    let openapi = format!("{public_url}/v1/openapi.json");
+    let mut document = json::Discovery::new(VERSION);
+    document.openapi = Some(&openapi);
+    serde_json::to_vec(&document).expect("texts always serialise").into()
+}

@@ -1,0 +1,69 @@
+//! Events: history and single ones.
+
+use std::mem::take;
+
+use http::{Method, StatusCode};
+use thesis_proto::{
+    json,
+    v1::{self, event_service_client::EventServiceClient},
+};
+
+use crate::{
+    answer::{Answer, Failure, json},
+    call::Call,
+    edge::Edge,
+    input::{Kind, Param},
+    route::Route,
+};
+
+const LIST: &[Param] = &[
+    Param::TYPES,
+    Param::TOKENS,
+    Param::HANDLES,
+    Param::CHAINS,
+    Param::new("created_after", Kind::Time, "Inclusive lower bound of the event's `created_at`"),
+    Param::new("created_before", Kind::Time, "Inclusive upper bound of the event's `created_at`"),
+    Param::LIMIT,
+    Param::CURSOR,
+];
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/v1/events", "EventService/ListEvents", |edge, call| Box::pin(list(edge, call)))
+            .named(
+                "listEvents",
+                "Events",
+                "Lists past events, newest first. A page may be short, even empty, while `has_more` is true.",
+            )
+            .query(LIST)
+            .answers::<json::EventList<'_>>(200),
+        Route::new(Method::GET, "/v1/events/{id}", "EventService/GetEvent", |edge, call| Box::pin(get(edge, call)))
+            .named("getEvent", "Events", "Reads one event.")
+            .path_parameter("The event, `evt_…`")
+            .answers::<json::Event<'_>>(200),
+    ]
+}
+
+async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut query = call.query()?;
+    let request = v1::ListEventsRequest {
+        types: query.event_types("types"),
+        filters: query.filters(),
+        created_after: query.time("created_after"),
+        created_before: query.time("created_before"),
+        limit: query.integer("limit"),
+        cursor: query.text("cursor"),
+    };
+    query.finish()?;
+    let mut core = EventServiceClient::new(edge.core.clone());
+    let (told, page, _) = core.list_events(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &told, &json::EventList::from(&page))
+}
+
+async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
+    let id = take(&mut call.id);
+    let mut core = EventServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.get_event(call.request(v1::GetEventRequest { id })).await?.into_parts();
+    let event = answer.event.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, &told, &json::Event::from(&event))
+}

@@ -1,0 +1,39 @@
+//! The calling key and what it has used.
+
+use http::{Method, StatusCode};
+use thesis_proto::{
+    json,
+    v1::{self, meta_service_client::MetaServiceClient},
+};
+
+use crate::{
+    answer::{Answer, Failure, json},
+    call::Call,
+    edge::Edge,
+    route::Route,
+};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/v1/me", "MetaService/GetMe", |edge, call| Box::pin(me(edge, call)))
+            .named("getMe", "Me", "Describes the calling key.")
+            .answers::<json::KeyInfo<'_>>(200),
+        Route::new(Method::GET, "/v1/me/usage", "MetaService/GetUsage", |edge, call| Box::pin(usage(edge, call)))
+            .named("getUsage", "Me", "Tells how much of the plan's limits is used.")
+            .answers::<json::Usage>(200),
+    ]
+}
+
+async fn me(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut core = MetaServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.get_me(call.request(v1::GetMeRequest {})).await?.into_parts();
+    let key = answer.key.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, &told, &json::KeyInfo::from(&key))
+}
+
+async fn usage(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut core = MetaServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.get_usage(call.request(v1::GetUsageRequest {})).await?.into_parts();
+    let usage = answer.usage.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, &told, &json::Usage::from(&usage))
+}

@@ -1,0 +1,81 @@
+//! Theses: lists and single ones.
+
+use std::mem::take;
+
+use http::{Method, StatusCode};
+use thesis_proto::{
+    json, names,
+    v1::{self, thesis_service_client::ThesisServiceClient},
+};
+
+use crate::{
+    answer::{Answer, Failure, json},
+    call::Call,
+    edge::Edge,
+    input::{Kind, Param, texts},
+    route::Route,
+};
+
+const LIST: &[Param] = &[
+    Param::new("profile", Kind::Text(0, 200), "`fp_` id, `@handle` or upstream user id of the author"),
+    Param::new("handle", Kind::Text(0, 200), "Handle of the author, with or without `@`"),
+    Param::new(
+        "token",
+        Kind::Text(0, 200),
+        "`tk_` id, address, `chain:address`, `$SYMBOL` or `SYMBOL`; a symbol matches every token that has it unless \
+         `chain` narrows it",
+    ),
+    Param::new("chain", Kind::Text(0, 32), "One chain; test keys use `sandbox`"),
+    Param::new("created_after", Kind::Time, "Inclusive lower bound"),
+    Param::new("created_before", Kind::Time, "Inclusive upper bound"),
+    Param::new(
+        "since",
+        Kind::Text(0, 200),
+        "Relative lower bound such as `90s`, `30m`, `1h`, `7d`; the later of it and `created_after` wins",
+    ),
+    Param::new("sort", Kind::OneOf(|| texts(names::THESIS_SORTS)), "Order; `created_at_desc` unless given"),
+    Param::LIMIT,
+    Param::CURSOR,
+];
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/v1/theses", "ThesisService/ListTheses", |edge, call| Box::pin(list(edge, call)))
+            .named("listTheses", "Theses", "Lists theses; filters combine freely.")
+            .query(LIST)
+            .answers::<json::ThesisList<'_>>(200)
+            .fails(&[404]),
+        Route::new(Method::GET, "/v1/theses/{id}", "ThesisService/GetThesis", |edge, call| Box::pin(get(edge, call)))
+            .named("getThesis", "Theses", "Reads one thesis.")
+            .path_parameter("The thesis, `th_…`")
+            .answers::<json::Thesis<'_>>(200),
+    ]
+}
+
+async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut query = call.query()?;
+    let request = v1::ListThesesRequest {
+        profile: query.text("profile"),
+        handle: query.text("handle"),
+        token: query.text("token"),
+        chain: query.text("chain"),
+        created_after: query.time("created_after"),
+        created_before: query.time("created_before"),
+        since: query.text("since"),
+        sort: query.one_of("sort", names::parse_thesis_sort).unwrap_or_default().into(),
+        limit: query.integer("limit"),
+        cursor: query.text("cursor"),
+    };
+    query.finish()?;
+    let mut core = ThesisServiceClient::new(edge.core.clone());
+    let (told, page, _) = core.list_theses(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &told, &json::ThesisList::from(&page))
+}
+
+async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
+    let id = take(&mut call.id);
+    let mut core = ThesisServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.get_thesis(call.request(v1::GetThesisRequest { id })).await?.into_parts();
+    let thesis = answer.thesis.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, &told, &json::Thesis::from(&thesis))
+}

@@ -1,0 +1,139 @@
+//! Webhooks and their delivery logs.
+
+use std::mem::take;
+
+use http::{Method, StatusCode};
+use thesis_proto::{
+    json, names,
+    v1::{self, webhook_service_client::WebhookServiceClient},
+};
+
+use crate::{
+    answer::{Answer, Failure, json},
+    call::Call,
+    edge::Edge,
+    input::{Kind, Param, texts},
+    route::Route,
+};
+
+const TAG: &str = "Webhooks";
+const ID: &str = "The webhook, `wh_…`";
+
+const CREATE: &[Param] = &[
+    Param::required("url", Kind::Text(1, 2048), "Public endpoint: `https`, or `http` for test keys"),
+    Param::required("events", Kind::EventTypeList(1, 10), "Types to deliver"),
+    Param::new("filters", Kind::Filters, "What an event must match besides; nothing when absent"),
+    Param::new("description", Kind::NullableText(500), "For people"),
+];
+
+const LIST: &[Param] = &[
+    Param::LIMIT,
+    Param::CURSOR,
+    Param::new("status", Kind::OneOf(|| texts(names::WEBHOOK_STATUSES)), "Only those in this state"),
+];
+
+const DELIVERIES: &[Param] = &[
+    Param::LIMIT,
+    Param::CURSOR,
+    Param::new("status", Kind::OneOf(|| texts(names::DELIVERY_STATUSES)), "Only those in this state"),
+    Param::new("event_type", Kind::OneOf(|| texts(names::EVENT_TYPES)), "Only those of this type"),
+    Param::new("event_id", Kind::Text(0, 64), "Only those of this event"),
+];
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/v1/webhooks", "WebhookService/ListWebhooks", |edge, call| Box::pin(list(edge, call)))
+            .named("listWebhooks", TAG, "Lists the webhooks of the key's project and environment.")
+            .query(LIST)
+            .answers::<json::WebhookList<'_>>(200),
+        Route::new(Method::POST, "/v1/webhooks", "WebhookService/CreateWebhook", |edge, call| {
+            Box::pin(create(edge, call))
+        })
+        .named("createWebhook", TAG, "Creates a webhook; its signing secret is told this once.")
+        .body(CREATE)
+        .answers::<json::WebhookWithSecret<'_>>(201)
+        .fails(&[404, 409]),
+        Route::new(Method::GET, "/v1/webhooks/{id}", "WebhookService/GetWebhook", |edge, call| {
+            Box::pin(get(edge, call))
+        })
+        .named("getWebhook", TAG, "Reads one webhook.")
+        .path_parameter(ID)
+        .answers::<json::Webhook<'_>>(200),
+        Route::new(Method::DELETE, "/v1/webhooks/{id}", "WebhookService/DeleteWebhook", |edge, call| {
+            Box::pin(delete(edge, call))
+        })
+        .named("deleteWebhook", TAG, "Deletes a webhook; waiting deliveries end.")
+        .path_parameter(ID)
+        .answers::<json::DeletedWebhook<'_>>(200),
+        Route::new(Method::GET, "/v1/webhooks/{id}/deliveries", "WebhookService/ListDeliveries", |edge, call| {
+            Box::pin(deliveries(edge, call))
+        })
+        .named(
+            "listDeliveries",
+            TAG,
+            "Lists a webhook's deliveries, newest first. A page may be short while `has_more` is true.",
+        )
+        .path_parameter(ID)
+        .query(DELIVERIES)
+        .answers::<json::WebhookDeliveryList<'_>>(200),
+    ]
+}
+
+async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut query = call.query()?;
+    let request = v1::ListWebhooksRequest {
+        limit: query.integer("limit"),
+        cursor: query.text("cursor"),
+        status: query.one_of("status", names::parse_webhook_status).unwrap_or_default().into(),
+    };
+    query.finish()?;
+    let mut core = WebhookServiceClient::new(edge.core.clone());
+    let (told, page, _) = core.list_webhooks(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &told, &json::WebhookList::from(&page))
+}
+
+async fn create(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut fields = call.fields()?;
+    let request = v1::CreateWebhookRequest {
+        url: fields.text("url"),
+        events: fields.event_types("events"),
+        filters: fields.filters("filters"),
+        description: fields.nullable_text("description"),
+    };
+    fields.finish()?;
+    let mut core = WebhookServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.create_webhook(call.request(request)).await?.into_parts();
+    json(StatusCode::CREATED, &told, &json::WebhookWithSecret::from(&answer))
+}
+
+async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
+    let id = take(&mut call.id);
+    let mut core = WebhookServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.get_webhook(call.request(v1::GetWebhookRequest { id })).await?.into_parts();
+    let webhook = answer.webhook.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, &told, &json::Webhook::from(&webhook))
+}
+
+async fn delete(edge: &Edge, call: &mut Call<'_>) -> Answer {
+    let id = take(&mut call.id);
+    let mut core = WebhookServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.delete_webhook(call.request(v1::DeleteWebhookRequest { id })).await?.into_parts();
+    json(StatusCode::OK, &told, &json::DeletedWebhook::from(&answer))
+}
+
+async fn deliveries(edge: &Edge, call: &mut Call<'_>) -> Answer {
+    let id = take(&mut call.id);
+    let mut query = call.query()?;
+    let request = v1::ListDeliveriesRequest {
+        id,
+        limit: query.integer("limit"),
+        cursor: query.text("cursor"),
+        status: query.one_of("status", names::parse_delivery_status).unwrap_or_default().into(),
+        event_type: query.one_of("event_type", names::parse_event_type).unwrap_or_default().into(),
+        event_id: query.text("event_id"),
+    };
+    query.finish()?;
+    let mut core = WebhookServiceClient::new(edge.core.clone());
+    let (told, page, _) = core.list_deliveries(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &told, &json::WebhookDeliveryList::from(&page))
+}

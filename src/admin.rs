@@ -1,0 +1,106 @@
+//! The operator's commands, by gRPC to a running core.
+
+mod answer;
+mod key;
+mod organization;
+mod project;
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::{Args, Subcommand};
+use thesis_proto::{channel::CoreChannel, clock::SystemClock, metadata, v1::admin_service_client::AdminServiceClient};
+use tonic::{
+    Request, Status,
+    metadata::{Ascii, MetadataValue},
+    service::{Interceptor, interceptor::InterceptedService},
+};
+
+use self::answer::Answer;
+use crate::{
+    config::{self, Refused, Settings},
+    secrets,
+};
+
+/// Operate a running core.
+#[derive(Debug, Args)]
+pub(crate) struct Admin {
+    /// Print one JSON document on stdout, errors too
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subject {
+    /// Customers and their plans
+    #[command(subcommand)]
+    Organization(organization::Command),
+    /// Projects of organizations
+    #[command(subcommand)]
+    Project(project::Command),
+    /// API keys of projects
+    #[command(subcommand)]
+    Key(key::Command),
+}
+
+/// A client that shows the service token.
+type Client = AdminServiceClient<InterceptedService<CoreChannel, Credential>>;
+
+#[derive(Clone)]
+struct Credential(MetadataValue<Ascii>);
+
+impl Interceptor for Credential {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        request.metadata_mut().insert(metadata::SERVICE_TOKEN, self.0.clone());
+        Ok(request)
+    }
+}
+
+/// Runs a command and prints its answer.
+pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
+    let client = match client(settings) {
+        Ok(client) => client,
+        Err(refused) => {
+            eprintln!("{}", config::line(&refused.to_string()));
+            return ExitCode::from(2);
+        }
+    };
+    let answer = match admin.subject {
+        Subject::Organization(command) => organization::run(command, client).await,
+        Subject::Project(command) => project::run(command, client).await,
+        Subject::Key(command) => key::run(command, client).await,
+    };
+    match (answer, admin.json) {
+        (Ok(answer), json) => {
+            println!("{}", if json { answer.json() } else { answer.text() });
+            ExitCode::SUCCESS
+        }
+        (Err(status), true) => {
+            println!("{}", answer::error_json(&status));
+            ExitCode::FAILURE
+        }
+        (Err(status), false) => {
+            let cores = settings.addresses.core_url.join(", ");
+            eprintln!("{}", config::line(&answer::error_text(&status, &cores)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn client(settings: &Settings) -> Result<Client, Refused> {
+    let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
+    let token = MetadataValue::try_from(token).map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?;
+    let channel = CoreChannel::remote(&settings.addresses.core_url, Arc::new(SystemClock))
+        .map_err(|error| Refused::new("SVC_CORE_URL", error))?;
+    Ok(AdminServiceClient::with_interceptor(channel, Credential(token)))
+}
+
+/// The part of an answer that a well-formed one always has.
+fn part<T>(part: Option<T>) -> Result<T, Status> {
+    part.ok_or_else(|| Status::internal("core left out the resource"))
+}
+
+fn one<T: Into<answer::Resource>>(answer: Option<T>) -> Result<Answer, Status> {
+    Ok(Answer::One(part(answer)?.into()))
+}

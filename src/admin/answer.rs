@@ -1,0 +1,110 @@
+//! What a command prints: JSON for programs, text for people.
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    json::{Error, List},
+    time::{format_millis, to_millis},
+};
+use tonic::Status;
+use tonic_types::StatusExt as _;
+
+/// A resource's fields, in order. Null stands for what does not apply yet.
+pub(super) struct Resource(pub(super) Vec<(&'static str, Value)>);
+
+impl Serialize for Resource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// What a command answers.
+pub(super) enum Answer {
+    One(Resource),
+    List(Vec<Resource>),
+}
+
+impl Answer {
+    /// All of a list that core answers.
+    pub(super) fn list<T: Into<Resource>>(data: Vec<T>) -> Self {
+        Self::List(data.into_iter().map(Into::into).collect())
+    }
+
+    /// One JSON document.
+    pub(super) fn json(&self) -> String {
+        let text = match self {
+            Self::One(resource) => serde_json::to_string(resource),
+            Self::List(resources) => serde_json::to_string(&List::new(resources.iter().collect(), None, false)),
+        };
+        text.expect("maps with text keys can be written")
+    }
+
+    /// A resource as a line a field, a list as a table.
+    pub(super) fn text(&self) -> String {
+        let columns = |resource: &Resource| resource.0.iter().skip(1).map(|(_, value)| plain(value)).collect();
+        let names = |resource: &Resource| resource.0.iter().skip(1).map(|(name, _)| (*name).to_owned()).collect();
+        match self {
+            Self::One(resource) => table(
+                &resource.0.iter().map(|(name, value)| vec![(*name).to_owned(), plain(value)]).collect::<Vec<_>>(),
+            ),
+            Self::List(resources) => match resources.first() {
+                None => "none".to_owned(),
+                Some(first) => {
+                    table(&std::iter::once(names(first)).chain(resources.iter().map(columns)).collect::<Vec<_>>())
+                }
+            },
+        }
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+fn table(rows: &[Vec<String>]) -> String {
+    let width = |column| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate();
+        let cells = cells.map(|(column, cell)| format!("{cell:<width$}", width = width(column).unwrap_or_default()));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A point in time, or null.
+pub(super) fn time(at: Option<&prost_types::Timestamp>) -> Value {
+    at.map_or(Value::Null, |at| json!(format_millis(to_millis(at))))
+}
+
+/// The bare error object.
+pub(super) fn error_json(status: &Status) -> String {
+    let error = ApiError::from_status(status);
+    let details = status.get_error_details();
+    let request_id = details.request_info().map(|info| info.request_id.as_str()).unwrap_or_default();
+    let object = Error {
+        r#type: error.code.error_type(),
+        code: error.code.as_str(),
+        message: &error.message,
+        request_id,
+        param: error.param.as_deref(),
+        details: error.details.as_deref(),
+        doc_url: None,
+    };
+    serde_json::to_string(&object).expect("texts can be written")
+}
+
+/// The error for people.
+pub(super) fn error_text(status: &Status, cores: &str) -> String {
+    let error = ApiError::from_status(status);
+    match error.code {
+        ErrorCode::ServiceUnavailable => format!("core does not answer at {cores}: {}", status.message()),
+        ErrorCode::InternalError => format!("{}: {}", error.code.as_str(), status.message()),
+        _ => error.to_string(),
+    }
+}

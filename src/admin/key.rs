@@ -1,0 +1,101 @@
+//! API keys of projects.
+
+use clap::{Subcommand, ValueEnum};
+use prost_types::Timestamp;
+use serde_json::json;
+use thesis_proto::{
+    names::environment_name,
+    time::parse_iso8601,
+    v1::{self, ApiKey, CreateKeyRequest, ListKeysRequest, RevokeKeyRequest},
+};
+use tonic::Status;
+
+use super::{
+    Client,
+    answer::{Answer, Resource, time},
+    one, part,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Environment {
+    /// The sandbox and the project's own test data
+    Test,
+    /// Live data
+    Live,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Create a key; it is shown this once
+    Create {
+        /// Id of its project
+        #[arg(long)]
+        project: String,
+        /// What it reads
+        #[arg(long)]
+        environment: Environment,
+        /// Its name
+        #[arg(long)]
+        name: String,
+        /// A scope, such as theses:read; may be repeated [default: those that a key gets without asking]
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// When it ends, such as 2031-01-01T00:00:00Z [default: never]
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        expires_at: Option<Timestamp>,
+    },
+    /// List a project's keys
+    List {
+        /// Id of the project
+        #[arg(long)]
+        project: String,
+    },
+    /// Revoke a key
+    Revoke {
+        /// Its id
+        key: String,
+    },
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    parse_iso8601(text).ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z".to_owned())
+}
+
+impl From<ApiKey> for Resource {
+    fn from(key: ApiKey) -> Self {
+        Self(vec![
+            ("object", json!("api_key")),
+            ("id", json!(key.id)),
+            ("name", json!(key.name)),
+            ("prefix", json!(key.prefix)),
+            ("environment", json!(environment_name(key.environment()))),
+            ("scopes", json!(key.scopes)),
+            ("project_id", json!(key.project_id)),
+            ("created_at", time(key.created_at.as_ref())),
+            ("expires_at", time(key.expires_at.as_ref())),
+            ("revoked_at", time(key.revoked_at.as_ref())),
+        ])
+    }
+}
+
+pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+    match command {
+        Command::Create { project, environment, name, scopes, expires_at } => {
+            let environment = match environment {
+                Environment::Test => v1::Environment::Test,
+                Environment::Live => v1::Environment::Live,
+            };
+            let request =
+                CreateKeyRequest { project_id: project, environment: environment.into(), name, scopes, expires_at };
+            let answer = client.create_key(request).await?.into_inner();
+            let mut resource = Resource::from(part(answer.api_key)?);
+            resource.0.push(("key", json!(answer.key)));
+            Ok(Answer::One(resource))
+        }
+        Command::List { project } => {
+            let request = ListKeysRequest { project_id: project };
+            Ok(Answer::list(client.list_keys(request).await?.into_inner().data))
+        }
+        Command::Revoke { key } => one(client.revoke_key(RevokeKeyRequest { id: key }).await?.into_inner().api_key),
+    }
+}

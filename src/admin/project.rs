@@ -1,0 +1,85 @@
+//! Projects of organizations.
+
+use clap::Subcommand;
+use serde_json::json;
+use thesis_proto::v1::{
+    ApproveProjectRequest, ArchiveProjectRequest, CreateProjectRequest, ListProjectsRequest, Project,
+    WithdrawProjectRequest,
+};
+use tonic::Status;
+
+use super::{
+    Client,
+    answer::{Answer, Resource, time},
+    one,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Create a project
+    Create {
+        /// Id of its organization
+        #[arg(long)]
+        organization: String,
+        /// Its name
+        #[arg(long)]
+        name: String,
+    },
+    /// List projects
+    List {
+        /// Only those of this organization
+        #[arg(long)]
+        organization: Option<String>,
+    },
+    /// Let a project's live keys work
+    Approve {
+        /// Its id
+        project: String,
+    },
+    /// Withdraw live access
+    Withdraw {
+        /// Its id
+        project: String,
+    },
+    /// Archive a project: its keys end for good
+    Archive {
+        /// Its id
+        project: String,
+    },
+}
+
+impl From<Project> for Resource {
+    fn from(project: Project) -> Self {
+        Self(vec![
+            ("object", json!("project")),
+            ("id", json!(project.id)),
+            ("name", json!(project.name)),
+            ("organization_id", json!(project.organization_id)),
+            ("live_approved", json!(project.live_approved)),
+            ("archived", json!(project.archived)),
+            ("created_at", time(project.created_at.as_ref())),
+        ])
+    }
+}
+
+pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+    match command {
+        Command::Create { organization, name } => {
+            let request = CreateProjectRequest { organization_id: organization, name };
+            one(client.create_project(request).await?.into_inner().project)
+        }
+        Command::List { organization } => {
+            let request = ListProjectsRequest { organization_id: organization };
+            Ok(Answer::list(client.list_projects(request).await?.into_inner().data))
+        }
+        Command::Approve { project } => {
+            one(client.approve_project(ApproveProjectRequest { id: project }).await?.into_inner().project)
+        }
+        Command::Withdraw { project } => {
+            one(client.withdraw_project(WithdrawProjectRequest { id: project }).await?.into_inner().project)
+        }
+        Command::Archive { project } => {
+            one(client.archive_project(ArchiveProjectRequest { id: project }).await?.into_inner().project)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Where the roles listen, and where they find each other.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use clap::Args;
+use ipnet::IpNet;
+
+use super::parse;
+
+/// Addresses.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Addresses")]
+pub(crate) struct Addresses {
+    /// REST and streams listen here; port 0 takes a free one
+    #[arg(long, env = "SVC_HTTP_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) http_addr: SocketAddr,
+    /// gRPC and gRPC-web listen here; port 0 takes a free one
+    #[arg(long, env = "SVC_GRPC_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:50051")]
+    pub(crate) grpc_addr: SocketAddr,
+    /// Health and metrics listen here; port 0 takes a free one
+    #[arg(long, env = "SVC_OPS_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:9100")]
+    pub(crate) ops_addr: SocketAddr,
+    /// The address that customers use [default: from SVC_HTTP_ADDR]
+    #[arg(long, env = "SVC_PUBLIC_URL", value_name = "URL", value_parser = parse::public_url)]
+    pub(crate) public_url: Option<String>,
+    /// Where edge, worker and admin find core; several addresses share the calls
+    #[arg(
+        long,
+        env = "SVC_CORE_URL",
+        value_name = "URL,…",
+        value_delimiter = ',',
+        default_value = "http://127.0.0.1:50051",
+        value_parser = parse::core_url
+    )]
+    pub(crate) core_url: Vec<String>,
+    /// Networks whose X-Forwarded-For is believed [default: none]
+    #[arg(
+        long,
+        env = "SVC_TRUSTED_PROXIES",
+        value_name = "NETWORK,…",
+        value_delimiter = ',',
+        value_parser = parse::network
+    )]
+    pub(crate) trusted_proxies: Vec<IpNet>,
+}
+
+impl Addresses {
+    /// The address that customers use, when REST listens at `http`.
+    pub(crate) fn public_url(&self, http: SocketAddr) -> String {
+        self.public_url.clone().unwrap_or_else(|| format!("http://{}", reachable(http)))
+    }
+}
+
+/// An address of this machine at which a listener is reached.
+pub(crate) fn reachable(listener: SocketAddr) -> SocketAddr {
+    let ip = match listener.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listener.port())
+}

@@ -1,0 +1,57 @@
+//! The sandbox, the upstream, what is switched on, and logs.
+
+use clap::{ArgAction, Args};
+use core_service::domain::operation::Features;
+
+use super::{Refused, parse};
+
+/// The sandbox, the upstream, what is switched on, and logs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Features")]
+pub(crate) struct FeatureFlags {
+    /// Seconds between two theses of the sandbox; 0 for none
+    #[arg(long, env = "SVC_SANDBOX_TICK_SECONDS", value_name = "SECONDS", default_value_t = 45)]
+    pub(crate) sandbox_tick_seconds: u32,
+    /// Reserved for the upstream connector [default: none]
+    #[arg(long, env = "SVC_UPSTREAM_URL", value_name = "URL", value_parser = parse::public_url)]
+    pub(crate) upstream_url: Option<String>,
+    /// Reserved for the upstream connector [default: none]
+    #[arg(long, env = "SVC_UPSTREAM_TOKEN", value_name = "TOKEN")]
+    pub(crate) upstream_token: Option<String>,
+    /// Reserved for the upstream connector
+    #[arg(long, env = "SVC_UPSTREAM_REFRESH_SECONDS", value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) upstream_refresh_seconds: u32,
+    /// Profiles can be read
+    #[arg(long, env = "PROFILES_API_ENABLED", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    profiles_api_enabled: bool,
+    /// Theses can be read
+    #[arg(long, env = "THESES_API_ENABLED", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    theses_api_enabled: bool,
+    /// Streams can be opened
+    #[arg(long, env = "STREAMS_ENABLED", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    streams_enabled: bool,
+    /// Wallets can be read
+    #[arg(long, env = "WALLETS_API_ENABLED", value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    wallets_api_enabled: bool,
+    /// Must stay off: this version has no semantic search
+    #[arg(long, env = "SEMANTIC_SEARCH_ENABLED", value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    semantic_search_enabled: bool,
+    /// What is logged, such as `info` or `warn,core_service=debug` [default: info, on a terminal warn]
+    #[arg(long, env = "SVC_LOG", value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+}
+
+impl FeatureFlags {
+    /// What is switched on.
+    pub(crate) fn features(&self) -> Result<Features, Refused> {
+        if self.semantic_search_enabled {
+            return Err(Refused::new("SEMANTIC_SEARCH_ENABLED", "this version has no semantic search; leave it false"));
+        }
+        Ok(Features {
+            profiles: self.profiles_api_enabled,
+            theses: self.theses_api_enabled,
+            streams: self.streams_enabled,
+            wallets: self.wallets_api_enabled,
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! Secrets, the keys that exist after the start, and plans.
+
+use std::path::PathBuf;
+
+use base64::{Engine as _, alphabet, engine};
+use clap::Args;
+use core_service::{
+    domain::plan::Plans,
+    service::{
+        admin::Bootstrap,
+        secrets::{LIVE_PREFIX, TEST_PREFIX, is_api_key},
+    },
+};
+
+use super::{Refused, plans};
+
+const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
+    &alphabet::STANDARD,
+    engine::GeneralPurposeConfig::new().with_decode_padding_mode(engine::DecodePaddingMode::Indifferent),
+);
+const TOKEN_LENGTH: usize = 32;
+
+// Values of secrets are judged here and not by the command line's parser, which would repeat a wrong one.
+/// Secrets, first keys and plans.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Keys")]
+pub(crate) struct Keys {
+    /// 32 bytes in base64, for hashing keys and encrypting webhook secrets [default: made and kept in the data folder;
+    /// required with SVC_STORE=scylla]
+    #[arg(long, env = "SVC_SECRET_KEY", value_name = "BASE64")]
+    secret_key: Option<String>,
+    /// Credential of edge, worker and admin toward core, 32 characters or more [default: made and kept in the data
+    /// folder, where edge, worker and admin look for it; required with SVC_STORE=scylla]
+    #[arg(long, env = "SVC_SERVICE_TOKEN", value_name = "TOKEN")]
+    service_token: Option<String>,
+    /// Test key that exists after the start [default: the first start on the embedded store makes one]
+    #[arg(long, env = "SVC_BOOTSTRAP_TEST_KEY", value_name = "KEY")]
+    bootstrap_test_key: Option<String>,
+    /// Live key that exists after the start [default: none]
+    #[arg(long, env = "SVC_BOOTSTRAP_LIVE_KEY", value_name = "KEY")]
+    bootstrap_live_key: Option<String>,
+    /// Plan of those keys' organization [default: business]
+    #[arg(long, env = "SVC_BOOTSTRAP_PLAN", value_name = "PLAN")]
+    bootstrap_plan: Option<String>,
+    /// TOML file that replaces the built-in plans [default: none]
+    #[arg(long, env = "SVC_PLANS_FILE", value_name = "FILE")]
+    plans_file: Option<PathBuf>,
+}
+
+impl Keys {
+    /// The secret key, if one is set.
+    pub(crate) fn secret_key(&self) -> Result<Option<[u8; 32]>, Refused> {
+        self.secret_key.as_deref().map(|text| decode_secret("SVC_SECRET_KEY", text)).transpose()
+    }
+
+    /// The service token, if one is set.
+    pub(crate) fn service_token(&self) -> Result<Option<String>, Refused> {
+        let Some(token) = &self.service_token else { return Ok(None) };
+        if token.len() < TOKEN_LENGTH || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let reason = format!("it must be {TOKEN_LENGTH} or more printable ASCII characters without spaces");
+            return Err(Refused::new("SVC_SERVICE_TOKEN", reason));
+        }
+        Ok(Some(token.clone()))
+    }
+
+    /// Plans by name.
+    pub(crate) fn plans(&self) -> Result<Plans, Refused> {
+        match &self.plans_file {
+            None => plans::built_in(),
+            Some(path) => plans::read(path),
+        }
+    }
+
+    /// The keys that exist after the start.
+    pub(crate) fn bootstrap(&self, plans: &Plans) -> Result<Bootstrap, Refused> {
+        let key = |setting, prefix: &str, key: &Option<String>| match key {
+            Some(key) if !is_api_key(key) || !key.starts_with(prefix) => {
+                Err(Refused::new(setting, format!("a key is {prefix} and 40 letters or digits")))
+            }
+            key => Ok(key.clone()),
+        };
+        if let Some(plan) = &self.bootstrap_plan
+            && !plans.contains_key(plan)
+        {
+            let known = plans.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(Refused::new("SVC_BOOTSTRAP_PLAN", format!("`{plan}` is none of the plans: {known}")));
+        }
+        Ok(Bootstrap {
+            test_key: key("SVC_BOOTSTRAP_TEST_KEY", TEST_PREFIX, &self.bootstrap_test_key)?,
+            live_key: key("SVC_BOOTSTRAP_LIVE_KEY", LIVE_PREFIX, &self.bootstrap_live_key)?,
+            plan: self.bootstrap_plan.clone(),
+        })
+    }
+}
+
+/// Reads a secret's text form.
+pub(crate) fn decode_secret(setting: &'static str, text: &str) -> Result<[u8; 32], Refused> {
+    let bytes = BASE64.decode(text.trim()).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes
+        .ok_or_else(|| Refused::new(setting, "it must be 32 bytes in base64, such as `openssl rand -base64 32` prints"))
+}
+
+/// A secret's text form.
+pub(crate) fn encode_secret(secret: [u8; 32]) -> String {
+    BASE64.encode(secret)
+}

@@ -1,0 +1,49 @@
+//! Reads the values that have a form of their own.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use url::Url;
+
+/// `http://host:port` or `https://host:port`, nothing behind it.
+pub(super) fn core_url(text: &str) -> Result<String, String> {
+    let url = web_url(text)?;
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err("nothing may follow the host and port".to_owned());
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// `http://…` or `https://…`.
+pub(super) fn public_url(text: &str) -> Result<String, String> {
+    let url = web_url(text)?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("a query or fragment may not follow".to_owned());
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn web_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text.trim()).map_err(|error| error.to_string())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("it must begin with http:// or https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("it may hold no credentials".to_owned());
+    }
+    Ok(url)
+}
+
+/// A network, or one address.
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
+    let text = text.trim();
+    let address = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or_else(|_| address()).map_err(|_| "not a network such as 10.0.0.0/8".to_owned())
+}
+
+/// A name server's address; port 53 unless it names another.
+pub(super) fn name_server(text: &str) -> Result<SocketAddr, String> {
+    let text = text.trim();
+    let address = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53));
+    text.parse().or_else(|_| address()).map_err(|_| "not an address such as 10.0.0.2 or 10.0.0.2:53".to_owned())
+}

@@ -1,0 +1,177 @@
+use std::fs;
+
+use clap::{FromArgMatches as _, error::ErrorKind};
+
+use super::*;
+
+fn parse(arguments: &[&str]) -> Result<Invocation, String> {
+    let mut command = command();
+    let arguments = std::iter::once(&"trade-thesis").chain(arguments);
+    let parsed = command.try_get_matches_from_mut(arguments).and_then(|matches| Invocation::from_arg_matches(&matches));
+    parsed.map_err(|error| explain(&error, &command))
+}
+
+fn settings(arguments: &[&str]) -> Settings {
+    parse(arguments).unwrap().settings
+}
+
+#[test]
+fn defaults_need_nothing() {
+    let settings = settings(&[]);
+    assert_eq!(settings.addresses.http_addr.to_string(), "127.0.0.1:8080");
+    assert_eq!(settings.addresses.core_url, ["http://127.0.0.1:50051"]);
+    assert_eq!(settings.store.kind, StoreKind::Embedded);
+    assert_eq!(settings.features.sandbox_tick_seconds, 45);
+    let features = settings.features.features().unwrap();
+    assert!(features.profiles && features.theses && features.streams && !features.wallets);
+    let plans = settings.keys.plans().unwrap();
+    assert_eq!(plans["free"].history_days, 7);
+    assert_eq!(plans["pro"].requests_per_month, 10_000_000);
+    assert_eq!(plans["business"].heavy_per_minute, 240);
+    let bootstrap = settings.keys.bootstrap(&plans).unwrap();
+    assert!(bootstrap.test_key.is_none() && bootstrap.live_key.is_none() && bootstrap.plan.is_none());
+}
+
+#[test]
+fn settings_may_stand_before_and_behind_the_command() {
+    for arguments in [["--http-addr", "[::1]:0", "edge"], ["edge", "--http-addr", "[::1]:0"]] {
+        let invocation = parse(&arguments).unwrap();
+        assert!(matches!(invocation.command, Some(Command::Edge)));
+        assert_eq!(invocation.settings.addresses.http_addr.to_string(), "[::1]:0");
+    }
+}
+
+#[test]
+fn lists_and_addresses_are_read() {
+    let settings = settings(&[
+        "--core-url=http://a:1/,https://b:2",
+        "--trusted-proxies=10.0.0.0/8,::1",
+        "--dns-servers=9.9.9.9,[::1]:5353",
+        "--http-addr=0.0.0.0:80",
+    ]);
+    assert_eq!(settings.addresses.core_url, ["http://a:1", "https://b:2"]);
+    let proxies: Vec<_> = settings.addresses.trusted_proxies.iter().map(ToString::to_string).collect();
+    assert_eq!(proxies, ["10.0.0.0/8", "::1/128"]);
+    let servers: Vec<_> = settings.webhooks.dns_servers.iter().map(ToString::to_string).collect();
+    assert_eq!(servers, ["9.9.9.9:53", "[::1]:5353"]);
+    assert_eq!(settings.addresses.public_url(settings.addresses.http_addr), "http://127.0.0.1:80");
+}
+
+#[test]
+fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
+    for (arguments, variable) in [
+        (&["--http-addr", "localhost"][..], "SVC_HTTP_ADDR"),
+        (&["--store", "sqlite"], "SVC_STORE"),
+        (&["--core-url", "core:50051"], "SVC_CORE_URL"),
+        (&["edge", "--core-url", "http://a:1,ftp://b"], "SVC_CORE_URL"),
+        (&["--public-url", "example.com"], "SVC_PUBLIC_URL"),
+        (&["--trusted-proxies", "10.0.0.0/33"], "SVC_TRUSTED_PROXIES"),
+        (&["--webhook-allow-networks", "x"], "SVC_WEBHOOK_ALLOW_NETWORKS"),
+        (&["--dns-servers", "dns.example"], "SVC_DNS_SERVERS"),
+        (&["--sandbox-tick-seconds", "-1"], "SVC_SANDBOX_TICK_SECONDS"),
+        (&["--scylla-replication-factor", "0"], "SVC_SCYLLA_REPLICATION_FACTOR"),
+        (&["--theses-api-enabled", "yes"], "THESES_API_ENABLED"),
+    ] {
+        let said = parse(arguments).unwrap_err();
+        assert!(said.starts_with(&format!("{variable}: ")) && !said.contains('\n'), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_named_without_telling_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        fs::write(dir.path().join(name), text).unwrap();
+        dir.path().join(name).display().to_string()
+    };
+    let no_plan = file("none.toml", "[plans]");
+    let half_plan = file("half.toml", "[plans.free]\nhistory_days = 7");
+    let secret = "0123456789abcdefghijklmnopqrstuvwxyzABCD";
+    let live = format!("svc_live_{secret}");
+    for (arguments, variable) in [
+        (&["--semantic-search-enabled", "true"][..], "SEMANTIC_SEARCH_ENABLED"),
+        (&["--secret-key", secret], "SVC_SECRET_KEY"),
+        (&["--service-token", &secret[..31]], "SVC_SERVICE_TOKEN"),
+        (&["--bootstrap-test-key", &live], "SVC_BOOTSTRAP_TEST_KEY"),
+        (&["--bootstrap-live-key", secret], "SVC_BOOTSTRAP_LIVE_KEY"),
+        (&["--bootstrap-plan", "gold"], "SVC_BOOTSTRAP_PLAN"),
+        (&["--plans-file", "/nowhere"], "SVC_PLANS_FILE"),
+        (&["--plans-file", &no_plan], "SVC_PLANS_FILE"),
+        (&["--plans-file", &half_plan], "SVC_PLANS_FILE"),
+        (&["--webhook-ca-file", "/nowhere"], "SVC_WEBHOOK_CA_FILE"),
+        (&["--scylla-nodes", "a,"], "SVC_SCYLLA_NODES"),
+        (&["--scylla-nodes", "a", "--scylla-user", "u"], "SVC_SCYLLA_PASSWORD"),
+    ] {
+        let settings = settings(arguments);
+        let judged = || {
+            settings.features.features()?;
+            settings.keys.secret_key()?;
+            settings.keys.service_token()?;
+            settings.keys.bootstrap(&settings.keys.plans()?)?;
+            settings.webhooks.root_certificate()?;
+            settings.store.scylla().map(drop)
+        };
+        let said = judged().unwrap_err().to_string();
+        assert!(said.starts_with(&format!("{variable}: ")) && !said.contains(&secret[..31]), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn secrets_are_32_bytes_in_base64() {
+    let text = encode_secret([7; 32]);
+    assert_eq!(decode_secret("X", &text).unwrap(), [7; 32]);
+    assert_eq!(decode_secret("X", text.trim_end_matches('=')).unwrap(), [7; 32]);
+    assert!(decode_secret("X", "c2hvcnQ=").is_err());
+}
+
+#[test]
+fn help_lists_every_setting_with_its_variable_and_default() {
+    let said = |arguments: &[&str]| {
+        let error = command().try_get_matches_from_mut(arguments).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DisplayHelp);
+        error.to_string()
+    };
+    let help = said(&["trade-thesis", "--help"]);
+    for arg in Settings::augment_args(clap::Command::new("settings")).get_arguments() {
+        let variable = arg.get_env().unwrap().to_str().unwrap();
+        assert!(help.contains(&format!("[env: {variable}]")), "{variable}");
+        let told = arg.get_help().unwrap().to_string().contains("[default: ");
+        assert!(told || !arg.get_default_values().is_empty(), "{variable} has no default in its help");
+    }
+    let admin = said(&["trade-thesis", "admin", "key", "create", "--help"]);
+    assert!(admin.contains("SVC_CORE_URL") && !admin.contains("SVC_HTTP_ADDR"), "{admin}");
+}
+
+#[test]
+fn admin_commands_have_their_grammar() {
+    for good in [
+        "organization create --name N",
+        "organization create --name N --plan pro --json",
+        "organization list",
+        "organization set-plan org_1 pro",
+        "project create --organization org_1 --name N",
+        "project list",
+        "project list --organization org_1",
+        "project approve prj_1",
+        "project withdraw prj_1",
+        "project archive prj_1",
+        "key create --project prj_1 --environment test --name N",
+        "key create --project p --environment live --name N --scope a:b --scope c:d --expires-at 2031-01-01T00:00:00Z",
+        "key list --project prj_1",
+        "--json key revoke key_1",
+        "key revoke key_1 --core-url http://a:1 --data-dir d",
+    ] {
+        let arguments: Vec<_> = std::iter::once("admin").chain(good.split(' ')).collect();
+        parse(&arguments).unwrap_or_else(|error| panic!("{good}: {error}"));
+    }
+    for bad in [
+        "organization",
+        "organization create",
+        "key create --project p --environment prod --name N",
+        "key create --project p --environment test --name N --expires-at soon",
+        "project approve",
+    ] {
+        let arguments: Vec<_> = std::iter::once("admin").chain(bad.split(' ')).collect();
+        assert!(parse(&arguments).is_err(), "{bad}");
+    }
+}

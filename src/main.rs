@@ -1,0 +1,39 @@
+//! The one binary that people start: the command line, and how the parts are put together.
+
+mod admin;
+mod config;
+mod ops;
+mod ready;
+mod roles;
+mod secrets;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use config::{Command, Invocation};
+use roles::Role;
+
+/// Whatever ends a command, told in one line.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Invocation { command, settings } = match config::read(std::env::args_os()) {
+        Ok(invocation) => invocation,
+        Err(code) => return code,
+    };
+    let role = match command {
+        None => Role::All,
+        Some(Command::Core) => Role::Core,
+        Some(Command::Edge) => Role::Edge,
+        Some(Command::Worker) => Role::Worker,
+        Some(Command::Admin(admin)) => return admin::run(admin, &settings).await,
+    };
+    match roles::run(role, &settings).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", config::line(&error.to_string()));
+            ExitCode::FAILURE
+        }
+    }
+}

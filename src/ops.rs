@@ -1,0 +1,67 @@
+//! Health, readiness and metrics of a process.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{Router, extract::State, http::StatusCode, routing::get};
+use core_service::service::core::Core;
+use metrics_exporter_prometheus::PrometheusHandle;
+use thesis_proto::channel::CoreChannel;
+use tokio::{net::TcpListener, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
+
+use crate::Failure;
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a process needs to be of use.
+#[derive(Clone)]
+pub(crate) enum Need {
+    /// The store.
+    Store(Arc<Core>),
+    /// A core elsewhere.
+    Core(CoreChannel),
+}
+
+impl Need {
+    async fn is_met(&self) -> bool {
+        match self {
+            Self::Store(core) => core.shared.backend.check().await.is_ok(),
+            Self::Core(channel) => {
+                let answer = HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await;
+                answer.is_ok_and(|answer| answer.get_ref().status() == ServingStatus::Serving)
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Ops {
+    need: Need,
+    stop: CancellationToken,
+}
+
+/// Serves until the process ends; not ready from `stop` on.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    metrics: PrometheusHandle,
+    need: Need,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
+    let router = Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .with_state(Ops { need, stop })
+        .route("/metrics", get(async move || ([("content-type", "text/plain; version=0.0.4")], metrics.render())));
+    Ok(axum::serve(listener, router).await?)
+}
+
+async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
+    if ops.stop.is_cancelled() {
+        (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
+    } else if timeout(PATIENCE, ops.need.is_met()).await == Ok(true) {
+        (StatusCode::OK, "ready\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+    }
+}

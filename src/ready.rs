@@ -1,0 +1,133 @@
+//! What a process says once it serves: a JSON line for programs, a few lines for people.
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal as _, Write as _},
+    net::SocketAddr,
+};
+
+use serde::Serialize;
+
+use crate::{config::reachable, roles::Role, secrets::FirstKey};
+
+/// Where a process listens.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Listening {
+    pub(crate) http: Option<SocketAddr>,
+    pub(crate) grpc: Option<SocketAddr>,
+    pub(crate) ops: Option<SocketAddr>,
+}
+
+/// Says that the process serves.
+pub(crate) fn announce(role: Role, at: Listening, first_key: Option<&FirstKey>) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    let text = if stdout.is_terminal() { banner(role, at, first_key) } else { line(role, at, first_key)? };
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+#[derive(Serialize)]
+struct Ready<'a> {
+    ready: bool,
+    role: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grpc: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ops: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test_key_file: Option<&'a std::path::Path>,
+}
+
+fn line(role: Role, at: Listening, first_key: Option<&FirstKey>) -> io::Result<String> {
+    let url = |address: Option<SocketAddr>| address.map(|address| format!("http://{address}"));
+    let ready = Ready {
+        ready: true,
+        role: role.name(),
+        http: url(at.http),
+        grpc: url(at.grpc),
+        ops: url(at.ops),
+        test_key_file: first_key.filter(|key| key.made).map(|key| key.file.as_path()),
+    };
+    Ok(serde_json::to_string(&ready)? + "\n")
+}
+
+fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>) -> String {
+    let mut text = String::new();
+    let mut say = |name: &str, value: &str| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "  {name:<9} {value}");
+    };
+    for (name, address) in [("REST", at.http), ("gRPC", at.grpc), ("ops", at.ops)] {
+        if let Some(address) = address {
+            say(name, &format!("http://{}", reachable(address)));
+        }
+    }
+    if let Some(key) = first_key {
+        let file = key.file.display();
+        if key.made {
+            say("test key", &format!("{}  (shown this once; kept in {file})", key.key));
+        } else {
+            say("test key", &format!("in {file}"));
+        }
+    }
+    let title = format!("trade-thesis {} is ready", role.name());
+    let curl = at.http.map(|http| curl(&format!("http://{}", reachable(http)), first_key)).unwrap_or_default();
+    format!("\n{title}\n\n{text}{curl}\n")
+}
+
+/// Lines that can be copied into another terminal as they are.
+fn curl(base: &str, first_key: Option<&FirstKey>) -> String {
+    let key = match first_key {
+        Some(key) if key.made => key.key.clone(),
+        Some(key) => format!("$(cat '{}')", key.file.display()),
+        None => "$SVC_BOOTSTRAP_TEST_KEY".to_owned(),
+    };
+    let header = format!("-H \"Authorization: Bearer {key}\"");
+    let thesis = r#"{"handle":"me","token":"DEMO","text":"My first thesis."}"#;
+    format!(
+        "\n  List theses, open the stream, post a test thesis:\n\n\
+         curl {header} '{base}/v1/theses?limit=3'\n\
+         curl -N {header} {base}/v1/events/stream\n\
+         curl {header} -H 'Content-Type: application/json' -d '{thesis}' {base}/v1/test/theses\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(made: bool) -> FirstKey {
+        FirstKey { key: "svc_test_abc".to_owned(), file: "/data/test-key".into(), made }
+    }
+
+    fn listening() -> Listening {
+        Listening {
+            http: Some(([0, 0, 0, 0], 8080).into()),
+            grpc: Some(([127, 0, 0, 1], 50051).into()),
+            ops: Some(([127, 0, 0, 1], 9100).into()),
+        }
+    }
+
+    #[test]
+    fn programs_read_one_json_line() {
+        let text = line(Role::All, listening(), Some(&key(true))).unwrap();
+        assert_eq!(
+            text,
+            "{\"ready\":true,\"role\":\"all\",\"http\":\"http://0.0.0.0:8080\",\"grpc\":\"http://127.0.0.1:50051\",\
+             \"ops\":\"http://127.0.0.1:9100\",\"test_key_file\":\"/data/test-key\"}\n"
+        );
+        let worker = line(Role::Worker, Listening { http: None, grpc: None, ..listening() }, None).unwrap();
+        assert_eq!(worker, "{\"ready\":true,\"role\":\"worker\",\"ops\":\"http://127.0.0.1:9100\"}\n");
+    }
+
+    #[test]
+    fn people_see_the_key_at_the_first_start_only() {
+        let first = banner(Role::All, listening(), Some(&key(true)));
+        assert!(first.contains("http://127.0.0.1:8080\n") && first.contains("Bearer svc_test_abc\""), "{first}");
+        assert_eq!(first.matches("\ncurl ").count(), 3);
+        let later = banner(Role::All, listening(), Some(&key(false)));
+        assert!(!later.contains("svc_test_abc") && later.contains("$(cat '/data/test-key')"), "{later}");
+    }
+}

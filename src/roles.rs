@@ -1,0 +1,186 @@
+//! Puts the parts together, runs them, and stops them in order.
+
+mod core;
+
+use std::{
+    net::{SocketAddr, TcpListener as StdListener},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use core_service::grpc;
+use delivery_worker::{WorkerConfig, WorkerError};
+use rest_edge::EdgeConfig;
+use thesis_proto::{
+    channel::CoreChannel,
+    clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
+};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Failure,
+    config::{Refused, Settings},
+    ops::{self, Need},
+    ready::{self, Listening},
+    secrets, telemetry,
+};
+
+/// Servers and worker may finish what they do for so long after a signal,
+const DRAIN: Duration = Duration::from_secs(8);
+/// then the core has so long to make everything durable.
+const CLOSE: Duration = Duration::from_millis(1_500);
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    All,
+    Core,
+    Edge,
+    Worker,
+}
+
+impl Role {
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Core => "core",
+            Self::Edge => "edge",
+            Self::Worker => "worker",
+        }
+    }
+
+    fn is(self, part: Self) -> bool {
+        self == Self::All || self == part
+    }
+}
+
+/// Runs a role until a signal or a failure.
+pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> {
+    let filter = telemetry::filter(settings.features.log.as_deref())?;
+    let root_certificate = settings.webhooks.root_certificate()?;
+    let prepared = role.is(Role::Core).then(|| core::prepare(settings)).transpose()?;
+    let addresses = &settings.addresses;
+    let ops = listen("SVC_OPS_ADDR", addresses.ops_addr)?;
+    let http = role.is(Role::Edge).then(|| listen("SVC_HTTP_ADDR", addresses.http_addr)).transpose()?;
+    let grpc = role.is(Role::Core).then(|| listen("SVC_GRPC_ADDR", addresses.grpc_addr)).transpose()?;
+    let at = Listening {
+        http: http.as_ref().map(TcpListener::local_addr).transpose()?,
+        grpc: grpc.as_ref().map(TcpListener::local_addr).transpose()?,
+        ops: Some(ops.local_addr()?),
+    };
+    let (clock, ids): (SharedClock, SharedIdSource) = (Arc::new(SystemClock), Arc::new(SystemIdSource));
+    let stop = CancellationToken::new();
+    let mut parts = JoinSet::<Result<(), Failure>>::new();
+    let metrics = telemetry::metrics()?;
+
+    let started = match prepared {
+        Some(prepared) => Some(core::start(settings, prepared, &clock, &ids).await?),
+        None => None,
+    };
+    let (channel, token) = match &started {
+        Some(started) => (CoreChannel::local(grpc::routes(&started.core)), started.service_token.clone()),
+        None => (
+            CoreChannel::remote(&addresses.core_url, Arc::clone(&clock))
+                .map_err(|error| Refused::new("SVC_CORE_URL", error))?,
+            secrets::service_token(&settings.keys, &settings.store.data_dir)?,
+        ),
+    };
+    // Not before: a start that is refused says so in one line.
+    telemetry::log(filter)?;
+    if settings.features.upstream_url.is_some() {
+        tracing::warn!("SVC_UPSTREAM_URL is set, but this version has no upstream connector");
+    }
+    if let (Some(listener), Some(started)) = (grpc, &started) {
+        let serving = grpc::serve(listener, Arc::clone(&started.core), stop.clone());
+        parts.spawn(async move { Ok(serving.await?) });
+    }
+    if let (Some(listener), Some(address)) = (http, at.http) {
+        let mut config = EdgeConfig::new(addresses.public_url(address), token.clone());
+        config.trusted_proxies.clone_from(&addresses.trusted_proxies);
+        let (clock, ids) = (Arc::clone(&clock), Arc::clone(&ids));
+        let serving = rest_edge::serve(listener, channel.clone(), config, clock, ids, stop.clone());
+        parts.spawn(async move { Ok(serving.await?) });
+    }
+    if role.is(Role::Worker) {
+        let config = WorkerConfig {
+            allow_networks: settings.webhooks.webhook_allow_networks.clone(),
+            root_certificate,
+            dns_servers: settings.webhooks.dns_servers.clone(),
+            ..WorkerConfig::new(token)
+        };
+        let mut working = Box::pin(delivery_worker::run(channel.clone(), config, clock, ids, stop.clone()));
+        // It is set up when it first waits; what it cannot use ends it before.
+        if let Poll::Ready(ended) = futures::poll!(working.as_mut()) {
+            ended.map_err(refused)?;
+        }
+        parts.spawn(async move { Ok(working.await?) });
+    }
+    let need = started.as_ref().map_or_else(|| Need::Core(channel), |started| Need::Store(Arc::clone(&started.core)));
+    tokio::spawn(ops::serve(ops, metrics, need, stop.clone()));
+
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    ready::announce(role, at, started.as_ref().and_then(|started| started.first_key.as_ref()))?;
+    tracing::info!(role = role.name(), "ready");
+    let ended = tokio::select! {
+        _ = terminate.recv() => None,
+        _ = interrupt.recv() => None,
+        ended = parts.join_next() => ended,
+    };
+    tracing::info!("stopping");
+    stop.cancel();
+    drain(parts).await;
+    if let Some(started) = started
+        && timeout(CLOSE, started.core.close()).await.is_err()
+    {
+        tracing::warn!("the core did not close in time");
+    }
+    match ended {
+        None => Ok(()),
+        Some(Ok(Ok(()))) => Err("a part of the service ended by itself".into()),
+        Some(Ok(Err(error))) => Err(error),
+        Some(Err(error)) => Err(error.into()),
+    }
+}
+
+/// Lets edge, worker and the gRPC server finish; all stop accepting at once, while the core still lives.
+async fn drain(mut parts: JoinSet<Result<(), Failure>>) {
+    let all = async {
+        while let Some(ended) = parts.join_next().await {
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "stopping failed"),
+                Err(error) => tracing::error!(%error, "stopping failed"),
+            }
+        }
+    };
+    if timeout(DRAIN, all).await.is_err() {
+        tracing::warn!("not everything ended in time");
+    }
+}
+
+fn listen(setting: &'static str, address: SocketAddr) -> Result<TcpListener, Refused> {
+    let bind = || {
+        let listener = StdListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    };
+    bind().map_err(|error| Refused::new(setting, format!("cannot listen at {address}: {error}")))
+}
+
+fn refused(error: WorkerError) -> Refused {
+    let setting = match &error {
+        WorkerError::RootCertificate(_) => "SVC_WEBHOOK_CA_FILE",
+        WorkerError::Resolver(_) => "SVC_DNS_SERVERS",
+        WorkerError::ServiceToken => "SVC_SERVICE_TOKEN",
+        WorkerError::Tls(_) => "TLS",
+    };
+    Refused::new(setting, error)
+}

@@ -1,0 +1,95 @@
+//! Starts the core on its store.
+
+use std::sync::Arc;
+
+use core_service::{
+    domain::{operation::Features, plan::Plans},
+    service::{
+        admin::Bootstrap,
+        core::{Core, CoreSettings},
+    },
+    store::{
+        SharedBackend,
+        embedded::{EmbeddedStore, Options},
+        scylla::{ScyllaOptions, ScyllaStore},
+    },
+};
+use thesis_proto::clock::{SharedClock, SharedIdSource, SystemIdSource};
+
+use crate::{
+    Failure,
+    config::{Refused, Settings, Store, StoreKind},
+    secrets::{self, FirstKey, Secrets},
+};
+
+/// Settings that were found usable.
+pub(super) struct Prepared {
+    plans: Plans,
+    features: Features,
+    bootstrap: Bootstrap,
+    secrets: Secrets,
+    first_key: Option<FirstKey>,
+    /// None for the embedded store.
+    cluster: Option<ScyllaOptions>,
+}
+
+/// A core that runs.
+pub(super) struct Started {
+    pub(super) core: Arc<Core>,
+    pub(super) service_token: String,
+    pub(super) first_key: Option<FirstKey>,
+}
+
+/// Judges the settings, and makes the files of a first start.
+pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
+    let features = settings.features.features()?;
+    let plans = settings.keys.plans()?;
+    let mut bootstrap = settings.keys.bootstrap(&plans)?;
+    let (secrets, first_key, cluster) = match settings.store.kind {
+        StoreKind::Scylla => (Secrets::given(&settings.keys)?, None, Some(settings.store.scylla()?)),
+        StoreKind::Embedded => {
+            let (dir, ids) = (&settings.store.data_dir, Arc::new(SystemIdSource));
+            secrets::folder(dir)?;
+            let secrets = Secrets::kept(&settings.keys, dir, ids.as_ref())?;
+            let given = bootstrap.test_key.is_some();
+            let first_key = if given { None } else { secrets::first_key(dir, &secrets.secret_key, ids)? };
+            (secrets, first_key, None)
+        }
+    };
+    if let Some(first) = &first_key {
+        bootstrap.test_key = Some(first.key.clone());
+    }
+    Ok(Prepared { plans, features, bootstrap, secrets, first_key, cluster })
+}
+
+/// Opens the store and starts the core on it.
+pub(super) async fn start(
+    settings: &Settings,
+    prepared: Prepared,
+    clock: &SharedClock,
+    ids: &SharedIdSource,
+) -> Result<Started, Failure> {
+    let store: SharedBackend = match prepared.cluster {
+        Some(options) => {
+            let store = ScyllaStore::connect(options, Arc::clone(clock)).await;
+            Arc::new(store.map_err(|error| Store::refused(&error))?)
+        }
+        None => {
+            let store = EmbeddedStore::open(&settings.store.data_dir, Options::default(), Arc::clone(clock));
+            Arc::new(store.map_err(|error| Refused::new("SVC_DATA_DIR", error))?)
+        }
+    };
+    let service_token = prepared.secrets.service_token;
+    let core_settings = CoreSettings {
+        secret_key: prepared.secrets.secret_key,
+        service_token: service_token.clone(),
+        plans: prepared.plans,
+        features: prepared.features,
+        webhook_allow_networks: settings.webhooks.webhook_allow_networks.clone(),
+        dns_servers: settings.webhooks.dns_servers.clone(),
+        sandbox_tick_seconds: settings.features.sandbox_tick_seconds,
+        bootstrap: prepared.bootstrap,
+    };
+    let core = Core::start(store, core_settings, Arc::clone(clock), Arc::clone(ids)).await?;
+    Ok(Started { core, service_token, first_key: prepared.first_key })
+}

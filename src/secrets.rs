@@ -1,0 +1,171 @@
+//! The files that the embedded store keeps beside its data: the secret key, the service token and the first test key.
+
+use std::{
+    fs::{self, DirBuilder},
+    io::{self, Write as _},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use core_service::service::secrets::{KeyRing, is_api_key};
+use thesis_proto::clock::{IdSource, SharedIdSource};
+
+use crate::config::{Keys, Refused, decode_secret, encode_secret};
+
+/// The embedded store's file; there is one once it was started.
+const STORE: &str = "store.redb";
+const SECRET_KEY: &str = "secret_key";
+const SERVICE_TOKEN: &str = "service_token";
+const TEST_KEY: &str = "test-key";
+const SETTING: &str = "SVC_DATA_DIR";
+
+/// What core needs to know that nobody else may.
+pub(crate) struct Secrets {
+    /// Everything that is hashed or encrypted depends on it.
+    pub(crate) secret_key: [u8; 32],
+    /// The credential of edge, worker and admin.
+    pub(crate) service_token: String,
+}
+
+/// The test key of an installation that was given none.
+pub(crate) struct FirstKey {
+    /// The raw key.
+    pub(crate) key: String,
+    /// Where it is kept, as an absolute path.
+    pub(crate) file: PathBuf,
+    /// Whether this start is the first.
+    pub(crate) made: bool,
+}
+
+impl Secrets {
+    /// The secrets that are set, which a cluster's cores must share.
+    pub(crate) fn given(keys: &Keys) -> Result<Self, Refused> {
+        let missing = |setting| Refused::new(setting, "SVC_STORE=scylla needs it, the same for every process");
+        Ok(Self {
+            secret_key: keys.secret_key()?.ok_or_else(|| missing("SVC_SECRET_KEY"))?,
+            service_token: keys.service_token()?.ok_or_else(|| missing("SVC_SERVICE_TOKEN"))?,
+        })
+    }
+
+    /// The secrets that are set or kept in the data folder; made there at the first start.
+    pub(crate) fn kept(keys: &Keys, dir: &Path, ids: &dyn IdSource) -> Result<Self, Refused> {
+        let secret_key = match keys.secret_key()? {
+            Some(key) => key,
+            None if dir.join(STORE).exists() && !dir.join(SECRET_KEY).exists() => {
+                return Err(Refused::new(
+                    "SVC_SECRET_KEY",
+                    "the data in the data folder was made with a key that is neither set nor kept there",
+                ));
+            }
+            None => decode_secret("SVC_SECRET_KEY", &keep(dir, SECRET_KEY, || encode_secret(random(ids)))?)?,
+        };
+        let service_token = match keys.service_token()? {
+            Some(token) => token,
+            None => keep(dir, SERVICE_TOKEN, || encode_secret(random(ids)))?,
+        };
+        Ok(Self { secret_key, service_token })
+    }
+}
+
+/// The data folder, made for its owner alone if there is none.
+pub(crate) fn folder(dir: &Path) -> Result<(), Refused> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at(dir))
+}
+
+/// The service token of a process beside core: set, or kept by a core on this machine.
+pub(crate) fn service_token(keys: &Keys, dir: &Path) -> Result<String, Refused> {
+    if let Some(token) = keys.service_token()? {
+        return Ok(token);
+    }
+    let file = dir.join(SERVICE_TOKEN);
+    fs::read_to_string(&file).map(|token| token.trim().to_owned()).map_err(|error| {
+        Refused::new("SVC_SERVICE_TOKEN", format!("not set, and {} cannot be read: {error}", file.display()))
+    })
+}
+
+/// The test key kept in the data folder. The first start makes one, before the store, so that a start that was cut off
+/// is repeated with the same key; once its reader has deleted the file, there is none.
+pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) -> Result<Option<FirstKey>, Refused> {
+    let file = std::path::absolute(dir.join(TEST_KEY)).map_err(at(dir))?;
+    let made = !dir.join(STORE).exists();
+    if !made && !file.exists() {
+        return Ok(None);
+    }
+    let key = keep(dir, TEST_KEY, || KeyRing::new(secret_key, ids).new_api_key(false))?;
+    if !is_api_key(&key) {
+        return Err(Refused::new(SETTING, format!("{} holds no API key", file.display())));
+    }
+    Ok(Some(FirstKey { key, file, made }))
+}
+
+/// The text in a file; without one, a file that only its owner can read is made, whole or not at all.
+fn keep(dir: &Path, name: &str, make: impl FnOnce() -> String) -> Result<String, Refused> {
+    let file = dir.join(name);
+    match fs::read_to_string(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        read => return read.map(|text| text.trim().to_owned()).map_err(at(&file)),
+    }
+    write(dir, &file, &make()).map_err(at(&file))?;
+    // Another process may have been faster: what stands there counts.
+    fs::read_to_string(&file).map(|text| text.trim().to_owned()).map_err(at(&file))
+}
+
+fn write(dir: &Path, file: &Path, text: &str) -> io::Result<()> {
+    // Made with mode 0600.
+    let mut draft = tempfile::Builder::new().prefix(".new-").tempfile_in(dir)?;
+    draft.write_all(text.as_bytes())?;
+    draft.as_file().sync_all()?;
+    match draft.persist_noclobber(file) {
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => return Err(error.error),
+        _ => {}
+    }
+    fs::File::open(dir)?.sync_all()
+}
+
+fn random(ids: &dyn IdSource) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    ids.fill(&mut bytes);
+    bytes
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> Refused + '_ {
+    move |error| Refused::new(SETTING, format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
+
+    use thesis_proto::clock::SystemIdSource;
+
+    use super::*;
+
+    fn first(dir: &Path) -> Option<FirstKey> {
+        first_key(dir, &[1; 32], Arc::new(SystemIdSource)).unwrap()
+    }
+
+    #[test]
+    fn files_are_made_once_for_their_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = keep(dir.path(), SERVICE_TOKEN, || "one".to_owned()).unwrap();
+        let kept = keep(dir.path(), SERVICE_TOKEN, || "two".to_owned()).unwrap();
+        assert_eq!((made.as_str(), kept.as_str()), ("one", "one"));
+        let mode = fs::metadata(dir.path().join(SERVICE_TOKEN)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_first_start_makes_a_test_key_and_only_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = first(dir.path()).unwrap();
+        // Cut off before there was a store: the same key again.
+        let again = first(dir.path()).unwrap();
+        assert!(made.made && again.made && made.key == again.key && made.file.is_absolute());
+        fs::write(dir.path().join(STORE), "").unwrap();
+        let later = first(dir.path()).unwrap();
+        assert!(!later.made && later.key == made.key);
+        fs::remove_file(made.file).unwrap();
+        assert!(first(dir.path()).is_none());
+    }
+}
