@@ -32,10 +32,15 @@ use crate::{
     secrets, telemetry,
 };
 
-/// Servers and worker may finish what they do for so long after a signal,
-const DRAIN: Duration = Duration::from_secs(8);
-/// then the core has so long to make everything durable.
+/// Edge and worker may finish what they do for so long after a signal,
+const DRAIN: Duration = Duration::from_secs(7);
+/// then calls to core for so long, then its streams for as long again,
+const LAST_CALLS: Duration = Duration::from_millis(500);
+/// and then the core has so long to make everything durable.
 const CLOSE: Duration = Duration::from_millis(1_500);
+
+/// Parts that run beside each other.
+type Parts = JoinSet<Result<(), Failure>>;
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +83,7 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
     };
     let (clock, ids): (SharedClock, SharedIdSource) = (Arc::new(SystemClock), Arc::new(SystemIdSource));
     let stop = CancellationToken::new();
-    let mut parts = JoinSet::<Result<(), Failure>>::new();
+    let (mut parts, mut servers) = (Parts::new(), Parts::new());
     let metrics = telemetry::metrics()?;
 
     let started = match prepared {
@@ -99,8 +104,7 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         tracing::warn!("SVC_UPSTREAM_URL is set, but this version has no upstream connector");
     }
     if let (Some(listener), Some(started)) = (grpc, &started) {
-        let serving = grpc::serve(listener, Arc::clone(&started.core), stop.clone());
-        parts.spawn(async move { Ok(serving.await?) });
+        servers.spawn(grpc::serve(listener, Arc::clone(&started.core), stop.clone()));
     }
     if let (Some(listener), Some(address)) = (http, at.http) {
         let mut config = EdgeConfig::new(addresses.public_url(address), token.clone());
@@ -132,15 +136,20 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
     let ended = tokio::select! {
         _ = terminate.recv() => None,
         _ = interrupt.recv() => None,
-        ended = parts.join_next() => ended,
+        Some(ended) = parts.join_next() => Some(ended),
+        Some(ended) = servers.join_next() => Some(ended),
     };
     tracing::info!("stopping");
+    // All stop accepting; edge and worker finish while the core still lives.
     stop.cancel();
-    drain(parts).await;
-    if let Some(started) = started
-        && timeout(CLOSE, started.core.close()).await.is_err()
-    {
-        tracing::warn!("the core did not close in time");
+    finish(&mut parts, DRAIN).await;
+    if let Some(started) = started {
+        finish(&mut servers, LAST_CALLS).await;
+        started.core.stop.cancel();
+        finish(&mut servers, LAST_CALLS).await;
+        if timeout(CLOSE, started.core.close()).await.is_err() {
+            tracing::warn!("the core did not close in time");
+        }
     }
     match ended {
         None => Ok(()),
@@ -150,19 +159,17 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
     }
 }
 
-/// Lets edge, worker and the gRPC server finish; all stop accepting at once, while the core still lives.
-async fn drain(mut parts: JoinSet<Result<(), Failure>>) {
+/// Waits for parts to end, no longer than `patience`.
+async fn finish(parts: &mut Parts, patience: Duration) {
     let all = async {
         while let Some(ended) = parts.join_next().await {
-            match ended {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "stopping failed"),
-                Err(error) => tracing::error!(%error, "stopping failed"),
+            if let Err(error) = ended.map_err(Failure::from).flatten() {
+                tracing::warn!(%error, "a part ended badly");
             }
         }
     };
-    if timeout(DRAIN, all).await.is_err() {
-        tracing::warn!("not everything ended in time");
+    if timeout(patience, all).await.is_err() {
+        tracing::debug!("some calls are still open");
     }
 }
 

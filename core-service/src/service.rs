@@ -18,6 +18,8 @@ pub mod resolve;
 pub mod secrets;
 pub mod streams;
 pub mod test_thesis;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod validate;
 pub mod vet_url;
 pub mod webhooks;

@@ -14,7 +14,13 @@ pub mod resolve;
 pub mod time;
 
 /// The generated messages, clients and servers of `thesis.v1`; documented in the `.proto` files.
-#[expect(missing_docs, reason = "generated from commented protobuf")]
+#[expect(
+    missing_docs,
+    clippy::allow_attributes,
+    clippy::allow_attributes_without_reason,
+    clippy::large_enum_variant,
+    reason = "generated from commented protobuf"
+)]
 pub mod v1 {
     tonic::include_proto!("thesis.v1");
 

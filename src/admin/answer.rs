@@ -68,7 +68,9 @@ fn plain(value: &Value) -> String {
 }
 
 fn table(rows: &[Vec<String>]) -> String {
-    let width = |column| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let width = |column: usize| {
+        rows.iter().filter_map(|row: &Vec<String>| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
     let line = |row: &Vec<String>| {
         let cells = row.iter().enumerate();
         let cells = cells.map(|(column, cell)| format!("{cell:<width$}", width = width(column).unwrap_or_default()));

@@ -79,9 +79,8 @@ impl Keys {
             }
             key => Ok(key.clone()),
         };
-        if let Some(plan) = &self.bootstrap_plan
-            && !plans.contains_key(plan)
-        {
+        let plan = self.bootstrap_plan.as_deref().unwrap_or("business");
+        if !plans.contains_key(plan) {
             let known = plans.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             return Err(Refused::new("SVC_BOOTSTRAP_PLAN", format!("`{plan}` is none of the plans: {known}")));
         }

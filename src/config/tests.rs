@@ -68,7 +68,7 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         (&["--trusted-proxies", "10.0.0.0/33"], "SVC_TRUSTED_PROXIES"),
         (&["--webhook-allow-networks", "x"], "SVC_WEBHOOK_ALLOW_NETWORKS"),
         (&["--dns-servers", "dns.example"], "SVC_DNS_SERVERS"),
-        (&["--sandbox-tick-seconds", "-1"], "SVC_SANDBOX_TICK_SECONDS"),
+        (&["--sandbox-tick-seconds=-1"], "SVC_SANDBOX_TICK_SECONDS"),
         (&["--scylla-replication-factor", "0"], "SVC_SCYLLA_REPLICATION_FACTOR"),
         (&["--theses-api-enabled", "yes"], "THESES_API_ENABLED"),
     ] {

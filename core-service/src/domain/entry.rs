@@ -20,6 +20,7 @@ pub struct Entry {
 }
 
 /// What an entry tells.
+#[expect(clippy::large_enum_variant, reason = "the largest is the usual one; a box would cost an allocation each")]
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum Kind {
     /// A thesis was posted.

@@ -32,10 +32,13 @@ pub struct Rate {
     pub allowed: bool,
 }
 
+/// A project, whether live, and the class counted.
+type Window = (Arc<str>, bool, RateClass);
+
 /// Requests a minute, per project, environment and class; windows are whole UTC minutes.
 #[derive(Debug, Default)]
 pub struct RateWindows {
-    windows: Mutex<HashMap<(Arc<str>, bool, RateClass), (i64, u32)>>,
+    windows: Mutex<HashMap<Window, (i64, u32)>>,
 }
 
 impl RateWindows {

@@ -131,21 +131,21 @@ impl Writer {
     async fn run(mut self, mut waiting: mpsc::Receiver<Job>, stop: CancellationToken) {
         let mut jobs: Vec<Job> = Vec::new();
         loop {
-            if !self.current {
-                if let Err(error) = self.catch_up().await {
-                    tracing::warn!(dataset = self.name, %error, "catching up with the log failed, trying again");
-                    for job in jobs.drain(..) {
-                        drop(job.answer.send(Err(StoreError::Unavailable(error.to_string()).into())));
-                    }
-                    tokio::select! {
-                        () = tokio::time::sleep(Duration::from_millis(200)) => {}
-                        () = stop.cancelled() => return,
-                    }
-                    while let Ok(job) = waiting.try_recv() {
-                        jobs.push(job);
-                    }
-                    continue;
+            if !self.current
+                && let Err(error) = self.catch_up().await
+            {
+                tracing::warn!(dataset = self.name, %error, "catching up with the log failed, trying again");
+                for job in jobs.drain(..) {
+                    drop(job.answer.send(Err(StoreError::Unavailable(error.to_string()).into())));
                 }
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_millis(200)) => {}
+                    () = stop.cancelled() => return,
+                }
+                while let Ok(job) = waiting.try_recv() {
+                    jobs.push(job);
+                }
+                continue;
             }
             if jobs.is_empty() {
                 let now = self.shared.clock.now_ms();
@@ -456,6 +456,9 @@ pub fn thesis_event_id(thesis_id: &str) -> String {
 pub fn decode(body: Bytes) -> StoreResult<Entry> {
     Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))
 }
+
+#[cfg(test)]
+mod tests;
 
 /// Moves a position forward; it never goes back.
 pub fn advance(position: &mut u64, to: u64) -> bool {

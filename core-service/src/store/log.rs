@@ -250,3 +250,6 @@ pub fn checkpoint_change(log: &str, projection: &str, seq: u64) -> super::Change
         ttl: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -91,7 +91,10 @@ async fn limited<T, E>(
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::{ops::Bound, sync::LazyLock};
+    use std::{
+        ops::Bound,
+        sync::{Arc, LazyLock},
+    };
 
     use bytes::Bytes;
     use thesis_proto::clock::{Clock, SystemClock};

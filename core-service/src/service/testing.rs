@@ -1,0 +1,141 @@
+//! A core on a store in memory, with time in the test's hand.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use thesis_proto::clock::{Clock, IdSource};
+
+use super::{
+    admin::Bootstrap,
+    core::{Core, CoreSettings},
+};
+use crate::{
+    domain::{
+        operation::Features,
+        plan::{Plan, Plans},
+    },
+    store::{
+        Backend, Change, Consistency, Row, Scan, SharedBackend, StoreResult, Table, Transaction, Value,
+        embedded::EmbeddedStore,
+    },
+};
+
+/// Noon of 1 June 2026.
+pub(crate) const NOON: i64 = 1_780_315_200_000;
+/// The bootstrap test key of every test core.
+pub(crate) const TEST_KEY: &str = "svc_test_0123456789012345678901234567890123456789";
+
+/// A clock that stands until it is moved.
+#[derive(Debug)]
+pub(crate) struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicI64::new(NOON)))
+    }
+
+    pub(crate) fn advance(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Different bytes each time, the same in every run.
+#[derive(Debug, Default)]
+pub(crate) struct CountingIds(AtomicU64);
+
+impl IdSource for CountingIds {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let mut mixed = self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            chunk.copy_from_slice(&(mixed ^ (mixed >> 31)).to_be_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+/// A store in memory that says it has other writers, so that several cores may share it.
+pub(crate) struct SharedMemory(SharedBackend);
+
+#[async_trait]
+impl Backend for SharedMemory {
+    async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+        self.0.get(table, key, consistency).await
+    }
+
+    async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
+        self.0.get_many(table, keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        self.0.scan(scan).await
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        self.0.apply(changes).await
+    }
+
+    async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
+        self.0.transact(transaction).await
+    }
+
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.0.check().await
+    }
+
+    async fn sweep(&self, now_ms: i64) -> StoreResult<()> {
+        self.0.sweep(now_ms).await
+    }
+
+    async fn close(&self) -> StoreResult<()> {
+        Ok(())
+    }
+}
+
+/// A store in memory.
+pub(crate) fn memory(clock: &Arc<ManualClock>) -> SharedBackend {
+    Arc::new(EmbeddedStore::in_memory(clock.clone()))
+}
+
+/// A store in memory that several cores may share.
+pub(crate) fn shared_memory(clock: &Arc<ManualClock>) -> SharedBackend {
+    Arc::new(SharedMemory(memory(clock)))
+}
+
+/// Starts a core without a ticker. `replica` keeps the ids of several cores apart.
+pub(crate) async fn core(backend: SharedBackend, clock: &Arc<ManualClock>, replica: u64) -> Arc<Core> {
+    let plan = Plan {
+        history_days: 7,
+        concurrent_streams: 2,
+        webhook_endpoints: 3,
+        requests_per_month: 1_000,
+        standard_per_minute: 300,
+        heavy_per_minute: 60,
+        verify_per_minute: 60,
+    };
+    let settings = CoreSettings {
+        secret_key: [7; 32],
+        service_token: "a service token of 32 characters".to_owned(),
+        plans: Plans::from([("free".to_owned(), plan), ("business".to_owned(), plan)]),
+        features: Features::default(),
+        webhook_allow_networks: Vec::new(),
+        dns_servers: Vec::new(),
+        sandbox_tick_seconds: 0,
+        bootstrap: Bootstrap { test_key: Some(TEST_KEY.to_owned()), ..Bootstrap::default() },
+    };
+    let ids = CountingIds(AtomicU64::new(replica << 40));
+    Core::start(backend, settings, clock.clone(), Arc::new(ids)).await.expect("a core on a store in memory starts")
+}
