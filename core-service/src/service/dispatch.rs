@@ -109,8 +109,8 @@ struct State {
     active: BTreeMap<String, i64>,
     /// Until when each shard's lease is held.
     leases: HashMap<i64, i64>,
-    /// Minutes of each shard that are done, as stored.
-    done: HashMap<i64, i64>,
+    /// Minutes of each shard that are done, as stored, and the newest that was read.
+    done: HashMap<i64, (i64, i64)>,
 }
 
 /// Hands out due attempts.
@@ -208,30 +208,25 @@ impl Dispatcher {
 
     /// Runs until stopped.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let mut look_at = i64::MIN;
+        let mut every = tokio::time::interval(LOOK_EVERY);
+        every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let told = async {
-                tokio::select! {
-                    () = self.shared.hints.notify.notified() => {}
-                    () = tokio::time::sleep(LOOK_EVERY) => {}
-                }
+            let looks = tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.shared.hints.notify.notified() => false,
+                _ = every.tick() => true,
             };
-            if stop.run_until_cancelled(told).await.is_none() {
-                return;
-            }
             let now_ms = self.shared.clock.now_ms();
             if self.state.lock().workers.is_empty() {
                 self.release().await;
-                look_at = i64::MIN;
                 continue;
             }
             let step = async {
                 self.renew(now_ms).await?;
                 let hinted = self.shared.hints.take();
                 self.activate(hinted, minute_of(now_ms));
-                if now_ms >= look_at {
+                if looks {
                     self.look(now_ms).await?;
-                    look_at = now_ms + i64::try_from(LOOK_EVERY.as_millis()).unwrap_or(250);
                 }
                 self.hand_out(now_ms).await
             };
@@ -323,16 +318,18 @@ impl Dispatcher {
                 continue;
             }
             let known = self.state.lock().done.get(&shard).copied();
-            let done = match known {
-                Some(done) => done,
+            // The first look reads every minute that is not done; later ones those that may have changed since.
+            let (done, read) = match known {
+                Some(known) => known,
                 None => {
                     let stored = self.shared.deliveries.ready_done(shard).await?;
-                    stored.unwrap_or(now - LOOK_BACK_MINUTES)
+                    // Where nothing is stored, nothing was due before the first start of all.
+                    let first_start = self.shared.control.state().seed().map_or(0, |seed| minute_of(seed.at));
+                    let done = stored.unwrap_or((first_start - LATE_MINUTES).max(now - LOOK_BACK_MINUTES));
+                    (done, done)
                 }
             };
-            // On the first look every minute since is read; later only those that may have changed.
-            let first = if known.is_none() { done + 1 } else { (now - LATE_MINUTES).max(done + 1) };
-            for minute in first..=now {
+            for minute in (read - LATE_MINUTES).max(done) + 1..=now {
                 let webhooks = self.shared.deliveries.ready(shard, minute).await?;
                 self.activate(webhooks, minute);
             }
@@ -343,12 +340,10 @@ impl Dispatcher {
                 active.map(|(_, minute)| *minute - 1).min().or(out.then_some(done))
             };
             let finished = oldest.unwrap_or(i64::MAX).min(now - LATE_MINUTES - 1).max(done);
-            if finished > done || known.is_none() {
-                if finished > done {
-                    self.shared.deliveries.set_ready_done(shard, finished).await?;
-                }
-                self.state.lock().done.insert(shard, finished);
+            if finished > done {
+                self.shared.deliveries.set_ready_done(shard, finished).await?;
             }
+            self.state.lock().done.insert(shard, (finished, now));
         }
         Ok(())
     }
@@ -460,3 +455,6 @@ enum Usable {
     Disabled,
     No,
 }
+
+#[cfg(test)]
+mod tests;

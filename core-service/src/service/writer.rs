@@ -233,13 +233,13 @@ impl Writer {
         let Some(last) = entries.last() else { return Ok(()) };
         self.head = last.seq;
         self.last_created_at = self.last_created_at.max(last.entry.created_at);
-        let mut owed: HashMap<&str, u64> = HashMap::new();
+        let mut owed: HashMap<&str, (u64, i64)> = HashMap::new();
         for sequenced in entries {
             match &sequenced.entry.kind {
                 Some(Kind::ThesisCreated(created)) => {
                     self.introduced.insert(created.profile.id.clone(), ());
                     self.introduced.insert(created.token.id.clone(), ());
-                    owed.insert(&created.token.id, sequenced.seq);
+                    owed.insert(&created.token.id, (sequenced.seq, sequenced.entry.created_at));
                 }
                 Some(Kind::TokenActivity(activity)) => {
                     owed.remove(activity.token.id.as_str());
@@ -248,12 +248,15 @@ impl Writer {
                 _ => {}
             }
         }
-        for (token, seq) in owed {
+        for (token, (seq, created_at)) in owed {
             match self.due.get_mut(token) {
                 Some((newest, _)) => *newest = seq,
                 None => {
                     let last = self.derived_at(token).await?;
-                    let at = self.shared.clock.now_ms().max(last + DERIVE_EVERY_MS);
+                    let now = self.shared.clock.now_ms();
+                    // What lies back comes in numbers, and must not have to follow an event of now.
+                    let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
+                    let at = (now + back).max(last + DERIVE_EVERY_MS);
                     self.due.insert(token.to_owned(), (seq, at));
                 }
             }

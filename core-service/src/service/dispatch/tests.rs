@@ -1,0 +1,238 @@
+use thesis_proto::v1::{EventType, WebhookStatus};
+
+use super::*;
+use crate::{
+    domain::{
+        control::ControlChange,
+        delivery::Status,
+        id,
+        row::{Profile, Thesis, Token},
+    },
+    service::{
+        core::Core,
+        testing::{ManualClock, core, memory, shared_memory},
+        writer::NewThesis,
+    },
+};
+
+const PROJECT: &str = "hooks";
+
+struct Bench {
+    clock: Arc<ManualClock>,
+    core: Arc<Core>,
+    posted: i64,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let clock = ManualClock::new();
+        let core = core(memory(&clock), &clock, 1).await;
+        let bench = Self { clock, core, posted: 0 };
+        let state = bench.core.shared.control.state();
+        let organization_id = state.organizations().next().unwrap().id.clone();
+        drop(state);
+        bench
+            .change(ControlChange::Project(crate::domain::control::Project {
+                id: PROJECT.to_owned(),
+                organization_id,
+                name: PROJECT.to_owned(),
+                ..Default::default()
+            }))
+            .await;
+        bench
+    }
+
+    async fn change(&self, change: ControlChange) {
+        self.core.shared.control.change(|_| Ok((vec![change.clone()], ()))).await.unwrap();
+    }
+
+    async fn webhook(&self, id: &str) -> Webhook {
+        let webhook = Webhook {
+            id: id.to_owned(),
+            project_id: PROJECT.to_owned(),
+            url: format!("https://{id}.example.com/"),
+            events: vec![EventType::ThesisCreated.into()],
+            status: WebhookStatus::Enabled.into(),
+            secret: self.core.shared.keys.seal(b"whsec_x"),
+            created_at: self.core.shared.clock.now_ms(),
+            ..Webhook::default()
+        };
+        self.change(ControlChange::Webhook(webhook.clone())).await;
+        webhook
+    }
+
+    async fn post(&mut self) -> String {
+        self.posted += 1;
+        let profile = Profile { id: "fp_1".to_owned(), handle: "@one".to_owned(), ..Profile::default() };
+        let token = Token { id: "tk_1".to_owned(), symbol: "$ONE".to_owned(), ..Token::default() };
+        let thesis = Thesis {
+            id: format!("th_{}", self.posted),
+            profile_id: profile.id.clone(),
+            token_id: token.id.clone(),
+            created_at: self.core.shared.clock.now_ms(),
+            ..Thesis::default()
+        };
+        let new = NewThesis { thesis, profile, token, test: true, at: None };
+        let dataset = Dataset::Project(PROJECT.to_owned());
+        self.core.datasets.create_thesis(&dataset, new).await.unwrap().entry.id
+    }
+
+    async fn delivery(&self, event: &str, webhook: &str) -> Delivery {
+        let id = id::derive("del_", &[event, webhook]);
+        self.core.shared.deliveries.get(&id).await.unwrap().unwrap()
+    }
+
+    /// Whether nothing is handed out while the dispatcher looks several times.
+    async fn stays_away(&self, claims: &mut mpsc::Receiver<Claimed>) -> bool {
+        for _ in 0..6 {
+            tokio::time::sleep(LOOK_EVERY).await;
+            // Paused time runs ahead while the store's own thread works; this waits for it.
+            self.core.shared.backend.apply(Vec::new()).await.unwrap();
+        }
+        claims.try_recv().is_err()
+    }
+
+    /// Waits until a delivery has this status.
+    async fn becomes(&self, event: &str, webhook: &str, status: Status) {
+        for _ in 0..10_000 {
+            if self.delivery(event, webhook).await.status() == status {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        panic!("{webhook} never became {status:?}");
+    }
+
+    async fn report(&self, claimed: &Claimed, response_status: i32) {
+        let attempt = Attempt {
+            number: claimed.delivery.attempts_made() + 1,
+            response_status: Some(response_status),
+            ..Attempt::default()
+        };
+        self.core.dispatcher.report(&claimed.delivery.id, attempt).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_delivery_is_tried_six_times_by_the_table() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    for (number, minutes) in [(1, 1), (2, 5), (3, 30), (4, 120), (5, 720)] {
+        let claimed = claims.recv().await.unwrap();
+        assert_eq!((claimed.delivery.event_id.as_str(), claimed.delivery.attempts_made() + 1), (event.as_str(), number));
+        bench.report(&claimed, 500).await;
+        let delivery = bench.delivery(&event, "wh_1").await;
+        let due = bench.core.shared.clock.now_ms() + minutes * 60_000;
+        assert_eq!((delivery.status(), delivery.next_attempt_at), (Status::Retrying, Some(due)));
+        bench.clock.advance(minutes * 60_000 - 1);
+        assert!(bench.stays_away(&mut claims).await, "attempt {} came early", number + 1);
+        bench.clock.advance(1);
+    }
+    bench.report(&claims.recv().await.unwrap(), 500).await;
+    let delivery = bench.delivery(&event, "wh_1").await;
+    assert_eq!((delivery.status(), delivery.attempts_made(), delivery.next_attempt_at), (Status::Failed, 6, None));
+    bench.clock.advance(86_400_000);
+    assert!(bench.stays_away(&mut claims).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_counts_once() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    let claimed = claims.recv().await.unwrap();
+    bench.report(&claimed, 204).await;
+    bench.report(&claimed, 500).await;
+    let delivery = bench.delivery(&event, "wh_1").await;
+    assert_eq!((delivery.status(), delivery.attempts_made()), (Status::Delivered, 1));
+    assert!(bench.stays_away(&mut claims).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_gets_no_more_than_it_can_take_and_another_gets_what_it_left() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (place, mut claims) = bench.core.dispatcher.join(2);
+    for _ in 0..3 {
+        bench.post().await;
+    }
+    let first = [claims.recv().await.unwrap(), claims.recv().await.unwrap()];
+    assert!(bench.stays_away(&mut claims).await, "more than its capacity");
+    bench.report(&first[0], 200).await;
+    let third = claims.recv().await.unwrap();
+    drop((place, claims));
+
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    assert!(bench.stays_away(&mut claims).await, "attempts under way may still be reported");
+    bench.clock.advance(ORPHAN_MS);
+    let mut left: Vec<String> = Vec::new();
+    for _ in 0..2 {
+        left.push(claims.recv().await.unwrap().delivery.id);
+    }
+    left.sort_unstable();
+    let mut expected = [first[1].delivery.id.clone(), third.delivery.id];
+    expected.sort_unstable();
+    assert_eq!(left, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_of_a_deleted_webhook_end_and_those_of_a_disabled_one_wait() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_deleted").await;
+    let mut disabled = bench.webhook("wh_disabled").await;
+    let (place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    for _ in 0..2 {
+        bench.report(&claims.recv().await.unwrap(), 500).await;
+    }
+    drop((place, claims));
+    bench.change(ControlChange::WebhookDeleted("wh_deleted".to_owned())).await;
+    disabled.status = WebhookStatus::Disabled.into();
+    bench.change(ControlChange::Webhook(disabled)).await;
+    bench.clock.advance(60_000);
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    bench.becomes(&event, "wh_deleted", Status::Failed).await;
+    assert!(bench.stays_away(&mut claims).await);
+    assert_eq!(bench.delivery(&event, "wh_disabled").await.status(), Status::Retrying);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_webhooks_backlog_leaves_room_for_its_neighbours() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_busy").await;
+    let (place, mut claims) = bench.core.dispatcher.join(PER_WEBHOOK + 8);
+    for _ in 0..PER_WEBHOOK + 20 {
+        bench.post().await;
+    }
+    bench.webhook("wh_calm").await;
+    bench.clock.advance(1);
+    bench.post().await;
+    loop {
+        let claimed = claims.recv().await.unwrap();
+        if claimed.webhook.id == "wh_calm" {
+            break;
+        }
+    }
+    drop(place);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_replicas_one_hands_out_an_attempt() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
+    let dispatchers = [&cores[0].dispatcher, &cores[1].dispatcher];
+    let now = clock_now(&cores[0]);
+    assert!(dispatchers[0].lease(3, now, now + LEASE_MS).await.unwrap());
+    assert!(!dispatchers[1].lease(3, now, now + LEASE_MS).await.unwrap(), "held by the other");
+    assert!(dispatchers[0].lease(3, now, now + LEASE_MS).await.unwrap(), "renewed by its holder");
+    let later = now + LEASE_MS;
+    assert!(dispatchers[1].lease(3, later, later + LEASE_MS).await.unwrap(), "free once it has ended");
+}
+
+fn clock_now(core: &Core) -> i64 {
+    core.shared.clock.now_ms()
+}
