@@ -13,11 +13,25 @@ use std::process::ExitCode;
 use config::{Command, Invocation};
 use roles::Role;
 
+/// A third of a list's cost was the system's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Whatever ends a command, told in one line.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error),
+    };
+    let code = runtime.block_on(run());
+    // What still hangs in a system call must not hold up the end.
+    runtime.shutdown_background();
+    code
+}
+
+async fn run() -> ExitCode {
     let Invocation { command, settings } = match config::read(std::env::args_os()) {
         Ok(invocation) => invocation,
         Err(code) => return code,
@@ -31,9 +45,11 @@ async fn main() -> ExitCode {
     };
     match roles::run(role, &settings).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{}", config::line(&error.to_string()));
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(error.as_ref()),
     }
+}
+
+fn failed(error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("{}", config::line(&error.to_string()));
+    ExitCode::FAILURE
 }

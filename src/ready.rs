@@ -72,7 +72,10 @@ fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>) -> String {
             say("test key", &format!("in {file}"));
         }
     }
-    let title = format!("trade-thesis {} is ready", role.name());
+    let title = match role {
+        Role::All => "trade-thesis is ready".to_owned(),
+        role => format!("trade-thesis {} is ready", role.name()),
+    };
     let curl = at.http.map(|http| curl(&format!("http://{}", reachable(http)), first_key)).unwrap_or_default();
     format!("\n{title}\n\n{text}{curl}\n")
 }

@@ -151,6 +151,7 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
             tracing::warn!("the core did not close in time");
         }
     }
+    tracing::info!("stopped");
     match ended {
         None => Ok(()),
         Some(Ok(Ok(()))) => Err("a part of the service ended by itself".into()),

@@ -9,6 +9,7 @@ pub mod entry;
 pub mod handle;
 pub mod id;
 pub mod list_cursor;
+pub mod observation;
 pub mod operation;
 pub mod plan;
 pub mod reference;

@@ -20,10 +20,9 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderName, Method};
 use thesis_proto::v1;
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
-use tonic::service::Routes;
-use tower_http::cors::{Any, CorsLayer};
+use tonic::{service::Routes, transport::server::TcpIncoming};
+use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use crate::service::core::Core;
 
@@ -100,7 +99,6 @@ pub async fn serve(
     };
     tonic::transport::Server::builder()
         .accept_http1(true)
-        .tcp_nodelay(true)
         .http2_keepalive_interval(Some(Duration::from_secs(20)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .http2_max_header_list_size(Some(MAX_HEADERS))
@@ -108,7 +106,7 @@ pub async fn serve(
         .layer(cors())
         .layer(tonic_web::GrpcWebLayer::new())
         .add_routes(routes)
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stopping)
+        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), stopping)
         .await?;
     Ok(())
 }
@@ -123,7 +121,8 @@ fn cors() -> CorsLayer {
     CorsLayer::new()
         .allow_origin(Any)
         .allow_methods([Method::POST])
-        .allow_headers(Any)
+        // Not `*`, which leaves out `authorization`.
+        .allow_headers(AllowHeaders::mirror_request())
         .expose_headers(exposed.collect::<Vec<_>>())
         .max_age(Duration::from_hours(1))
 }

@@ -4,5 +4,6 @@ pub mod convert;
 pub mod domain;
 pub mod grpc;
 pub mod ingest;
+pub mod search;
 pub mod service;
 pub mod store;

@@ -13,14 +13,20 @@ pub mod history;
 pub mod idempotency;
 pub mod limits;
 pub mod list_theses;
+pub mod profiles;
 pub mod projection;
+#[cfg(test)]
+mod recount;
 pub mod resolve;
+pub mod search;
 pub mod secrets;
 pub mod streams;
 pub mod test_thesis;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod tokens;
 pub mod validate;
+pub mod verify;
 pub mod vet_url;
 pub mod webhooks;
 pub mod writer;

@@ -15,7 +15,7 @@ use http::{Request, Response};
 use tonic::{
     Status,
     body::Body,
-    transport::{Channel, Endpoint},
+    transport::{Channel, ClientTlsConfig, Endpoint},
 };
 use tower::{Service, ServiceExt as _, util::BoxCloneSyncService};
 
@@ -66,7 +66,11 @@ impl CoreChannel {
         let cores = addresses
             .iter()
             .map(|address| {
-                let channel = Endpoint::from_shared(address.clone())?
+                let mut endpoint = Endpoint::from_shared(address.clone())?;
+                if address.starts_with("https://") {
+                    endpoint = endpoint.tls_config(ClientTlsConfig::new().with_enabled_roots())?;
+                }
+                let channel = endpoint
                     .connect_timeout(Duration::from_secs(2))
                     .http2_keep_alive_interval(Duration::from_secs(10))
                     .keep_alive_timeout(Duration::from_secs(5))

@@ -7,7 +7,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
     header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
 };
-use http_body_util::{Either, Full, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt as _, Either, Full, combinators::UnsyncBoxBody};
 use serde::Serialize;
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
@@ -102,7 +102,7 @@ pub(crate) fn json<T: Serialize>(status: StatusCode, told: &MetadataMap, body: &
 
 /// JSON written before.
 pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
-    let mut headers = HeaderMap::with_capacity(12);
+    let mut headers = HeaderMap::with_capacity(20);
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CONTENT_LENGTH, body.len().into());
     let mut response = Response::new(Either::Left(Full::new(body)));
@@ -111,8 +111,38 @@ pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
     response
 }
 
+/// The bytes of a whole body, taken out of it.
+pub(crate) async fn whole(body: &mut Full<Bytes>) -> Bytes {
+    match body.frame().await {
+        Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+        None => Bytes::new(),
+    }
+}
+
+/// A whole HTTP/1.1 answer with the envelope, after which the connection closes: for where there is no request.
+pub(crate) fn raw(error: &ApiError, request_id: &str) -> Bytes {
+    let body = envelope_json(error, request_id);
+    let status = status_of(error);
+    let retry = error.retry_after.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{retry}\
+         x-service-request-id: {request_id}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), &body].concat().into()
+}
+
 /// The error envelope.
 pub(crate) fn envelope(error: &ApiError, headers: &HeaderMap, request_id: &str) -> Response<Body> {
+    let mut response = bytes(status_of(error), envelope_json(error, request_id).into());
+    response.headers_mut().extend(headers.clone());
+    if let Some(seconds) = error.retry_after {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+fn envelope_json(error: &ApiError, request_id: &str) -> Vec<u8> {
     let body = ErrorEnvelope {
         error: Error {
             r#type: error.code.error_type(),
@@ -124,11 +154,9 @@ pub(crate) fn envelope(error: &ApiError, headers: &HeaderMap, request_id: &str) 
             doc_url: None,
         },
     };
-    let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = bytes(status, serde_json::to_vec(&body).unwrap_or_default().into());
-    response.headers_mut().extend(headers.clone());
-    if let Some(seconds) = error.retry_after {
-        response.headers_mut().insert(RETRY_AFTER, seconds.into());
-    }
-    response
+    serde_json::to_vec(&body).unwrap_or_default()
+}
+
+fn status_of(error: &ApiError) -> StatusCode {
+    StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -1,7 +1,7 @@
 //! One request on its way to core.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header::AUTHORIZATION, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION, request::Parts};
 use thesis_proto::{error::ErrorCode, metadata};
 use tonic::{Request, metadata::MetadataMap};
 
@@ -67,7 +67,7 @@ impl Call<'_> {
 
     /// The idempotency key of a request that may carry one.
     pub(crate) fn idempotency_key(&self) -> Result<Option<&HeaderValue>, Failure> {
-        if !matches!(self.head.method, Method::POST | Method::PATCH) {
+        if !self.route.repeatable {
             return Ok(None);
         }
         let mut values = self.head.headers.get_all(IDEMPOTENCY_KEY).iter();

@@ -11,8 +11,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response};
-use http_body_util::BodyExt as _;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http_body_util::{BodyExt as _, Either};
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
 use thesis_proto::{
@@ -29,6 +29,8 @@ use crate::{
     answer::{Answer, Body, Failure, REQUEST_ID, envelope, method_not_allowed},
     call::{Call, Origin},
     client_address::client_address,
+    conditional, cors,
+    encoding::{self, Encoding},
     input::{has_key, path_text},
     openapi,
     route::{PathRoutes, router},
@@ -125,6 +127,7 @@ impl Edge {
         let started = self.clock.now_ms();
         let id = self.request_id();
         let (method, uri) = (request.method().clone(), request.uri().clone());
+        let encoding = Encoding::preferred(request.headers());
         let mut response = match self.take(peer, &id, request).await {
             Ok(response) => response,
             Err(failure) => {
@@ -145,6 +148,13 @@ impl Edge {
             }
         };
         response.headers_mut().insert(REQUEST_ID, id);
+        if cors::covers(uri.path()) {
+            cors::open(response.headers_mut());
+        }
+        encoding::encode(&mut response, encoding).await;
+        if method == Method::HEAD {
+            *response.body_mut() = Either::Left(Default::default());
+        }
         Ok(response)
     }
 
@@ -162,6 +172,9 @@ impl Edge {
         let Ok(found) = self.router.at(uri.path()) else {
             return Err(ApiError::new(ErrorCode::RouteNotFound, "there is nothing under this path").into());
         };
+        if head.method == Method::OPTIONS {
+            return Ok(cors::preflight(found.value.allow()));
+        }
         let route = found.value.of(&head.method).map_err(method_not_allowed)?;
         let raw_id = found.params.iter().next().map(|(_, value)| value).unwrap_or_default();
 
@@ -176,6 +189,10 @@ impl Edge {
         };
         match answer {
             Err(Failure::Shape(error)) => Err(self.refuse(&call, *error).await),
+            Ok(mut response) if route.tagged => {
+                conditional::tag(&mut response, &call.head.headers).await;
+                Ok(response)
+            }
             other => other,
         }
     }

@@ -37,10 +37,10 @@ pub(crate) enum Kind {
     Integer(i32, i32, i32),
     /// One of these texts.
     OneOf(fn() -> Vec<&'static str>),
-    /// Texts: comma-separated in a query.
+    /// Texts, comma-separated.
     Texts,
-    /// Event types: comma-separated in a query.
-    EventTypes,
+    /// Several of these texts, comma-separated.
+    SomeOf(fn() -> Vec<&'static str>),
     /// Event types, with the bounds of their number.
     EventTypeList(usize, usize),
     /// The filters of an event.
@@ -63,11 +63,11 @@ impl Param {
 
     /// Page cursor.
     pub(crate) const CURSOR: Self =
-        Self::new("cursor", Kind::Text(0, 512), "`next_cursor` of the previous page; opaque");
+        Self::new("cursor", Kind::Text(1, 512), "`next_cursor` of the previous page; opaque");
 
     /// Event types.
     pub(crate) const TYPES: Self =
-        Self::new("types", Kind::EventTypes, "Comma-separated event types; all unless given");
+        Self::new("types", Kind::SomeOf(|| texts(names::EVENT_TYPES)), "Comma-separated event types; all unless given");
 
     /// Tokens of events.
     pub(crate) const TOKENS: Self =
@@ -79,6 +79,8 @@ impl Param {
     /// Chains of events.
     pub(crate) const CHAINS: Self = Self::new("chain", Kind::Texts, "Comma-separated chains");
 }
+
+const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 
 /// Bad fields, told in the order in which they are declared.
 #[derive(Debug, Default)]
@@ -101,17 +103,23 @@ pub(crate) fn texts<E>(table: &[(E, &'static str)]) -> Vec<&'static str> {
     table.iter().map(|(_, text)| *text).collect()
 }
 
-/// Reads event types, telling of those that are none.
-fn event_types<'a>(name: &str, given: impl Iterator<Item = &'a str>, errors: &mut Errors) -> Vec<i32> {
-    let mut types = Vec::new();
+/// Reads values of an enum, telling of texts that are none.
+fn some_of<'a, E: Into<i32>>(
+    name: &str,
+    given: impl Iterator<Item = &'a str>,
+    parse: impl Fn(&str) -> Option<E>,
+    known: fn() -> Vec<&'static str>,
+    errors: &mut Errors,
+) -> Vec<i32> {
+    let mut values = Vec::new();
     for text in given {
-        match names::parse_event_type(text) {
-            Some(kind) => types.push(kind as i32),
-            None => errors.add(name, format!("must be of: {}", texts(names::EVENT_TYPES).join(", "))),
+        match parse(text) {
+            Some(value) => values.push(value.into()),
+            None => errors.add(name, format!("must be of: {}", known().join(", "))),
         }
     }
     errors.0.dedup();
-    types
+    values
 }
 
 /// Filters with nothing in them are none.

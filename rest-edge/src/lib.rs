@@ -2,14 +2,19 @@
 //! which connection an event's filter lets it reach.
 //!
 //! One REST request is one gRPC call. `server` accepts connections, `edge` takes a request through its fixed order of
-//! checks to a route of `v1`, `answer` turns what comes back into HTTP, and `stream` feeds open connections.
+//! checks to a route of `v1`, `answer`, `conditional`, `cors` and `encoding` turn what comes back into HTTP, and
+//! `stream` feeds open connections.
 
 mod answer;
 mod call;
 mod client_address;
+mod conditional;
+mod cors;
 mod edge;
+mod encoding;
 mod input;
 mod openapi;
+mod refusal;
 mod route;
 mod server;
 mod stream;

@@ -1,6 +1,5 @@
 //! The API's description in OpenAPI 3.1, written from the routes themselves.
 
-use http::Method;
 use serde_json::{Map, Value, json};
 use thesis_proto::{filter, json::ErrorEnvelope, names};
 use utoipa::{PartialSchema as _, ToSchema as _};
@@ -40,7 +39,9 @@ pub(crate) fn describe(routes: &[Route], public_url: &str) -> Value {
             "title": "Trade Thesis Data Service",
             "version": v1::VERSION,
             "description": "Trade theses, profiles, tokens and their events. Every request carries \
-                `Authorization: Bearer <API_KEY>`; a test key sees sandbox data, a live key real data.",
+                `Authorization: Bearer <API_KEY>`; a test key sees sandbox data, a live key real data. What answers \
+                `GET`, streams apart, answers `HEAD` as well, and every path answers `OPTIONS`, without a key. Pages of \
+                any origin may call. Bodies are compressed with `gzip` or `zstd` when `Accept-Encoding` asks for it.",
         },
         "servers": [{"url": public_url}],
         "security": [{"bearer": []}],
@@ -76,8 +77,11 @@ fn operation(route: &Route) -> Value {
     if route.operation.is_some() {
         headers.extend(RATE_HEADERS);
     }
-    if repeatable(route) {
+    if route.repeatable {
         headers.push("Idempotent-Replayed");
+    }
+    if route.tagged {
+        headers.push("ETag");
     }
     let content = match &route.answers {
         Answers::Resource(name, _) => {
@@ -88,6 +92,10 @@ fn operation(route: &Route) -> Value {
     };
     operation["responses"][route.status.to_string()] =
         json!({"description": route.summary, "headers": header_refs(&headers), "content": content});
+    if route.tagged {
+        let about = "The resource is still what `If-None-Match` names";
+        operation["responses"]["304"] = json!({"description": about, "headers": header_refs(&headers)});
+    }
     for status in failures(route) {
         operation["responses"][status.to_string()] = json!({"$ref": format!("#/components/responses/{status}")});
     }
@@ -103,7 +111,7 @@ pub(crate) fn failures(route: &Route) -> Vec<u16> {
     if route.path.contains('{') {
         statuses.push(404);
     }
-    if !route.query.is_empty() || repeatable(route) {
+    if !route.query.is_empty() || route.repeatable {
         statuses.push(422);
     }
     if route.body.is_some() {
@@ -115,15 +123,11 @@ pub(crate) fn failures(route: &Route) -> Vec<u16> {
     statuses
 }
 
-fn repeatable(route: &Route) -> bool {
-    matches!(route.method, Method::POST | Method::PATCH)
-}
-
 fn parameters(route: &Route) -> Vec<Value> {
     let mut parameters = Vec::new();
     if let Some((_, rest)) = route.path.split_once('{') {
         let name = rest.split('}').next().unwrap_or_default();
-        let schema = json!({"type": "string", "minLength": 1, "maxLength": 64});
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": route.path_chars});
         parameters.push(
             json!({"name": name, "in": "path", "required": true, "description": route.path_parameter, "schema": schema}),
         );
@@ -136,7 +140,8 @@ fn parameters(route: &Route) -> Vec<Value> {
             "description": param.about,
             "schema": schema(&param.kind),
         });
-        if matches!(param.kind, Kind::Texts | Kind::EventTypes) {
+        if matches!(param.kind, Kind::Texts | Kind::SomeOf(_)) {
+            parameter["schema"]["minItems"] = json!(1);
             parameter["style"] = json!("form");
             parameter["explode"] = json!(false);
         }
@@ -144,7 +149,11 @@ fn parameters(route: &Route) -> Vec<Value> {
     };
     route.query.iter().for_each(|param| declare("query", param));
     route.headers.iter().for_each(|param| declare("header", param));
-    if repeatable(route) {
+    if route.tagged {
+        let about = "Answers 304 without a body when one of these `ETag`s is still the resource's";
+        declare("header", &Param::new("If-None-Match", Kind::Text(0, 1024), about));
+    }
+    if route.repeatable {
         let about = "Makes the request repeatable for 24 hours: a repeat returns the first answer";
         declare("header", &Param::new("Idempotency-Key", Kind::Text(1, 255), about));
     }
@@ -179,7 +188,7 @@ fn schema(kind: &Kind) -> Value {
         }
         Kind::OneOf(values) => json!({"type": "string", "enum": values()}),
         Kind::Texts => some,
-        Kind::EventTypes => json!({"type": "array", "items": event_type}),
+        Kind::SomeOf(values) => json!({"type": "array", "items": {"type": "string", "enum": values()}}),
         Kind::EventTypeList(min, max) => {
             json!({"type": "array", "items": event_type, "minItems": min, "maxItems": max})
         }
@@ -204,6 +213,7 @@ fn headers() -> Value {
         "RateLimit-Policy": header("The window's policy, as in the IETF draft", "string"),
         "RateLimit": header("The window's state, as in the IETF draft", "string"),
         "Idempotent-Replayed": header("`true` on an answer that was given before", "string"),
+        "ETag": header("The resource's state", "string"),
         "Retry-After": header("Seconds to wait", "integer"),
         "Allow": header("Methods that the path answers", "string"),
     })

@@ -36,6 +36,12 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     /// What the path's parameter is.
     pub(crate) path_parameter: &'static str,
+    /// Characters that the path's parameter may have.
+    pub(crate) path_chars: usize,
+    /// Whether its answer is one resource, which carries an `ETag`.
+    pub(crate) tagged: bool,
+    /// Whether a request may carry an idempotency key.
+    pub(crate) repeatable: bool,
     /// The status of success.
     pub(crate) status: u16,
     /// What success returns.
@@ -58,6 +64,7 @@ impl Route {
     /// A route that calls an rpc of core.
     pub(crate) fn new(method: Method, path: &'static str, operation: &'static str, handler: Handler) -> Self {
         Self {
+            repeatable: matches!(method, Method::POST | Method::PATCH),
             method,
             path,
             operation: Some(operation),
@@ -69,6 +76,8 @@ impl Route {
             tag: "",
             summary: "",
             path_parameter: "",
+            path_chars: 64,
+            tagged: false,
             status: 200,
             answers: Answers::Object,
             fails: &[],
@@ -89,6 +98,24 @@ impl Route {
     /// Says what the path's parameter is.
     pub(crate) fn path_parameter(mut self, about: &'static str) -> Self {
         self.path_parameter = about;
+        self
+    }
+
+    /// Says what the path's parameter is, and how many characters it may have.
+    pub(crate) fn path_text(mut self, about: &'static str, chars: usize) -> Self {
+        (self.path_parameter, self.path_chars) = (about, chars);
+        self
+    }
+
+    /// Declares that the answer is one resource.
+    pub(crate) fn tagged(mut self) -> Self {
+        self.tagged = true;
+        self
+    }
+
+    /// Declares that an idempotency key means nothing here.
+    pub(crate) fn never_repeated(mut self) -> Self {
+        self.repeatable = false;
         self
     }
 
@@ -125,6 +152,11 @@ impl Route {
         self
     }
 
+    /// Whether it answers `HEAD` too.
+    pub(crate) fn answers_head(&self) -> bool {
+        self.method == Method::GET && !matches!(self.answers, Answers::Events)
+    }
+
     /// Declares further statuses of failure.
     pub(crate) fn fails(mut self, statuses: &'static [u16]) -> Self {
         self.fails = statuses;
@@ -139,9 +171,15 @@ pub(crate) struct PathRoutes {
 }
 
 impl PathRoutes {
-    /// The route of a method, or the value of `Allow`.
+    /// The route of a method, or the value of `Allow`. `HEAD` takes the route of `GET`.
     pub(crate) fn of(&self, method: &Method) -> Result<&Route, &HeaderValue> {
-        self.routes.iter().find(|route| route.method == *method).ok_or(&self.allow)
+        let answers = |route: &&Route| route.method == *method || *method == Method::HEAD && route.answers_head();
+        self.routes.iter().find(answers).ok_or(&self.allow)
+    }
+
+    /// The value of `Allow`.
+    pub(crate) fn allow(&self) -> &HeaderValue {
+        &self.allow
     }
 }
 
@@ -155,7 +193,11 @@ pub(crate) fn router(routes: Vec<Route>) -> matchit::Router<PathRoutes> {
         while let Some(next) = routes.next_if(|next| next.path == path) {
             group.push(next);
         }
-        let methods: Vec<_> = group.iter().map(|route| route.method.as_str()).collect();
+        let mut methods: Vec<_> = group.iter().map(|route| route.method.as_str()).collect();
+        if group.iter().any(Route::answers_head) {
+            methods.push("HEAD");
+        }
+        methods.push("OPTIONS");
         let allow = HeaderValue::try_from(methods.join(", ")).expect("method names are tokens");
         router.insert(path, PathRoutes { routes: group, allow }).expect("routes of a path are listed together");
     }

@@ -2,7 +2,6 @@
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
-use http_body_util::BodyExt as _;
 use hyper::service::service_fn;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -26,8 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     EdgeConfig,
-    answer::envelope,
+    answer::raw,
     edge::{Edge, Peer},
+    refusal::Enveloped,
 };
 
 /// A request's head must have arrived within so long; an idle connection is closed after as long.
@@ -72,7 +72,7 @@ pub async fn serve(
             }
         };
         let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-            turn_away(&edge, &stream).await;
+            turn_away(&edge, &stream);
             continue;
         };
         let serving = connection(Arc::clone(&edge), protocol.clone(), graceful.watcher(), stream, address);
@@ -113,11 +113,13 @@ async fn connection(
         return;
     }
     let peer = Arc::new(Peer::new(address.ip()));
+    let answering = Arc::clone(&edge);
     let service = service_fn(|request| {
-        let (edge, peer) = (Arc::clone(&edge), Arc::clone(&peer));
+        let (edge, peer) = (Arc::clone(&answering), Arc::clone(&peer));
         async move { edge.answer(&peer, request).await }
     });
-    let mut serving = pin!(watcher.watch(protocol.serve_connection(TokioIo::new(stream), service)));
+    let io = TokioIo::new(Enveloped::new(stream, edge));
+    let mut serving = pin!(watcher.watch(protocol.serve_connection(io, service)));
     // Telling the protocols apart has no time limit of its own, so the first request has one here.
     let ended = match timeout(HEAD_PATIENCE, serving.as_mut()).await {
         Err(_) if peer.asked() => serving.await,
@@ -130,20 +132,11 @@ async fn connection(
 }
 
 /// Tells a connection beyond the limit to come again, as far as that works without waiting for it.
-async fn turn_away(edge: &Edge, stream: &TcpStream) {
+fn turn_away(edge: &Edge, stream: &TcpStream) {
     let id = edge.request_id();
     let id = id.to_str().unwrap_or_default();
-    let Ok(body) = envelope(&ApiError::unavailable(), &Default::default(), id).into_body().collect().await else {
-        return;
-    };
-    let body = body.to_bytes();
-    let head = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         retry-after: 1\r\nx-service-request-id: {id}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
     // Best effort: the connection is closed either way.
-    let _ = stream.try_write(&[head.as_bytes(), &body].concat());
+    let _ = stream.try_write(&raw(&ApiError::unavailable(), id));
 }
 
 #[cfg(test)]
@@ -195,6 +188,50 @@ mod tests {
         read_until(&mut open, "retry: 1000\n\n").await;
         serving.await.unwrap().unwrap();
         assert!(TcpStream::connect(address).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_is_no_request_gets_the_envelope_too() {
+        let (address, _shutdown, _serving) = start(10).await;
+        let large = format!("GET /v1 HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "x".repeat(20_000));
+        let many = format!("GET /v1 HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(200));
+        let long = format!("GET /v1/{} HTTP/1.1\r\nhost: a\r\n\r\n", "x".repeat(70_000));
+        for request in [
+            "nonsense\r\n\r\n",
+            "GET /v1/\u{7f} HTTP/1.1\r\nhost: a\r\n\r\n",
+            "GET /v1/a b HTTP/1.1\r\nhost: a\r\n\r\n",
+            "GET /v1 HTTP/1.1\r\nhost a\r\n\r\n",
+            "GET /v1 HTTP/9.9\r\nhost: a\r\n\r\n",
+            "POST /v1/test/theses HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+            &large,
+            &many,
+            &long,
+        ] {
+            let mut stream = send(address, request).await;
+            let told = read_until(&mut stream, "}}").await;
+            let start = &request[..request.len().min(40)];
+            assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{start}: {told}");
+            assert!(told.contains("x-service-request-id: req_") && told.contains("INVALID_REQUEST"), "{told}");
+            assert!(told.contains("\r\nconnection: close\r\n"), "{told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_bad_request_after_good_ones_gets_its_own_answer() {
+        let (address, _shutdown, _serving) = start(10).await;
+        let good = "GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n";
+        let mut stream = send(address, good).await;
+        read_until(&mut stream, "\"ok\"}").await;
+        stream.write_all(b"HEAD /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let head = read_until(&mut stream, "\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 200") && head.contains("content-length: ") && head.ends_with("\r\n\r\n"));
+        stream
+            .write_all(b"OPTIONS /v1 HTTP/1.1\r\nhost: a\r\n\r\nHEAD /v1/x HTTP/1.1\r\nhost: a\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(read_until(&mut stream, "404 Not Found").await.starts_with("HTTP/1.1 204 No Content"));
+        stream.write_all(b"nonsense\r\n\r\n").await.unwrap();
+        assert!(read_until(&mut stream, "}}").await.contains("INVALID_REQUEST"));
     }
 
     #[tokio::test]

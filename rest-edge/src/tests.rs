@@ -2,4 +2,6 @@
 
 mod description;
 pub(crate) mod fake;
+mod presentation;
 mod requests;
+mod wrong_forms;

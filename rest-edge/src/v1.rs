@@ -3,8 +3,12 @@
 mod discovery;
 mod events;
 mod me;
+mod profiles;
+mod search;
 mod test_theses;
 mod theses;
+mod tokens;
+mod verify;
 mod webhooks;
 
 pub(crate) use self::discovery::{VERSION, discovery_document};
@@ -15,7 +19,11 @@ pub(crate) fn routes() -> Vec<Route> {
     [
         discovery::routes(),
         me::routes(),
+        profiles::routes(),
         theses::routes(),
+        verify::routes(),
+        tokens::routes(),
+        search::routes(),
         test_theses::routes(),
         events::routes(),
         crate::stream::routes(),

@@ -7,7 +7,7 @@ use thesis_proto::{
     json::{Error, List},
     time::{format_millis, to_millis},
 };
-use tonic::Status;
+use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 /// A resource's fields, in order. Null stands for what does not apply yet.
@@ -84,9 +84,17 @@ pub(super) fn time(at: Option<&prost_types::Timestamp>) -> Value {
     at.map_or(Value::Null, |at| json!(format_millis(to_millis(at))))
 }
 
+/// What went wrong. That core does not take the service token is no error of the API, so it has no code of its own.
+fn error(status: &Status) -> ApiError {
+    if status.code() == Code::Unauthenticated {
+        return ApiError::new(ErrorCode::InvalidApiKey, "core does not accept this SVC_SERVICE_TOKEN");
+    }
+    ApiError::from_status(status)
+}
+
 /// The bare error object.
 pub(super) fn error_json(status: &Status) -> String {
-    let error = ApiError::from_status(status);
+    let error = error(status);
     let details = status.get_error_details();
     let request_id = details.request_info().map(|info| info.request_id.as_str()).unwrap_or_default();
     let object = Error {
@@ -103,7 +111,7 @@ pub(super) fn error_json(status: &Status) -> String {
 
 /// The error for people.
 pub(super) fn error_text(status: &Status, cores: &str) -> String {
-    let error = ApiError::from_status(status);
+    let error = error(status);
     match error.code {
         ErrorCode::ServiceUnavailable => format!("core does not answer at {cores}: {}", status.message()),
         ErrorCode::InternalError => format!("{}: {}", error.code.as_str(), status.message()),

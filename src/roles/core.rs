@@ -88,6 +88,10 @@ pub(super) async fn start(
         webhook_allow_networks: settings.webhooks.webhook_allow_networks.clone(),
         dns_servers: settings.webhooks.dns_servers.clone(),
         sandbox_tick_seconds: settings.features.sandbox_tick_seconds,
+        search_dir: match settings.store.kind {
+            StoreKind::Embedded => Some(settings.store.data_dir.join("search")),
+            StoreKind::Scylla => None,
+        },
         bootstrap: prepared.bootstrap,
     };
     let core = Core::start(store, core_settings, Arc::clone(clock), Arc::clone(ids)).await?;

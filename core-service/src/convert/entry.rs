@@ -22,6 +22,11 @@ pub fn event_type(entry: &Entry) -> Option<v1::EventType> {
         Kind::ProfileUpdated(_) => v1::EventType::ProfileUpdated,
         Kind::TokenActivity(_) => v1::EventType::TokenActivity,
         Kind::ThesisVelocity(_) => v1::EventType::TokenThesisVelocity,
+        Kind::ThesisEdited(_)
+        | Kind::Engagement(_)
+        | Kind::ThesisDeleted(_)
+        | Kind::ProfileObserved(_)
+        | Kind::TokenObserved(_) => return None,
     })
 }
 
@@ -64,6 +69,11 @@ pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
             change_pct: velocity.change_pct(),
             computed_at: Some(from_millis(entry.created_at)),
         }),
+        Kind::ThesisEdited(_)
+        | Kind::Engagement(_)
+        | Kind::ThesisDeleted(_)
+        | Kind::ProfileObserved(_)
+        | Kind::TokenObserved(_) => return None,
     };
     Some(v1::Event {
         id: entry.id.clone(),

@@ -78,3 +78,28 @@ pub fn thesis(dataset: &Dataset, thesis: &Thesis, author: &Profile, token: &Toke
         livemode: dataset.livemode(),
     }
 }
+
+/// The token, with its counts.
+#[must_use]
+pub fn token(dataset: &Dataset, token: &Token, theses: i64, authors: i64, recent: i64, last: Option<i64>) -> v1::Token {
+    v1::Token {
+        id: token.id.clone(),
+        symbol: token.symbol.clone(),
+        name: token.name.clone(),
+        chain: token.chain.clone(),
+        chain_id: token.chain_id,
+        address: token.address.clone(),
+        logo_url: token.logo_url.clone(),
+        platform_url: token.platform_url.clone(),
+        thesis_count: theses,
+        unique_thesis_authors: authors,
+        recent_thesis_count: recent,
+        first_seen_at: Some(from_millis(token.first_seen_at)),
+        last_activity_at: optional_time(last),
+        source: source(dataset).into(),
+        livemode: dataset.livemode(),
+        updated_at: Some(from_millis(token.updated_at)),
+        source_updated_at: optional_time(token.source_updated_at),
+        stale: None,
+    }
+}

@@ -15,7 +15,7 @@ pub struct Entry {
     #[prost(bool, tag = "3")]
     pub test: bool,
     /// What happened.
-    #[prost(oneof = "Kind", tags = "4, 5, 6, 7")]
+    #[prost(oneof = "Kind", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub kind: Option<Kind>,
 }
 
@@ -35,6 +35,21 @@ pub enum Kind {
     /// A profile changed.
     #[prost(message, tag = "7")]
     ProfileUpdated(ProfileUpdated),
+    /// A thesis has another text.
+    #[prost(message, tag = "8")]
+    ThesisEdited(ThesisChanged),
+    /// A thesis has other figures.
+    #[prost(message, tag = "9")]
+    Engagement(ThesisChanged),
+    /// A thesis is gone upstream.
+    #[prost(message, tag = "10")]
+    ThesisDeleted(ThesisDeleted),
+    /// A profile is new, or changed in what no event tells.
+    #[prost(message, tag = "11")]
+    ProfileObserved(ProfileObserved),
+    /// A token is new or changed.
+    #[prost(message, tag = "12")]
+    TokenObserved(TokenObserved),
 }
 
 /// A thesis, with its author and token as they were.
@@ -55,6 +70,68 @@ pub struct ThesisCreated {
     /// The token was new to the dataset.
     #[prost(bool, tag = "5")]
     pub introduces_token: bool,
+    /// What the token has had with this thesis.
+    #[prost(message, required, tag = "6")]
+    pub totals: Totals,
+    /// A new author holds its handle from now on.
+    #[prost(bool, tag = "7")]
+    pub takes_handle: bool,
+}
+
+/// Running totals of a token in one dataset, as they are with the entry that carries them. The writer knows the state at
+/// the head, so the log itself carries exact counts, and projecting one twice changes nothing.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Totals {
+    /// Theses on the token, deleted ones not counted.
+    #[prost(int64, tag = "1")]
+    pub theses: i64,
+    /// Their authors.
+    #[prost(int64, tag = "2")]
+    pub authors: i64,
+    /// Theses of this entry's author among them.
+    #[prost(int64, tag = "3")]
+    pub of_author: i64,
+}
+
+/// A thesis as it is now.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ThesisChanged {
+    /// The thesis.
+    #[prost(message, required, tag = "1")]
+    pub thesis: Thesis,
+}
+
+/// A thesis that is gone.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ThesisDeleted {
+    /// The thesis as it was, with the time of its deletion.
+    #[prost(message, required, tag = "1")]
+    pub thesis: Thesis,
+    /// What the token has had without it.
+    #[prost(message, required, tag = "2")]
+    pub totals: Totals,
+}
+
+/// A profile as it is now.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ProfileObserved {
+    /// The profile.
+    #[prost(message, required, tag = "1")]
+    pub profile: Profile,
+    /// What becomes of its handle.
+    #[prost(message, required, tag = "2")]
+    pub claim: HandleClaim,
+}
+
+/// A token as it is now.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TokenObserved {
+    /// The token.
+    #[prost(message, required, tag = "1")]
+    pub token: Token,
+    /// The symbol that it gave up, when that changed.
+    #[prost(string, optional, tag = "2")]
+    pub previous_symbol: Option<String>,
 }
 
 /// Counts at the entry's `created_at`.
@@ -115,9 +192,20 @@ pub struct ProfileUpdated {
     /// The fields that changed.
     #[prost(string, repeated, tag = "2")]
     pub changed: Vec<String>,
-    /// The handle that it gave up, when that changed.
-    #[prost(string, optional, tag = "3")]
-    pub previous_handle: Option<String>,
+    /// What becomes of its handle.
+    #[prost(message, required, tag = "3")]
+    pub claim: HandleClaim,
+}
+
+/// What an observation does to the claims on handles, decided on the state at the log's head.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct HandleClaim {
+    /// The profile holds its handle from now on.
+    #[prost(bool, tag = "1")]
+    pub takes: bool,
+    /// The handle that it held and gives up.
+    #[prost(string, optional, tag = "2")]
+    pub releases: Option<String>,
 }
 
 /// An entry where it stands in its log.
@@ -127,23 +215,4 @@ pub struct Sequenced {
     pub seq: u64,
     /// The entry.
     pub entry: Entry,
-}
-
-impl Entry {
-    /// Whether it is a public event; all kinds so far are.
-    #[must_use]
-    pub fn is_event(&self) -> bool {
-        self.kind.is_some()
-    }
-
-    /// The token it is about.
-    #[must_use]
-    pub fn token(&self) -> Option<&Token> {
-        match self.kind.as_ref()? {
-            Kind::ThesisCreated(created) => Some(&created.token),
-            Kind::TokenActivity(activity) => Some(&activity.token),
-            Kind::ThesisVelocity(velocity) => Some(&velocity.token),
-            Kind::ProfileUpdated(_) => None,
-        }
-    }
 }

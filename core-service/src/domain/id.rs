@@ -27,6 +27,24 @@ pub fn random(prefix: &str, ids: &dyn IdSource) -> String {
     encode(prefix, &bytes)
 }
 
+/// The id of the profile with an upstream user id.
+#[must_use]
+pub fn of_profile(dataset: &str, upstream_id: &str) -> String {
+    derive("fp_", &[dataset, "upstream", upstream_id])
+}
+
+/// The id of the token at an address.
+#[must_use]
+pub fn of_token(dataset: &str, chain: &str, address: &str) -> String {
+    derive("tk_", &[dataset, chain, address])
+}
+
+/// The id of the thesis with an upstream id.
+#[must_use]
+pub fn of_thesis(dataset: &str, upstream_id: &str) -> String {
+    derive("th_", &[dataset, "upstream", upstream_id])
+}
+
 fn encode(prefix: &str, bytes: &[u8]) -> String {
     let mut text = String::with_capacity(prefix.len() + BYTES * 8 / 5);
     text.push_str(prefix);

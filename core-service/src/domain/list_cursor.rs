@@ -72,6 +72,9 @@ pub struct TimePosition {
     /// The lower bound that the first page resolved, so that later pages do not move it.
     #[prost(int64, tag = "3")]
     pub from: i64,
+    /// Likes of the last row, in a list ordered by them.
+    #[prost(int64, optional, tag = "4")]
+    pub likes: Option<i64>,
 }
 
 /// A position in the merged history of events: the sequence number below which each dataset is read on.
@@ -80,6 +83,9 @@ pub struct HistoryPosition {
     /// In the order of the view.
     #[prost(uint64, repeated, tag = "1")]
     pub before: Vec<u64>,
+    /// The lower bound that was asked for, as the first page took it; 0 for none.
+    #[prost(int64, tag = "2")]
+    pub from: i64,
 }
 
 #[cfg(test)]
@@ -89,7 +95,7 @@ mod tests {
     #[test]
     fn a_cursor_reads_back_only_in_its_own_list() {
         let signer = CursorSigner::new([7; 32]);
-        let position = TimePosition { created_at: 5, id: "th_1".to_owned(), from: 1 };
+        let position = TimePosition { created_at: 5, id: "th_1".to_owned(), from: 1, likes: None };
         let (list, other) = (list_name(&["theses", "a"]), list_name(&["theses", "b"]));
         let cursor = signer.sign(&list, &position);
         assert_eq!(signer.read(&list, &cursor), Some(position));

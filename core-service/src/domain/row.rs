@@ -57,6 +57,12 @@ pub struct Profile {
     /// Public, authorized wallets.
     #[prost(message, repeated, tag = "13")]
     pub wallets: Vec<Wallet>,
+    /// Revision or time of the newest observation of its own.
+    #[prost(int64, tag = "14")]
+    pub version: i64,
+    /// When it was last seen, beside a thesis or of its own.
+    #[prost(int64, tag = "15")]
+    pub observed_at: i64,
 }
 
 /// A token.
@@ -95,6 +101,12 @@ pub struct Token {
     /// Last changed upstream.
     #[prost(int64, optional, tag = "11")]
     pub source_updated_at: Option<i64>,
+    /// Revision or time of the newest observation of its own.
+    #[prost(int64, tag = "12")]
+    pub version: i64,
+    /// When it was last seen, beside a thesis or of its own.
+    #[prost(int64, tag = "13")]
+    pub observed_at: i64,
 }
 
 /// A thesis.
@@ -136,6 +148,12 @@ pub struct Thesis {
     /// A project's thesis on one of the sandbox's tokens.
     #[prost(bool, tag = "12")]
     pub sandbox_token: bool,
+    /// Revision or time of the newest observation of its text.
+    #[prost(int64, tag = "13")]
+    pub version: i64,
+    /// Revision or time of the newest observation of its figures.
+    #[prost(int64, tag = "14")]
+    pub engagement_version: i64,
 }
 
 /// What an index row says of its thesis beside its key.
@@ -144,7 +162,4 @@ pub struct IndexedThesis {
     /// The author.
     #[prost(string, tag = "1")]
     pub profile_id: String,
-    /// Set in the rows that verification reads, when the thesis was deleted.
-    #[prost(bool, tag = "2")]
-    pub deleted: bool,
 }

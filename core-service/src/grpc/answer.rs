@@ -68,9 +68,9 @@ fn put(metadata: &mut MetadataMap, name: &'static str, value: &str) {
 }
 
 fn put_rate(metadata: &mut MetadataMap, rate: &Rate, now_ms: i64) {
-    put(metadata, RATE_LIMIT, &rate.limit.to_string());
-    put(metadata, RATE_REMAINING, &rate.remaining.to_string());
-    put(metadata, RATE_RESET, &rate.reset.to_string());
+    metadata.insert(RATE_LIMIT, rate.limit.into());
+    metadata.insert(RATE_REMAINING, rate.remaining.into());
+    metadata.insert(RATE_RESET, rate.reset.into());
     let class = rate.class.as_str();
     put(metadata, IETF_POLICY, &format!("\"{class}\";q={};w={WINDOW_SECONDS}", rate.limit));
     let left = (rate.reset - now_ms.div_euclid(1_000)).max(0);

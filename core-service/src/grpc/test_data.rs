@@ -41,8 +41,8 @@ impl TestDataService for Api {
         answer(&self.core, operation, request, |call, message| async move {
             let new = new_thesis(&message)?;
             call.charge().await?;
-            let create = async {
-                let result = test_thesis::create(&self.core, &call, &new).await?;
+            let create = async |seed: &str| {
+                let result = test_thesis::create(&self.core, &call, &new, seed).await?;
                 Ok(v1::CreateTestThesisResponse { result: Some(result) })
             };
             self.core.idempotency.once(&call, operation, &message, create).await

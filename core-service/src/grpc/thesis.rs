@@ -12,8 +12,10 @@ use crate::{
     domain::{operation::Operation, window::parse_span},
     service::{
         error::Result as Outcome,
-        list_theses::{self, Query, likes_not_served},
+        list_theses::{self, Order, Query},
+        profiles::Reference,
         validate::Fields,
+        verify::{self, Claim},
     },
 };
 
@@ -56,17 +58,13 @@ fn query(message: v1::ListThesesRequest) -> Outcome<Query> {
         }
         (text, span.unwrap_or_default())
     });
-    let ascending = match v1::ThesisSort::try_from(message.sort) {
-        Ok(v1::ThesisSort::CreatedAtAsc) => true,
-        Ok(v1::ThesisSort::Unspecified | v1::ThesisSort::CreatedAtDesc) => false,
-        Ok(v1::ThesisSort::LikesDesc) => {
-            let error = likes_not_served();
-            fields.reject(&error.param, error.message);
-            false
-        }
+    let order = match v1::ThesisSort::try_from(message.sort) {
+        Ok(v1::ThesisSort::Unspecified | v1::ThesisSort::CreatedAtDesc) => Order::Newest,
+        Ok(v1::ThesisSort::CreatedAtAsc) => Order::Oldest,
+        Ok(v1::ThesisSort::LikesDesc) => Order::Liked,
         Err(_) => {
             fields.reject("sort", "must be created_at_desc, created_at_asc or likes_desc");
-            false
+            Order::Newest
         }
     };
     let limit = fields.limit("limit", message.limit, LIMIT, DEFAULT_LIMIT);
@@ -83,7 +81,7 @@ fn query(message: v1::ListThesesRequest) -> Outcome<Query> {
         created_after,
         created_before,
         since,
-        ascending,
+        order,
         limit,
         cursor: message.cursor,
     })
@@ -122,8 +120,43 @@ impl ThesisService for Api {
 
     async fn verify_thesis(
         &self,
-        _: Request<v1::VerifyThesisRequest>,
+        request: Request<v1::VerifyThesisRequest>,
     ) -> Result<Response<v1::VerifyThesisResponse>, Status> {
-        Err(Status::unimplemented("verification is not built yet"))
+        answer(&self.core, Operation::VerifyThesis, request, |call, message| async move {
+            let claim = claim(message, call.now_ms)?;
+            call.charge().await?;
+            call.history_from(Some(claim.from))?;
+            let verification = verify::verify(&self.core, &call, &claim).await?;
+            Ok(v1::VerifyThesisResponse { verification: Some(verification) })
+        })
+        .await
     }
+}
+
+fn claim(message: v1::VerifyThesisRequest, now_ms: i64) -> Outcome<Claim> {
+    let mut fields = Fields::default();
+    fields.optional_length("handle", message.handle.as_deref(), 1..=64);
+    fields.optional_length("profile_id", message.profile_id.as_deref(), 1..=64);
+    if message.handle.is_some() == message.profile_id.is_some() {
+        fields.reject("handle", "give exactly one of handle and profile_id");
+    }
+    let token = fields.required("token", message.token.as_deref(), 1..=140).to_owned();
+    fields.optional_length("chain", message.chain.as_deref(), 1..=32);
+    fields.optional_length("contains", message.contains.as_deref(), 0..=500);
+    if message.created_after.is_none() {
+        fields.reject("created_after", "is required");
+    }
+    let from = lower(message.created_after.as_ref()).unwrap_or_default();
+    let to = upper(message.created_before.as_ref()).unwrap_or(now_ms);
+    if message.created_before.is_some() {
+        ordered(&mut fields, Some(from), Some(to));
+    } else if from > to {
+        fields.reject("created_after", "must not be later than now, where the window ends unless told");
+    }
+    fields.finish()?;
+    let author = match message.handle {
+        Some(handle) => Reference::Handle(handle),
+        None => Reference::Any(message.profile_id.unwrap_or_default()),
+    };
+    Ok(Claim { author, token, chain: message.chain, from, to, contains: message.contains })
 }

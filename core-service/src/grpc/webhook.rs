@@ -64,8 +64,8 @@ impl WebhookService for Api {
         answer(&self.core, operation, request, |call, message| async move {
             let new = new_webhook(&message)?;
             call.charge().await?;
-            let create = async {
-                let (webhook, secret) = webhooks::create(&self.core, &call, &new).await?;
+            let create = async |seed: &str| {
+                let (webhook, secret) = webhooks::create(&self.core, &call, &new, seed).await?;
                 Ok(v1::CreateWebhookResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
             };
             self.core.idempotency.once(&call, operation, &message, create).await

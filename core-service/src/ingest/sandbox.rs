@@ -29,7 +29,7 @@ fn profile(index: usize, seed: SandboxSeed) -> Profile {
     let wallet =
         |address: &str| Wallet { address: address.to_owned(), network: CHAIN.to_owned(), observed_at: first_seen_at };
     Profile {
-        id: id::derive("fp_", &["sandbox", fixture.upstream_user_id]),
+        id: id::of_profile("sandbox", fixture.upstream_user_id),
         upstream_id: fixture.upstream_user_id.to_owned(),
         handle: fixture.handle.to_owned(),
         display_name: Some(fixture.display_name.to_owned()),
@@ -42,6 +42,8 @@ fn profile(index: usize, seed: SandboxSeed) -> Profile {
         updated_at: first_seen_at,
         source_updated_at: Some(first_seen_at),
         wallets: fixture.wallet.map(wallet).into_iter().collect(),
+        version: first_seen_at,
+        observed_at: first_seen_at,
     }
 }
 
@@ -49,7 +51,7 @@ fn token(index: usize, seed: SandboxSeed) -> Token {
     let fixture = &TOKENS[index];
     let first_seen_at = seed.at - 7 * DAY_MS;
     Token {
-        id: id::derive("tk_", &["sandbox", fixture.symbol]),
+        id: id::of_token("sandbox", CHAIN, fixture.address),
         symbol: fixture.symbol.to_owned(),
         name: Some(fixture.name.to_owned()),
         chain: CHAIN.to_owned(),
@@ -60,11 +62,13 @@ fn token(index: usize, seed: SandboxSeed) -> Token {
         first_seen_at,
         updated_at: first_seen_at,
         source_updated_at: Some(first_seen_at),
+        version: first_seen_at,
+        observed_at: first_seen_at,
     }
 }
 
 fn thesis_id(kind: &str, number: u64) -> String {
-    id::derive("th_", &["sandbox", kind, &number.to_string()])
+    id::of_thesis("sandbox", &format!("sbx_{kind}_{number}"))
 }
 
 fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i64>, seed: SandboxSeed) -> NewThesis {

@@ -1,6 +1,6 @@
 //! One core: everything the operations need, and the tasks that run beside them.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use thesis_proto::clock::{SharedClock, SharedIdSource};
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     domain::{id, operation::Features, plan::Plans},
+    search::SearchIndex,
     store::{SharedBackend, deliveries::DeliveryStore, log::LogStore, theses::ThesisStore},
 };
 
@@ -45,6 +46,8 @@ pub struct CoreSettings {
     pub dns_servers: Vec<SocketAddr>,
     /// Seconds between ticks of the sandbox; 0 for none.
     pub sandbox_tick_seconds: u32,
+    /// Where the search index is kept; none for memory.
+    pub search_dir: Option<PathBuf>,
     /// Keys that exist after the start.
     pub bootstrap: super::admin::Bootstrap,
 }
@@ -79,6 +82,8 @@ pub struct Core {
     pub gate: Arc<Gate>,
     /// Datasets with their writers.
     pub datasets: Arc<Datasets>,
+    /// The search index.
+    pub search: Arc<SearchIndex>,
     /// Answers kept for idempotency keys.
     pub idempotency: Idempotency,
     /// Hands out due attempts.
@@ -125,7 +130,8 @@ impl Core {
         let core = Arc::new(Self {
             gate: Gate::new(control, keys.clone(), quota, gate_settings, clock, ids),
             datasets: Datasets::new(Arc::clone(&shared), stop.clone(), tasks.clone()),
-            idempotency: Idempotency::new(Arc::clone(&backend), keys),
+            search: Arc::new(SearchIndex::open(settings.search_dir.as_deref())?),
+            idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids)),
             dispatcher: Dispatcher::new(Arc::clone(&shared), replica),
             slots: Arc::default(),
             urls: UrlVetter::new(settings.webhook_allow_networks, &settings.dns_servers)?,
@@ -134,6 +140,9 @@ impl Core {
             tasks,
         });
         core.bootstrap(&settings.bootstrap).await?;
+        if core.shared.backend.is_exclusive() {
+            core.datasets.recover().await?;
+        }
         crate::ingest::sandbox::seed(&core).await?;
         core.spawn(settings.sandbox_tick_seconds);
         Ok(core)
@@ -144,6 +153,7 @@ impl Core {
         self.tasks.spawn(Arc::clone(&self.dispatcher).run(self.stop.clone()));
         self.tasks.spawn(crate::ingest::sandbox::tick(Arc::clone(self), tick_seconds));
         self.tasks.spawn(Arc::clone(self).keep_house());
+        self.tasks.spawn(super::search::follow(Arc::clone(self)));
         if !self.shared.backend.is_exclusive() {
             self.tasks.spawn(Arc::clone(self).follow_control());
         }

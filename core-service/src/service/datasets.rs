@@ -21,8 +21,22 @@ use crate::{
 
 /// How often a replica looks for what others have appended.
 const WAKE_EVERY: Duration = Duration::from_millis(50);
-/// How often a replica looks for work that another has left undone.
-const ORPHANS_EVERY: Duration = Duration::from_secs(2);
+/// How often a replica looks for what no hint told it, and for work that another has left undone.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks after which entries not projected or not fanned out count as left undone.
+const ENTRIES_PATIENCE: u32 = 2;
+/// Looks after which derived events owed count as left undone; they are owed for five seconds as a rule.
+const DERIVED_PATIENCE: u32 = 8;
+
+/// What of a dataset's log is still to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behind {
+    No,
+    /// Entries are not projected or not fanned out.
+    Entries,
+    /// Derived events are owed.
+    Derived,
+}
 
 struct Open {
     position: watch::Sender<u64>,
@@ -75,6 +89,13 @@ impl Datasets {
         })
     }
 
+    /// How far each dataset is projected that this replica has heard of.
+    #[must_use]
+    pub fn positions(&self) -> Vec<(Dataset, u64)> {
+        let open = self.open.lock();
+        open.iter().map(|(dataset, open)| (dataset.clone(), *open.position.borrow())).collect()
+    }
+
     /// The writer of a dataset, started when there is none yet; its fan-out with it.
     pub fn writer(self: &Arc<Self>, dataset: &Dataset) -> WriterHandle {
         self.with(dataset, |open| {
@@ -100,30 +121,69 @@ impl Datasets {
         self.writer(dataset).create_thesis(new).await
     }
 
+    /// Completes what a crash left undone, where no other replica can: at the start, before anything is answered.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn recover(self: &Arc<Self>) -> Result<()> {
+        for dataset in self.all() {
+            let name = dataset.to_string();
+            let mut position = self.position(&dataset).await?;
+            let head = self.shared.log.head(&name, *position.borrow(), Consistency::Quorum).await?;
+            if self.is_behind(&dataset).await? != Behind::No {
+                drop(self.writer(&dataset));
+                // The sender lives as long as this.
+                let _projected = position.wait_for(|position| *position >= head).await;
+            }
+        }
+        Ok(())
+    }
+
     /// Follows what other replicas append, and takes over what they left undone.
     pub async fn watch(self: Arc<Self>) {
-        self.adopt_orphans(&self.all()).await;
+        if self.shared.backend.is_exclusive() {
+            return;
+        }
+        for dataset in self.all() {
+            self.follow(&dataset).await;
+        }
+        let mut behind: HashMap<Dataset, u32> = self.all().into_iter().map(|dataset| (dataset, 0)).collect();
         let mut wake = tokio::time::interval(WAKE_EVERY);
-        let mut orphans = tokio::time::interval(ORPHANS_EVERY);
-        let mut woken: HashMap<Dataset, ()> = HashMap::new();
+        let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
-                _ = wake.tick(), if !self.shared.backend.is_exclusive() => {
+                _ = wake.tick() => {
                     for dataset in self.hints().await {
-                        if let Err(error) = self.refresh(&dataset).await {
-                            tracing::debug!(%dataset, %error, "reading a position failed");
-                        }
-                        woken.insert(dataset, ());
+                        self.follow(&dataset).await;
+                        behind.entry(dataset).or_default();
                     }
                 }
-                _ = orphans.tick(), if !self.shared.backend.is_exclusive() => {
-                    let mut suspects: Vec<Dataset> = woken.drain().map(|(dataset, ())| dataset).collect();
-                    suspects.extend(self.owing().await);
-                    self.adopt_orphans(&suspects).await;
+                _ = look.tick() => {
+                    // A hint may have been missed; what somebody listens to must not wait for the next.
+                    for dataset in self.listened() {
+                        self.follow(&dataset).await;
+                        behind.entry(dataset).or_default();
+                    }
+                    for dataset in self.owing().await {
+                        behind.entry(dataset).or_default();
+                    }
+                    self.adopt(&mut behind).await;
                 }
             }
         }
+    }
+
+    async fn follow(&self, dataset: &Dataset) {
+        if let Err(error) = self.refresh(dataset).await {
+            tracing::debug!(%dataset, %error, "reading a position failed");
+        }
+    }
+
+    fn listened(&self) -> Vec<Dataset> {
+        let open = self.open.lock();
+        let listened = open.iter().filter(|(_, open)| open.position.receiver_count() > 0);
+        listened.map(|(dataset, _)| dataset.clone()).collect()
     }
 
     fn all(&self) -> Vec<Dataset> {
@@ -162,28 +222,42 @@ impl Datasets {
         datasets
     }
 
-    /// Starts the writers of datasets whose projection, derived events or fan-out are behind; they catch up first.
-    async fn adopt_orphans(self: &Arc<Self>, datasets: &[Dataset]) {
-        for dataset in datasets {
-            let has_writer = self.with(dataset, |open| open.writer.is_some());
-            match self.is_behind(dataset).await {
-                Ok(true) if !has_writer => drop(self.writer(dataset)),
-                Ok(_) => {}
-                Err(error) => tracing::debug!(%dataset, %error, "looking for work left undone failed"),
+    /// Takes over datasets that have been behind for some looks: whoever was at it has had its time.
+    async fn adopt(self: &Arc<Self>, behind: &mut HashMap<Dataset, u32>) {
+        let suspects: Vec<Dataset> = behind.keys().cloned().collect();
+        for dataset in suspects {
+            let patience = match self.is_behind(&dataset).await {
+                Ok(Behind::No) => {
+                    behind.remove(&dataset);
+                    continue;
+                }
+                Ok(Behind::Entries) => ENTRIES_PATIENCE,
+                Ok(Behind::Derived) => DERIVED_PATIENCE,
+                Err(error) => {
+                    tracing::debug!(%dataset, %error, "looking for work left undone failed");
+                    continue;
+                }
+            };
+            let looks = behind.entry(dataset.clone()).or_default();
+            *looks += 1;
+            if *looks >= patience {
+                *looks = 0;
+                self.writer(&dataset).look_again();
             }
         }
     }
 
-    async fn is_behind(&self, dataset: &Dataset) -> Result<bool> {
+    async fn is_behind(&self, dataset: &Dataset) -> Result<Behind> {
         let (name, log) = (dataset.to_string(), &self.shared.log);
         let rows = log.checkpoint(&name, ROWS).await?;
         let head = log.head(&name, rows, Consistency::Quorum).await?;
-        let owes = {
-            let mut scan = Scan::all(&tables::DERIVE_DUE, key![super::projection::derive_slot(&name)], 1);
-            scan.from = std::ops::Bound::Included(key![&name]);
-            scan.to = std::ops::Bound::Included(key![&name]);
-            !self.shared.backend.scan(&scan).await?.is_empty()
-        };
-        Ok(head > rows || owes || log.checkpoint(&name, FAN_OUT).await? < rows)
+        if head > rows || log.checkpoint(&name, FAN_OUT).await? < rows {
+            return Ok(Behind::Entries);
+        }
+        let mut scan = Scan::all(&tables::DERIVE_DUE, key![super::projection::derive_slot(&name)], 1);
+        scan.from = std::ops::Bound::Included(key![&name]);
+        scan.to = std::ops::Bound::Included(key![&name]);
+        let owes = !self.shared.backend.scan(&scan).await?.is_empty();
+        Ok(if owes { Behind::Derived } else { Behind::No })
     }
 }

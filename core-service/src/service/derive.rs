@@ -4,37 +4,22 @@
 use crate::{
     domain::{
         dataset::Dataset,
-        derivation::{Counted, Counts, count},
+        derivation::{Counts, count},
         entry::{Entry, Kind, ThesisVelocity, TokenActivity},
         id,
+        row::Token,
         window::DAY_MS,
     },
     service::core::Shared,
-    store::{
-        StoreResult,
-        theses::{IndexScope, Stretch},
-    },
+    store::StoreResult,
 };
-
-/// Theses of one token and day that are counted at most.
-const COUNTED: usize = 5_000_000;
 
 /// Counts a token's theses at `at`, over the datasets that are counted with this one.
 ///
 /// # Errors
 /// When the store does not answer.
 pub async fn counts(shared: &Shared, dataset: &Dataset, token: &str, at: i64) -> StoreResult<Counts> {
-    let stretch = Stretch { from: at - DAY_MS + 1, to: at, after: None, descending: true };
-    let scope = IndexScope::Token(token.to_owned());
-    let mut theses = Vec::new();
-    for dataset in dataset.counted_with().datasets() {
-        let rows = shared.theses.stretch(dataset, &scope, &stretch, COUNTED).await?;
-        theses.extend(rows.into_iter().map(|row| Counted {
-            created_at: row.created_at,
-            id: row.id,
-            profile_id: row.profile_id,
-        }));
-    }
+    let theses = super::tokens::window(shared, &dataset.counted_with(), token, at - DAY_MS, at).await?;
     Ok(count(&theses, at))
 }
 
@@ -61,15 +46,19 @@ pub async fn entries(
         kind: Some(kind),
     };
     let activity = TokenActivity {
-        token: token.clone(),
+        token: Token::clone(&token),
         thesis_count_1h: counts.last_1h,
         thesis_count_24h: counts.last_24h,
         unique_authors_24h: counts.authors_24h,
         last_activity_at: counts.latest.as_ref().map(|(at, _)| *at),
         latest_thesis_id: counts.latest.map(|(_, id)| id),
     };
-    let velocity =
-        ThesisVelocity { token, last_5m: counts.last_5m, last_1h: counts.last_1h, previous_1h: counts.previous_1h };
+    let velocity = ThesisVelocity {
+        token: Token::clone(&token),
+        last_5m: counts.last_5m,
+        last_1h: counts.last_1h,
+        previous_1h: counts.previous_1h,
+    };
     Ok(Some([
         entry("token.activity", Kind::TokenActivity(activity)),
         entry("token.thesis_velocity", Kind::ThesisVelocity(velocity)),

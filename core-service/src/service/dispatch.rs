@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    ops::Bound,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -46,6 +47,8 @@ const PER_WEBHOOK: usize = 64;
 const CLAIM_MS: i64 = 15_000;
 /// The same once its worker's stream has ended: attempts under way end and are reported within this time.
 const ORPHAN_MS: i64 = 8_000;
+/// An attempt out for so long may have been reported to another replica.
+const UNREPORTED_MS: i64 = 1_000;
 /// How long a shard's lease lasts.
 const LEASE_MS: i64 = 10_000;
 /// When it is renewed.
@@ -96,7 +99,12 @@ struct Worker {
 struct Out {
     worker: u64,
     webhook: String,
+    /// The attempt's number.
+    attempt: i32,
+    since: i64,
     until: i64,
+    /// The minute in which the webhook was found to have something due.
+    minute: i64,
 }
 
 #[derive(Default)]
@@ -107,6 +115,10 @@ struct State {
     out_by_webhook: HashMap<String, usize>,
     /// Webhooks with something due, and since which minute.
     active: BTreeMap<String, i64>,
+    /// Webhooks of which an attempt came back since their queue was last read.
+    touched: HashSet<String>,
+    /// The webhook that was served last; the round goes on behind it.
+    turn: String,
     /// Until when each shard's lease is held.
     leases: HashMap<i64, i64>,
     /// Minutes of each shard that are done, as stored, and the newest that was read.
@@ -134,6 +146,29 @@ impl State {
                 worker.out = worker.out.saturating_sub(1);
             }
         }
+    }
+
+    /// Settles an attempt and has its webhook's queue read again.
+    fn give_back(&mut self, delivery: &str) {
+        let Some((webhook, minute)) = self.out.get(delivery).map(|out| (out.webhook.clone(), out.minute)) else {
+            return;
+        };
+        self.settle(delivery);
+        self.touched.insert(webhook.clone());
+        self.activate(webhook, minute);
+    }
+
+    fn activate(&mut self, webhook: String, minute: i64) {
+        self.active.entry(webhook).and_modify(|known| *known = minute.min(*known)).or_insert(minute);
+    }
+
+    /// Attempts that one webhook may have out: the rest stays free for those that become due meanwhile.
+    fn share(&self) -> usize {
+        let capacity: usize = self.workers.values().map(|worker| worker.capacity).sum();
+        let busy: HashSet<&String> = self.active.keys().chain(self.out_by_webhook.keys()).collect();
+        // One alone is held back by `PER_WEBHOOK` only.
+        let parts = if busy.len() < 2 { 1 } else { busy.len() + 1 };
+        (capacity / parts).clamp(1, PER_WEBHOOK)
     }
 
     fn room(&self) -> usize {
@@ -193,16 +228,9 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Takes back an attempt that was not made.
+    /// Takes back an attempt that was reported, or not made.
     pub fn release_claim(&self, delivery_id: &str) {
-        let mut state = self.state.lock();
-        let webhook = state.out.get(delivery_id).map(|out| out.webhook.clone());
-        state.settle(delivery_id);
-        if let Some(webhook) = webhook {
-            let minute = minute_of(self.shared.clock.now_ms());
-            state.active.entry(webhook).or_insert(minute);
-        }
-        drop(state);
+        self.state.lock().give_back(delivery_id);
         self.shared.hints.notify.notify_one();
     }
 
@@ -228,7 +256,8 @@ impl Dispatcher {
                 if looks {
                     self.look(now_ms).await?;
                 }
-                self.hand_out(now_ms).await
+                self.hand_out(now_ms).await;
+                Ok::<(), Error>(())
             };
             if let Err(error) = step.await {
                 tracing::warn!(%error, "handing out webhook attempts failed, trying again");
@@ -293,23 +322,14 @@ impl Dispatcher {
     fn activate(&self, webhooks: impl IntoIterator<Item = String>, minute: i64) {
         let mut state = self.state.lock();
         for webhook in webhooks {
-            state.active.entry(webhook).or_insert(minute);
+            state.activate(webhook, minute);
         }
     }
 
     /// Reads which webhooks have something due, and notes the minutes that are done.
     async fn look(&self, now_ms: i64) -> Result<()> {
         let now = minute_of(now_ms);
-        {
-            let mut state = self.state.lock();
-            let late: Vec<String> =
-                state.out.iter().filter(|(_, out)| out.until <= now_ms).map(|(id, _)| id.clone()).collect();
-            for delivery in late {
-                let webhook = state.out.get(&delivery).map(|out| out.webhook.clone());
-                state.settle(&delivery);
-                state.active.extend(webhook.map(|webhook| (webhook, now)));
-            }
-        }
+        self.settle_late(now_ms).await?;
         for shard in 0..SHARDS {
             if !self.holds(shard, now_ms) {
                 let mut state = self.state.lock();
@@ -335,9 +355,10 @@ impl Dispatcher {
             }
             let oldest = {
                 let state = self.state.lock();
-                let active = state.active.iter().filter(|(webhook, _)| shard_of(webhook) == shard);
-                let out = state.out.values().any(|out| shard_of(&out.webhook) == shard);
-                active.map(|(_, minute)| *minute - 1).min().or(out.then_some(done))
+                let active = state.active.iter().map(|(webhook, minute)| (webhook, *minute));
+                let out = state.out.values().map(|out| (&out.webhook, out.minute));
+                let mine = active.chain(out).filter(|(webhook, _)| shard_of(webhook) == shard);
+                mine.map(|(_, minute)| minute - 1).min()
             };
             let finished = oldest.unwrap_or(i64::MAX).min(now - LATE_MINUTES - 1).max(done);
             if finished > done {
@@ -348,42 +369,89 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Goes round the webhooks with something due until nothing is left or the workers are full.
-    async fn hand_out(&self, now_ms: i64) -> Result<()> {
-        let active: Vec<String> = self.state.lock().active.keys().cloned().collect();
-        for webhook_id in active {
-            if !self.holds(shard_of(&webhook_id), now_ms) {
-                continue;
-            }
-            let (room, out) = {
-                let state = self.state.lock();
-                (state.room(), state.out_by_webhook.get(&webhook_id).copied().unwrap_or_default())
-            };
-            if room == 0 {
-                break;
-            }
-            let take = room.min(PER_WEBHOOK.saturating_sub(out));
-            if take == 0 {
-                continue;
-            }
-            let due = self.shared.deliveries.due(&webhook_id, now_ms, out + take).await?;
-            let looked_at_all = due.len() < out + take;
-            let fresh: Vec<Queued> = {
-                let state = self.state.lock();
-                due.into_iter().filter(|queued| !state.out.contains_key(&queued.delivery)).collect()
-            };
-            let all_done = self.hand_out_of(&webhook_id, fresh, now_ms).await?;
+    /// Takes back attempts that are late, and settles those that were reported to another replica.
+    async fn settle_late(&self, now_ms: i64) -> Result<()> {
+        let mut unreported: Vec<(String, i32)> = Vec::new();
+        {
             let mut state = self.state.lock();
-            // What is out is looked at again when it is reported or late.
-            if looked_at_all && all_done {
-                state.active.remove(&webhook_id);
+            let late: Vec<String> =
+                state.out.iter().filter(|(_, out)| out.until <= now_ms).map(|(id, _)| id.clone()).collect();
+            late.iter().for_each(|delivery| state.give_back(delivery));
+            if !self.shared.backend.is_exclusive() {
+                let old = state.out.iter().filter(|(_, out)| now_ms - out.since >= UNREPORTED_MS);
+                unreported.extend(old.map(|(id, out)| (id.clone(), out.attempt)));
+            }
+        }
+        let ids: Vec<String> = unreported.iter().map(|(id, _)| id.clone()).collect();
+        let deliveries = self.shared.deliveries.get_many(&ids).await?;
+        let mut state = self.state.lock();
+        for ((id, attempt), delivery) in unreported.into_iter().zip(deliveries) {
+            if delivery.is_none_or(|delivery| delivery.attempts_made() >= attempt || delivery.is_over()) {
+                state.give_back(&id);
             }
         }
         Ok(())
     }
 
-    async fn hand_out_of(&self, webhook_id: &str, due: Vec<Queued>, now_ms: i64) -> Result<bool> {
-        let webhook = self.usable(webhook_id);
+    /// Goes round the webhooks with something due until nothing is left or the workers are full.
+    async fn hand_out(&self, now_ms: i64) {
+        let round: Vec<(String, i64)> = {
+            let state = self.state.lock();
+            let after = (Bound::Excluded(state.turn.clone()), Bound::Unbounded);
+            let upto = (Bound::Unbounded, Bound::Included(state.turn.clone()));
+            let places = state.active.range::<String, _>(after).chain(state.active.range::<String, _>(upto));
+            places.map(|(webhook, minute)| (webhook.clone(), *minute)).collect()
+        };
+        for (webhook, minute) in round {
+            if !self.holds(shard_of(&webhook), now_ms) {
+                continue;
+            }
+            match self.hand_out_from(&webhook, minute, now_ms).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                // One webhook's trouble is not its neighbours'.
+                Err(error) => tracing::warn!(webhook, %error, "handing out attempts failed, trying again"),
+            }
+        }
+    }
+
+    /// Hands out what is due of one webhook; false when the workers are full.
+    async fn hand_out_from(&self, webhook: &str, minute: i64, now_ms: i64) -> Result<bool> {
+        let (room, out, share) = {
+            let mut state = self.state.lock();
+            state.touched.remove(webhook);
+            (state.room(), state.out_by_webhook.get(webhook).copied().unwrap_or_default(), state.share())
+        };
+        if room == 0 {
+            return Ok(false);
+        }
+        let take = room.min(share.saturating_sub(out));
+        if take == 0 {
+            return Ok(true);
+        }
+        let due = self.shared.deliveries.due(webhook, now_ms, out + take).await?;
+        let looked_at_all = due.len() < out + take;
+        let fresh: Vec<Queued> = {
+            let state = self.state.lock();
+            due.into_iter().filter(|queued| !state.out.contains_key(&queued.delivery)).collect()
+        };
+        let all_done = self.hand_out_of(webhook, fresh, minute, now_ms).await?;
+        let mut state = self.state.lock();
+        webhook.clone_into(&mut state.turn);
+        // What is out is looked at again when it is reported or late.
+        if looked_at_all && all_done && !state.touched.contains(webhook) {
+            state.active.remove(webhook);
+        }
+        Ok(true)
+    }
+
+    async fn hand_out_of(&self, webhook_id: &str, due: Vec<Queued>, minute: i64, now_ms: i64) -> Result<bool> {
+        let mut webhook = self.usable(webhook_id);
+        if matches!(webhook, Usable::No) {
+            // It may only be too new for what this replica knows.
+            self.shared.control.catch_up().await?;
+            webhook = self.usable(webhook_id);
+        }
         let ids: Vec<String> = due.iter().map(|queued| queued.delivery.clone()).collect();
         let deliveries = self.shared.deliveries.get_many(&ids).await?;
         for (queued, delivery) in due.into_iter().zip(deliveries) {
@@ -395,7 +463,7 @@ impl Dispatcher {
             };
             match &webhook {
                 Usable::Yes(webhook) => {
-                    if !self.send(delivery, webhook, now_ms).await? {
+                    if !self.send(delivery, webhook, minute, now_ms).await? {
                         return Ok(false);
                     }
                 }
@@ -424,7 +492,7 @@ impl Dispatcher {
     }
 
     /// Gives an attempt to the worker with the most room; false when none has any.
-    async fn send(&self, delivery: Delivery, webhook: &Arc<Webhook>, now_ms: i64) -> Result<bool> {
+    async fn send(&self, delivery: Delivery, webhook: &Arc<Webhook>, minute: i64, now_ms: i64) -> Result<bool> {
         let body = self.shared.log.get(&delivery.dataset, delivery.seq).await?;
         let body = body.ok_or_else(|| Error::internal(format!("{} points to no entry", delivery.id)))?;
         let dataset =
@@ -438,14 +506,16 @@ impl Dispatcher {
         else {
             return Ok(false);
         };
-        let (id, delivery_id) = (*id, delivery.id.clone());
+        let (id, delivery_id, attempt) = (*id, delivery.id.clone(), delivery.attempts_made() + 1);
         let claimed = Claimed { delivery, webhook: Arc::clone(webhook), entry: decode(body)?, dataset };
         if worker.claims.try_send(claimed).is_err() {
             return Ok(false);
         }
         worker.out += 1;
         *state.out_by_webhook.entry(webhook.id.clone()).or_default() += 1;
-        state.out.insert(delivery_id, Out { worker: id, webhook: webhook.id.clone(), until: now_ms + CLAIM_MS });
+        let webhook = webhook.id.clone();
+        let out = Out { worker: id, webhook, attempt, since: now_ms, until: now_ms + CLAIM_MS, minute };
+        state.out.insert(delivery_id, out);
         Ok(true)
     }
 }

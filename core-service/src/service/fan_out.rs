@@ -99,7 +99,6 @@ impl FanOut {
     async fn owe(&mut self, webhooks: &[Arc<Webhook>], after: u64, upto: u64) -> Result<u64> {
         let mut last = after;
         let mut owed = Vec::new();
-        let now_ms = self.shared.clock.now_ms();
         for (seq, body) in self.shared.log.read(&self.name, after, upto, PAGE).await? {
             last = seq;
             let entry = decode(body)?;
@@ -124,18 +123,18 @@ impl FanOut {
                 });
             }
             if owed.len() >= CHUNK {
-                self.write(&mut owed, now_ms).await?;
+                self.write(&mut owed).await?;
             }
         }
-        self.write(&mut owed, now_ms).await?;
+        self.write(&mut owed).await?;
         Ok(last)
     }
 
-    async fn write(&self, owed: &mut Vec<Delivery>, now_ms: i64) -> Result<()> {
+    async fn write(&self, owed: &mut Vec<Delivery>) -> Result<()> {
         if owed.is_empty() {
             return Ok(());
         }
-        self.shared.deliveries.create(owed, now_ms).await?;
+        self.shared.deliveries.create(owed, self.shared.clock.now_ms()).await?;
         self.shared.hints.add(owed.drain(..).map(|delivery| delivery.webhook_id));
         Ok(())
     }

@@ -20,6 +20,7 @@ use crate::{
         dataset::{Dataset, View},
         entry::{Entry, Sequenced},
         list_cursor::{HistoryPosition, list_name},
+        window::HISTORY_GRACE_MS,
     },
     key,
     store::{Consistency, tables},
@@ -153,7 +154,7 @@ async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u
 /// `INVALID_CURSOR`, `HISTORY_LIMIT`, or when the store does not answer.
 pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     let view = &call.caller.view;
-    let from = call.history_from(query.created_after)?;
+    let mut from = if query.cursor.is_none() { call.history_from(query.created_after)? } else { 0 };
     let signer = core.shared.keys.cursor_signer();
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let view_name: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
@@ -162,13 +163,14 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     let before: Positions = match &query.cursor {
         Some(cursor) => {
             let position: Option<HistoryPosition> = signer.read(&name, cursor);
-            position
-                .filter(|position| position.before.len() == view.datasets().len())
-                .map(|position| position.before)
-                .ok_or_else(|| {
+            let whole = position.filter(|position| position.before.len() == view.datasets().len());
+            let position = whole.ok_or_else(|| {
                 let text = "this cursor was not made by this service for this list and these filters";
                 Error::from(ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor"))
-            })?
+            })?;
+            // A cursor does not outlive the window.
+            from = position.from.max(call.history_from(None)? - HISTORY_GRACE_MS);
+            position.before
         }
         None => {
             let mut positions = Vec::new();
@@ -203,7 +205,9 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     }
     let positions = reader.positions();
     more = more && positions.iter().any(|before| *before > 1);
-    let next_cursor = more.then(|| signer.sign(&name, &HistoryPosition { before: positions }));
+    let next_cursor = more.then(|| {
+        signer.sign(&name, &HistoryPosition { before: positions, from: query.created_after.map_or(0, |_| from) })
+    });
     Ok(Page { events, next_cursor })
 }
 

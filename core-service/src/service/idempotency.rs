@@ -1,13 +1,14 @@
 //! Does a request once per idempotency key: a repeat gets the first answer.
 //!
-//! What a request creates is named after its key, so that a repetition after a crash completes the first try instead of
-//! doing it twice.
-
-use std::future::Future;
+//! What a request creates is named after a seed that is kept with its key, so that a repetition after a crash completes
+//! the first try instead of doing it twice, and a key used again after its time makes something new.
 
 use prost::Message;
 use sha2::{Digest as _, Sha256};
-use thesis_proto::error::{ApiError, ErrorCode};
+use thesis_proto::{
+    clock::SharedIdSource,
+    error::{ApiError, ErrorCode},
+};
 use tonic::{Code, Status};
 
 use super::{
@@ -38,6 +39,9 @@ struct Kept {
     /// The encrypted answer, once there is one.
     #[prost(bytes = "vec", optional, tag = "3")]
     answer: Option<Vec<u8>>,
+    /// What the request creates is named after this.
+    #[prost(string, tag = "4")]
+    seed: String,
 }
 
 /// An answer as it is kept.
@@ -59,13 +63,14 @@ struct Answer {
 pub struct Idempotency {
     backend: SharedBackend,
     keys: KeyRing,
+    ids: SharedIdSource,
 }
 
 impl Idempotency {
     /// Keeps answers in this backend.
     #[must_use]
-    pub fn new(backend: SharedBackend, keys: KeyRing) -> Self {
-        Self { backend, keys }
+    pub fn new(backend: SharedBackend, keys: KeyRing, ids: SharedIdSource) -> Self {
+        Self { backend, keys, ids }
     }
 
     /// Performs a request that has passed all checks, once per idempotency key; without one, simply performs it.
@@ -77,16 +82,18 @@ impl Idempotency {
         call: &Call,
         operation: Operation,
         message: &M,
-        perform: impl Future<Output = Result<T>>,
+        perform: impl AsyncFnOnce(&str) -> Result<T>,
     ) -> Result<T> {
+        let fresh_seed = crate::domain::id::random("seed_", self.ids.as_ref());
         let Some(idempotency_key) = call.meta.idempotency_key.as_deref() else {
-            return perform.await;
+            return perform(&fresh_seed).await;
         };
         let partition = key![call.caller.scope(), idempotency_key];
         let mut hasher = Sha256::new();
         hasher.update(operation.name());
         hasher.update(message.encode_to_vec());
-        let mut kept = Kept { request: hasher.finalize().to_vec(), started_at: call.now_ms, answer: None };
+        let mut kept =
+            Kept { request: hasher.finalize().to_vec(), started_at: call.now_ms, answer: None, seed: fresh_seed };
 
         let before = self.backend.get(&tables::IDEMPOTENCY, &partition, Consistency::Serial).await?;
         let mut expect = Expect::Absent;
@@ -107,12 +114,13 @@ impl Idempotency {
                 if call.now_ms - known.started_at < IN_FLIGHT_MS {
                     return Err(in_progress());
                 }
+                kept.seed = known.seed;
             }
         }
         if !self.write(&partition, expect, version, &kept).await? {
             return Err(in_progress());
         }
-        let result = perform.await;
+        let result = perform(&kept.seed).await;
         let answer = match &result {
             Ok(message) => Some(Answer { message: Some(message.encode_to_vec()), ..Answer::default() }),
             Err(error) if error.api.code.http_status() < 500 => {

@@ -1,6 +1,6 @@
 //! Lists theses and reads single ones, each with its author and token as they are now.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
@@ -11,7 +11,7 @@ use super::{
     core::Core,
     error::{Error, Result},
     gate::Call,
-    resolve,
+    resolve, search,
 };
 use crate::{
     convert,
@@ -19,12 +19,26 @@ use crate::{
         dataset::{Dataset, View},
         list_cursor::{TimePosition, list_name},
         row::{Profile, Thesis, Token},
+        window::HISTORY_GRACE_MS,
     },
+    search::{Liked, Narrow},
     store::{
         StoreResult,
         theses::{IndexScope, Stretch, ThesisStore},
     },
 };
+
+/// Order of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Newest first.
+    #[default]
+    Newest,
+    /// Oldest first.
+    Oldest,
+    /// Most liked first, null last, then newest first.
+    Liked,
+}
 
 /// What a list is asked for, its shape checked.
 #[derive(Clone, Debug, Default)]
@@ -43,8 +57,8 @@ pub struct Query {
     pub created_before: Option<i64>,
     /// A span back from now, in milliseconds, as given and as read.
     pub since: Option<(String, i64)>,
-    /// Oldest first.
-    pub ascending: bool,
+    /// The order.
+    pub order: Order,
     /// Rows of a page.
     pub limit: usize,
     /// Where the page starts.
@@ -77,7 +91,11 @@ impl Query {
             &number(self.created_after),
             &number(self.created_before),
             &text(&since),
-            if self.ascending { "asc" } else { "desc" },
+            match self.order {
+                Order::Newest => "desc",
+                Order::Oldest => "asc",
+                Order::Liked => "likes",
+            },
         ])
     }
 }
@@ -97,50 +115,84 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     });
     let position = position.transpose()?;
     let from = match &position {
-        Some(position) => position.from,
+        // A cursor does not outlive the window.
+        Some(position) => position.from.max(call.history_from(None)? - HISTORY_GRACE_MS),
         None => {
             let since = query.since.as_ref().map(|(_, span)| call.now_ms - span);
             call.history_from(query.created_after.max(since))?
         }
     };
     let view = &call.caller.view;
-    let Some(scopes) = scopes(core, view, query).await? else {
+    let Some(named) = named(core, view, query).await? else {
         return Ok(Page { theses: Vec::new(), next_cursor: None });
     };
-    let stretch = Stretch {
-        from,
-        to: query.created_before.unwrap_or(i64::MAX),
-        after: position.map(|position| (position.created_at, position.id)),
-        descending: !query.ascending,
-    };
     let wanted = query.limit + 1;
-    let mut rows = Vec::new();
-    for dataset in view.datasets() {
-        for scope in &scopes {
-            let slice = core.shared.theses.stretch(dataset, scope, &stretch, wanted).await?;
-            rows.extend(slice.into_iter().map(|row| (row.created_at, row.id, dataset)));
-        }
-    }
-    rows.sort_unstable_by(|a, b| if query.ascending { a.cmp(b) } else { b.cmp(a) });
+    let mut rows = if query.order == Order::Liked {
+        let narrow = Narrow {
+            profile: named.profile,
+            tokens: named.tokens,
+            chain: query.chain.clone(),
+            from,
+            to: query.created_before.unwrap_or(i64::MAX),
+        };
+        let after = position.map(|position| (position.likes, position.created_at, position.id));
+        search::likes_page(core, view, narrow, after, wanted).await?
+    } else {
+        let stretch = Stretch {
+            from,
+            to: query.created_before.unwrap_or(i64::MAX),
+            after: position.map(|position| (position.created_at, position.id)),
+            descending: query.order == Order::Newest,
+        };
+        by_time(core, view, &named.scopes(query.chain.as_ref()), &stretch, wanted).await?
+    };
     let has_more = rows.len() > query.limit;
     rows.truncate(query.limit);
-    let next_cursor = rows
-        .last()
-        .filter(|_| has_more)
-        .map(|(created_at, id, _)| signer.sign(&name, &TimePosition { created_at: *created_at, id: id.clone(), from }));
-    let keys: Vec<(String, &str)> = rows.iter().map(|(_, id, dataset)| (dataset.to_string(), id.as_str())).collect();
+    let next_cursor = rows.last().filter(|_| has_more).map(|last| {
+        let position = TimePosition { created_at: last.created_at, id: last.id.clone(), from, likes: last.likes };
+        signer.sign(&name, &position)
+    });
+    let keys: Vec<(String, &str)> = rows.iter().map(|row| (row.dataset.to_string(), row.id.as_str())).collect();
     let theses = core.shared.theses.theses(&keys).await?;
-    let found: Vec<(Dataset, Thesis)> = rows
+    let found: Vec<(Dataset, Arc<Thesis>)> = rows
         .iter()
         .zip(theses)
-        .filter_map(|((_, _, dataset), thesis)| Some(((*dataset).clone(), thesis?)))
+        .filter_map(|(row, thesis)| Some((row.dataset.clone(), thesis?)))
         .filter(|(_, thesis)| thesis.deleted_at.is_none())
         .collect();
     Ok(Page { theses: with_references(&core.shared.theses, &found).await?, next_cursor })
 }
 
-/// The index scopes that serve a query; none when it names something unknown.
-async fn scopes(core: &Core, view: &View, query: &Query) -> Result<Option<Vec<IndexScope>>> {
+/// Merges the slices of the datasets and scopes.
+async fn by_time(
+    core: &Core,
+    view: &View,
+    scopes: &[IndexScope],
+    stretch: &Stretch,
+    limit: usize,
+) -> Result<Vec<Liked>> {
+    let mut rows = Vec::new();
+    for dataset in view.datasets() {
+        for scope in scopes {
+            let slice = core.shared.theses.stretch(dataset, scope, stretch, limit).await?;
+            rows.extend(slice.into_iter().map(|row| Liked {
+                dataset: dataset.clone(),
+                id: row.id,
+                likes: None,
+                created_at: row.created_at,
+            }));
+        }
+    }
+    rows.sort_unstable_by(|a, b| {
+        let order = (a.created_at, &a.id).cmp(&(b.created_at, &b.id));
+        if stretch.descending { order.reverse() } else { order }
+    });
+    rows.truncate(limit);
+    Ok(rows)
+}
+
+/// Finds what a query names; none when that is unknown.
+async fn named(core: &Core, view: &View, query: &Query) -> Result<Option<Named>> {
     let mut profile = None;
     if let Some(reference) = &query.profile {
         profile = resolve::profile_id(&core.shared, view, reference).await?;
@@ -159,16 +211,33 @@ async fn scopes(core: &Core, view: &View, query: &Query) -> Result<Option<Vec<In
         Some(reference) => Some(resolve::token_ids(&core.shared, view, reference, query.chain.as_deref()).await?),
         None => None,
     };
-    Ok(Some(match (profile, tokens, &query.chain) {
-        (None, None, None) => vec![IndexScope::All],
-        (Some(profile), None, None) => vec![IndexScope::Profile(profile)],
-        (None, None, Some(chain)) => vec![IndexScope::Chain(chain.clone())],
-        (Some(profile), None, Some(chain)) => vec![IndexScope::ProfileChain(profile, chain.clone())],
-        (None, Some(tokens), _) => tokens.into_iter().map(IndexScope::Token).collect(),
-        (Some(profile), Some(tokens), _) => {
-            tokens.into_iter().map(|token| IndexScope::ProfileToken(profile.clone(), token)).collect()
+    if tokens.as_ref().is_some_and(|tokens| tokens.len() > resolve::MAX_TOKENS) {
+        let rule = format!("names more than {} tokens; give chain or address", resolve::MAX_TOKENS);
+        return Err(ApiError::validation(&[FieldError::new("token", rule)]).into());
+    }
+    Ok(Some(Named { profile, tokens }))
+}
+
+/// What a query names.
+struct Named {
+    profile: Option<String>,
+    tokens: Option<Vec<String>>,
+}
+
+impl Named {
+    /// The index scopes that serve it.
+    fn scopes(self, chain: Option<&String>) -> Vec<IndexScope> {
+        match (self.profile, self.tokens, chain) {
+            (None, None, None) => vec![IndexScope::All],
+            (Some(profile), None, None) => vec![IndexScope::Profile(profile)],
+            (None, None, Some(chain)) => vec![IndexScope::Chain(chain.clone())],
+            (Some(profile), None, Some(chain)) => vec![IndexScope::ProfileChain(profile, chain.clone())],
+            (None, Some(tokens), _) => tokens.into_iter().map(IndexScope::Token).collect(),
+            (Some(profile), Some(tokens), _) => {
+                tokens.into_iter().map(|token| IndexScope::ProfileToken(profile.clone(), token)).collect()
+            }
         }
-    }))
+    }
 }
 
 /// Reads one thesis that the caller sees, within its history window.
@@ -188,10 +257,10 @@ pub async fn get(core: &Core, call: &Call, id: &str) -> Result<v1::Thesis> {
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn with_references(store: &ThesisStore, theses: &[(Dataset, Thesis)]) -> StoreResult<Vec<v1::Thesis>> {
+pub async fn with_references(store: &ThesisStore, theses: &[(Dataset, Arc<Thesis>)]) -> StoreResult<Vec<v1::Thesis>> {
     let home = |dataset: &Dataset, shared: bool| if shared { Dataset::Sandbox } else { dataset.clone() }.to_string();
-    let mut profiles: HashMap<&str, (String, Option<Profile>)> = HashMap::new();
-    let mut tokens: HashMap<&str, (String, Option<Token>)> = HashMap::new();
+    let mut profiles: HashMap<&str, (String, Option<Arc<Profile>>)> = HashMap::new();
+    let mut tokens: HashMap<&str, (String, Option<Arc<Token>>)> = HashMap::new();
     for (dataset, thesis) in theses {
         profiles.entry(&thesis.profile_id).or_insert_with(|| (home(dataset, thesis.sandbox_profile), None));
         tokens.entry(&thesis.token_id).or_insert_with(|| (home(dataset, thesis.sandbox_token), None));
@@ -212,10 +281,4 @@ pub async fn with_references(store: &ThesisStore, theses: &[(Dataset, Thesis)]) 
             Some(convert::row::thesis(dataset, thesis, author, token))
         })
         .collect())
-}
-
-/// The order that this version cannot serve yet.
-#[must_use]
-pub fn likes_not_served() -> FieldError {
-    FieldError::new("sort", "likes_desc is not available yet; use created_at_desc or created_at_asc")
 }

@@ -7,13 +7,16 @@ use bytes::Bytes;
 use quick_cache::sync::Cache;
 
 use crate::{
-    domain::entry::{Kind, Sequenced},
+    domain::entry::{HandleClaim, Kind, Sequenced},
     key,
     store::{
         Change, SharedBackend, StoreResult,
         log::checkpoint_change,
         tables,
-        theses::{profile_changes, thesis_changes, token_changes},
+        theses::{
+            ThesisStore, creation_changes, deletion_changes, profile_changes, symbol_release, thesis_change,
+            token_changes, totals_changes,
+        },
     },
 };
 
@@ -33,6 +36,7 @@ pub fn derive_slot(dataset: &str) -> i64 {
 /// Projects one dataset's entries.
 pub struct Projector {
     backend: SharedBackend,
+    theses: ThesisStore,
     dataset: String,
     known_buckets: Cache<u64, ()>,
 }
@@ -40,8 +44,8 @@ pub struct Projector {
 impl Projector {
     /// Projects into this backend.
     #[must_use]
-    pub fn new(backend: SharedBackend, dataset: String) -> Self {
-        Self { backend, dataset, known_buckets: Cache::new(KNOWN_BUCKETS) }
+    pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String) -> Self {
+        Self { backend, theses, dataset, known_buckets: Cache::new(KNOWN_BUCKETS) }
     }
 
     fn changes(&self, sequenced: &Sequenced, changes: &mut Vec<Change>) {
@@ -50,32 +54,52 @@ impl Projector {
         let mut put = |table, key, body| changes.push(Change { table, key, version, body, ttl: None });
         let entry = &sequenced.entry;
         put(&tables::EVENT, key![dataset, &entry.id], Some(Bytes::new()));
+        let is_new_bucket = |scope: &str, bucket: i64| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            (scope, bucket).hash(&mut hasher);
+            let known = hasher.finish();
+            let is_new = self.known_buckets.get(&known).is_none();
+            self.known_buckets.insert(known, ());
+            is_new
+        };
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 let due = key![derive_slot(dataset), dataset, &created.token.id];
                 put(&tables::DERIVE_DUE, due, Some(Bytes::new()));
                 if created.introduces_profile {
-                    profile_changes(dataset, &created.profile, version, changes);
+                    let claim = HandleClaim { takes: created.takes_handle, releases: None };
+                    profile_changes(dataset, &created.profile, &claim, version, changes);
                 }
                 if created.introduces_token {
                     token_changes(dataset, &created.token, version, changes);
                 }
-                let is_new = |scope: &str, bucket: i64| {
-                    let mut hasher = std::hash::DefaultHasher::new();
-                    (scope, bucket).hash(&mut hasher);
-                    let known = hasher.finish();
-                    let is_new = self.known_buckets.get(&known).is_none();
-                    self.known_buckets.insert(known, ());
-                    is_new
-                };
-                thesis_changes(dataset, &created.thesis, version, is_new, changes);
+                creation_changes(dataset, &created.thesis, version, is_new_bucket, changes);
+                totals_changes(dataset, &created.thesis, &created.totals, version, changes);
             }
             Some(Kind::TokenActivity(activity)) => {
                 let at = Bytes::copy_from_slice(&entry.created_at.to_be_bytes());
                 put(&tables::DERIVED, key![dataset, &activity.token.id], Some(at));
                 put(&tables::DERIVE_DUE, key![derive_slot(dataset), dataset, &activity.token.id], None);
             }
-            Some(Kind::ProfileUpdated(updated)) => profile_changes(dataset, &updated.profile, version, changes),
+            Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed)) => {
+                changes.push(thesis_change(dataset, &changed.thesis, version));
+            }
+            Some(Kind::ThesisDeleted(deleted)) => {
+                deletion_changes(dataset, &deleted.thesis, version, is_new_bucket, changes);
+                totals_changes(dataset, &deleted.thesis, &deleted.totals, version, changes);
+            }
+            Some(Kind::ProfileUpdated(updated)) => {
+                profile_changes(dataset, &updated.profile, &updated.claim, version, changes);
+            }
+            Some(Kind::ProfileObserved(observed)) => {
+                profile_changes(dataset, &observed.profile, &observed.claim, version, changes);
+            }
+            Some(Kind::TokenObserved(observed)) => {
+                token_changes(dataset, &observed.token, version, changes);
+                if let Some(symbol) = &observed.previous_symbol {
+                    changes.push(symbol_release(dataset, &observed.token, symbol, version));
+                }
+            }
             Some(Kind::ThesisVelocity(_)) | None => {}
         }
     }
@@ -93,10 +117,10 @@ impl Projector {
         let checkpoint = checkpoint_change(&self.dataset, ROWS, last.seq);
         let written = if self.backend.is_exclusive() {
             changes.push(checkpoint);
-            self.backend.apply(changes).await
+            self.theses.apply(changes).await
         } else {
             // The checkpoint may stand only once everything before it does.
-            match self.backend.apply(changes).await {
+            match self.theses.apply(changes).await {
                 Ok(()) => self.backend.apply(vec![checkpoint]).await,
                 failed => failed,
             }

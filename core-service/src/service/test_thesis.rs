@@ -1,5 +1,7 @@
 //! Creates a test thesis that only its project sees, with its event.
 
+use std::sync::Arc;
+
 use thesis_proto::v1;
 
 use super::{
@@ -31,32 +33,27 @@ pub struct NewTestThesis {
     pub text: String,
 }
 
-/// Creates a test thesis; one of the sandbox's profiles and tokens is referred to, anything else becomes the project's.
+/// Creates a test thesis, named after the seed; one of the sandbox's profiles and tokens is referred to, anything else becomes the project's.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn create(core: &Core, call: &Call, new: &NewTestThesis) -> Result<v1::TestThesisResult> {
+pub async fn create(core: &Core, call: &Call, new: &NewTestThesis, seed: &str) -> Result<v1::TestThesisResult> {
     let view = &call.caller.view;
     let dataset = Dataset::Project(call.caller.project.id.clone());
     let (in_sandbox, profile) = profile(core, call, view, &dataset, &new.handle).await?;
     let (token_in_sandbox, token) = token(core, call, view, &dataset, &new.token).await?;
-    let id = match &call.meta.idempotency_key {
-        Some(key) => id::derive("th_", &["idempotency", &call.caller.scope(), key]),
-        None => id::random("th_", core.shared.ids.as_ref()),
-    };
+    let id = id::derive("th_", &["test", seed]);
     let thesis = Thesis {
         id,
         profile_id: profile.id.clone(),
         token_id: token.id.clone(),
         chain: token.chain.clone(),
         text: new.text.clone(),
-        likes: None,
-        replies: None,
         created_at: call.now_ms,
         updated_at: call.now_ms,
-        deleted_at: None,
         sandbox_profile: in_sandbox,
         sandbox_token: token_in_sandbox,
+        ..Thesis::default()
     };
     let new = NewThesis { thesis, profile, token, test: true, at: None };
     let written = core.datasets.create_thesis(&dataset, new).await?;
@@ -64,7 +61,7 @@ pub async fn create(core: &Core, call: &Call, new: &NewTestThesis) -> Result<v1:
     let Some(Kind::ThesisCreated(created)) = written.entry.kind else {
         return Err(Error::internal("the log answered with another entry"));
     };
-    let thesis = with_references(&core.shared.theses, &[(dataset, created.thesis)]).await?.pop();
+    let thesis = with_references(&core.shared.theses, &[(dataset, Arc::new(created.thesis))]).await?.pop();
     Ok(v1::TestThesisResult { thesis, event })
 }
 
@@ -72,7 +69,7 @@ async fn profile(core: &Core, call: &Call, view: &View, dataset: &Dataset, given
     if let Some(id) = core.shared.theses.profile_id_by_handle(view, given).await?
         && let Some((home, profile)) = core.shared.theses.profile(view, &id).await?
     {
-        return Ok((home == Dataset::Sandbox, profile));
+        return Ok((home == Dataset::Sandbox, Profile::clone(&profile)));
     }
     let profile = Profile {
         id: id::derive("fp_", &[&dataset.to_string(), "test handle", &handle::claim(given)]),
@@ -90,7 +87,7 @@ async fn token(core: &Core, call: &Call, view: &View, dataset: &Dataset, given: 
     if let Some(id) = known.first()
         && let Some((home, token)) = core.shared.theses.token(view, id).await?
     {
-        return Ok((home == Dataset::Sandbox, token));
+        return Ok((home == Dataset::Sandbox, Token::clone(&token)));
     }
     let dataset = dataset.to_string();
     let token = Token {

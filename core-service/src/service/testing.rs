@@ -28,6 +28,9 @@ pub(crate) const NOON: i64 = 1_780_315_200_000;
 /// The bootstrap test key of every test core.
 pub(crate) const TEST_KEY: &str = "svc_test_0123456789012345678901234567890123456789";
 
+/// The bootstrap live key of every test core.
+pub(crate) const LIVE_KEY: &str = "svc_live_0123456789012345678901234567890123456789";
+
 /// A clock that stands until it is moved.
 #[derive(Debug)]
 pub(crate) struct ManualClock(AtomicI64);
@@ -122,7 +125,7 @@ pub(crate) async fn core(backend: SharedBackend, clock: &Arc<ManualClock>, repli
         concurrent_streams: 2,
         webhook_endpoints: 3,
         requests_per_month: 1_000,
-        standard_per_minute: 300,
+        standard_per_minute: 100_000,
         heavy_per_minute: 60,
         verify_per_minute: 60,
     };
@@ -134,7 +137,8 @@ pub(crate) async fn core(backend: SharedBackend, clock: &Arc<ManualClock>, repli
         webhook_allow_networks: Vec::new(),
         dns_servers: Vec::new(),
         sandbox_tick_seconds: 0,
-        bootstrap: Bootstrap { test_key: Some(TEST_KEY.to_owned()), ..Bootstrap::default() },
+        search_dir: None,
+        bootstrap: Bootstrap { test_key: Some(TEST_KEY.to_owned()), live_key: Some(LIVE_KEY.to_owned()), plan: None },
     };
     let ids = CountingIds(AtomicU64::new(replica << 40));
     Core::start(backend, settings, clock.clone(), Arc::new(ids)).await.expect("a core on a store in memory starts")

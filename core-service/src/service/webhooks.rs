@@ -73,17 +73,14 @@ fn invalid_cursor() -> Error {
     ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor").into()
 }
 
-/// Creates a webhook; answers it with its signing secret.
+/// Creates a webhook, named after the seed; answers it with its signing secret.
 ///
 /// # Errors
 /// `WEBHOOK_URL_FORBIDDEN`, `WEBHOOK_LIMIT_REACHED`, or when the store does not answer.
-pub async fn create(core: &Core, call: &Call, new: &NewWebhook) -> Result<(Arc<Webhook>, String)> {
+pub async fn create(core: &Core, call: &Call, new: &NewWebhook, seed: &str) -> Result<(Arc<Webhook>, String)> {
     let caller = &call.caller;
     core.urls.vet(&new.url, caller.key.live).await?;
-    let id = match &call.meta.idempotency_key {
-        Some(key) => id::derive("wh_", &["idempotency", &caller.scope(), key]),
-        None => id::random("wh_", core.shared.ids.as_ref()),
-    };
+    let id = id::derive("wh_", &[seed]);
     let secret = core.shared.keys.new_signing_secret();
     let sealed = core.shared.keys.seal(secret.as_bytes());
     let limit = caller.plan.webhook_endpoints;
@@ -190,10 +187,10 @@ pub fn list(
     rows.sort_unstable_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
     let has_more = rows.len() > limit;
     rows.truncate(limit);
-    let next_cursor = rows
-        .last()
-        .filter(|_| has_more)
-        .map(|last| signer.sign(&name, &TimePosition { created_at: last.created_at, id: last.id.clone(), from: 0 }));
+    let next_cursor = rows.last().filter(|_| has_more).map(|last| {
+        signer
+            .sign(&name, &TimePosition { created_at: last.created_at, id: last.id.clone(), ..TimePosition::default() })
+    });
     Ok(Page { rows, next_cursor })
 }
 
@@ -243,6 +240,6 @@ pub async fn list_deliveries(
     }
     let next_cursor = after
         .filter(|_| has_more)
-        .map(|(created_at, id)| signer.sign(&name, &TimePosition { created_at, id, from: 0 }));
+        .map(|(created_at, id)| signer.sign(&name, &TimePosition { created_at, id, ..TimePosition::default() }));
     Ok(Page { rows, next_cursor })
 }

@@ -2,6 +2,11 @@
 //! log already, appends what waits as one batch on the condition that the head is still that, projects it, and only then
 //! answers, so that its caller reads its own write. On losing the race it projects what was added and tries again.
 
+mod draft;
+mod observe;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -10,10 +15,13 @@ use std::{
 
 use bytes::Bytes;
 use prost::Message as _;
-use quick_cache::sync::Cache;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::{
+    draft::{Draft, Known, Place},
+    observe::{Drafted, observe},
+};
 use super::{
     core::Shared,
     error::{Error, Result},
@@ -23,8 +31,9 @@ use crate::{
     domain::{
         dataset::Dataset,
         derivation::DERIVE_EVERY_MS,
-        entry::{Entry, Kind, Sequenced, ThesisCreated},
+        entry::{Entry, Kind, Sequenced},
         id,
+        observation::{Observation, Seen},
         row::{Profile, Thesis, Token},
     },
     key,
@@ -63,15 +72,56 @@ pub struct NewThesis {
     pub at: Option<i64>,
 }
 
+/// What became of a command.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The row that it concerns.
+    pub id: String,
+    /// Its entry, new or found; none when there was nothing to tell.
+    pub entry: Option<Sequenced>,
+    /// Whether the entry is new.
+    pub applied: bool,
+    /// The id of the event that it caused.
+    pub event_id: Option<String>,
+}
+
+enum Command {
+    Create(Box<NewThesis>),
+    Observe(Box<Observation>),
+}
+
+impl Command {
+    /// About how much it adds to a batch.
+    fn size(&self) -> usize {
+        match self {
+            Self::Create(new) => 500 + new.thesis.encoded_len() + new.profile.encoded_len() + new.token.encoded_len(),
+            Self::Observe(observation) => match &observation.seen {
+                // Author and token may be told apart besides.
+                Seen::Thesis(seen) => 6_000 + seen.text.len(),
+                _ => 6_000,
+            },
+        }
+    }
+
+    /// Entries it may add.
+    fn entries(&self) -> usize {
+        match self {
+            Self::Create(_) => 1,
+            Self::Observe(_) => 3,
+        }
+    }
+}
+
 struct Job {
-    new: NewThesis,
-    answer: oneshot::Sender<Result<Sequenced>>,
+    command: Command,
+    answer: oneshot::Sender<Result<Written>>,
 }
 
 /// Where jobs for a dataset's writer are left.
 #[derive(Clone)]
 pub struct WriterHandle {
     jobs: mpsc::Sender<Job>,
+    look_again: Arc<Notify>,
 }
 
 impl WriterHandle {
@@ -80,7 +130,7 @@ impl WriterHandle {
         let (jobs, waiting) = mpsc::channel(WAITING);
         let name = dataset.to_string();
         let writer = Writer {
-            projector: Projector::new(Arc::clone(&shared.backend), name.clone()),
+            projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
             shared,
             dataset,
             name,
@@ -88,12 +138,13 @@ impl WriterHandle {
             head: 0,
             last_created_at: 0,
             current: false,
-            introduced: Cache::new(65_536),
+            known: Known::new(),
             due: BTreeMap::new(),
             woken: 0,
         };
-        tokio::spawn(writer.run(waiting, stop));
-        Self { jobs }
+        let look_again = Arc::new(Notify::new());
+        tokio::spawn(writer.run(waiting, Arc::clone(&look_again), stop));
+        Self { jobs, look_again }
     }
 
     /// Puts a thesis into the log, or finds it there. Answers once its rows can be read.
@@ -101,9 +152,27 @@ impl WriterHandle {
     /// # Errors
     /// When the store does not answer; whether it was written is then unknown, and doing it again is safe.
     pub async fn create_thesis(&self, new: NewThesis) -> Result<Sequenced> {
+        let written = self.run(Command::Create(Box::new(new))).await?;
+        written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))
+    }
+
+    /// Puts what an observation tells into the log. Doing it again changes nothing.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn observe(&self, observation: Observation) -> Result<Written> {
+        self.run(Command::Observe(Box::new(observation))).await
+    }
+
+    /// Has the writer look for what others have appended and left undone.
+    pub fn look_again(&self) {
+        self.look_again.notify_one();
+    }
+
+    async fn run(&self, command: Command) -> Result<Written> {
         let (answer, answered) = oneshot::channel();
         let gone = || Error::from(StoreError::Unavailable("the writer has stopped".to_owned()));
-        self.jobs.send(Job { new, answer }).await.map_err(|_| gone())?;
+        self.jobs.send(Job { command, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 }
@@ -119,8 +188,8 @@ struct Writer {
     last_created_at: i64,
     /// False at the start and after a failure: what stands in the log beyond `head` has to be projected first.
     current: bool,
-    /// Profiles and tokens known to have rows.
-    introduced: Cache<String, ()>,
+    /// What is remembered of the state at the head.
+    known: Known,
     /// Tokens that owe derived events, with the sequence number of their newest thesis and the time they are due.
     due: BTreeMap<String, (u64, i64)>,
     /// The second of the last wake row.
@@ -128,7 +197,7 @@ struct Writer {
 }
 
 impl Writer {
-    async fn run(mut self, mut waiting: mpsc::Receiver<Job>, stop: CancellationToken) {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Job>, look_again: Arc<Notify>, stop: CancellationToken) {
         let mut jobs: Vec<Job> = Vec::new();
         loop {
             if !self.current
@@ -160,6 +229,10 @@ impl Writer {
                     biased;
                     received = waiting.recv_many(&mut jobs, BATCH_ENTRIES) => if received == 0 { return },
                     () = derive => {}
+                    () = look_again.notified() => {
+                        self.current = false;
+                        continue;
+                    }
                     () = stop.cancelled() => return,
                 }
             }
@@ -178,10 +251,11 @@ impl Writer {
 
     fn take_batch(&self, jobs: &mut Vec<Job>) -> Vec<Job> {
         let limit = if self.shared.backend.is_exclusive() { BATCH_BYTES * 16 } else { BATCH_BYTES };
-        let mut bytes = 0;
-        let fits = jobs.iter().take(BATCH_ENTRIES.min(room(self.head))).take_while(|job| {
-            bytes += 400 + job.new.thesis.encoded_len() + job.new.profile.encoded_len() + job.new.token.encoded_len();
-            bytes <= limit
+        let (mut bytes, mut entries) = (0, 0);
+        let fits = jobs.iter().take_while(|job| {
+            bytes += job.command.size();
+            entries += job.command.entries();
+            bytes <= limit && entries <= BATCH_ENTRIES.min(room(self.head))
         });
         let count = fits.count().max(usize::from(!jobs.is_empty()));
         jobs.drain(..count).collect()
@@ -196,9 +270,11 @@ impl Writer {
             if let Some(body) = log.get(&self.name, self.head).await? {
                 self.last_created_at = decode(body)?.created_at;
             }
-            self.load_due().await?;
         }
+        self.load_due().await?;
         let head = log.head(&self.name, self.head, Consistency::Serial).await?;
+        // After a lost race or a failure, counts may have moved on.
+        self.known.forget_counts();
         while self.head < head {
             let entries: Vec<Sequenced> = log
                 .read(&self.name, self.head, head, CATCH_UP)
@@ -222,7 +298,9 @@ impl Writer {
         scan.to = std::ops::Bound::Included(key![&self.name]);
         for row in self.shared.backend.scan(&scan).await? {
             if let [_, token] = row.clustering.as_slice() {
-                self.due.insert(token.text().to_owned(), (row.version.unsigned_abs(), self.shared.clock.now_ms()));
+                // Not at once: their theses may be the beginning of a backlog, whose rest shall come first.
+                let at = self.shared.clock.now_ms() + DERIVE_EVERY_MS;
+                self.due.entry(token.text().to_owned()).or_insert((row.version.unsigned_abs(), at));
             }
         }
         Ok(())
@@ -231,14 +309,27 @@ impl Writer {
     async fn project(&mut self, entries: &[Sequenced]) -> StoreResult<()> {
         self.projector.project(entries).await?;
         let Some(last) = entries.last() else { return Ok(()) };
+        let mut derived_at = HashMap::new();
+        for sequenced in entries {
+            if let Some(Kind::ThesisCreated(created)) = &sequenced.entry.kind
+                && !self.due.contains_key(&created.token.id)
+                && !derived_at.contains_key(created.token.id.as_str())
+            {
+                derived_at.insert(created.token.id.as_str(), self.derived_at(&created.token.id).await?);
+            }
+        }
         self.head = last.seq;
         self.last_created_at = self.last_created_at.max(last.entry.created_at);
         let mut owed: HashMap<&str, (u64, i64)> = HashMap::new();
         for sequenced in entries {
             match &sequenced.entry.kind {
                 Some(Kind::ThesisCreated(created)) => {
-                    self.introduced.insert(created.profile.id.clone(), ());
-                    self.introduced.insert(created.token.id.clone(), ());
+                    if created.introduces_profile {
+                        self.known.profiles.insert(created.profile.id.clone(), ());
+                    }
+                    if created.introduces_token {
+                        self.known.tokens.insert(created.token.id.clone(), ());
+                    }
                     owed.insert(&created.token.id, (sequenced.seq, sequenced.entry.created_at));
                 }
                 Some(Kind::TokenActivity(activity)) => {
@@ -252,7 +343,7 @@ impl Writer {
             match self.due.get_mut(token) {
                 Some((newest, _)) => *newest = seq,
                 None => {
-                    let last = self.derived_at(token).await?;
+                    let last = derived_at.get(token).copied().unwrap_or(i64::MIN / 2);
                     let now = self.shared.clock.now_ms();
                     // What lies back comes in numbers, and must not have to follow an event of now.
                     let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
@@ -271,11 +362,10 @@ impl Writer {
     }
 
     async fn write(&mut self, jobs: Vec<Job>) {
-        let news: Vec<&NewThesis> = jobs.iter().map(|job| &job.new).collect();
-        match self.append_theses(&news).await {
+        match self.carry_out(&jobs).await {
             Ok(written) => {
-                for (job, sequenced) in jobs.into_iter().zip(written) {
-                    drop(job.answer.send(Ok(sequenced)));
+                for (job, written) in jobs.into_iter().zip(written) {
+                    drop(job.answer.send(Ok(written)));
                 }
             }
             Err(error) => {
@@ -289,85 +379,66 @@ impl Writer {
         }
     }
 
-    /// Appends what is not in the log yet; answers with where each stands, in order.
-    async fn append_theses(&mut self, news: &[&NewThesis]) -> StoreResult<Vec<Sequenced>> {
-        let ids: Vec<String> = news.iter().map(|new| thesis_event_id(&new.thesis.id)).collect();
+    /// Drafts what the commands add to the log and appends it; answers what became of each, in order.
+    async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Vec<Written>> {
         loop {
-            let known = self.known(&ids).await?;
-            let mut fresh: BTreeMap<&str, usize> = BTreeMap::new();
-            let mut entries = Vec::new();
-            let mut places = Vec::new();
-            for ((new, id), known) in news.iter().zip(&ids).zip(&known) {
-                places.push(match (known, fresh.get(id.as_str())) {
-                    (Some(seq), _) => Err(*seq),
-                    (None, Some(index)) => Ok(*index),
-                    (None, None) => {
-                        fresh.insert(id, entries.len());
-                        entries.push(self.thesis_entry(id, new, &entries).await?);
-                        Ok(entries.len() - 1)
+            let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at);
+            let created = jobs.iter().filter_map(|job| match &job.command {
+                Command::Create(new) => Some(thesis_event_id(&new.thesis.id)),
+                Command::Observe(_) => None,
+            });
+            draft.look_up(created.collect()).await?;
+            let mut drafted = Vec::with_capacity(jobs.len());
+            for job in jobs {
+                drafted.push(match &job.command {
+                    Command::Create(new) => {
+                        let event_id = thesis_event_id(&new.thesis.id);
+                        let place = match draft.place(&event_id) {
+                            Some(place) => place,
+                            None => draft.create(event_id.clone(), new).await?,
+                        };
+                        Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id) }
                     }
+                    Command::Observe(observation) => observe(&mut draft, observation).await?,
                 });
             }
+            if draft.entries.len() > room(self.head) {
+                // One command's entries do not fit into what is left of the bucket, and a batch never spans two.
+                self.fill().await?;
+                continue;
+            }
+            let entries = draft.keep();
             let Some(appended) = self.append(entries).await? else { continue };
-            let mut written = Vec::with_capacity(places.len());
-            for place in places {
-                written.push(match place {
-                    Ok(index) => appended[index].clone(),
-                    Err(seq) => self.entry_at(seq).await?,
-                });
+            let mut written = Vec::with_capacity(drafted.len());
+            for Drafted { id, place, event_id } in drafted {
+                let entry = match place {
+                    Place::New(index) => Some(appended[index].clone()),
+                    Place::Logged(seq) => Some(self.entry_at(seq).await?),
+                    Place::Nowhere => None,
+                };
+                written.push(Written { id, entry, applied: matches!(place, Place::New(_)), event_id });
             }
             return Ok(written);
         }
+    }
+
+    /// Fills what is left of a bucket.
+    async fn fill(&mut self) -> StoreResult<()> {
+        let created_at = self.shared.clock.now_ms().max(self.last_created_at);
+        let fillers = (0..room(self.head) as u64).map(|number| Entry {
+            id: format!("fill_{}", self.head + 1 + number),
+            created_at,
+            test: false,
+            kind: None,
+        });
+        let fillers = fillers.collect();
+        self.append(fillers).await.map(|_| ())
     }
 
     async fn entry_at(&self, seq: u64) -> StoreResult<Sequenced> {
         let body = self.shared.log.get(&self.name, seq).await?;
         let body = body.ok_or_else(|| StoreError::Damaged(format!("log {} has no entry {seq}", self.name)))?;
         Ok(Sequenced { seq, entry: decode(body)? })
-    }
-
-    /// Where the entries with these ids stand, if they are in the log.
-    async fn known(&self, ids: &[String]) -> StoreResult<Vec<Option<u64>>> {
-        let keys: Vec<_> = ids.iter().map(|id| key![&self.name, id]).collect();
-        let rows = self.shared.backend.get_many(&tables::EVENT, &keys).await?;
-        Ok(rows.into_iter().map(|row| row.map(|row| row.version.unsigned_abs())).collect())
-    }
-
-    async fn thesis_entry(&self, id: &str, new: &NewThesis, before: &[Entry]) -> StoreResult<Entry> {
-        let floor = before.last().map_or(self.last_created_at, |entry| entry.created_at);
-        let created_at = new.at.unwrap_or_else(|| self.shared.clock.now_ms()).max(floor);
-        let brought = |wanted: &str| {
-            before.iter().any(|entry| match &entry.kind {
-                Some(Kind::ThesisCreated(other)) => other.profile.id == wanted || other.token.id == wanted,
-                _ => false,
-            })
-        };
-        let (profile, token) = (&new.profile.id, &new.token.id);
-        let own_profile = !new.thesis.sandbox_profile && !brought(profile);
-        let own_token = !new.thesis.sandbox_token && !brought(token);
-        Ok(Entry {
-            id: id.to_owned(),
-            created_at,
-            test: new.test,
-            kind: Some(Kind::ThesisCreated(ThesisCreated {
-                thesis: new.thesis.clone(),
-                profile: new.profile.clone(),
-                token: new.token.clone(),
-                introduces_profile: own_profile && self.is_new(&tables::PROFILE, profile).await?,
-                introduces_token: own_token && self.is_new(&tables::TOKEN, token).await?,
-            })),
-        })
-    }
-
-    async fn is_new(&self, table: &'static crate::store::Table, id: &str) -> StoreResult<bool> {
-        if self.introduced.get(id).is_some() {
-            return Ok(false);
-        }
-        let row = self.shared.backend.get(table, &key![&self.name, id], Consistency::Quorum).await?;
-        if row.is_some() {
-            self.introduced.insert(id.to_owned(), ());
-        }
-        Ok(row.is_none())
     }
 
     /// Appends entries computed from the state at the head, and projects them. None when another writer was faster: the
@@ -412,6 +483,10 @@ impl Writer {
         Ok(())
     }
 
+    async fn is_new(&self, id: &str) -> StoreResult<bool> {
+        Ok(self.shared.backend.get(&tables::EVENT, &key![&self.name, id], Consistency::Quorum).await?.is_none())
+    }
+
     /// Appends the derived events of tokens that are due.
     async fn derive(&mut self) -> StoreResult<()> {
         loop {
@@ -427,18 +502,18 @@ impl Writer {
                 return Ok(());
             }
             if room(self.head) < 2 {
-                // One entry is left in this bucket and a pair must not be split; the next thesis fills it.
-                let created_at = now.max(self.last_created_at);
-                let filler = Entry { id: format!("fill_{}", self.head + 1), created_at, test: false, kind: None };
-                self.append(vec![filler]).await?;
+                // A pair must not be split over two buckets.
+                self.fill().await?;
                 continue;
             }
             let mut entries = Vec::with_capacity(ready.len() * 2);
             for (token, seq) in &ready {
                 let at = now.max(self.last_created_at);
-                match super::derive::entries(&self.shared, &self.dataset, token, *seq, at).await? {
-                    Some(pair) => entries.extend(pair),
-                    None => drop(self.due.remove(token)),
+                let pair = super::derive::entries(&self.shared, &self.dataset, token, *seq, at).await?;
+                match pair {
+                    Some(pair) if self.is_new(&pair[0].id).await? => entries.extend(pair),
+                    // The token is unknown, or another writer was faster.
+                    _ => drop(self.due.remove(token)),
                 }
             }
             self.append(entries).await?;
@@ -459,9 +534,6 @@ pub fn thesis_event_id(thesis_id: &str) -> String {
 pub fn decode(body: Bytes) -> StoreResult<Entry> {
     Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))
 }
-
-#[cfg(test)]
-mod tests;
 
 /// Moves a position forward; it never goes back.
 pub fn advance(position: &mut u64, to: u64) -> bool {

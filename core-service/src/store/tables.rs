@@ -52,6 +52,10 @@ tables! {
     THESIS_INDEX "thesis_index" (text("dataset"), text("scope"), int("bucket"); int("created_at"), text("id")) desc Versioned;
     /// The buckets of a scope that hold something.
     INDEX_BUCKET "index_bucket" (text("dataset"), text("scope"); int("bucket")) desc Versioned;
+    /// Totals of a token.
+    TOKEN_TOTALS "token_totals" (text("dataset"), text("token")) asc Versioned;
+    /// Theses of an author on a token.
+    TOKEN_AUTHOR "token_author" (text("dataset"), text("token"); text("profile")) asc Versioned;
     /// Tokens whose derived events are owed, in slots that every core looks through.
     DERIVE_DUE "derive_due" (int("slot"); text("dataset"), text("token")) asc Versioned;
     /// When a token's derived events were last made.

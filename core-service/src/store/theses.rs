@@ -1,14 +1,19 @@
 //! Profiles, tokens and theses: rows, their indexes, and the slices that lists are made of.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
 use bytes::Bytes;
 use prost::Message;
 
-use super::{Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, tables};
+use super::{
+    Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table,
+    row_cache::{Cached, RowCache},
+    tables,
+};
 use crate::{
     domain::{
         dataset::{Dataset, View},
+        entry::{HandleClaim, Totals},
         handle,
         reference::address_form,
         row::{IndexedThesis, Profile, Thesis, Token},
@@ -32,6 +37,8 @@ pub enum IndexScope {
     ProfileToken(String, String),
     /// Of a profile on a chain.
     ProfileChain(String, String),
+    /// Deleted ones of a profile on a token, which verification tells apart.
+    Deleted(String, String),
 }
 
 impl IndexScope {
@@ -57,6 +64,7 @@ impl IndexScope {
             Self::Chain(chain) => format!("c:{chain}"),
             Self::ProfileToken(profile, token) => format!("pt:{profile}:{token}"),
             Self::ProfileChain(profile, chain) => format!("pc:{profile}:{chain}"),
+            Self::Deleted(profile, token) => format!("d:{profile}:{token}"),
         }
     }
 
@@ -65,7 +73,7 @@ impl IndexScope {
         match self {
             Self::All | Self::Chain(_) => DAY_MS,
             Self::Token(_) => 7 * DAY_MS,
-            Self::Profile(_) | Self::ProfileToken(..) | Self::ProfileChain(..) => 90 * DAY_MS,
+            Self::Profile(_) | Self::ProfileToken(..) | Self::ProfileChain(..) | Self::Deleted(..) => 90 * DAY_MS,
         }
     }
 
@@ -102,21 +110,35 @@ pub struct Stretch {
 #[derive(Clone)]
 pub struct ThesisStore {
     backend: SharedBackend,
+    cache: Option<Arc<RowCache>>,
 }
 
 fn decode<M: Message + Default>(row: &Row) -> StoreResult<M> {
     M::decode(row.body.clone()).map_err(|error| StoreError::Damaged(error.to_string()))
 }
 
+fn count(row: &Row) -> i64 {
+    row.body.as_ref().try_into().map(i64::from_be_bytes).unwrap_or_default()
+}
+
 fn put(table: &'static Table, key: Vec<super::Value>, version: i64, body: Bytes) -> Change {
     Change { table, key, version, body: Some(body), ttl: None }
 }
 
+fn delete(table: &'static Table, key: Vec<super::Value>, version: i64) -> Change {
+    Change { table, key, version, body: None, ttl: None }
+}
+
 /// Changes that store a profile and make it findable.
-pub fn profile_changes(dataset: &str, profile: &Profile, version: i64, changes: &mut Vec<Change>) {
+pub fn profile_changes(dataset: &str, profile: &Profile, claim: &HandleClaim, version: i64, changes: &mut Vec<Change>) {
     let id = || Bytes::copy_from_slice(profile.id.as_bytes());
     changes.push(put(&tables::PROFILE, key![dataset, &profile.id], version, profile.encode_to_vec().into()));
-    changes.push(put(&tables::HANDLE_CLAIM, key![dataset, handle::claim(&profile.handle)], version, id()));
+    if let Some(released) = &claim.releases {
+        changes.push(delete(&tables::HANDLE_CLAIM, key![dataset, handle::claim(released)], version));
+    }
+    if claim.takes {
+        changes.push(put(&tables::HANDLE_CLAIM, key![dataset, handle::claim(&profile.handle)], version, id()));
+    }
     if !profile.upstream_id.is_empty() {
         changes.push(put(&tables::UPSTREAM_REF, key![dataset, &profile.upstream_id], version, id()));
     }
@@ -136,51 +158,119 @@ pub fn token_changes(dataset: &str, token: &Token, version: i64, changes: &mut V
     ));
 }
 
+/// The change that takes the symbol from a token that gave it up.
+pub fn symbol_release(dataset: &str, token: &Token, symbol: &str, version: i64) -> Change {
+    let key = key![dataset, handle::symbol(symbol), &token.chain, address_form(&token.address)];
+    delete(&tables::TOKEN_SYMBOL, key, version)
+}
+
+/// The change that stores a thesis.
+pub fn thesis_change(dataset: &str, thesis: &Thesis, version: i64) -> Change {
+    put(&tables::THESIS, key![dataset, &thesis.id], version, thesis.encode_to_vec().into())
+}
+
+fn index_changes(
+    dataset: &str,
+    thesis: &Thesis,
+    scope: &IndexScope,
+    version: i64,
+    is_new_bucket: &mut impl FnMut(&str, i64) -> bool,
+    changes: &mut Vec<Change>,
+) {
+    let (text, bucket) = (scope.text(), scope.bucket(thesis.created_at));
+    if is_new_bucket(&text, bucket) {
+        changes.push(put(&tables::INDEX_BUCKET, key![dataset, &text, bucket], version, Bytes::new()));
+    }
+    let key = key![dataset, text, bucket, thesis.created_at, &thesis.id];
+    let indexed = IndexedThesis { profile_id: thesis.profile_id.clone() };
+    changes.push(put(&tables::THESIS_INDEX, key, version, indexed.encode_to_vec().into()));
+}
+
 /// Changes that store a thesis and its index rows. `is_new_bucket` tells whether a bucket is not known to be listed yet.
-pub fn thesis_changes(
+pub fn creation_changes(
     dataset: &str,
     thesis: &Thesis,
     version: i64,
     mut is_new_bucket: impl FnMut(&str, i64) -> bool,
     changes: &mut Vec<Change>,
 ) {
-    changes.push(put(&tables::THESIS, key![dataset, &thesis.id], version, thesis.encode_to_vec().into()));
-    let indexed: Bytes = IndexedThesis { profile_id: thesis.profile_id.clone(), deleted: false }.encode_to_vec().into();
+    changes.push(thesis_change(dataset, thesis, version));
     for scope in IndexScope::of(thesis) {
-        let (text, bucket) = (scope.text(), scope.bucket(thesis.created_at));
-        if is_new_bucket(&text, bucket) {
-            changes.push(put(&tables::INDEX_BUCKET, key![dataset, &text, bucket], version, Bytes::new()));
-        }
-        let key = key![dataset, text, bucket, thesis.created_at, &thesis.id];
-        changes.push(put(&tables::THESIS_INDEX, key, version, indexed.clone()));
+        index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);
     }
+}
+
+/// Changes that take a deleted thesis out of every list, and into that of the deleted ones. Its body stays.
+pub fn deletion_changes(
+    dataset: &str,
+    thesis: &Thesis,
+    version: i64,
+    mut is_new_bucket: impl FnMut(&str, i64) -> bool,
+    changes: &mut Vec<Change>,
+) {
+    changes.push(thesis_change(dataset, thesis, version));
+    for scope in IndexScope::of(thesis) {
+        let key = key![dataset, scope.text(), scope.bucket(thesis.created_at), thesis.created_at, &thesis.id];
+        changes.push(delete(&tables::THESIS_INDEX, key, version));
+    }
+    let deleted = IndexScope::Deleted(thesis.profile_id.clone(), thesis.token_id.clone());
+    index_changes(dataset, thesis, &deleted, version, &mut is_new_bucket, changes);
+}
+
+/// Changes that store a token's totals.
+pub fn totals_changes(dataset: &str, thesis: &Thesis, totals: &Totals, version: i64, changes: &mut Vec<Change>) {
+    let (token, author) = (&thesis.token_id, &thesis.profile_id);
+    changes.push(put(&tables::TOKEN_TOTALS, key![dataset, token], version, totals.encode_to_vec().into()));
+    let of_author = Bytes::copy_from_slice(&totals.of_author.to_be_bytes());
+    changes.push(put(&tables::TOKEN_AUTHOR, key![dataset, token, author], version, of_author));
 }
 
 impl ThesisStore {
     /// Rows of this backend.
     #[must_use]
     pub fn new(backend: SharedBackend) -> Self {
-        Self { backend }
+        let cache = backend.is_exclusive().then(|| Arc::new(RowCache::new()));
+        Self { backend, cache }
     }
 
-    async fn many<M: Message + Default>(
-        &self,
-        table: &'static Table,
-        keys: &[(String, &str)],
-    ) -> StoreResult<Vec<Option<M>>> {
-        let keys: Vec<_> = keys.iter().map(|(dataset, id)| key![dataset, *id]).collect();
-        let rows = self.backend.get_many(table, &keys).await?;
-        rows.iter().map(|row| row.as_ref().map(decode).transpose()).collect()
+    /// Makes changes of rows, keeping what is in memory in step with them.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        let Some(cache) = &self.cache else { return self.backend.apply(changes).await };
+        let written: Vec<_> = changes
+            .iter()
+            .filter(|change| RowCache::keeps(change.table))
+            .filter_map(|change| Some((change.table, change.key.last()?.text().to_owned())))
+            .collect();
+        let _writing = cache.write(written);
+        self.backend.apply(changes).await
     }
 
-    async fn first<M: Message + Default>(
-        &self,
-        table: &'static Table,
-        view: &View,
-        id: &str,
-    ) -> StoreResult<Option<(Dataset, M)>> {
+    async fn many<M: Cached>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
+        let kept = |(dataset, id): &(String, &str)| self.cache.as_ref().and_then(|cache| cache.get::<M>(dataset, id));
+        let mut found: Vec<Option<Arc<M>>> = keys.iter().map(kept).collect();
+        let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(found);
+        }
+        let epoch = self.cache.as_ref().map(|cache| cache.epoch());
+        let wanted: Vec<_> = missing.iter().map(|index| key![&keys[*index].0, keys[*index].1]).collect();
+        for (index, row) in missing.into_iter().zip(self.backend.get_many(M::TABLE, &wanted).await?) {
+            let Some(row) = row else { continue };
+            let row = Arc::new(decode::<M>(&row)?);
+            if let (Some(cache), Some(epoch)) = (&self.cache, epoch) {
+                cache.keep(epoch, &keys[index].0, keys[index].1, &row);
+            }
+            found[index] = Some(row);
+        }
+        Ok(found)
+    }
+
+    async fn first<M: Cached>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
         let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
-        let found = self.many(table, &keys).await?;
+        let found = self.many(&keys).await?;
         Ok(view.datasets().iter().zip(found).find_map(|(dataset, row)| Some((dataset.clone(), row?))))
     }
 
@@ -188,48 +278,48 @@ impl ThesisStore {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Thesis)>> {
-        self.first(&tables::THESIS, view, id).await
+    pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
+        self.first(view, id).await
     }
 
     /// Reads a profile that a view shows.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Profile)>> {
-        self.first(&tables::PROFILE, view, id).await
+    pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
+        self.first(view, id).await
     }
 
     /// Reads a token that a view shows.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Token)>> {
-        self.first(&tables::TOKEN, view, id).await
+    pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
+        self.first(view, id).await
     }
 
     /// Reads theses by dataset and id, in the order asked.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Thesis>>> {
-        self.many(&tables::THESIS, keys).await
+    pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
+        self.many(keys).await
     }
 
     /// Reads profiles by dataset and id, in the order asked.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Profile>>> {
-        self.many(&tables::PROFILE, keys).await
+    pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
+        self.many(keys).await
     }
 
     /// Reads tokens by dataset and id, in the order asked.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Token>>> {
-        self.many(&tables::TOKEN, keys).await
+    pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
+        self.many(keys).await
     }
 
     async fn id_at(&self, table: &'static Table, view: &View, name: &str) -> StoreResult<Option<String>> {
@@ -304,6 +394,36 @@ impl ThesisStore {
         limit: usize,
     ) -> StoreResult<Vec<String>> {
         self.ids_in(&tables::TOKEN_SYMBOL, view, symbol, chain, limit).await
+    }
+
+    /// What a token has had in a dataset, and which of it by these authors, in their order.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn totals(&self, dataset: &str, token: &str) -> StoreResult<Totals> {
+        let row = self.backend.get(&tables::TOKEN_TOTALS, &key![dataset, token], Consistency::Quorum).await?;
+        row.as_ref().map_or(Ok(Totals::default()), decode)
+    }
+
+    /// How many theses each of these authors has on a token in a dataset.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn of_authors(&self, dataset: &str, token: &str, authors: &[&str]) -> StoreResult<Vec<i64>> {
+        let keys: Vec<_> = authors.iter().map(|author| key![dataset, token, *author]).collect();
+        let rows = self.backend.get_many(&tables::TOKEN_AUTHOR, &keys).await?;
+        Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
+    }
+
+    /// All authors with theses on a token in a dataset: only for a dataset with few.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<String>> {
+        let scan = Scan::all(&tables::TOKEN_AUTHOR, key![dataset, token], usize::MAX);
+        let rows = self.backend.scan(&scan).await?;
+        let author = |row: &Row| row.clustering.first().map(|author| author.text().to_owned());
+        Ok(rows.iter().filter(|row| count(row) > 0).filter_map(author).collect())
     }
 
     /// Reads a stretch of an index, at most `limit` rows.

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, header::CONTENT_TYPE};
+use prost_types::Timestamp;
 use serde_json::{Map, Value};
-use thesis_proto::{error::ErrorCode, v1};
+use thesis_proto::{error::ErrorCode, names, time::parse_iso8601, v1};
 
-use super::{Errors, Param, event_types, some_filters};
+use super::{Errors, NOT_A_TIME, Param, some_filters, some_of};
 use crate::answer::Failure;
 
 /// The declared fields of a JSON object.
@@ -58,13 +59,32 @@ impl Body {
         }
     }
 
+    /// A time.
+    pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
+        let text = self.text(name)?;
+        let time = parse_iso8601(&text);
+        if time.is_none() {
+            self.errors.add(name, NOT_A_TIME);
+        }
+        time
+    }
+
+    /// A whole number; one beyond its type's bounds is also beyond every range that core allows.
+    pub(crate) fn integer(&mut self, name: &'static str) -> Option<i32> {
+        match self.take(name)?.as_f64() {
+            Some(number) if number.fract() == 0.0 => Some(number as i32),
+            _ => self.wrong(name, "must be a whole number"),
+        }
+    }
+
     /// An array of event types.
     pub(crate) fn event_types(&mut self, name: &'static str) -> Vec<i32> {
         let Some(value) = self.take(name) else {
             return Vec::new();
         };
         let texts = self.texts(name, value);
-        event_types(name, texts.iter().map(String::as_str), &mut self.errors)
+        let known = || super::texts(names::EVENT_TYPES);
+        some_of(name, texts.iter().map(String::as_str), names::parse_event_type, known, &mut self.errors)
     }
 
     /// Filters of events.

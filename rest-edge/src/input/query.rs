@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 use prost_types::Timestamp;
-use thesis_proto::{error::ErrorCode, time::parse_iso8601, v1};
+use thesis_proto::{error::ErrorCode, names, time::parse_iso8601, v1};
 
-use super::{Errors, Kind, Param, event_types, some_filters};
+use super::{Errors, Kind, NOT_A_TIME, Param, some_filters, some_of};
 use crate::answer::Failure;
 
 /// Whether a query string carries an API key, which is refused before anything else.
@@ -84,7 +84,7 @@ impl<'a> Query<'a> {
         let text = self.take(name)?;
         let time = parse_iso8601(&text);
         if time.is_none() {
-            self.errors.add(name, "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z");
+            self.errors.add(name, NOT_A_TIME);
         }
         time
     }
@@ -106,19 +106,30 @@ impl<'a> Query<'a> {
         let text = self.take(name)?;
         let value = parse(&text);
         if value.is_none() {
-            let kind = self.params.iter().find(|param| param.name == name).map(|param| &param.kind);
-            let known = match kind {
-                Some(Kind::OneOf(values)) => values().join(", "),
-                _ => String::new(),
-            };
-            self.errors.add(name, format!("must be one of: {known}"));
+            self.errors.add(name, format!("must be one of: {}", self.known(name)().join(", ")));
         }
         value
     }
 
+    /// Comma-separated values of those declared.
+    pub(crate) fn some_of<E: Into<i32>>(&mut self, name: &'static str, parse: impl Fn(&str) -> Option<E>) -> Vec<i32> {
+        let Some(text) = self.take(name) else {
+            return Vec::new();
+        };
+        some_of(name, text.split(','), parse, self.known(name), &mut self.errors)
+    }
+
+    /// What lists the values declared for a parameter.
+    fn known(&self, name: &str) -> fn() -> Vec<&'static str> {
+        match self.params.iter().find(|param| param.name == name).map(|param| &param.kind) {
+            Some(Kind::OneOf(values) | Kind::SomeOf(values)) => *values,
+            _ => Vec::new,
+        }
+    }
+
     /// Comma-separated event types.
     pub(crate) fn event_types(&mut self, name: &'static str) -> Vec<i32> {
-        self.take(name).map_or_else(Vec::new, |text| event_types(name, text.split(','), &mut self.errors))
+        self.some_of(name, names::parse_event_type)
     }
 
     /// The filters `token`, `handle` and `chain`, each comma-separated.
@@ -146,7 +157,7 @@ mod tests {
         Param::LIMIT,
         Param::new("after", Kind::Time, ""),
         Param::new("sort", Kind::OneOf(|| vec!["up", "down"]), ""),
-        Param::new("types", Kind::EventTypes, ""),
+        Param::TYPES,
     ];
 
     fn told(raw: &str) -> Vec<(String, String)> {

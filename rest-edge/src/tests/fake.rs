@@ -112,6 +112,23 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
     match operation {
         "MetaService/GetMe" => reply(v1::GetMeResponse { key: Some(v1::KeyInfo::default()) }),
         "MetaService/GetUsage" => reply(v1::GetUsageResponse { usage: Some(v1::Usage::default()) }),
+        "ProfileService/GetProfile" => reply(v1::GetProfileResponse { profile: Some(v1::Profile::default()) }),
+        "ProfileService/GetProfileWallets" => {
+            reply(v1::GetProfileWalletsResponse { profile_wallets: Some(v1::ProfileWallets::default()) })
+        }
+        "TokenService/GetToken" => reply(v1::GetTokenResponse { token: Some(v1::Token::default()) }),
+        "TokenService/GetTokenActivity" => {
+            reply(v1::GetTokenActivityResponse { activity: Some(v1::TokenActivity::default()) })
+        }
+        "TokenService/GetThesisVelocity" => {
+            reply(v1::GetThesisVelocityResponse { velocity: Some(v1::ThesisVelocity::default()) })
+        }
+        "ThesisService/VerifyThesis" => {
+            reply(v1::VerifyThesisResponse { verification: Some(v1::ThesisVerification::default()) })
+        }
+        "SearchService/Search" | "SearchService/SemanticSearch" => {
+            reply(v1::SearchResponse { result: Some(v1::SearchResult::default()) })
+        }
         "ThesisService/GetThesis" => reply(v1::GetThesisResponse { thesis: Some(v1::Thesis::default()) }),
         "TestDataService/CreateTestThesis" => {
             reply(v1::CreateTestThesisResponse { result: Some(v1::TestThesisResult::default()) })
@@ -185,7 +202,11 @@ pub(crate) fn edge(core: &Arc<FakeCore>, shutdown: CancellationToken) -> Edge {
 
 /// Sends a request and gives the answer's head and JSON.
 pub(crate) async fn ask(core: &Arc<FakeCore>, request: Request<&'static str>) -> (StatusCode, HeaderMap, Value) {
-    let edge = edge(core, CancellationToken::new());
+    ask_at(&edge(core, CancellationToken::new()), request).await
+}
+
+/// Sends a request to an edge that serves many, as making one takes its time.
+pub(crate) async fn ask_at(edge: &Edge, request: Request<&'static str>) -> (StatusCode, HeaderMap, Value) {
     let response = edge.answer(&Peer::new([192, 0, 2, 1].into()), request.map(Full::from)).await.unwrap();
     let (head, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();

@@ -40,7 +40,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::GET, "/v1/events/{id}", "EventService/GetEvent", |edge, call| Box::pin(get(edge, call)))
             .named("getEvent", "Events", "Reads one event.")
             .path_parameter("The event, `evt_…`")
-            .answers::<json::Event<'_>>(200),
+            .answers::<json::Event<'_>>(200)
+            .tagged(),
     ]
 }
 

@@ -17,7 +17,8 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/me", "MetaService/GetMe", |edge, call| Box::pin(me(edge, call)))
             .named("getMe", "Me", "Describes the calling key.")
-            .answers::<json::KeyInfo<'_>>(200),
+            .answers::<json::KeyInfo<'_>>(200)
+            .tagged(),
         Route::new(Method::GET, "/v1/me/usage", "MetaService/GetUsage", |edge, call| Box::pin(usage(edge, call)))
             .named("getUsage", "Me", "Tells how much of the plan's limits is used.")
             .answers::<json::Usage>(200),

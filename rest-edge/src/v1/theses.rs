@@ -17,20 +17,20 @@ use crate::{
 };
 
 const LIST: &[Param] = &[
-    Param::new("profile", Kind::Text(0, 200), "`fp_` id, `@handle` or upstream user id of the author"),
-    Param::new("handle", Kind::Text(0, 200), "Handle of the author, with or without `@`"),
+    Param::new("profile", Kind::Text(1, 200), "`fp_` id, `@handle` or upstream user id of the author"),
+    Param::new("handle", Kind::Text(1, 200), "Handle of the author, with or without `@`"),
     Param::new(
         "token",
-        Kind::Text(0, 200),
+        Kind::Text(1, 200),
         "`tk_` id, address, `chain:address`, `$SYMBOL` or `SYMBOL`; a symbol matches every token that has it unless \
          `chain` narrows it",
     ),
-    Param::new("chain", Kind::Text(0, 32), "One chain; test keys use `sandbox`"),
+    Param::new("chain", Kind::Text(1, 32), "One chain; test keys use `sandbox`"),
     Param::new("created_after", Kind::Time, "Inclusive lower bound"),
     Param::new("created_before", Kind::Time, "Inclusive upper bound"),
     Param::new(
         "since",
-        Kind::Text(0, 200),
+        Kind::Text(1, 200),
         "Relative lower bound such as `90s`, `30m`, `1h`, `7d`; the later of it and `created_after` wins",
     ),
     Param::new("sort", Kind::OneOf(|| texts(names::THESIS_SORTS)), "Order; `created_at_desc` unless given"),
@@ -48,7 +48,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::GET, "/v1/theses/{id}", "ThesisService/GetThesis", |edge, call| Box::pin(get(edge, call)))
             .named("getThesis", "Theses", "Reads one thesis.")
             .path_parameter("The thesis, `th_…`")
-            .answers::<json::Thesis<'_>>(200),
+            .answers::<json::Thesis<'_>>(200)
+            .tagged(),
     ]
 }
 

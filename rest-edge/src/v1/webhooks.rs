@@ -37,7 +37,7 @@ const DELIVERIES: &[Param] = &[
     Param::CURSOR,
     Param::new("status", Kind::OneOf(|| texts(names::DELIVERY_STATUSES)), "Only those in this state"),
     Param::new("event_type", Kind::OneOf(|| texts(names::EVENT_TYPES)), "Only those of this type"),
-    Param::new("event_id", Kind::Text(0, 64), "Only those of this event"),
+    Param::new("event_id", Kind::Text(1, 64), "Only those of this event"),
 ];
 
 pub(super) fn routes() -> Vec<Route> {
@@ -58,7 +58,8 @@ pub(super) fn routes() -> Vec<Route> {
         })
         .named("getWebhook", TAG, "Reads one webhook.")
         .path_parameter(ID)
-        .answers::<json::Webhook<'_>>(200),
+        .answers::<json::Webhook<'_>>(200)
+        .tagged(),
         Route::new(Method::DELETE, "/v1/webhooks/{id}", "WebhookService/DeleteWebhook", |edge, call| {
             Box::pin(delete(edge, call))
         })

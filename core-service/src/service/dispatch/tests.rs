@@ -28,9 +28,7 @@ impl Bench {
         let clock = ManualClock::new();
         let core = core(memory(&clock), &clock, 1).await;
         let bench = Self { clock, core, posted: 0 };
-        let state = bench.core.shared.control.state();
-        let organization_id = state.organizations().next().unwrap().id.clone();
-        drop(state);
+        let organization_id = bench.core.shared.control.state().organizations().next().unwrap().id.clone();
         bench
             .change(ControlChange::Project(crate::domain::control::Project {
                 id: PROJECT.to_owned(),
@@ -121,7 +119,10 @@ async fn a_failing_delivery_is_tried_six_times_by_the_table() {
     let event = bench.post().await;
     for (number, minutes) in [(1, 1), (2, 5), (3, 30), (4, 120), (5, 720)] {
         let claimed = claims.recv().await.unwrap();
-        assert_eq!((claimed.delivery.event_id.as_str(), claimed.delivery.attempts_made() + 1), (event.as_str(), number));
+        assert_eq!(
+            (claimed.delivery.event_id.as_str(), claimed.delivery.attempts_made() + 1),
+            (event.as_str(), number)
+        );
         bench.report(&claimed, 500).await;
         let delivery = bench.delivery(&event, "wh_1").await;
         let due = bench.core.shared.clock.now_ms() + minutes * 60_000;

@@ -3,9 +3,12 @@ use std::{collections::HashSet, sync::Arc};
 use futures::future::join_all;
 
 use super::*;
-use crate::service::{
-    core::Core,
-    testing::{ManualClock, core, memory, shared_memory},
+use crate::{
+    domain::entry::{ThesisCreated, Totals},
+    service::{
+        core::Core,
+        testing::{ManualClock, core, memory, shared_memory},
+    },
 };
 
 fn new_thesis(dataset: &Dataset, number: u32) -> NewThesis {
@@ -89,7 +92,7 @@ async fn what_is_acknowledged_can_be_read_at_once() {
         let written = core.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
         let view = crate::domain::dataset::View::test("own");
         let (home, thesis) = core.shared.theses.thesis(&view, &new.thesis.id).await.unwrap().unwrap();
-        assert_eq!((home, thesis), (dataset.clone(), new.thesis));
+        assert_eq!((home, Thesis::clone(&thesis)), (dataset.clone(), new.thesis));
         assert!(core.datasets.refresh(&dataset).await.unwrap() >= written.seq);
     }
 }
@@ -111,6 +114,8 @@ async fn an_entry_that_was_appended_but_not_projected_is_projected_by_the_next_w
             token: new.token.clone(),
             introduces_profile: true,
             introduces_token: true,
+            totals: Totals { theses: 1, authors: 1, of_author: 1 },
+            takes_handle: true,
         })),
     };
     // What a core leaves that dies right after its append.

@@ -11,7 +11,7 @@ const END: u8 = 0;
 const ESCAPE: u8 = 1;
 
 pub(super) fn encode(values: &[Value]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(values.len() * 24);
+    let mut bytes = Vec::with_capacity(values.len() * 40);
     append(&mut bytes, values);
     bytes
 }
@@ -20,10 +20,15 @@ fn append(bytes: &mut Vec<u8>, values: &[Value]) {
     for value in values {
         match value {
             Value::Text(text) => {
-                for &byte in text.as_bytes() {
-                    match byte {
-                        END | ESCAPE => bytes.extend([ESCAPE, byte + 1]),
-                        _ => bytes.push(byte),
+                let text = text.as_bytes();
+                if text.iter().all(|byte| *byte > ESCAPE) {
+                    bytes.extend_from_slice(text);
+                } else {
+                    for &byte in text {
+                        match byte {
+                            END | ESCAPE => bytes.extend([ESCAPE, byte + 1]),
+                            _ => bytes.push(byte),
+                        }
                     }
                 }
                 bytes.push(END);

@@ -64,6 +64,8 @@ pub(super) const ALL: &[Migration] = migrations![
     "0022_ready",
     "0023_ready_done",
     "0024_shard_lease",
+    "0025_token_totals",
+    "0026_token_author",
 ];
 
 /// Time for one statement, and again for the nodes to agree on what it changed.

@@ -1,0 +1,107 @@
+//! What is seen upstream, as ingestion takes it. Times are unix milliseconds.
+
+use super::row::Wallet;
+
+/// A profile as seen upstream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProfileSeen {
+    /// The upstream's user id.
+    pub upstream_id: String,
+    /// With or without `@`.
+    pub handle: String,
+    /// Shown name.
+    pub display_name: Option<String>,
+    /// Picture.
+    pub avatar_url: Option<String>,
+    /// Public page.
+    pub profile_url: Option<String>,
+    /// About.
+    pub bio: Option<String>,
+    /// Verified upstream.
+    pub verified: Option<bool>,
+    /// Account creation.
+    pub created_at: Option<i64>,
+    /// Last changed upstream.
+    pub source_updated_at: Option<i64>,
+    /// Public, authorized wallets.
+    pub wallets: Vec<Wallet>,
+}
+
+/// A token as seen upstream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TokenSeen {
+    /// The chain's name.
+    pub chain: String,
+    /// The address.
+    pub address: String,
+    /// With or without `$`.
+    pub symbol: String,
+    /// Name.
+    pub name: Option<String>,
+    /// The chain's number.
+    pub chain_id: Option<i64>,
+    /// Logo.
+    pub logo_url: Option<String>,
+    /// Page.
+    pub platform_url: Option<String>,
+    /// Last changed upstream.
+    pub source_updated_at: Option<i64>,
+}
+
+/// A thesis as seen upstream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThesisSeen {
+    /// The upstream's id.
+    pub upstream_id: String,
+    /// Its author.
+    pub profile: ProfileSeen,
+    /// Its token.
+    pub token: TokenSeen,
+    /// The text.
+    pub text: String,
+    /// Likes.
+    pub likes: Option<i64>,
+    /// Replies.
+    pub replies: Option<i64>,
+    /// When it was posted.
+    pub created_at: i64,
+    /// When it was last changed.
+    pub updated_at: i64,
+}
+
+/// New figures of a thesis.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngagementSeen {
+    /// The upstream's id of the thesis.
+    pub upstream_id: String,
+    /// Likes.
+    pub likes: Option<i64>,
+    /// Replies.
+    pub replies: Option<i64>,
+}
+
+/// One thing seen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// A thesis.
+    Thesis(Box<ThesisSeen>),
+    /// New figures.
+    Engagement(EngagementSeen),
+    /// The thesis with this upstream id is gone.
+    Deletion(String),
+    /// A profile.
+    Profile(Box<ProfileSeen>),
+    /// A token.
+    Token(Box<TokenSeen>),
+}
+
+/// An observation: idempotent by its version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// When it was made.
+    pub observed_at: i64,
+    /// The upstream's revision, or `observed_at` where it has none; an older one changes nothing.
+    pub version: i64,
+    /// What was seen.
+    pub seen: Seen,
+}

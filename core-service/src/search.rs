@@ -1,0 +1,413 @@
+//! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers how far it has
+//! come in each, can be thrown away at any time, and is then made again from the first entry.
+
+mod best;
+mod compile;
+mod id;
+mod schema;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tantivy::{
+    Index, IndexReader, IndexWriter, ReloadPolicy, TantivyDocument, TantivyError,
+    indexer::IndexWriterOptions,
+    query::{BooleanQuery, Query},
+};
+use tokio::sync::{Notify, watch};
+
+pub use self::syntax::{Looked, Malformed, parse};
+use self::{
+    best::{Best, Order, Rank, highest},
+    compile::{Frequencies, has, has_one},
+    schema::{Fields, Kind, Terms, VERSION, WORDS},
+    words::WordTokenizer,
+};
+use crate::domain::{
+    dataset::{Dataset, View},
+    entry::{Entry, Kind as Happened, Sequenced},
+    row::{Profile, Token},
+};
+
+/// Bytes of documents that are gathered before they are written, between commits.
+const GATHERED: usize = 20_000_000;
+
+/// Why the index did not do what it was asked. Nothing is lost: it is made of the logs again.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The index itself failed.
+    #[error("the search index failed: {0}")]
+    Index(#[from] TantivyError),
+    /// Its folder cannot be used.
+    #[error("the folder of the search index cannot be used: {0}")]
+    Folder(#[from] std::io::Error),
+    /// A note in it cannot be read or written.
+    #[error("the search index holds an unreadable note: {0}")]
+    Note(#[from] serde_json::Error),
+    /// It was made by another version of this service, or never finished.
+    #[error("the search index is of another version")]
+    Version,
+    /// Some of its files are not as they were written.
+    #[error("files of the search index are damaged")]
+    Damaged,
+}
+
+/// The last entry of a log that the index has taken in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Its sequence number.
+    pub seq: u64,
+    /// Its id, by which the log is known to be the same.
+    pub id: String,
+}
+
+/// By name of dataset.
+type Marks = BTreeMap<String, Mark>;
+
+/// Committed with the documents, so that both always agree.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    version: u32,
+    marks: Marks,
+}
+
+struct Writer {
+    writer: IndexWriter,
+    /// How far the documents added since the last commit reach.
+    marks: Marks,
+}
+
+/// Which rows a search is narrowed to.
+#[derive(Clone, Debug)]
+pub struct Narrow {
+    /// A thesis's author, or the profile itself.
+    pub profile: Option<String>,
+    /// A thesis's token, or the token itself: one of these.
+    pub tokens: Option<Vec<String>>,
+    /// The chain of a thesis or token.
+    pub chain: Option<String>,
+    /// Created not before this, in unix milliseconds.
+    pub from: i64,
+    /// Created not after this.
+    pub to: i64,
+}
+
+impl Default for Narrow {
+    fn default() -> Self {
+        Self { profile: None, tokens: None, chain: None, from: i64::MIN, to: i64::MAX }
+    }
+}
+
+/// A thesis in the order of likes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Liked {
+    /// Where it lives.
+    pub dataset: Dataset,
+    /// Its id.
+    pub id: String,
+    /// Its likes when it was indexed.
+    pub likes: Option<i64>,
+    /// When it was created, in unix milliseconds.
+    pub created_at: i64,
+}
+
+/// The index.
+pub struct SearchIndex {
+    fields: Fields,
+    reader: IndexReader,
+    writer: Mutex<Writer>,
+    committed: watch::Sender<Marks>,
+    wanted: Notify,
+}
+
+impl SearchIndex {
+    /// Opens the index in a folder of its own, or makes one in memory. One that is damaged or of another version is thrown away.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or another process uses it.
+    pub fn open(dir: Option<&Path>) -> Result<Self, SearchError> {
+        let (fields, schema) = Fields::new();
+        let Some(dir) = dir else {
+            return Self::over(fields, &Index::create_in_ram(schema), Marks::new());
+        };
+        fs::create_dir_all(dir)?;
+        if fs::read_dir(dir)?.next().is_some() {
+            match Self::resume(fields, dir) {
+                Ok(resumed) => return Ok(resumed),
+                // Somebody else is at work in it.
+                Err(error @ SearchError::Index(TantivyError::LockFailure(..))) => return Err(error),
+                Err(error) => tracing::warn!(%error, "making the search index again"),
+            }
+            fs::remove_dir_all(dir)?;
+            fs::create_dir_all(dir)?;
+        }
+        Self::over(fields, &Index::create_in_dir(dir, schema)?, Marks::new())
+    }
+
+    fn resume(fields: Fields, dir: &Path) -> Result<Self, SearchError> {
+        let index = Index::open_in_dir(dir)?;
+        let note: Note = serde_json::from_str(&index.load_metas()?.payload.ok_or(SearchError::Version)?)?;
+        if note.version != VERSION || index.schema() != Fields::new().1 {
+            return Err(SearchError::Version);
+        }
+        if !index.validate_checksum()?.is_empty() {
+            return Err(SearchError::Damaged);
+        }
+        Self::over(fields, &index, note.marks)
+    }
+
+    fn over(fields: Fields, index: &Index, marks: Marks) -> Result<Self, SearchError> {
+        index.tokenizers().register(WORDS, WordTokenizer);
+        let options = IndexWriterOptions::builder().memory_budget_per_thread(GATHERED).num_merge_threads(1).build();
+        let writer = Mutex::new(Writer { writer: index.writer_with_options(options)?, marks: marks.clone() });
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        Ok(Self { fields, reader, writer, committed: watch::Sender::new(marks), wanted: Notify::new() })
+    }
+
+    /// The last entry of a dataset's log that searches see.
+    #[must_use]
+    pub fn mark(&self, dataset: &Dataset) -> Option<Mark> {
+        self.committed.borrow().get(&dataset.to_string()).cloned()
+    }
+
+    /// The sequence number up to which searches see a dataset's log.
+    #[must_use]
+    pub fn position(&self, dataset: &Dataset) -> u64 {
+        self.mark(dataset).map_or(0, |mark| mark.seq)
+    }
+
+    /// Waits until searches see a dataset's log up to a sequence number.
+    pub async fn reach(&self, dataset: &Dataset, position: u64) {
+        let name = dataset.to_string();
+        let there = |marks: &Marks| marks.get(&name).is_some_and(|mark| mark.seq >= position) || position == 0;
+        if !there(&self.committed.borrow()) {
+            self.wanted.notify_one();
+            // The sender lives as long as this does.
+            drop(self.committed.subscribe().wait_for(there).await);
+        }
+    }
+
+    /// Waits until somebody waits for a position.
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    /// Takes in a dataset's entries, in their order, from its position on; those before it are passed over. Searches see
+    /// them after the next commit. Blocks.
+    ///
+    /// # Errors
+    /// When the index fails; what was not committed is then to be applied again.
+    pub fn apply(&self, dataset: &Dataset, entries: &[Sequenced]) -> Result<(), SearchError> {
+        let mut writer = self.writer.lock();
+        let terms = Terms::new(self.fields, dataset);
+        let name = dataset.to_string();
+        let position = writer.marks.get(&name).map_or(0, |mark| mark.seq);
+        for Sequenced { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
+            let done = writer.take_in(&terms, entry);
+            self.or_roll_back(&mut writer, done)?;
+            writer.marks.insert(name.clone(), Mark { seq: *seq, id: entry.id.clone() });
+        }
+        Ok(())
+    }
+
+    /// Makes searches see what was applied. Blocks, some tens of milliseconds.
+    ///
+    /// # Errors
+    /// When the index fails; what was not committed is then to be applied again.
+    pub fn commit(&self) -> Result<(), SearchError> {
+        let mut writer = self.writer.lock();
+        let note = serde_json::to_string(&Note { version: VERSION, marks: writer.marks.clone() })?;
+        let done = writer.writer.prepare_commit().and_then(|mut prepared| {
+            prepared.set_payload(&note);
+            prepared.commit()
+        });
+        self.or_roll_back(&mut writer, done)?;
+        self.reader.reload()?;
+        self.committed.send_replace(writer.marks.clone());
+        Ok(())
+    }
+
+    /// Forgets a dataset whose log is not the one that was taken in; its position is 0 after the next commit.
+    pub fn forget(&self, dataset: &Dataset) {
+        let terms = Terms::new(self.fields, dataset);
+        let mut writer = self.writer.lock();
+        for kind in Kind::ALL {
+            writer.writer.delete_term(terms.term(self.fields.kind, kind.prefix()));
+        }
+        writer.marks.remove(&dataset.to_string());
+    }
+
+    fn or_roll_back<T>(&self, writer: &mut Writer, done: tantivy::Result<T>) -> Result<T, SearchError> {
+        if done.is_err() {
+            writer.marks = self.committed.borrow().clone();
+            writer.writer.rollback()?;
+        }
+        Ok(done?)
+    }
+
+    /// The ids of the theses that hold what is looked for, the best match or the newest first.
+    ///
+    /// # Errors
+    /// When the index fails.
+    pub fn theses(
+        &self,
+        view: &View,
+        looked: &Looked,
+        narrow: &Narrow,
+        newest: bool,
+        limit: usize,
+    ) -> Result<Vec<(Dataset, String)>, SearchError> {
+        let order = if newest { Order::Newest } else { Order::Relevance };
+        let best = Best { order, from: narrow.from, to: narrow.to, after: None, limit };
+        Ok(ids(Kind::Thesis, self.best(view, Kind::Thesis, Some(looked), narrow, best)?))
+    }
+
+    /// The ids of the profiles that hold what is looked for; those with that very handle first.
+    ///
+    /// # Errors
+    /// When the index fails.
+    pub fn profiles(
+        &self,
+        view: &View,
+        looked: &Looked,
+        narrow: &Narrow,
+        limit: usize,
+    ) -> Result<Vec<(Dataset, String)>, SearchError> {
+        let best = Best { order: Order::Relevance, from: i64::MIN, to: i64::MAX, after: None, limit };
+        Ok(ids(Kind::Profile, self.best(view, Kind::Profile, Some(looked), narrow, best)?))
+    }
+
+    /// The ids of the tokens that hold what is looked for; those with that very symbol or address first.
+    ///
+    /// # Errors
+    /// When the index fails.
+    pub fn tokens(
+        &self,
+        view: &View,
+        looked: &Looked,
+        narrow: &Narrow,
+        limit: usize,
+    ) -> Result<Vec<(Dataset, String)>, SearchError> {
+        let best = Best { order: Order::Relevance, from: i64::MIN, to: i64::MAX, after: None, limit };
+        Ok(ids(Kind::Token, self.best(view, Kind::Token, Some(looked), narrow, best)?))
+    }
+
+    /// Theses in the order of likes (unknown ones last), then time, then id, all descending, after the given thesis.
+    ///
+    /// # Errors
+    /// When the index fails.
+    pub fn likes_page(
+        &self,
+        view: &View,
+        narrow: &Narrow,
+        after: Option<(Option<i64>, i64, &str)>,
+        limit: usize,
+    ) -> Result<Vec<Liked>, SearchError> {
+        let after = after.map(|(likes, created_at, id)| {
+            let id = id.strip_prefix(Kind::Thesis.prefix()).and_then(id::halves).unwrap_or_default();
+            Rank { first: likes, created_at, id }
+        });
+        let best = Best { order: Order::Likes, from: narrow.from, to: narrow.to, after, limit };
+        let found = self.best(view, Kind::Thesis, None, narrow, best)?;
+        let liked = |(rank, dataset): (Rank, &Dataset)| Liked {
+            dataset: dataset.clone(),
+            id: id::whole(Kind::Thesis.prefix(), rank.id),
+            likes: rank.first,
+            created_at: rank.created_at,
+        };
+        Ok(found.into_iter().map(liked).collect())
+    }
+
+    fn best<'a>(
+        &self,
+        view: &'a View,
+        kind: Kind,
+        looked: Option<&Looked>,
+        narrow: &Narrow,
+        best: Best,
+    ) -> Result<Vec<(Rank, &'a Dataset)>, SearchError> {
+        if best.limit == 0 {
+            return Ok(Vec::new());
+        }
+        let searcher = self.reader.searcher();
+        let datasets: Vec<Terms> = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset)).collect();
+        let frequencies = Frequencies { searcher: &searcher, datasets: &datasets, kind };
+        let mut found = Vec::new();
+        for (terms, dataset) in datasets.iter().zip(view.datasets()) {
+            let query = BooleanQuery::intersection(clauses(terms, kind, looked, narrow));
+            let ranks = searcher.search_with_statistics_provider(&query, &best, &frequencies)?;
+            found.extend(ranks.into_iter().map(|rank| (rank, dataset)));
+        }
+        Ok(highest(found, best.limit))
+    }
+}
+
+impl Writer {
+    fn take_in(&mut self, terms: &Terms, entry: &Entry) -> tantivy::Result<()> {
+        match &entry.kind {
+            Some(Happened::ThesisCreated(created)) => {
+                if created.introduces_profile {
+                    self.put_profile(terms, &created.profile)?;
+                }
+                if created.introduces_token {
+                    self.put_token(terms, &created.token)?;
+                }
+                self.put(terms, &created.thesis.id, terms.thesis(&created.thesis))
+            }
+            Some(Happened::ThesisEdited(changed) | Happened::Engagement(changed)) => {
+                let thesis = Some(&changed.thesis).filter(|thesis| thesis.deleted_at.is_none());
+                self.put(terms, &changed.thesis.id, thesis.and_then(|thesis| terms.thesis(thesis)))
+            }
+            Some(Happened::ThesisDeleted(deleted)) => self.put(terms, &deleted.thesis.id, None),
+            Some(Happened::ProfileObserved(observed)) => self.put_profile(terms, &observed.profile),
+            Some(Happened::ProfileUpdated(updated)) => self.put_profile(terms, &updated.profile),
+            Some(Happened::TokenObserved(observed)) => self.put_token(terms, &observed.token),
+            Some(Happened::TokenActivity(_) | Happened::ThesisVelocity(_)) | None => Ok(()),
+        }
+    }
+
+    fn put_profile(&mut self, terms: &Terms, profile: &Profile) -> tantivy::Result<()> {
+        self.put(terms, &profile.id, terms.profile(profile))
+    }
+
+    fn put_token(&mut self, terms: &Terms, token: &Token) -> tantivy::Result<()> {
+        self.put(terms, &token.id, terms.token(token))
+    }
+
+    fn put(&mut self, terms: &Terms, id: &str, document: Option<TantivyDocument>) -> tantivy::Result<()> {
+        self.writer.delete_term(terms.term(terms.fields.id, id));
+        document.map_or(Ok(()), |document| self.writer.add_document(document).map(drop))
+    }
+}
+
+/// What a row must have, of one dataset.
+fn clauses(terms: &Terms, kind: Kind, looked: Option<&Looked>, narrow: &Narrow) -> Vec<Box<dyn Query>> {
+    let fields = &terms.fields;
+    let mut clauses = vec![match looked {
+        Some(looked) => compile::query(terms, kind, looked),
+        None => has(terms.term(fields.kind, kind.prefix())),
+    }];
+    let (profile, token) = match kind {
+        Kind::Thesis => (fields.author, fields.about),
+        Kind::Profile | Kind::Token => (fields.id, fields.id),
+    };
+    if let Some(id) = narrow.profile.as_ref().filter(|_| kind != Kind::Token) {
+        clauses.push(has(terms.term(profile, id)));
+    }
+    if let Some(ids) = narrow.tokens.as_ref().filter(|_| kind != Kind::Profile) {
+        clauses.push(has_one(ids.iter().map(|id| terms.term(token, id))));
+    }
+    if let Some(chain) = narrow.chain.as_ref().filter(|_| kind != Kind::Profile) {
+        clauses.push(has(terms.term(fields.chain, chain)));
+    }
+    clauses
+}
+
+fn ids(kind: Kind, found: Vec<(Rank, &Dataset)>) -> Vec<(Dataset, String)> {
+    found.into_iter().map(|(rank, dataset)| (dataset.clone(), id::whole(kind.prefix(), rank.id))).collect()
+}

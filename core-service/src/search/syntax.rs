@@ -1,0 +1,171 @@
+//! The syntax of searches: words are AND-ed, `"a phrase"`, `-word`, `OR`, `prefix*`. `OR` parts alternatives: what stands
+//! between two of them is AND-ed first.
+
+use super::words::{Word, exact, words};
+
+/// Words that may end in `*` in one search: each is many words.
+const MAX_PREFIXES: usize = 8;
+
+/// What is looked for: one of several alternatives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looked {
+    pub(super) alternatives: Vec<Vec<Item>>,
+}
+
+/// Words that stand side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    /// At least one.
+    pub(super) words: Vec<Word>,
+    /// The whole, as handles and symbols are compared; none for phrases and prefixes.
+    pub(super) exact: Option<String>,
+    /// Must not be there.
+    pub(super) excluded: bool,
+    /// The last word may go on.
+    pub(super) prefix: bool,
+}
+
+/// Why a search cannot be understood: the rule that it breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub &'static str);
+
+enum Piece<'a> {
+    Or,
+    Item { text: &'a str, quoted: bool, excluded: bool },
+}
+
+/// Takes the first piece of a text that does not start with white space.
+fn piece(text: &str) -> Result<(Piece<'_>, &str), Malformed> {
+    let bare = text.trim_start_matches('-');
+    let excluded = bare.len() < text.len() && !bare.starts_with(char::is_whitespace);
+    if let Some(quoted) = bare.strip_prefix('"') {
+        let (text, rest) = quoted.split_once('"').ok_or(Malformed("has a quotation mark without its pair"))?;
+        return Ok((Piece::Item { text, quoted: true, excluded }, rest));
+    }
+    let end = bare.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(bare.len());
+    let (word, rest) = bare.split_at(end);
+    if word == "OR" && !excluded {
+        return Ok((Piece::Or, rest));
+    }
+    Ok((Piece::Item { text: word, quoted: false, excluded }, rest))
+}
+
+/// Reads a search. What holds nothing that can be looked for, such as a lone `!`, is passed over.
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn parse(text: &str) -> Result<Looked, Malformed> {
+    // Phones write curly ones.
+    let text = text.replace(['“', '”', '„'], "\"");
+    let mut rest = text.trim_start();
+    let (mut alternatives, mut items) = (Vec::new(), Vec::new());
+    let (mut pieces, mut prefixes) = (0, 0);
+    while !rest.is_empty() {
+        let (found, after) = piece(rest)?;
+        rest = after.trim_start();
+        match found {
+            Piece::Or if pieces == 0 || rest.is_empty() => return Err(Malformed("has an OR without both its sides")),
+            Piece::Or => {
+                alternatives.push(std::mem::take(&mut items));
+                pieces = 0;
+            }
+            Piece::Item { text, quoted, excluded } => {
+                pieces += 1;
+                let prefix = !quoted && text.ends_with('*');
+                let words = words(text);
+                if words.is_empty() {
+                    continue;
+                }
+                prefixes += usize::from(prefix);
+                let exact = (!quoted && !prefix && !excluded).then(|| exact(text));
+                items.push(Item { words, exact, excluded, prefix });
+            }
+        }
+    }
+    alternatives.push(items);
+    alternatives.retain(|items| !items.is_empty());
+    if alternatives.is_empty() {
+        return Err(Malformed("must hold a word to look for"));
+    }
+    if alternatives.iter().any(|items| items.iter().all(|item| item.excluded)) {
+        return Err(Malformed("must hold a word to look for beside those it excludes"));
+    }
+    if prefixes > MAX_PREFIXES {
+        return Err(Malformed("must have at most 8 words that end in *"));
+    }
+    Ok(Looked { alternatives })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shape(text: &str) -> Result<String, Malformed> {
+        let looked = parse(text)?;
+        let item = |item: &Item| {
+            let words: Vec<&str> = item.words.iter().map(|word| word.text.as_str()).collect();
+            let sign = if item.excluded { "-" } else { "" };
+            format!("{sign}{}{}", words.join("+"), if item.prefix { "*" } else { "" })
+        };
+        let each = |items: &Vec<Item>| items.iter().map(item).collect::<Vec<_>>().join(" ");
+        Ok(looked.alternatives.iter().map(each).collect::<Vec<_>>().join(" | "))
+    }
+
+    #[test]
+    fn searches_are_understood() {
+        for (text, expected) in [
+            ("run fast", "run fast"),
+            ("\"Run fast\" now", "run+fast now"),
+            ("run -fast -\"the slow\"", "run -fast -the+slow"),
+            ("a b OR c -d OR “e f”", "a b | c -d | e+f"),
+            ("run* sbx_a*", "run* sbx+a*"),
+            ("$RUN @Ana_1 比特币", "run ana+1 比+特+币"),
+            ("or and NOT \"OR\" -OR", "or and not or -or"),
+            ("BTC - the future !!! *", "btc the future"),
+            ("a\"b c\"d", "a b+c d"),
+            ("run OR !!!", "run"),
+            ("foo*bar --x", "foo+bar -x"),
+            ("text:foo [a TO z] (b) c^2 /d/ ~1", "text+foo a to z b c+2 d 1"),
+        ] {
+            assert_eq!(shape(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn malformed_searches_are_refused() {
+        let prefixes = "a* ".repeat(9);
+        for text in [
+            "",
+            "  ",
+            "!!!",
+            "\"",
+            "5\"",
+            "\"a",
+            "OR",
+            "a OR",
+            "OR a",
+            "a OR OR b",
+            "-a",
+            "a OR -b",
+            "*",
+            "-",
+            &prefixes,
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "\\PC{0,80}", near in "[ab\"*\\- OR$@🚀比👍🏽\u{fe0f}]{0,40}") {
+            for text in [text, near] {
+                if let Ok(looked) = parse(&text) {
+                    prop_assert!(looked.alternatives.iter().flatten().all(|item| !item.words.is_empty()));
+                }
+            }
+        }
+    }
+}

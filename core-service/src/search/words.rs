@@ -1,0 +1,238 @@
+//! Cuts text into the words that are indexed and looked for, the same way for both.
+//!
+//! - Case, width and composition do not count: text is NFKC, then case-folded.
+//! - Letters and digits make words; everything else parts them, so `uniswap` is found in `uniswap.org`.
+//! - Scripts that put no spaces between words (Chinese, Japanese, Korean, Thai …) give a word for each character, and what
+//!   is looked for in them is found as a phrase: any stretch of text is findable, no dictionary decides.
+//! - Symbols and emoji are words, one for each that a reader sees (flags, families and skin tones included). One with a
+//!   skin tone is also found by its plain form.
+//! - Other punctuation is nothing. `$RUN` and `@ana` are the words `run` and `ana`; the sigil only ranks higher what has it too.
+
+use icu_normalizer::ComposingNormalizer;
+use icu_properties::{
+    CodePointMapData,
+    props::{GeneralCategory, Script},
+};
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// Bytes of a word that count.
+const MAX_WORD: usize = 1_000;
+
+/// A word of a text; its place in the list is its position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    /// The word.
+    pub(super) text: String,
+    /// Another form under which it stands in the index.
+    pub(super) variant: Option<String>,
+}
+
+/// Text as it is compared: without differences of case, width and composition.
+pub(super) fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let composed = ComposingNormalizer::new_nfkc().normalize(text);
+    // Down, up and down again is what case folding does: ẞ, ß and ss meet, as do Σ, σ and ς.
+    composed.chars().flat_map(char::to_lowercase).flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+}
+
+/// A handle, symbol or address as it is compared: as a whole, without its sigil.
+pub(super) fn exact(text: &str) -> String {
+    fold(text.strip_prefix(['@', '$']).unwrap_or(text))
+}
+
+enum Class {
+    /// Goes on a word.
+    Letter,
+    /// Is a word.
+    Alone,
+    /// Is a word, and may have a skin tone.
+    Symbol,
+    /// Parts words.
+    Nothing,
+}
+
+fn class(cluster: &str) -> Class {
+    let Some(first) = cluster.chars().next() else { return Class::Nothing };
+    // Keycaps, and whatever else asks to be shown as an emoji.
+    if cluster.contains(['\u{fe0f}', '\u{20e3}']) {
+        return Class::Symbol;
+    }
+    if first.is_ascii() {
+        return if first.is_ascii_alphanumeric() { Class::Letter } else { Class::Nothing };
+    }
+    let spaceless = |script| {
+        [
+            Script::Han,
+            Script::Hiragana,
+            Script::Katakana,
+            Script::Hangul,
+            Script::Bopomofo,
+            Script::Yi,
+            Script::Thai,
+            Script::Lao,
+            Script::Khmer,
+            Script::Myanmar,
+        ]
+        .contains(&script)
+    };
+    match CodePointMapData::<GeneralCategory>::new().get(first) {
+        GeneralCategory::MathSymbol
+        | GeneralCategory::CurrencySymbol
+        | GeneralCategory::ModifierSymbol
+        | GeneralCategory::OtherSymbol => Class::Symbol,
+        _ if !first.is_alphanumeric() => Class::Nothing,
+        _ if spaceless(CodePointMapData::<Script>::new().get(first)) => Class::Alone,
+        _ => Class::Letter,
+    }
+}
+
+/// The words of a text.
+pub(super) fn words(text: &str) -> Vec<Word> {
+    let folded = fold(text);
+    let mut words: Vec<Word> = Vec::new();
+    // Whether the last word may go on, and the sigil that the next one has.
+    let (mut open, mut sigil) = (false, None);
+    for cluster in folded.graphemes(true) {
+        let class = class(cluster);
+        match (class, words.last_mut()) {
+            (Class::Letter, Some(last)) if open => {
+                for form in [Some(&mut last.text), last.variant.as_mut()].into_iter().flatten() {
+                    if form.len() + cluster.len() <= MAX_WORD {
+                        form.push_str(cluster);
+                    }
+                }
+                continue;
+            }
+            (Class::Letter, _) => {
+                let variant = sigil.map(|sigil| format!("{sigil}{cluster}"));
+                words.push(Word { text: cluster.to_owned(), variant });
+                open = true;
+            }
+            (Class::Alone, _) => {
+                words.push(Word { text: cluster.to_owned(), variant: None });
+                open = false;
+            }
+            (Class::Symbol, _) => {
+                let text: String = cluster.chars().filter(|c| !matches!(c, '\u{fe0e}' | '\u{fe0f}')).collect();
+                let plain: String = text.chars().filter(|c| !matches!(c, '\u{1f3fb}'..='\u{1f3ff}')).collect();
+                let variant = (plain != text && !plain.is_empty()).then_some(plain);
+                words.push(Word { text, variant });
+                open = false;
+            }
+            (Class::Nothing, _) => open = false,
+        }
+        sigil = matches!(cluster, "@" | "$").then_some(cluster);
+    }
+    for word in &mut words {
+        cut(&mut word.text);
+        if let Some(variant) = &mut word.variant {
+            cut(variant);
+        }
+    }
+    words
+}
+
+/// A single cluster may hold any number of combining marks.
+fn cut(text: &mut String) {
+    text.truncate(text.floor_char_boundary(MAX_WORD));
+}
+
+/// Parts the name of a dataset from the text of one of its rows, in what is indexed.
+pub(super) const NAME_END: char = '\0';
+
+/// Cuts `dataset NAME_END text` into its words, each as `dataset NAME_END word`; both forms of one at its position.
+#[derive(Clone, Default)]
+pub(super) struct WordTokenizer;
+
+impl Tokenizer for WordTokenizer {
+    type TokenStream<'a> = WordStream;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream {
+        let (name, text) = text.split_at(text.find(NAME_END).map_or(0, |end| end + NAME_END.len_utf8()));
+        let forms = |(position, word): (usize, Word)| {
+            [Some(word.text), word.variant].into_iter().flatten().map(move |form| (position, form))
+        };
+        let words: Vec<_> = words(text).into_iter().enumerate().flat_map(forms).collect();
+        WordStream { name: name.to_owned(), words: words.into_iter(), token: Token::default() }
+    }
+}
+
+/// The words of one text.
+pub(super) struct WordStream {
+    name: String,
+    words: std::vec::IntoIter<(usize, String)>,
+    token: Token,
+}
+
+impl TokenStream for WordStream {
+    fn advance(&mut self) -> bool {
+        let Some((position, word)) = self.words.next() else { return false };
+        self.token.position = position;
+        self.token.text.clear();
+        self.token.text.push_str(&self.name);
+        self.token.text.push_str(&word);
+        true
+    }
+
+    fn token(&self) -> &Token {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<String> {
+        words(text).into_iter().map(|word| word.text).collect()
+    }
+
+    #[test]
+    fn letters_and_digits_make_words() {
+        assert_eq!(texts("Buy $RUN at @Ana_1's uniswap.org!"), ["buy", "run", "at", "ana", "1", "s", "uniswap", "org"]);
+        assert_eq!(texts("Ünïcode ΣΊΣΥΦΟΣ Straße STRASSE ẞ"), ["ünïcode", "σίσυφοσ", "strasse", "strasse", "ss"]);
+        assert_eq!(texts("e\u{301} é ＲＵＮ ﬁ"), ["é", "é", "run", "fi"]);
+        assert_eq!(texts("हिन्दी мир مرحبا، עברית"), ["हिन्दी", "мир", "مرحبا", "עברית"]);
+        assert!(texts(" .,;:!?-_*\"'()[]{}«»…。、 \n").is_empty());
+    }
+
+    #[test]
+    fn scripts_without_spaces_give_characters() {
+        assert_eq!(texts("比特币bull run到了"), ["比", "特", "币", "bull", "run", "到", "了"]);
+        assert_eq!(texts("ビットコイン"), ["ビ", "ッ", "ト", "コ", "イ", "ン"]);
+        assert_eq!(texts("비트 x"), ["비", "트", "x"]);
+        assert_eq!(texts("ไทย").len(), 3);
+    }
+
+    #[test]
+    fn each_emoji_is_a_word() {
+        assert_eq!(texts("to the 🚀🚀moon❤️❤"), ["to", "the", "🚀", "🚀", "moon", "❤", "❤"]);
+        assert_eq!(texts("👩‍🚀👨‍👩‍👧🇩🇪🇫🇷1️⃣"), ["👩‍🚀", "👨‍👩‍👧", "🇩🇪", "🇫🇷", "1\u{20e3}"]);
+        let [toned] = &words("👍🏽")[..] else { panic!("one word") };
+        assert_eq!((toned.text.as_str(), toned.variant.as_deref()), ("👍🏽", Some("👍")));
+        assert_eq!(texts("5₿ > 100€"), ["5", "₿", "100", "€"]);
+    }
+
+    #[test]
+    fn sigils_are_a_variant() {
+        let found = words("$RUN run $ run a@b");
+        let variants: Vec<_> = found.iter().map(|word| word.variant.as_deref()).collect();
+        assert_eq!(variants, [Some("$run"), None, None, None, Some("@b")]);
+        assert_eq!((exact("@Ana_1"), exact("$run"), exact("0xAB")), ("ana_1".into(), "run".into(), "0xab".into()));
+    }
+
+    #[test]
+    fn a_word_has_an_end() {
+        let long = "a".repeat(5_000);
+        assert_eq!(texts(&long), [&long[..1_000]]);
+        let marked = format!("a{}", "\u{301}".repeat(5_000));
+        assert!(words(&marked).iter().all(|word| word.text.len() <= 1_000));
+    }
+}

@@ -1,0 +1,148 @@
+use super::*;
+use crate::{
+    domain::{
+        id,
+        observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+        operation::Operation,
+    },
+    search::parse,
+    service::{
+        gate::RequestMeta,
+        testing::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, memory},
+    },
+};
+
+fn call(core: &Arc<Core>, key: &str) -> Call {
+    let meta = RequestMeta { authorization: Some(format!("Bearer {key}")), ..RequestMeta::default() };
+    core.gate.admit(meta, Operation::Search).map_err(|(error, _)| error).unwrap()
+}
+
+fn query(text: &str) -> Query {
+    Query {
+        text: text.to_owned(),
+        looked: parse(text).unwrap(),
+        theses: true,
+        profiles: true,
+        tokens: true,
+        chain: None,
+        token: None,
+        handle: None,
+        created_after: None,
+        created_before: None,
+        newest: false,
+        limit: 10,
+    }
+}
+
+async fn observe(core: &Arc<Core>, version: i64, seen: Seen) {
+    let observation = Observation { observed_at: 0, version, seen };
+    core.datasets.writer(&Dataset::Live).observe(observation).await.unwrap();
+}
+
+async fn post(core: &Arc<Core>, number: &str, handle: &str, text: &str, likes: Option<i64>, age: i64) {
+    let profile =
+        ProfileSeen { upstream_id: format!("user {handle}"), handle: handle.to_owned(), ..ProfileSeen::default() };
+    let token = TokenSeen {
+        chain: "base".to_owned(),
+        address: "0xA1".to_owned(),
+        symbol: "moon".to_owned(),
+        ..TokenSeen::default()
+    };
+    let thesis = ThesisSeen {
+        upstream_id: number.to_owned(),
+        profile,
+        token,
+        text: text.to_owned(),
+        likes,
+        replies: None,
+        created_at: NOON - age,
+        updated_at: NOON - age,
+    };
+    observe(core, 1, Seen::Thesis(Box::new(thesis))).await;
+}
+
+async fn reached(core: &Arc<Core>, dataset: &Dataset) {
+    core.search.reach(dataset, core.datasets.refresh(dataset).await.unwrap()).await;
+}
+
+fn texts(result: &v1::SearchResult) -> Vec<&str> {
+    result.theses.iter().map(|thesis| thesis.text.as_str()).collect()
+}
+
+#[tokio::test]
+async fn what_is_written_is_found_and_what_is_deleted_is_not() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let live = call(&core, LIVE_KEY);
+    post(&core, "1", "@ana", "to the moon 🚀", None, 2).await;
+    post(&core, "2", "@bob", "from the moon 比特币", None, 1).await;
+    post(&core, "3", "@bob", "moon of long ago", None, 8 * 86_400_000).await;
+    reached(&core, &Dataset::Live).await;
+
+    let found = search(&core, &live, query("moon")).await.unwrap();
+    assert_eq!(texts(&found), ["to the moon 🚀", "from the moon 比特币"]);
+    assert_eq!(found.tokens.len(), 1);
+    assert_eq!((found.tokens[0].symbol.as_str(), found.tokens[0].thesis_count), ("$MOON", 3));
+    assert!(found.profiles.is_empty() && found.livemode);
+    let by_bob = search(&core, &live, Query { handle: Some("BOB".to_owned()), ..query("moon OR bob") }).await.unwrap();
+    assert_eq!(texts(&by_bob), ["from the moon 比特币"]);
+    assert_eq!(by_bob.profiles[0].handle, "@bob");
+    for nothing in [
+        Query { handle: Some("nobody".to_owned()), tokens: false, ..query("moon") },
+        Query { token: Some("$NONE".to_owned()), ..query("moon") },
+        Query { chain: Some("solana".to_owned()), ..query("moon") },
+        Query { created_before: Some(NOON - 5), profiles: false, tokens: false, ..query("moon") },
+    ] {
+        let found = search(&core, &live, nothing).await.unwrap();
+        assert!(found.theses.is_empty() && found.tokens.is_empty());
+    }
+    let early = Query { created_after: Some(0), ..query("moon") };
+    assert_eq!(search(&core, &live, early).await.unwrap_err().api.code.http_status(), 403);
+
+    // At once, whether the index knows of it or not.
+    observe(&core, 2, Seen::Deletion("2".to_owned())).await;
+    assert_eq!(texts(&search(&core, &live, query("moon")).await.unwrap()), ["to the moon 🚀"]);
+
+    let test = call(&core, TEST_KEY);
+    assert!(search(&core, &test, query("moon -run")).await.unwrap().theses.iter().all(|thesis| !thesis.livemode));
+    reached(&core, &Dataset::Sandbox).await;
+    assert!(!search(&core, &test, query("$RUN")).await.unwrap().tokens.is_empty());
+    assert!(search(&core, &live, query("$RUN")).await.unwrap().tokens.is_empty());
+    core.close().await;
+}
+
+#[tokio::test]
+async fn likes_are_exact_once_written() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    post(&core, "1", "@ana", "one", Some(5), 3).await;
+    post(&core, "2", "@ana", "two", None, 2).await;
+    post(&core, "3", "@ana", "three", Some(7), 1).await;
+    let page = |after, limit| likes_page(&core, live(), Narrow::default(), after, limit);
+    let id = |number: &str| id::of_thesis("live", number);
+    let ids = |page: Vec<Liked>| page.into_iter().map(|liked| liked.id).collect::<Vec<_>>();
+    assert_eq!(ids(page(None, 9).await.unwrap()), [id("3"), id("1"), id("2")]);
+    let seen = EngagementSeen { upstream_id: "1".to_owned(), likes: Some(8), replies: None };
+    observe(&core, 2, Seen::Engagement(seen)).await;
+    let first = page(None, 1).await.unwrap();
+    assert_eq!((first[0].likes, &first[0].id), (Some(8), &id("1")));
+    let after = Some((first[0].likes, first[0].created_at, first[0].id.clone()));
+    assert_eq!(ids(page(after, 9).await.unwrap()), [id("3"), id("2")]);
+    core.close().await;
+}
+
+fn live() -> &'static View {
+    static LIVE: std::sync::LazyLock<View> = std::sync::LazyLock::new(View::live);
+    &LIVE
+}
+
+#[tokio::test]
+async fn an_index_that_is_behind_is_said_to_be() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    core.stop.cancel();
+    tokio::time::pause();
+    let view = call(&core, TEST_KEY).caller.view.clone();
+    let error = likes_page(&core, &view, Narrow::default(), None, 9).await.unwrap_err();
+    assert_eq!(error.api.code.http_status(), 503);
+}

@@ -1,0 +1,222 @@
+//! Reads tokens with their counts. Every count equals what its reader would get by listing and counting: theses of all
+//! datasets in the view, an author in several of them once.
+
+use std::{collections::HashSet, sync::Arc};
+
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    json,
+    time::from_millis,
+    v1,
+};
+
+use super::{
+    core::{Core, Shared},
+    error::{Error, Result},
+    gate::Call,
+    list_theses::with_references,
+    resolve,
+};
+use crate::{
+    convert,
+    domain::{
+        dataset::{Dataset, View},
+        derivation::{Counted, Counts, count},
+        row::{Thesis, Token},
+        window::{DAY_MS, HOUR_MS},
+    },
+    store::{
+        StoreResult,
+        theses::{IndexScope, Stretch},
+    },
+};
+
+/// Buckets of a timeline.
+const HOURS: i64 = 24;
+
+/// Finds the one token that a reference names.
+///
+/// # Errors
+/// `AMBIGUOUS_TOKEN` with the candidates when there are several, or when the store does not answer.
+pub async fn find(
+    core: &Core,
+    call: &Call,
+    reference: &str,
+    chain: Option<&str>,
+) -> Result<Option<(Dataset, Arc<Token>)>> {
+    let view = &call.caller.view;
+    let mut ids = resolve::token_ids(&core.shared, view, reference, chain).await?;
+    ids.truncate(resolve::MAX_TOKENS);
+    let mut found = Vec::new();
+    for id in &ids {
+        found.extend(core.shared.theses.token(view, id).await?);
+    }
+    if found.len() < 2 {
+        return Ok(found.pop());
+    }
+    let references: Vec<v1::TokenRef> = found.iter().map(|(_, token)| convert::row::token_ref(token)).collect();
+    let candidates: Vec<json::TokenRef<'_>> = references.iter().map(json::TokenRef::from).collect();
+    let message = "this names several tokens; give the chain or the address";
+    let details = serde_json::json!({ "candidates": candidates });
+    Err(ApiError::new(ErrorCode::AmbiguousToken, message).with_param("token").with_details(details).into())
+}
+
+async fn found(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<(Dataset, Arc<Token>)> {
+    let not_found = || Error::new(ErrorCode::TokenNotFound, "there is no such token");
+    find(core, call, reference, chain).await?.ok_or_else(not_found)
+}
+
+/// The theses of a token in `(after, at]`, of all datasets of a view.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn window(shared: &Shared, view: &View, token: &str, after: i64, at: i64) -> StoreResult<Vec<Counted>> {
+    let stretch = Stretch { from: after + 1, to: at, after: None, descending: true };
+    let scope = IndexScope::Token(token.to_owned());
+    let mut theses = Vec::new();
+    for dataset in view.datasets() {
+        let rows = shared.theses.stretch(dataset, &scope, &stretch, usize::MAX).await?;
+        theses.extend(rows.into_iter().map(|row| Counted {
+            created_at: row.created_at,
+            id: row.id,
+            profile_id: row.profile_id,
+        }));
+    }
+    Ok(theses)
+}
+
+/// All theses of a token that a view shows, and their authors.
+async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, i64)> {
+    let (mut theses, mut authors) = (0, 0);
+    for dataset in view.datasets() {
+        let totals = shared.theses.totals(&dataset.to_string(), token).await?;
+        theses += totals.theses;
+        authors += totals.authors;
+    }
+    if let [first, second] = view.datasets() {
+        // Who writes in both is the sandbox's, whose authors of a token are few.
+        let shared_authors = shared.theses.authors(&first.to_string(), token).await?;
+        let ids: Vec<&str> = shared_authors.iter().map(String::as_str).collect();
+        let in_second = shared.theses.of_authors(&second.to_string(), token, &ids).await?;
+        let twice = in_second.iter().filter(|count| **count > 0).count();
+        authors -= i64::try_from(twice).unwrap_or_default();
+    }
+    Ok((theses, authors))
+}
+
+async fn newest(shared: &Shared, view: &View, token: &str) -> StoreResult<Option<i64>> {
+    let stretch = Stretch { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
+    let scope = IndexScope::Token(token.to_owned());
+    let mut newest = None;
+    for dataset in view.datasets() {
+        let rows = shared.theses.stretch(dataset, &scope, &stretch, 1).await?;
+        newest = newest.max(rows.first().map(|row| row.created_at));
+    }
+    Ok(newest)
+}
+
+/// Reads a token's metadata and counts.
+///
+/// # Errors
+/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
+pub async fn get(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<v1::Token> {
+    let (dataset, token) = found(core, call, reference, chain).await?;
+    counted(core, call, &dataset, &token).await
+}
+
+/// A token with its counts.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn counted(core: &Core, call: &Call, dataset: &Dataset, token: &Token) -> Result<v1::Token> {
+    let (shared, view) = (&core.shared, &call.caller.view);
+    let (theses, authors) = totals(shared, view, &token.id).await?;
+    let recent = window(shared, view, &token.id, call.now_ms - DAY_MS, call.now_ms).await?;
+    let last = newest(shared, view, &token.id).await?;
+    Ok(convert::row::token(dataset, token, theses, authors, i64::try_from(recent.len()).unwrap_or(i64::MAX), last))
+}
+
+fn timeline(theses: &[Counted], at: i64) -> Vec<v1::TimelineBucket> {
+    let buckets = (0..HOURS).map(|hour| {
+        let start = at - (HOURS - hour) * HOUR_MS;
+        let inside =
+            || theses.iter().filter(move |thesis| thesis.created_at > start && thesis.created_at <= start + HOUR_MS);
+        let authors: HashSet<&str> = inside().map(|thesis| thesis.profile_id.as_str()).collect();
+        v1::TimelineBucket {
+            bucket_start: Some(from_millis(start)),
+            theses: i64::try_from(inside().count()).unwrap_or(i64::MAX),
+            unique_authors: i64::try_from(authors.len()).unwrap_or(i64::MAX),
+        }
+    });
+    buckets.collect()
+}
+
+/// Reads what happened on a token in the last 24 hours.
+///
+/// # Errors
+/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
+pub async fn activity(
+    core: &Core,
+    call: &Call,
+    reference: &str,
+    chain: Option<&str>,
+    recent: usize,
+) -> Result<v1::TokenActivity> {
+    let (_, token) = found(core, call, reference, chain).await?;
+    let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
+    let theses = window(shared, view, &token.id, at - DAY_MS, at).await?;
+    let Counts { last_1h, last_24h, authors_24h, .. } = count(&theses, at);
+    Ok(v1::TokenActivity {
+        token: Some(convert::row::token_ref(&token)),
+        thesis_count_1h: last_1h,
+        thesis_count_24h: last_24h,
+        unique_authors_24h: authors_24h,
+        last_activity_at: newest(shared, view, &token.id).await?.map(from_millis),
+        timeline: timeline(&theses, at),
+        recent_theses: recent_theses(core, call, &token.id, recent).await?,
+        livemode: view.livemode(),
+        computed_at: Some(from_millis(at)),
+    })
+}
+
+async fn recent_theses(core: &Core, call: &Call, token: &str, limit: usize) -> Result<Vec<v1::Thesis>> {
+    let stretch = Stretch { from: call.history_from(None)?, to: i64::MAX / 2, after: None, descending: true };
+    let scope = IndexScope::Token(token.to_owned());
+    let mut rows = Vec::new();
+    for dataset in call.caller.view.datasets() {
+        let slice = core.shared.theses.stretch(dataset, &scope, &stretch, limit).await?;
+        rows.extend(slice.into_iter().map(|row| (row.created_at, row.id, dataset)));
+    }
+    rows.sort_unstable_by(|a, b| b.cmp(a));
+    rows.truncate(limit);
+    let keys: Vec<(String, &str)> = rows.iter().map(|(_, id, dataset)| (dataset.to_string(), id.as_str())).collect();
+    let theses = core.shared.theses.theses(&keys).await?;
+    let found: Vec<(Dataset, Arc<Thesis>)> =
+        rows.iter().zip(theses).filter_map(|((_, _, dataset), thesis)| Some(((*dataset).clone(), thesis?))).collect();
+    Ok(with_references(&core.shared.theses, &found).await?)
+}
+
+/// Reads how fast theses on a token arrive.
+///
+/// # Errors
+/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
+pub async fn velocity(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<v1::ThesisVelocity> {
+    let (_, token) = found(core, call, reference, chain).await?;
+    let (view, at) = (&call.caller.view, call.now_ms);
+    let counts = count(&window(&core.shared, view, &token.id, at - 2 * HOUR_MS, at).await?, at);
+    let velocity = crate::domain::entry::ThesisVelocity {
+        token: Token::clone(&token),
+        last_5m: counts.last_5m,
+        last_1h: counts.last_1h,
+        previous_1h: counts.previous_1h,
+    };
+    Ok(v1::ThesisVelocity {
+        token: Some(convert::row::token_ref(&velocity.token)),
+        last_5m: velocity.last_5m,
+        last_1h: velocity.last_1h,
+        previous_1h: velocity.previous_1h,
+        change_pct: velocity.change_pct(),
+        livemode: view.livemode(),
+        computed_at: Some(from_millis(at)),
+    })
+}

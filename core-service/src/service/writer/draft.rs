@@ -1,0 +1,303 @@
+//! A batch as it is drafted: entries computed from the state at the log's head, and what they make of that state.
+
+use std::{collections::HashMap, sync::Arc};
+
+use quick_cache::sync::Cache;
+
+use super::NewThesis;
+use crate::{
+    domain::{
+        entry::{Entry, HandleClaim, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
+        handle, id,
+        row::{Profile, Thesis, Token},
+    },
+    key,
+    service::core::Shared,
+    store::{Consistency, StoreResult, tables},
+};
+
+/// What the writer remembers of the state at the head; as long as nobody else appends, reading it again is needless.
+pub(super) struct Known {
+    pub(super) profiles: Cache<String, ()>,
+    pub(super) tokens: Cache<String, ()>,
+    /// Theses and authors of a token.
+    totals: Cache<String, (i64, i64)>,
+    /// Theses of an author on a token.
+    of_author: Cache<(String, String), i64>,
+}
+
+impl Known {
+    pub(super) fn new() -> Self {
+        Self {
+            profiles: Cache::new(65_536),
+            tokens: Cache::new(65_536),
+            totals: Cache::new(65_536),
+            of_author: Cache::new(262_144),
+        }
+    }
+
+    /// Forgets counts, since another writer has moved them.
+    pub(super) fn forget_counts(&self) {
+        self.totals.clear();
+        self.of_author.clear();
+    }
+}
+
+/// Where a command's entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In this batch.
+    New(usize),
+    /// In the log already.
+    Logged(u64),
+    /// Nowhere: there was nothing to tell.
+    Nowhere,
+}
+
+/// The draft of one batch.
+pub(super) struct Draft<'a> {
+    shared: &'a Shared,
+    name: &'a str,
+    known: &'a Known,
+    floor: i64,
+    now: i64,
+    pub(super) entries: Vec<Entry>,
+    ids: HashMap<String, usize>,
+    logged: HashMap<String, Option<u64>>,
+    profiles: HashMap<String, Option<Profile>>,
+    tokens: HashMap<String, Option<Token>>,
+    theses: HashMap<String, Option<Thesis>>,
+    holders: HashMap<String, Option<String>>,
+    totals: HashMap<String, (i64, i64)>,
+    of_author: HashMap<(String, String), i64>,
+}
+
+impl<'a> Draft<'a> {
+    /// A draft on the state at the head; events are never older than `floor`.
+    pub(super) fn new(shared: &'a Shared, name: &'a str, known: &'a Known, floor: i64) -> Self {
+        Self {
+            shared,
+            name,
+            known,
+            floor,
+            now: shared.clock.now_ms(),
+            entries: Vec::new(),
+            ids: HashMap::new(),
+            logged: HashMap::new(),
+            profiles: HashMap::new(),
+            tokens: HashMap::new(),
+            theses: HashMap::new(),
+            holders: HashMap::new(),
+            totals: HashMap::new(),
+            of_author: HashMap::new(),
+        }
+    }
+
+    /// The dataset's name.
+    pub(super) fn name(&self) -> &str {
+        self.name
+    }
+
+    /// Now, the same for the whole batch.
+    pub(super) fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// Keeps what is known for the next batch, once this one stands in the log.
+    pub(super) fn keep(self) -> Vec<Entry> {
+        for (token, totals) in self.totals {
+            self.known.totals.insert(token, totals);
+        }
+        for (author, count) in self.of_author {
+            self.known.of_author.insert(author, count);
+        }
+        self.entries
+    }
+
+    /// Looks up at once whether entries with these ids stand in the log.
+    pub(super) async fn look_up(&mut self, ids: Vec<String>) -> StoreResult<()> {
+        let keys: Vec<_> = ids.iter().map(|id| key![self.name, id]).collect();
+        let rows = self.shared.backend.get_many(&tables::EVENT, &keys).await?;
+        self.logged.extend(ids.into_iter().zip(rows.into_iter().map(|row| row.map(|row| row.version.unsigned_abs()))));
+        Ok(())
+    }
+
+    /// Whether an entry that was looked up stands in the log, or one with its id in this draft.
+    pub(super) fn place(&self, id: &str) -> Option<Place> {
+        let new = self.ids.get(id).map(|index| Place::New(*index));
+        new.or_else(|| self.logged.get(id).copied().flatten().map(Place::Logged))
+    }
+
+    /// Adds an entry.
+    pub(super) fn add(&mut self, id: String, at: Option<i64>, test: bool, kind: Kind) -> Place {
+        let created_at = at.unwrap_or(self.now).max(self.floor);
+        self.floor = created_at;
+        self.ids.insert(id.clone(), self.entries.len());
+        self.entries.push(Entry { id, created_at, test, kind: Some(kind) });
+        Place::New(self.entries.len() - 1)
+    }
+
+    pub(super) async fn profile(&mut self, id: &str) -> StoreResult<Option<Profile>> {
+        if let Some(profile) = self.profiles.get(id) {
+            return Ok(profile.clone());
+        }
+        let mut rows = self.shared.theses.profiles(&[(self.name.to_owned(), id)]).await?;
+        Ok(rows.pop().flatten().map(Arc::unwrap_or_clone))
+    }
+
+    pub(super) async fn token(&mut self, id: &str) -> StoreResult<Option<Token>> {
+        if let Some(token) = self.tokens.get(id) {
+            return Ok(token.clone());
+        }
+        let mut rows = self.shared.theses.tokens(&[(self.name.to_owned(), id)]).await?;
+        Ok(rows.pop().flatten().map(Arc::unwrap_or_clone))
+    }
+
+    pub(super) async fn thesis(&mut self, id: &str) -> StoreResult<Option<Thesis>> {
+        if let Some(thesis) = self.theses.get(id) {
+            return Ok(thesis.clone());
+        }
+        let mut rows = self.shared.theses.theses(&[(self.name.to_owned(), id)]).await?;
+        Ok(rows.pop().flatten().map(Arc::unwrap_or_clone))
+    }
+
+    pub(super) fn put_profile(&mut self, profile: &Profile) {
+        self.profiles.insert(profile.id.clone(), Some(profile.clone()));
+    }
+
+    pub(super) fn put_token(&mut self, token: &Token) {
+        self.tokens.insert(token.id.clone(), Some(token.clone()));
+    }
+
+    pub(super) fn put_thesis(&mut self, thesis: &Thesis) {
+        self.theses.insert(thesis.id.clone(), Some(thesis.clone()));
+    }
+
+    /// The id of the profile that holds a handle in this dataset.
+    async fn holder(&self, claimed: &str) -> StoreResult<Option<String>> {
+        if let Some(holder) = self.holders.get(claimed) {
+            return Ok(holder.clone());
+        }
+        let key = key![self.name, claimed];
+        let row = self.shared.backend.get(&tables::HANDLE_CLAIM, &key, Consistency::Quorum).await?;
+        Ok(row.map(|row| String::from_utf8_lossy(&row.body).into_owned()))
+    }
+
+    /// Decides what a profile's handle becomes: it is the profile's unless a profile seen later upstream holds it.
+    pub(super) async fn claim(&mut self, profile: &Profile, before: Option<&Profile>) -> StoreResult<HandleClaim> {
+        let wanted = handle::claim(&profile.handle);
+        let mut claim = HandleClaim { takes: true, releases: None };
+        if let Some(holder) = self.holder(&wanted).await?
+            && holder != profile.id
+            && let Some(other) = self.profile(&holder).await?
+        {
+            claim.takes = other.source_updated_at <= profile.source_updated_at;
+        }
+        if let Some(before) = before {
+            let held = handle::claim(&before.handle);
+            if held != wanted && self.holder(&held).await?.as_deref() == Some(profile.id.as_str()) {
+                self.holders.insert(held, None);
+                claim.releases = Some(before.handle.clone());
+            }
+        }
+        if claim.takes {
+            self.holders.insert(wanted, Some(profile.id.clone()));
+        }
+        Ok(claim)
+    }
+
+    async fn is_new_profile(&self, id: &str) -> StoreResult<bool> {
+        if self.profiles.contains_key(id) || self.known.profiles.get(id).is_some() {
+            return Ok(false);
+        }
+        let row = self.shared.backend.get(&tables::PROFILE, &key![self.name, id], Consistency::Quorum).await?;
+        if row.is_some() {
+            self.known.profiles.insert(id.to_owned(), ());
+        }
+        Ok(row.is_none())
+    }
+
+    async fn is_new_token(&self, id: &str) -> StoreResult<bool> {
+        if self.tokens.contains_key(id) || self.known.tokens.get(id).is_some() {
+            return Ok(false);
+        }
+        let row = self.shared.backend.get(&tables::TOKEN, &key![self.name, id], Consistency::Quorum).await?;
+        if row.is_some() {
+            self.known.tokens.insert(id.to_owned(), ());
+        }
+        Ok(row.is_none())
+    }
+
+    /// The totals of a thesis' token after it comes (`by` 1) or goes (`by` -1).
+    async fn totals(&mut self, thesis: &Thesis, by: i64) -> StoreResult<Totals> {
+        let (token, author) = (&thesis.token_id, &thesis.profile_id);
+        let (theses, authors) = match self.totals.get(token).copied().or_else(|| self.known.totals.get(token)) {
+            Some(totals) => totals,
+            None => {
+                let totals = self.shared.theses.totals(self.name, token).await?;
+                (totals.theses, totals.authors)
+            }
+        };
+        let of = (token.clone(), author.clone());
+        let before = match self.of_author.get(&of).copied().or_else(|| self.known.of_author.get(&of)) {
+            Some(count) => count,
+            None => {
+                let counts = self.shared.theses.of_authors(self.name, token, &[author.as_str()]).await?;
+                counts.first().copied().unwrap_or_default()
+            }
+        };
+        let after = before + by;
+        let authors = authors + i64::from(after > 0) - i64::from(before > 0);
+        let totals = Totals { theses: theses + by, authors, of_author: after };
+        self.totals.insert(token.clone(), (totals.theses, totals.authors));
+        self.of_author.insert(of, after);
+        Ok(totals)
+    }
+
+    /// Adds a thesis that is not in the log yet.
+    pub(super) async fn create(&mut self, id: String, new: &NewThesis) -> StoreResult<Place> {
+        let introduces_profile = !new.thesis.sandbox_profile && self.is_new_profile(&new.profile.id).await?;
+        let introduces_token = !new.thesis.sandbox_token && self.is_new_token(&new.token.id).await?;
+        let takes_handle = introduces_profile && self.claim(&new.profile, None).await?.takes;
+        let totals = self.totals(&new.thesis, 1).await?;
+        self.put_thesis(&new.thesis);
+        if introduces_profile {
+            self.put_profile(&new.profile);
+        }
+        if introduces_token {
+            self.put_token(&new.token);
+        }
+        let created = ThesisCreated {
+            thesis: new.thesis.clone(),
+            profile: new.profile.clone(),
+            token: new.token.clone(),
+            introduces_profile,
+            introduces_token,
+            totals,
+            takes_handle,
+        };
+        Ok(self.add(id, new.at, new.test, Kind::ThesisCreated(created)))
+    }
+
+    /// Adds the deletion of a thesis.
+    pub(super) async fn delete(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<Place> {
+        thesis.deleted_at = Some(self.now);
+        let totals = self.totals(&thesis, -1).await?;
+        self.put_thesis(&thesis);
+        let id = id::derive("ent_", &["deleted", &thesis.id, &version.to_string()]);
+        Ok(self.add(id, None, false, Kind::ThesisDeleted(ThesisDeleted { thesis, totals })))
+    }
+
+    /// Adds a changed thesis.
+    pub(super) fn change(
+        &mut self,
+        name: &str,
+        thesis: Thesis,
+        version: i64,
+        kind: fn(ThesisChanged) -> Kind,
+    ) -> Place {
+        let id = id::derive("ent_", &[name, &thesis.id, &version.to_string()]);
+        self.put_thesis(&thesis);
+        self.add(id, None, false, kind(ThesisChanged { thesis }))
+    }
+}

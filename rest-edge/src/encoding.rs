@@ -1,0 +1,112 @@
+//! Compression of whole answers, for clients that ask for it.
+
+use std::io::{self, Write as _};
+
+use flate2::{Compression, write::GzEncoder};
+use http::{
+    HeaderMap, HeaderValue, Response,
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, VARY},
+};
+use http_body_util::{Either, Full};
+use hyper::body::Body as _;
+
+use crate::answer::{Body, whole};
+
+/// A smaller body gains nothing: it fits into one packet as it is.
+const MIN_BODY: u64 = 1024;
+/// About where more effort no longer makes JSON much smaller.
+const GZIP_LEVEL: Compression = Compression::new(4);
+const ZSTD_LEVEL: i32 = 3;
+
+/// How a body may be compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// `gzip`
+    Gzip,
+    /// `zstd`
+    Zstd,
+}
+
+impl Encoding {
+    /// What a client likes best of what there is; nothing when that is the bare body.
+    pub(crate) fn preferred(headers: &HeaderMap) -> Option<Self> {
+        let (mut gzip, mut zstd, mut bare, mut rest) = (None, None, None, None);
+        let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+        for item in values.flat_map(|text| text.split(',')) {
+            let mut parts = item.split(';').map(str::trim);
+            let slot = match &*parts.next().unwrap_or_default().to_ascii_lowercase() {
+                "gzip" | "x-gzip" => &mut gzip,
+                "zstd" => &mut zstd,
+                "identity" => &mut bare,
+                "*" => &mut rest,
+                _ => continue,
+            };
+            let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+            *slot = Some(quality.map_or(1.0, |text| text.parse::<f32>().unwrap_or_default()));
+        }
+        let of = |named: Option<f32>| named.or(rest).unwrap_or_default();
+        let (quality, best) = if of(zstd) >= of(gzip) { (of(zstd), Self::Zstd) } else { (of(gzip), Self::Gzip) };
+        (quality > 0.0 && quality >= bare.unwrap_or_default()).then_some(best)
+    }
+
+    fn name(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        })
+    }
+
+    fn compress(self, body: &[u8]) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), GZIP_LEVEL);
+                encoder.write_all(body)?;
+                encoder.finish()
+            }
+            Self::Zstd => zstd::bulk::compress(body, ZSTD_LEVEL),
+        }
+    }
+}
+
+/// Compresses an answer as asked. One that streams stays as it is: its pieces must leave at once.
+pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encoding>) {
+    let Either::Left(body) = response.body_mut() else {
+        return;
+    };
+    let mut encoded = None;
+    if let Some(encoding) = encoding.filter(|_| body.size_hint().lower() >= MIN_BODY) {
+        let bare = whole(body).await;
+        let smaller = encoding.compress(&bare).ok().filter(|smaller| smaller.len() < bare.len());
+        encoded = smaller.as_ref().map(|smaller| (encoding.name(), smaller.len()));
+        *body = Full::new(smaller.map_or(bare, Into::into));
+    }
+    let headers = response.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if let Some((name, length)) = encoded {
+        headers.insert(CONTENT_ENCODING, name);
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preferred(value: &'static str) -> Option<Encoding> {
+        Encoding::preferred(&HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(value))]))
+    }
+
+    #[test]
+    fn the_best_liked_encoding_is_taken() {
+        for value in ["zstd", "gzip, deflate, br, zstd", "*", "gzip;q=0.5,*;q=0.6", "ZSTD; q=0.1, identity;q=0"] {
+            assert_eq!(preferred(value), Some(Encoding::Zstd), "{value}");
+        }
+        for value in ["gzip", "x-gzip", "gzip;q=1.0, zstd;q=0.5", "zstd;q=0, *", "br, GZip;Q=0.3"] {
+            assert_eq!(preferred(value), Some(Encoding::Gzip), "{value}");
+        }
+        for value in ["", "br", "identity", "gzip;q=0", "*;q=0", "gzip;q=0.5, identity", "gzip;q=much", "zstd;q=nan"] {
+            assert_eq!(preferred(value), None, "{value}");
+        }
+        assert_eq!(Encoding::preferred(&HeaderMap::new()), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Profiles and their wallets.
+
+use std::mem::take;
+
+use http::{Method, StatusCode};
+use thesis_proto::{
+    json,
+    v1::{self, profile_service_client::ProfileServiceClient},
+};
+
+use crate::{
+    answer::{Answer, Failure, json},
+    call::Call,
+    edge::Edge,
+    input::{Kind, Param},
+    route::Route,
+};
+
+const TAG: &str = "Profiles";
+const REF: &str = "A handle with or without `@`, an `fp_` id or an upstream user id";
+
+const FIND: &[Param] = &[
+    Param::new("id", Kind::Text(1, 64), "`fp_` id; exactly one of the three is given"),
+    Param::new("handle", Kind::Text(1, 64), "Handle, with or without `@`"),
+    Param::new("upstream_user_id", Kind::Text(1, 64), "Upstream user id, which a new handle does not change"),
+];
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/v1/profiles", "ProfileService/GetProfile", |edge, call| Box::pin(find(edge, call)))
+            .named("findProfile", TAG, "Finds one profile by exactly one of its names.")
+            .query(FIND)
+            .answers::<json::Profile<'_>>(200)
+            .tagged()
+            .fails(&[404]),
+        Route::new(Method::GET, "/v1/profiles/{ref}", "ProfileService/GetProfile", |edge, call| {
+            Box::pin(get(edge, call))
+        })
+        .named("getProfile", TAG, "Reads one profile.")
+        .path_text(REF, 80)
+        .answers::<json::Profile<'_>>(200)
+        .tagged()
+        .fails(&[422]),
+        Route::new(Method::GET, "/v1/profiles/{ref}/wallets", "ProfileService/GetProfileWallets", |edge, call| {
+            Box::pin(wallets(edge, call))
+        })
+        .named("getProfileWallets", TAG, "Lists a profile's public, authorized wallet associations.")
+        .path_text(REF, 80)
+        .answers::<json::ProfileWallets<'_>>(200)
+        .fails(&[422]),
+    ]
+}
+
+async fn find(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut query = call.query()?;
+    let request = v1::GetProfileRequest {
+        r#ref: None,
+        id: query.text("id"),
+        handle: query.text("handle"),
+        upstream_user_id: query.text("upstream_user_id"),
+    };
+    query.finish()?;
+    profile(edge, call, request).await
+}
+
+async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
+    let request = v1::GetProfileRequest { r#ref: Some(take(&mut call.id)), ..Default::default() };
+    profile(edge, call, request).await
+}
+
+async fn profile(edge: &Edge, call: &Call<'_>, request: v1::GetProfileRequest) -> Answer {
+    let mut core = ProfileServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.get_profile(call.request(request)).await?.into_parts();
+    let profile = answer.profile.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, &told, &json::Profile::from(&profile))
+}
+
+async fn wallets(edge: &Edge, call: &mut Call<'_>) -> Answer {
+    let request = v1::GetProfileWalletsRequest { r#ref: take(&mut call.id) };
+    let mut core = ProfileServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.get_profile_wallets(call.request(request)).await?.into_parts();
+    let wallets = answer.profile_wallets.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, &told, &json::ProfileWallets::from(&wallets))
+}

@@ -1,0 +1,90 @@
+//! Search across theses, profiles and tokens.
+
+use http::{Method, StatusCode};
+use thesis_proto::{
+    json, names,
+    v1::{self, search_service_client::SearchServiceClient},
+};
+use tonic::metadata::MetadataMap;
+
+use crate::{
+    answer::{Answer, Failure, json},
+    call::Call,
+    edge::Edge,
+    input::{Kind, Param, texts},
+    route::Route,
+};
+
+const TAG: &str = "Search";
+
+const SEARCH: &[Param] = &[
+    Param::required(
+        "q",
+        Kind::Text(1, 512),
+        "What to find: words are AND-ed; also `\"a phrase\"`, `-word`, `OR`, `prefix*`",
+    ),
+    Param::new("types", Kind::SomeOf(|| texts(names::SEARCH_TYPES)), "Comma-separated kinds; all unless given"),
+    Param::new("chain", Kind::Text(1, 32), "One chain; test keys use `sandbox`"),
+    Param::new("token", Kind::Text(1, 200), "`tk_` id, address, `chain:address`, `$SYMBOL` or `SYMBOL`"),
+    Param::new("handle", Kind::Text(1, 200), "Handle, with or without `@`"),
+    Param::new("created_after", Kind::Time, "Inclusive lower bound"),
+    Param::new("created_before", Kind::Time, "Inclusive upper bound"),
+    Param::new("sort", Kind::OneOf(|| texts(names::SEARCH_SORTS)), "Order of theses; `relevance` unless given"),
+    Param::new("limit", Kind::Integer(1, 50, 10), "Results of each kind"),
+];
+
+const SEMANTIC: &[Param] = &[
+    Param::required("query", Kind::Text(1, 500), "What to find"),
+    Param::new("limit", Kind::Integer(1, 50, 10), "Results of each kind"),
+];
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/v1/search", "SearchService/Search", |edge, call| Box::pin(search(edge, call)))
+            .named("search", TAG, "Searches theses, profiles and tokens.")
+            .query(SEARCH)
+            .answers::<json::SearchResult<'_>>(200),
+        Route::new(Method::POST, "/v1/search/semantic", "SearchService/SemanticSearch", |edge, call| {
+            Box::pin(semantic(edge, call))
+        })
+        .named("searchSemantically", TAG, "Searches by meaning. Disabled: always 404 `FEATURE_DISABLED`.")
+        .body(SEMANTIC)
+        .never_repeated()
+        .answers::<json::SearchResult<'_>>(200)
+        .fails(&[404]),
+    ]
+}
+
+async fn search(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut query = call.query()?;
+    let request = v1::SearchRequest {
+        q: query.text("q").unwrap_or_default(),
+        types: query.some_of("types", names::parse_search_type),
+        chain: query.text("chain"),
+        token: query.text("token"),
+        handle: query.text("handle"),
+        created_after: query.time("created_after"),
+        created_before: query.time("created_before"),
+        sort: query.one_of("sort", names::parse_search_sort).unwrap_or_default().into(),
+        limit: query.integer("limit"),
+    };
+    query.finish()?;
+    let mut core = SearchServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.search(call.request(request)).await?.into_parts();
+    found(&told, answer.result)
+}
+
+async fn semantic(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut fields = call.fields()?;
+    let request =
+        v1::SemanticSearchRequest { query: fields.text("query").unwrap_or_default(), limit: fields.integer("limit") };
+    fields.finish()?;
+    let mut core = SearchServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.semantic_search(call.request(request)).await?.into_parts();
+    found(&told, answer.result)
+}
+
+fn found(told: &MetadataMap, result: Option<v1::SearchResult>) -> Answer {
+    let result = result.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, told, &json::SearchResult::from(&result))
+}

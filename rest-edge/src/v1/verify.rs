@@ -1,0 +1,56 @@
+//! Proof that somebody posted a thesis in time.
+
+use http::{Method, StatusCode};
+use thesis_proto::{
+    json,
+    v1::{self, thesis_service_client::ThesisServiceClient},
+};
+
+use crate::{
+    answer::{Answer, Failure, json},
+    call::Call,
+    edge::Edge,
+    input::{Kind, Param},
+    route::Route,
+};
+
+const VERIFY: &[Param] = &[
+    Param::new("handle", Kind::Text(1, 64), "Handle of the author; exactly one of this and `profile_id` is given"),
+    Param::new("profile_id", Kind::Text(1, 64), "`fp_` id or upstream user id of the author"),
+    Param::required("token", Kind::Text(1, 140), "`$SYMBOL`, `tk_` id, address or `chain:address`"),
+    Param::new("chain", Kind::Text(1, 32), "Narrows a symbol that is on several chains"),
+    Param::required("created_after", Kind::Time, "Start of the window, inclusive"),
+    Param::new("created_before", Kind::Time, "End of the window, inclusive; now unless given"),
+    Param::new("contains", Kind::Text(0, 500), "Text that the thesis must contain, in any case"),
+];
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::POST, "/v1/verify/thesis", "ThesisService/VerifyThesis", |edge, call| {
+            Box::pin(verify(edge, call))
+        })
+        .named("verifyThesis", "Theses", "Tells whether an identity posted a thesis on a token inside a window.")
+        .body(VERIFY)
+        .never_repeated()
+        .answers::<json::ThesisVerification<'_>>(200)
+        .fails(&[404, 409]),
+    ]
+}
+
+async fn verify(edge: &Edge, call: &Call<'_>) -> Answer {
+    let mut fields = call.fields()?;
+    let request = v1::VerifyThesisRequest {
+        handle: fields.text("handle"),
+        profile_id: fields.text("profile_id"),
+        token: fields.text("token"),
+        chain: fields.text("chain"),
+        created_after: fields.time("created_after"),
+        created_before: fields.time("created_before"),
+        contains: fields.text("contains"),
+    };
+    fields.finish()?;
+    let mut core = ThesisServiceClient::new(edge.core.clone());
+    let (told, answer, _) = core.verify_thesis(call.request(request)).await?.into_parts();
+    let verification = answer.verification.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, &told, &json::ThesisVerification::from(&verification))
+}

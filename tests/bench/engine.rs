@@ -1,0 +1,88 @@
+//! The engine's bare rate: the rows that loading left, written again in the order of the log, as large a commit each time.
+
+use std::{collections::HashMap, path::Path};
+
+use core_service::store::tables;
+use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
+use tokio::time::Instant;
+
+use crate::{Failure, report::bytes_written};
+
+/// As the service opens its file.
+const CACHE_BYTES: usize = 256 << 20;
+/// More log entries than this are not held in memory at once.
+const LOG_ENTRIES: u64 = 250_000;
+
+type Rows<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
+
+/// What writing them again took.
+pub(crate) struct Replayed {
+    pub(crate) theses: u64,
+    pub(crate) rows: u64,
+    pub(crate) seconds: f64,
+    pub(crate) bytes_written: Option<u64>,
+    pub(crate) file_bytes: u64,
+}
+
+struct Stored {
+    /// A row begins with its version: the sequence number of its log entry.
+    version: u64,
+    table: &'static str,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// Writes the rows of a store into a new file, durably after so many theses.
+pub(crate) fn replay(dir: &Path, theses_per_commit: f64) -> Result<Replayed, Failure> {
+    let rows = read(&dir.join("store.redb"))?;
+    let theses = rows.iter().filter(|row| row.table == tables::THESIS.name).count();
+    let rows_per_commit = (rows.len() as f64 / theses.max(1) as f64 * theses_per_commit) as usize;
+    let file = tempfile::NamedTempFile::new_in(dir)?;
+    let database = Builder::new().set_cache_size(CACHE_BYTES).create(file.path())?;
+    let (started, before) = (Instant::now(), bytes_written());
+    for chunk in rows.chunks(rows_per_commit.max(1)) {
+        let mut tx = database.begin_write()?;
+        tx.set_quick_repair(true);
+        let mut open = HashMap::new();
+        for row in chunk {
+            let table = match open.entry(row.table) {
+                std::collections::hash_map::Entry::Occupied(table) => table.into_mut(),
+                std::collections::hash_map::Entry::Vacant(place) => place.insert(tx.open_table(Rows::new(row.table))?),
+            };
+            table.insert(row.key.as_slice(), row.value.as_slice())?;
+        }
+        drop(open);
+        tx.commit()?;
+    }
+    let (seconds, after) = (started.elapsed().as_secs_f64(), bytes_written());
+    drop(database);
+    Ok(Replayed {
+        theses: theses as u64,
+        rows: rows.len() as u64,
+        seconds,
+        bytes_written: after.zip(before).map(|(after, before)| after - before),
+        file_bytes: file.as_file().metadata()?.len(),
+    })
+}
+
+fn read(file: &Path) -> Result<Vec<Stored>, Failure> {
+    let database = Database::open(file)?;
+    let tx = database.begin_read()?;
+    let mut rows = Vec::new();
+    for table in tables::ALL {
+        let stored = match tx.open_table(Rows::new(table.name)) {
+            Err(TableError::TableDoesNotExist(_)) => continue,
+            opened => opened?,
+        };
+        for row in stored.iter()? {
+            let (key, value) = row?;
+            let value = value.value().to_vec();
+            let version = value.first_chunk().map_or(0, |version| u64::from_be_bytes(*version));
+            if version <= LOG_ENTRIES {
+                rows.push(Stored { version, table: table.name, key: key.value().to_vec(), value });
+            }
+        }
+    }
+    rows.sort_by_key(|row| row.version);
+    Ok(rows)
+}

@@ -1,0 +1,146 @@
+//! The operators' commands, on the command line, against a running core.
+
+use serde_json::{Value, json};
+
+use crate::harness::{SERVICE_TOKEN, Service, Setup, TEST_KEY, assert_fields, iso, now_ms, rows, text, time};
+
+on_both_stores![
+    a_customer_is_set_up_and_served,
+    keys_have_scopes_and_an_end,
+    projects_are_approved_withdrawn_and_archived,
+    a_failure_is_one_document_and_a_code,
+    people_read_text,
+];
+
+fn setup(service: &Service) -> Setup {
+    Setup::new(service.dir.path()).set("SVC_CORE_URL", &service.grpc).set("SVC_SERVICE_TOKEN", SERVICE_TOKEN)
+}
+
+/// Runs a command that succeeds; gives the one document on its stdout.
+fn admin(service: &Service, arguments: &[&str]) -> Value {
+    let (code, stdout, stderr) = setup(service).arguments(&[&["admin", "--json"], arguments].concat()).run();
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+/// Runs a command that fails; gives the error object on its stdout.
+fn refused(service: &Service, arguments: &[&str], code: &str) -> Value {
+    let (exit, stdout, _) = setup(service).arguments(&[&["admin"], arguments, &["--json"]].concat()).run();
+    assert_ne!(exit, Some(0), "{stdout}");
+    let error: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(text(&error, "code"), code, "{error}");
+    assert!(error["message"].is_string() && error["type"].is_string() && error["request_id"].is_string(), "{error}");
+    error
+}
+
+fn project(service: &Service) -> Value {
+    let organization = admin(service, &["organization", "create", "--name", "Initech"]);
+    admin(service, &["project", "create", "--organization", text(&organization, "id"), "--name", "TPS"])
+}
+
+async fn a_customer_is_set_up_and_served(service: &Service) {
+    let organization = admin(service, &["organization", "create", "--name", "Umbrella & Söhne", "--plan", "pro"]);
+    assert_fields(&organization, &["object", "id", "name", "plan", "created_at"]);
+    let id = text(&organization, "id");
+    assert_eq!((text(&organization, "name"), text(&organization, "plan")), ("Umbrella & Söhne", "pro"));
+    let listed = admin(service, &["organization", "list"]);
+    assert!(rows(&listed).contains(&organization));
+    let default = rows(&listed).iter().find(|row| row["name"] == "default").unwrap();
+    assert_eq!(default["plan"], "business");
+
+    let project = admin(service, &["project", "create", "--organization", id, "--name", "Hive"]);
+    assert_fields(&project, &["object", "id", "name", "organization_id", "live_approved", "archived", "created_at"]);
+    assert_eq!((&project["live_approved"], &project["archived"]), (&json!(false), &json!(false)));
+    assert_eq!(rows(&admin(service, &["project", "list", "--organization", id]))[..], *std::slice::from_ref(&project));
+    assert!(rows(&admin(service, &["project", "list"])).contains(&project));
+
+    let project_id = text(&project, "id");
+    let create = ["key", "create", "--project", project_id, "--environment", "test", "--name", "laptop"];
+    let key = admin(service, &create);
+    let client = service.client(text(&key, "key"));
+    let me = client.get("/v1/me").await.ok(200);
+    assert_eq!((&me["id"], &me["name"], &me["prefix"]), (&key["id"], &json!("laptop"), &key["prefix"]));
+    assert_eq!(me["organization"], json!({"id": id, "name": "Umbrella & Söhne", "plan": "pro"}));
+    let changed = admin(service, &["organization", "set-plan", id, "free"]);
+    assert_eq!(changed["plan"], "free");
+    let usage = client.get("/v1/me/usage").await.ok(200);
+    assert_eq!((&usage["streams"]["limit"], &usage["rates"]["standard"]["limit"]), (&json!(2), &json!(300)));
+
+    let listed = admin(service, &["key", "list", "--project", project_id]);
+    let mut without_secret = key.clone();
+    without_secret.as_object_mut().unwrap().remove("key");
+    assert_eq!(rows(&listed)[..], [without_secret]);
+    let revoked = admin(service, &["key", "revoke", text(&key, "id")]);
+    assert!((now_ms() - time(&revoked, "revoked_at")).abs() < 60_000);
+    client.get("/v1/me").await.error(401, "API_KEY_REVOKED");
+    let again = admin(service, &["key", "revoke", text(&key, "id")]);
+    assert_eq!(again["revoked_at"], revoked["revoked_at"]);
+}
+
+async fn keys_have_scopes_and_an_end(service: &Service) {
+    let project = project(service);
+    let create = ["key", "create", "--project", text(&project, "id"), "--environment", "test", "--name", "k"];
+    let end = iso(now_ms() + 86_400_000);
+    let narrow = admin(
+        service,
+        &[&create[..], &["--scope", "events:read", "--scope", "webhooks:write", "--expires-at", &end]].concat(),
+    );
+    let fields = ["object", "id", "name", "prefix", "environment", "scopes", "project_id", "created_at", "expires_at"];
+    assert_fields(&narrow, &[&fields[..], &["revoked_at", "key"]].concat());
+    assert_eq!((&narrow["scopes"], &narrow["expires_at"]), (&json!(["events:read", "webhooks:write"]), &json!(end)));
+    let client = service.client(text(&narrow, "key"));
+    client.get("/v1/events").await.ok(200);
+    client.get("/v1/theses").await.error(403, "INSUFFICIENT_SCOPE");
+    // Wallets can be granted only once there are any.
+    for scope in ["wallets:read", "theses:write", ""] {
+        let error = refused(service, &[&create[..], &["--scope", scope]].concat(), "VALIDATION_FAILED");
+        assert_eq!(error["param"], "scopes");
+    }
+}
+
+async fn projects_are_approved_withdrawn_and_archived(service: &Service) {
+    let project = project(service);
+    let id = text(&project, "id");
+    let key = admin(service, &["key", "create", "--project", id, "--environment", "live", "--name", "server"]);
+    let client = service.client(text(&key, "key"));
+    client.get("/v1/me").await.error(403, "LIVE_ACCESS_NOT_APPROVED");
+    assert_eq!(admin(service, &["project", "approve", id])["live_approved"], true);
+    client.get("/v1/me").await.ok(200);
+    assert_eq!(admin(service, &["project", "withdraw", id])["live_approved"], false);
+    client.get("/v1/me").await.error(403, "LIVE_ACCESS_NOT_APPROVED");
+    assert_eq!(admin(service, &["project", "archive", id])["archived"], true);
+    client.get("/v1/me").await.error(403, "PROJECT_ARCHIVED");
+}
+
+async fn a_failure_is_one_document_and_a_code(service: &Service) {
+    refused(service, &["organization", "set-plan", "org_unknown", "free"], "ORGANIZATION_NOT_FOUND");
+    refused(service, &["project", "create", "--organization", "org_unknown", "--name", "x"], "ORGANIZATION_NOT_FOUND");
+    refused(service, &["project", "approve", "prj_unknown"], "PROJECT_NOT_FOUND");
+    refused(service, &["key", "revoke", "key_unknown"], "KEY_NOT_FOUND");
+    let error = refused(service, &["organization", "create", "--name", "x", "--plan", "gold"], "VALIDATION_FAILED");
+    assert_eq!(error["param"], "plan");
+    refused(service, &["organization", "create", "--name", ""], "VALIDATION_FAILED");
+    // A core that is not there, and a token that is wrong.
+    let list = ["admin", "organization", "list", "--json"];
+    let (code, stdout, _) = setup(service).set("SVC_CORE_URL", "http://127.0.0.1:1").arguments(&list).run();
+    let error: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, text(&error, "code")), (Some(1), "SERVICE_UNAVAILABLE"));
+    let wrong = setup(service).set("SVC_SERVICE_TOKEN", "another-token-another-token-another-1").arguments(&list);
+    let (code, stdout, _) = wrong.run();
+    assert_eq!(code, Some(1));
+    let error: Value = serde_json::from_str(&stdout).unwrap();
+    assert!(!text(&error, "message").is_empty());
+    // A command line that is wrong is told in one line.
+    let (code, stdout, stderr) = setup(service).arguments(&["admin", "key", "create"]).run();
+    assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(2), "", 1));
+}
+
+async fn people_read_text(service: &Service) {
+    let run = |arguments: &[&str]| setup(service).arguments(&[&["admin"], arguments].concat()).run();
+    let (code, stdout, stderr) = run(&["organization", "list"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.contains("default") && serde_json::from_str::<Value>(&stdout).is_err());
+    let (code, stdout, stderr) = run(&["project", "approve", "prj_unknown"]);
+    assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(1), "", 1));
+    assert!(stderr.contains("PROJECT_NOT_FOUND") && !stderr.contains(TEST_KEY));
+}

@@ -1,0 +1,271 @@
+//! Deliveries: what arrives at a webhook's endpoint, and the log of it.
+
+use std::{collections::HashSet, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Client, Receiver, SOON, Service, assert_fields, eventually, ids, now_ms, rows, text, time};
+
+on_both_stores![
+    an_event_arrives_signed,
+    only_what_matches_arrives,
+    derived_events_arrive_too,
+    nothing_from_before_its_creation_arrives,
+    gone_ends_the_delivery,
+    a_failure_is_tried_again_a_minute_later,
+    redirects_are_not_followed,
+    no_connection_is_a_failure,
+    an_answer_after_five_seconds_is_late,
+    any_success_will_do,
+    the_log_can_be_filtered_and_paged,
+    nothing_arrives_after_deletion,
+];
+
+/// Waits until the delivery of an event to a webhook has this status; gives its row in the log.
+async fn delivery(client: &Client, webhook: &Value, event: &Value, status: &str) -> Value {
+    let path = format!("/v1/webhooks/{}/deliveries?event_id={}", text(webhook, "id"), text(event, "id"));
+    eventually(&format!("a delivery is {status}"), SOON, async || {
+        let deliveries = client.all(&path).await;
+        assert!(deliveries.len() <= 1, "{deliveries:?}");
+        deliveries.into_iter().find(|delivery| delivery["status"] == status)
+    })
+    .await
+}
+
+async fn an_event_arrives_signed(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
+    let created = client.thesis("writer", "HOOKED", "arrives, with ünï and 🚀").await;
+    let event = created.1;
+    let received = receiver.delivery_of(&event).await;
+    received.verify(text(&webhook, "secret"));
+    assert_eq!(received.path, "/hook");
+    // The same bytes as over REST.
+    let over_rest = client.get(&format!("/v1/events/{}", text(&event, "id"))).await;
+    assert_eq!(received.body, over_rest.text.as_bytes());
+    assert_eq!(received.event(), event);
+    for (name, value) in [
+        ("service-event-id", text(&event, "id")),
+        ("service-event-type", "thesis.created"),
+        ("service-delivery-attempt", "1"),
+        ("service-replay", "false"),
+        ("user-agent", "Service-Webhooks/1.0"),
+        ("content-type", "application/json"),
+    ] {
+        assert_eq!(received.header(name), value);
+    }
+    for absent in ["service-replay-of", "service-test", "authorization", "x-service-token"] {
+        assert!(!received.headers.contains_key(absent), "{absent}");
+    }
+    let row = delivery(&client, &webhook, &event, "delivered").await;
+    let attempts = ["attempt", "max_attempts", "response_status", "latency_ms", "next_attempt_at"];
+    let flags = ["is_replay", "is_test", "created_at", "delivered_at"];
+    let fields = ["object", "id", "webhook_id", "event_id", "event_type", "status"];
+    assert_fields(&row, &[&fields[..], &attempts, &flags].concat());
+    assert_eq!((text(&row, "object"), text(&row, "id")), ("webhook_delivery", received.header("service-delivery-id")));
+    assert!(text(&row, "id").starts_with("del_"));
+    assert_eq!(
+        (&row["webhook_id"], &row["event_id"], &row["event_type"]),
+        (&webhook["id"], &event["id"], &event["type"])
+    );
+    assert_eq!((&row["attempt"], &row["max_attempts"], &row["response_status"]), (&json!(1), &json!(6), &json!(200)));
+    assert_eq!(
+        (&row["is_replay"], &row["is_test"], &row["next_attempt_at"]),
+        (&json!(false), &json!(false), &Value::Null)
+    );
+    assert!(row["latency_ms"].as_i64().unwrap() < 5_000);
+    assert!(time(&row, "delivered_at") >= time(&row, "created_at"));
+    assert_eq!(receiver.received().len(), 1);
+}
+
+async fn only_what_matches_arrives(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    let body = json!({
+        "url": receiver.url, "events": ["thesis.created"], "filters": {"token": ["run", "$OURS"], "handle": ["Writer"]},
+    });
+    client.post("/v1/webhooks", &body).await.ok(201);
+    client.thesis("writer", "OTHER", "wrong token").await;
+    client.thesis("sbx_runner", "OURS", "wrong handle").await;
+    let first = client.thesis("writer", "OURS", "right").await.1;
+    let last = client.thesis("@WRITER", "$RUN", "right").await.1;
+    // Another project's is nobody else's.
+    service.test_client().await.thesis("writer", "OURS", "not ours").await;
+    receiver.delivery_of(&first).await;
+    receiver.delivery_of(&last).await;
+    let mut arrived: Vec<Value> = receiver.received().iter().map(|received| received.event()["id"].clone()).collect();
+    arrived.sort_by_key(ToString::to_string);
+    let mut expected = vec![first["id"].clone(), last["id"].clone()];
+    expected.sort_by_key(ToString::to_string);
+    assert_eq!(arrived, expected);
+}
+
+async fn derived_events_arrive_too(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    let types = ["token.activity", "token.thesis_velocity"];
+    let body = json!({"url": receiver.url, "events": types, "filters": {"token": ["BUSY"]}});
+    let webhook = client.post("/v1/webhooks", &body).await.ok(201);
+    client.thesis("writer", "BUSY", "x").await;
+    for kind in types {
+        let received = eventually(kind, SOON, async || {
+            receiver.received().into_iter().find(|received| received.header("service-event-type") == kind)
+        })
+        .await;
+        received.verify(text(&webhook, "secret"));
+        assert_eq!(received.event()["data"]["token"]["symbol"], "$BUSY");
+    }
+}
+
+async fn nothing_from_before_its_creation_arrives(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    // Replicas' clocks may lie two seconds apart, and so much is forgiven where there can be several.
+    let before = client.thesis("writer", "EARLY", "before").await.1;
+    eventually("two seconds", SOON, async || (now_ms() - time(&before, "created_at") > 2_100).then_some(())).await;
+    let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
+    let after = client.thesis("writer", "EARLY", "after").await.1;
+    receiver.delivery_of(&after).await;
+    let deliveries = client.all(&format!("/v1/webhooks/{}/deliveries", text(&webhook, "id"))).await;
+    assert_eq!(deliveries.iter().map(|row| &row["event_id"]).collect::<Vec<_>>(), [&after["id"]]);
+}
+
+async fn gone_ends_the_delivery(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    receiver.answer(410);
+    let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
+    let event = client.thesis("writer", "GONE", "x").await.1;
+    let row = delivery(&client, &webhook, &event, "failed").await;
+    assert_eq!((&row["attempt"], &row["response_status"]), (&json!(1), &json!(410)));
+    assert_eq!((&row["next_attempt_at"], &row["delivered_at"]), (&Value::Null, &Value::Null));
+}
+
+/// Demands that a delivery is to be tried again a minute after its first attempt.
+fn is_due_in_a_minute(row: &Value, sent_ms: i64) {
+    assert_eq!((&row["attempt"], &row["delivered_at"]), (&json!(1), &Value::Null), "{row}");
+    let wait = time(row, "next_attempt_at") - sent_ms;
+    assert!((59_000..=70_000).contains(&wait), "{wait}");
+}
+
+async fn a_failure_is_tried_again_a_minute_later(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    receiver.answer(500);
+    let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
+    let event = client.thesis("writer", "RETRIED", "x").await.1;
+    let sent = receiver.delivery_of(&event).await;
+    let row = delivery(&client, &webhook, &event, "retrying").await;
+    is_due_in_a_minute(&row, sent.at_ms);
+    assert_eq!(row["response_status"], 500);
+    // Others are not held up.
+    let next = client.thesis("writer", "RETRIED", "y").await.1;
+    delivery(&client, &webhook, &next, "delivered").await;
+    assert_eq!(receiver.received().len(), 2);
+}
+
+async fn redirects_are_not_followed(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    receiver.answer(307);
+    let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
+    let event = client.thesis("writer", "MOVED", "x").await.1;
+    let row = delivery(&client, &webhook, &event, "retrying").await;
+    assert_eq!(row["response_status"], 307);
+    assert_eq!(receiver.received().iter().map(|received| received.path.as_str()).collect::<Vec<_>>(), ["/hook"]);
+}
+
+async fn no_connection_is_a_failure(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    let url = receiver.url.clone();
+    drop(receiver);
+    let webhook = client.webhook(&url, &["thesis.created"]).await;
+    let made = now_ms();
+    let event = client.thesis("writer", "NOBODY", "x").await.1;
+    let row = delivery(&client, &webhook, &event, "retrying").await;
+    is_due_in_a_minute(&row, made);
+    assert_eq!(row["response_status"], Value::Null);
+}
+
+async fn an_answer_after_five_seconds_is_late(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    receiver.answer_after(200, Duration::from_secs(8));
+    let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
+    let event = client.thesis("writer", "SLOW", "x").await.1;
+    let sent = receiver.delivery_of(&event).await;
+    let row = delivery(&client, &webhook, &event, "retrying").await;
+    assert_eq!(row["response_status"], Value::Null);
+    let latency = row["latency_ms"].as_i64().unwrap();
+    assert!((4_900..7_000).contains(&latency), "{latency}");
+    assert!(time(&row, "next_attempt_at") - sent.at_ms > 60_000);
+}
+
+async fn any_success_will_do(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
+    for status in [201, 204, 299] {
+        receiver.answer(status);
+        let event = client.thesis("writer", "FINE", "x").await.1;
+        assert_eq!(delivery(&client, &webhook, &event, "delivered").await["response_status"], status);
+    }
+}
+
+async fn the_log_can_be_filtered_and_paged(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    receiver.answer(410);
+    let types = ["thesis.created", "token.activity"];
+    let body = json!({"url": receiver.url, "events": types, "filters": {"token": ["$LOGGED"]}});
+    let webhook = client.post("/v1/webhooks", &body).await.ok(201);
+    let log = format!("/v1/webhooks/{}/deliveries", text(&webhook, "id"));
+    let mut events = Vec::new();
+    for number in 0..6 {
+        events.push(client.thesis("writer", "LOGGED", &number.to_string()).await.1);
+    }
+    // The last activity covers the last thesis; then nothing more comes.
+    let all = eventually("all deliveries", SOON, async || {
+        let all = client.all(&log).await;
+        let newest = all.iter().find(|row| row["event_type"] == "token.activity")?;
+        let settled = all.iter().all(|row| ["delivered", "failed"].contains(&text(row, "status")));
+        let event = client.get(&format!("/v1/events/{}", text(newest, "event_id"))).await.ok(200);
+        (settled && event["data"]["thesis_count_1h"] == 6).then_some(all)
+    })
+    .await;
+    assert!(all.is_sorted_by(|newer, older| time(newer, "created_at") >= time(older, "created_at")));
+    assert_eq!(client.all(&format!("{log}?limit=2")).await, all);
+    let failed = all.iter().find(|row| row["status"] == "failed").unwrap();
+    for (query, field, value) in [
+        ("status=failed".to_owned(), "status", "failed"),
+        ("status=delivered".to_owned(), "status", "delivered"),
+        ("status=pending".to_owned(), "status", "pending"),
+        ("event_type=thesis.created".to_owned(), "event_type", "thesis.created"),
+        ("event_type=token.activity".to_owned(), "event_type", "token.activity"),
+        (format!("event_id={}", text(failed, "event_id")), "event_id", text(failed, "event_id")),
+    ] {
+        let found = client.all(&format!("{log}?limit=2&{query}")).await;
+        let expected: Vec<Value> = all.iter().filter(|row| row[field] == value).cloned().collect();
+        assert_eq!(found, expected, "{query}");
+    }
+    let theses = client.all(&format!("{log}?event_type=thesis.created")).await;
+    let of: HashSet<&str> = theses.iter().map(|row| text(row, "event_id")).collect();
+    assert_eq!((theses.len(), of), (6, ids(&events).into_iter().collect()));
+    let both = format!("{log}?event_type={}&status=failed", text(failed, "event_type"));
+    assert_eq!(client.all(&both).await, std::slice::from_ref(failed));
+    assert!(client.all(&format!("{log}?event_id=evt_unknown")).await.is_empty());
+
+    let page = client.get(&format!("{log}?limit=1")).await.ok(200);
+    assert_eq!(rows(&page).len(), 1);
+    let cursor = text(&page, "next_cursor");
+    client.get(&format!("{log}?status=failed&cursor={cursor}")).await.error(400, "INVALID_CURSOR");
+    let other = client.webhook(&receiver.url, &["thesis.created"]).await;
+    let foreign = format!("/v1/webhooks/{}/deliveries?cursor={cursor}", text(&other, "id"));
+    client.get(&foreign).await.error(400, "INVALID_CURSOR");
+    for (query, field) in [("limit=0", "limit"), ("status=lost", "status"), ("event_type=x", "event_type")] {
+        client.get(&format!("{log}?{query}")).await.invalid(&[field]);
+    }
+}
+
+async fn nothing_arrives_after_deletion(service: &Service) {
+    let (client, receiver) = (service.test_client().await, Receiver::start().await);
+    let gone = client.webhook(&receiver.url.replace("/hook", "/gone"), &["thesis.created"]).await;
+    client.webhook(&receiver.url, &["thesis.created"]).await;
+    client.delete(&format!("/v1/webhooks/{}", text(&gone, "id"))).await.ok(200);
+    for number in 0..3 {
+        let event = client.thesis("writer", "AFTER", &number.to_string()).await.1;
+        receiver.delivery_of(&event).await;
+    }
+    assert!(receiver.received().iter().all(|received| received.path == "/hook"));
+}

@@ -1,0 +1,465 @@
+//! The same operations over gRPC, for callers with a key: the same answers, limits and errors as over REST.
+
+use prost::Message as _;
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+use thesis_proto::{
+    json as canonical,
+    v1::{
+        self, event_service_client::EventServiceClient, meta_service_client::MetaServiceClient,
+        profile_service_client::ProfileServiceClient, search_service_client::SearchServiceClient,
+        test_data_service_client::TestDataServiceClient, thesis_service_client::ThesisServiceClient,
+        token_service_client::TokenServiceClient, webhook_service_client::WebhookServiceClient,
+    },
+};
+use tonic::{Code, Request, Status, metadata::MetadataMap};
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+use tonic_reflection::pb;
+use tonic_types::StatusExt as _;
+
+use crate::harness::{Client, SERVICE_TOKEN, Service, TEST_KEY, ids, now_ms, text};
+
+on_both_stores![
+    reading_answers_what_rest_answers,
+    profiles_and_tokens_are_the_same,
+    a_verdict_is_the_same,
+    creating_does_what_rest_does,
+    webhooks_are_the_same,
+    errors_say_the_same,
+    the_window_is_shared_with_rest,
+    an_idempotency_key_works_on_both,
+    a_strangers_word_is_not_believed,
+    internal_services_need_the_credential,
+    reflection_describes_it,
+    health_is_served,
+    browsers_reach_it_by_grpc_web,
+];
+
+fn with_key<T>(key: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
+    request
+}
+
+fn json<T: Serialize>(resource: T) -> Value {
+    serde_json::to_value(resource).unwrap()
+}
+
+/// A new project's key, and a REST client with it.
+async fn customer(service: &Service) -> (String, Client) {
+    let key = service.project().await.key(v1::Environment::Test, crate::harness::ALL_SCOPES).await;
+    (key.raw, key.client)
+}
+
+async fn reading_answers_what_rest_answers(service: &Service) {
+    let (key, rest) = customer(service).await;
+    let made = rest.thesis("writer", "BOTH", "x").await;
+    let mut meta = MetaServiceClient::new(service.channel());
+    let me = meta.get_me(with_key(&key, v1::GetMeRequest {})).await.unwrap().into_inner().key.unwrap();
+    assert_eq!(json(canonical::KeyInfo::from(&me)), rest.get("/v1/me").await.ok(200));
+    let usage = meta.get_usage(with_key(&key, v1::GetUsageRequest {})).await.unwrap().into_inner().usage.unwrap();
+    let over_rest = rest.get("/v1/me/usage").await.ok(200);
+    let used = |usage: &Value| usage["month"]["used"].as_i64().unwrap();
+    assert_eq!(used(&json(canonical::Usage::from(&usage))) + 1, used(&over_rest));
+
+    let mut theses = ThesisServiceClient::new(service.channel());
+    let request = v1::ListThesesRequest {
+        token: Some("RUN".to_owned()),
+        sort: v1::ThesisSort::CreatedAtAsc.into(),
+        limit: Some(3),
+        ..v1::ListThesesRequest::default()
+    };
+    let page = theses.list_theses(with_key(&key, request.clone())).await.unwrap().into_inner();
+    let list = "/v1/theses?token=RUN&sort=created_at_asc&limit=3";
+    let over_rest = rest.get(list).await.ok(200);
+    assert_eq!(json(canonical::ThesisList::from(&page))["data"], over_rest["data"]);
+    // A cursor is good on both.
+    let cursor = page.next_cursor.unwrap();
+    let next = v1::ListThesesRequest { cursor: Some(cursor.clone()), ..request };
+    let next = theses.list_theses(with_key(&key, next)).await.unwrap().into_inner();
+    let over_rest = rest.get(&format!("{list}&cursor={cursor}")).await.ok(200);
+    assert_eq!(json(canonical::ThesisList::from(&next)), over_rest);
+    let id = text(&made.0, "id").to_owned();
+    let thesis = theses.get_thesis(with_key(&key, v1::GetThesisRequest { id })).await.unwrap().into_inner();
+    assert_eq!(json(canonical::Thesis::from(&thesis.thesis.unwrap())), made.0);
+
+    let mut events = EventServiceClient::new(service.channel());
+    let request = v1::ListEventsRequest {
+        types: vec![v1::EventType::ThesisCreated.into()],
+        filters: Some(v1::EventFilters { handle: vec!["sbx_scout".to_owned()], ..v1::EventFilters::default() }),
+        limit: Some(4),
+        ..v1::ListEventsRequest::default()
+    };
+    let page = events.list_events(with_key(&key, request)).await.unwrap().into_inner();
+    let over_rest = rest.get("/v1/events?types=thesis.created&handle=sbx_scout&limit=4").await.ok(200);
+    assert_eq!(json(canonical::EventList::from(&page)), over_rest);
+    let id = text(&made.1, "id").to_owned();
+    let event = events.get_event(with_key(&key, v1::GetEventRequest { id })).await.unwrap().into_inner();
+    assert_eq!(json(canonical::Event::from(&event.event.unwrap())), made.1);
+}
+
+async fn profiles_and_tokens_are_the_same(service: &Service) {
+    let (key, rest) = customer(service).await;
+    rest.thesis("sbx_runner", "RUN", "x").await;
+    let mut profiles = ProfileServiceClient::new(service.channel());
+    let over_rest = rest.get("/v1/profiles/sbx_runner").await.ok(200);
+    let of = |name: &str| Some(name.to_owned());
+    for request in [
+        v1::GetProfileRequest { r#ref: of("@SBX_Runner"), ..v1::GetProfileRequest::default() },
+        v1::GetProfileRequest { id: of(text(&over_rest, "id")), ..v1::GetProfileRequest::default() },
+        v1::GetProfileRequest { handle: of("sbx_runner"), ..v1::GetProfileRequest::default() },
+        v1::GetProfileRequest { upstream_user_id: of("sbx_1"), ..v1::GetProfileRequest::default() },
+    ] {
+        let found = profiles.get_profile(with_key(&key, request)).await.unwrap().into_inner().profile.unwrap();
+        assert_eq!(json(canonical::Profile::from(&found)), over_rest);
+    }
+    let two = v1::GetProfileRequest { r#ref: of("a"), handle: of("a"), ..v1::GetProfileRequest::default() };
+    for wrong in [v1::GetProfileRequest::default(), two] {
+        let failure = profiles.get_profile(with_key(&key, wrong)).await.unwrap_err();
+        assert_failure(&failure, Code::InvalidArgument, "VALIDATION_FAILED");
+    }
+    let unknown = v1::GetProfileRequest { r#ref: of("nobody"), ..v1::GetProfileRequest::default() };
+    assert_failure(
+        &profiles.get_profile(with_key(&key, unknown)).await.unwrap_err(),
+        Code::NotFound,
+        "PROFILE_NOT_FOUND",
+    );
+    let wallets = v1::GetProfileWalletsRequest { r#ref: "sbx_1".to_owned() };
+    let failure = profiles.get_profile_wallets(with_key(&key, wallets)).await.unwrap_err();
+    assert_failure(&failure, Code::NotFound, "FEATURE_DISABLED");
+
+    let mut tokens = TokenServiceClient::new(service.channel());
+    let (reference, chain) = ("$run".to_owned(), of("sandbox"));
+    let request = v1::GetTokenRequest { r#ref: reference.clone(), chain: chain.clone() };
+    let found = tokens.get_token(with_key(&key, request)).await.unwrap().into_inner().token.unwrap();
+    assert_eq!(json(canonical::Token::from(&found)), rest.get("/v1/tokens/RUN").await.ok(200));
+    let request = v1::GetTokenActivityRequest { r#ref: reference.clone(), chain: chain.clone(), recent: Some(3) };
+    let found = tokens.get_token_activity(with_key(&key, request)).await.unwrap().into_inner().activity.unwrap();
+    let (found, over_rest) =
+        (json(canonical::TokenActivity::from(&found)), rest.get("/v1/tokens/RUN/activity?recent=3").await.ok(200));
+    // Each is counted at its own moment.
+    for field in ["token", "recent_theses", "last_activity_at", "metrics_scope", "livemode"] {
+        assert_eq!(found[field], over_rest[field], "{field}");
+    }
+    let request = v1::GetThesisVelocityRequest { r#ref: reference, chain };
+    let found = tokens.get_thesis_velocity(with_key(&key, request)).await.unwrap().into_inner().velocity.unwrap();
+    let found = json(canonical::ThesisVelocity::from(&found));
+    assert_eq!(found["token"], over_rest["token"]);
+    assert!(found["last_5m"].as_i64().unwrap() > 0);
+    let unknown = v1::GetTokenRequest { r#ref: "RUN".to_owned(), chain: of("solana") };
+    assert_failure(&tokens.get_token(with_key(&key, unknown)).await.unwrap_err(), Code::NotFound, "TOKEN_NOT_FOUND");
+
+    let mut search = SearchServiceClient::new(service.channel());
+    let failure = search.semantic_search(with_key(&key, v1::SemanticSearchRequest::default())).await.unwrap_err();
+    assert_failure(&failure, Code::NotFound, "FEATURE_DISABLED");
+}
+
+async fn a_verdict_is_the_same(service: &Service) {
+    let (key, rest) = customer(service).await;
+    let thesis = rest.thesis("writer", "VERDICT", "To The Moon").await.0;
+    let bound = thesis_proto::time::parse_iso8601(text(&thesis, "created_at"));
+    let mut theses = ThesisServiceClient::new(service.channel());
+    for (contains, reason) in [("THE moon", "VERIFIED"), ("sun", "TEXT_NOT_FOUND")] {
+        let request = v1::VerifyThesisRequest {
+            handle: Some("writer".to_owned()),
+            token: Some("verdict".to_owned()),
+            created_after: bound,
+            created_before: bound,
+            contains: Some(contains.to_owned()),
+            ..v1::VerifyThesisRequest::default()
+        };
+        let verdict = theses.verify_thesis(with_key(&key, request)).await.unwrap().into_inner().verification.unwrap();
+        let body = json!({
+            "handle": "writer", "token": "verdict", "created_after": thesis["created_at"],
+            "created_before": thesis["created_at"], "contains": contains,
+        });
+        let mut verdicts =
+            [json(canonical::ThesisVerification::from(&verdict)), rest.post("/v1/verify/thesis", &body).await.ok(200)];
+        for verdict in &mut verdicts {
+            verdict["freshness"]["checked_at"].take();
+            assert_eq!(text(verdict, "reason"), reason);
+        }
+        assert_eq!(verdicts[0], verdicts[1]);
+    }
+    let failure = theses.verify_thesis(with_key(&key, v1::VerifyThesisRequest::default())).await.unwrap_err();
+    assert_failure(&failure, Code::InvalidArgument, "VALIDATION_FAILED");
+}
+
+fn new_thesis(said: &str) -> v1::CreateTestThesisRequest {
+    v1::CreateTestThesisRequest {
+        handle: Some("writer".to_owned()),
+        token: Some("GRPC".to_owned()),
+        text: Some(said.to_owned()),
+    }
+}
+
+async fn creating_does_what_rest_does(service: &Service) {
+    let (key, rest) = customer(service).await;
+    let mut stream = rest.stream("?types=thesis.created").await;
+    let mut client = TestDataServiceClient::new(service.channel());
+    let made = client.create_test_thesis(with_key(&key, new_thesis("over gRPC"))).await.unwrap().into_inner();
+    let made = json(canonical::TestThesisResult::from(&made.result.unwrap()));
+    assert_eq!(stream.next().await.data, made["event"]);
+    let over_rest = rest.get(&format!("/v1/theses/{}", text(&made["thesis"], "id"))).await.ok(200);
+    assert_eq!(over_rest, made["thesis"]);
+}
+
+async fn webhooks_are_the_same(service: &Service) {
+    let (key, rest) = customer(service).await;
+    let mut client = WebhookServiceClient::new(service.channel());
+    let request = v1::CreateWebhookRequest {
+        url: Some("http://127.0.0.1:19999/".to_owned()),
+        events: vec![v1::EventType::TokenActivity.into()],
+        ..v1::CreateWebhookRequest::default()
+    };
+    let made = client.create_webhook(with_key(&key, request)).await.unwrap().into_inner();
+    let webhook = made.webhook.unwrap();
+    assert!(made.secret.starts_with("whsec_"));
+    let over_rest = rest.get(&format!("/v1/webhooks/{}", webhook.id)).await.ok(200);
+    assert_eq!(json(canonical::Webhook::from(&webhook)), over_rest);
+    let listed = client.list_webhooks(with_key(&key, v1::ListWebhooksRequest::default())).await.unwrap().into_inner();
+    assert_eq!(listed.data, std::slice::from_ref(&webhook));
+    let id = webhook.id;
+    let read = client.get_webhook(with_key(&key, v1::GetWebhookRequest { id: id.clone() })).await.unwrap();
+    assert_eq!(read.into_inner().webhook.unwrap(), listed.data[0]);
+    let log = v1::ListDeliveriesRequest { id: id.clone(), ..v1::ListDeliveriesRequest::default() };
+    assert!(client.list_deliveries(with_key(&key, log)).await.unwrap().into_inner().data.is_empty());
+    client.delete_webhook(with_key(&key, v1::DeleteWebhookRequest { id: id.clone() })).await.unwrap();
+    rest.get(&format!("/v1/webhooks/{id}")).await.error(404, "WEBHOOK_NOT_FOUND");
+}
+
+/// Demands a failure with this code and reason, and its request id in metadata and details.
+fn assert_failure(status: &Status, code: Code, reason: &str) {
+    let details = status.get_error_details();
+    let info = details.error_info().unwrap_or_else(|| panic!("{status:?}"));
+    assert_eq!((status.code(), info.reason.as_str(), info.domain.as_str()), (code, reason, "trade-thesis"));
+    let request_id = status.metadata().get("x-service-request-id").unwrap().to_str().unwrap();
+    assert!(request_id.starts_with("req_"));
+    assert_eq!(details.request_info().unwrap().request_id, request_id);
+    assert!(!status.message().is_empty());
+}
+
+async fn errors_say_the_same(service: &Service) {
+    let project = service.project().await;
+    let key = project.key(v1::Environment::Test, &["theses:read"]).await.raw;
+    let mut theses = ThesisServiceClient::new(service.channel());
+    let failure = theses.list_theses(v1::ListThesesRequest::default()).await.unwrap_err();
+    assert_failure(&failure, Code::Unauthenticated, "MISSING_API_KEY");
+    let failure = theses.list_theses(with_key("svc_test_x", v1::ListThesesRequest::default())).await.unwrap_err();
+    assert_failure(&failure, Code::Unauthenticated, "INVALID_API_KEY");
+    let request = v1::GetThesisRequest { id: "th_unknown".to_owned() };
+    let failure = theses.get_thesis(with_key(&key, request)).await.unwrap_err();
+    assert_failure(&failure, Code::NotFound, "THESIS_NOT_FOUND");
+    assert!(failure.metadata().contains_key("x-ratelimit-remaining"));
+    let wrong = v1::ListThesesRequest {
+        limit: Some(0),
+        chain: Some(String::new()),
+        since: Some("soon".to_owned()),
+        sort: 99,
+        ..v1::ListThesesRequest::default()
+    };
+    let failure = theses.list_theses(with_key(&key, wrong)).await.unwrap_err();
+    assert_failure(&failure, Code::InvalidArgument, "VALIDATION_FAILED");
+    let details = failure.get_error_details();
+    let violations = &details.bad_request().unwrap().field_violations;
+    let fields: Vec<&str> = violations.iter().map(|violation| violation.field.as_str()).collect();
+    assert_eq!(fields, ["chain", "since", "sort", "limit"]);
+    let cursor = v1::ListThesesRequest { cursor: Some("x".to_owned()), ..v1::ListThesesRequest::default() };
+    let failure = theses.list_theses(with_key(&key, cursor)).await.unwrap_err();
+    assert_failure(&failure, Code::InvalidArgument, "INVALID_CURSOR");
+    let old = v1::ListThesesRequest { since: Some("999d".to_owned()), ..v1::ListThesesRequest::default() };
+    let failure = theses.list_theses(with_key(&key, old)).await.unwrap_err();
+    assert_failure(&failure, Code::PermissionDenied, "HISTORY_LIMIT");
+    let mut webhooks = WebhookServiceClient::new(service.channel());
+    let failure = webhooks.list_webhooks(with_key(&key, v1::ListWebhooksRequest::default())).await.unwrap_err();
+    assert_failure(&failure, Code::PermissionDenied, "INSUFFICIENT_SCOPE");
+    project.approve().await;
+    let live = project.key(v1::Environment::Live, &[]).await.raw;
+    let mut data = TestDataServiceClient::new(service.channel());
+    let failure = data.create_test_thesis(with_key(&live, new_thesis("x"))).await.unwrap_err();
+    assert_failure(&failure, Code::PermissionDenied, "TEST_KEY_REQUIRED");
+}
+
+fn remaining(metadata: &MetadataMap) -> i64 {
+    metadata.get("x-ratelimit-remaining").unwrap().to_str().unwrap().parse().unwrap()
+}
+
+async fn the_window_is_shared_with_rest(service: &Service) {
+    let key = service.project_on("few").await.key(v1::Environment::Test, &[]).await;
+    let mut meta = MetaServiceClient::new(service.channel());
+    let over_rest = key.client.get("/v1/me").await;
+    let answer = meta.get_me(with_key(&key.raw, v1::GetMeRequest {})).await.unwrap();
+    let reset = answer.metadata().get("x-ratelimit-reset").unwrap().to_str().unwrap();
+    if over_rest.header("x-ratelimit-reset") == reset {
+        assert_eq!(remaining(answer.metadata()), over_rest.number("x-ratelimit-remaining") - 1);
+    }
+    assert_eq!(answer.metadata().get("x-ratelimit-limit").unwrap(), "300");
+    assert_eq!(answer.metadata().get("ratelimit-policy").unwrap(), "\"standard\";q=300;w=60");
+    // And so is the month's quota, of four.
+    key.client.get("/v1/me").await.ok(200);
+    key.client.get("/v1/me").await.ok(200);
+    let failure = meta.get_me(with_key(&key.raw, v1::GetMeRequest {})).await.unwrap_err();
+    assert_failure(&failure, Code::ResourceExhausted, "QUOTA_EXCEEDED");
+    assert!(failure.get_error_details().retry_info().unwrap().retry_delay.unwrap().as_secs() > 0);
+}
+
+async fn an_idempotency_key_works_on_both(service: &Service) {
+    let (key, rest) = customer(service).await;
+    let mut client = TestDataServiceClient::new(service.channel());
+    let once = |said: &str| {
+        let mut request = with_key(&key, new_thesis(said));
+        request.metadata_mut().insert("idempotency-key", "both".parse().unwrap());
+        request
+    };
+    let first = client.create_test_thesis(once("x")).await.unwrap();
+    assert!(!first.metadata().contains_key("idempotent-replayed"));
+    let again = client.create_test_thesis(once("x")).await.unwrap();
+    assert_eq!(again.metadata().get("idempotent-replayed").unwrap(), "true");
+    assert_eq!(first.get_ref(), again.get_ref());
+    let body = json!({"handle": "writer", "token": "GRPC", "text": "x"});
+    let over_rest = rest.post_once("/v1/test/theses", &body, "both").await;
+    assert_eq!(over_rest.header("idempotent-replayed"), "true");
+    assert_eq!(over_rest.ok(201), json(canonical::TestThesisResult::from(&first.into_inner().result.unwrap())));
+    let failure = client.create_test_thesis(once("y")).await.unwrap_err();
+    assert_failure(&failure, Code::InvalidArgument, "IDEMPOTENCY_KEY_REUSED");
+}
+
+async fn a_strangers_word_is_not_believed(service: &Service) {
+    let mut meta = MetaServiceClient::new(service.channel());
+    let mut request = with_key(TEST_KEY, v1::GetMeRequest {});
+    request.metadata_mut().insert("x-service-request-id", "req_forged".parse().unwrap());
+    request.metadata_mut().insert("x-service-token", "guessed-guessed-guessed-guessed-1234".parse().unwrap());
+    let answer = meta.get_me(request).await.unwrap();
+    let id = answer.metadata().get("x-service-request-id").unwrap().to_str().unwrap();
+    assert!(id.starts_with("req_") && id != "req_forged");
+    // The credential is no key.
+    let mut request = Request::new(v1::GetMeRequest {});
+    request.metadata_mut().insert("x-service-token", SERVICE_TOKEN.parse().unwrap());
+    assert_failure(&meta.get_me(request).await.unwrap_err(), Code::Unauthenticated, "MISSING_API_KEY");
+}
+
+async fn internal_services_need_the_credential(service: &Service) {
+    use v1::{
+        admin_service_client::AdminServiceClient, delivery_service_client::DeliveryServiceClient,
+        gate_service_client::GateServiceClient, stream_service_client::StreamServiceClient,
+    };
+    let channel = || service.channel();
+    let refused = |failure: Option<Status>| assert_eq!(failure.unwrap().code(), Code::Unauthenticated);
+    let list = with_key(TEST_KEY, v1::ListOrganizationsRequest {});
+    refused(AdminServiceClient::new(channel()).list_organizations(list).await.err());
+    let check = with_key(TEST_KEY, v1::CheckLogRequest { dataset: "sandbox".to_owned() });
+    refused(AdminServiceClient::new(channel()).check_log(check).await.err());
+    refused(StreamServiceClient::new(channel()).open(with_key(TEST_KEY, v1::OpenRequest::default())).await.err());
+    refused(StreamServiceClient::new(channel()).tail(with_key(TEST_KEY, v1::TailRequest::default())).await.err());
+    refused(GateServiceClient::new(channel()).refuse(with_key(TEST_KEY, v1::RefuseRequest::default())).await.err());
+    refused(DeliveryServiceClient::new(channel()).claim(with_key(TEST_KEY, v1::ClaimRequest::default())).await.err());
+    let mut wrong = Request::new(v1::ListOrganizationsRequest {});
+    wrong.metadata_mut().insert("x-service-token", format!("{SERVICE_TOKEN}x").parse().unwrap());
+    refused(AdminServiceClient::new(channel()).list_organizations(wrong).await.err());
+}
+
+/// Asks a version of reflection for the services, and for the file of one.
+macro_rules! reflect {
+    ($service:expr, $version:ident) => {{
+        use pb::$version::{
+            ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+            server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+        };
+        let ask = [
+            MessageRequest::ListServices(String::new()),
+            MessageRequest::FileContainingSymbol("thesis.v1.ThesisService".to_owned()),
+        ];
+        let ask = ask.map(|ask| ServerReflectionRequest { host: String::new(), message_request: Some(ask) });
+        let mut client = ServerReflectionClient::new($service.channel());
+        let mut answers = client.server_reflection_info(futures::stream::iter(ask)).await.unwrap().into_inner();
+        let names = match answers.message().await.unwrap().unwrap().message_response.unwrap() {
+            MessageResponse::ListServicesResponse(list) => list.service.into_iter().map(|row| row.name).collect(),
+            other => panic!("{other:?}"),
+        };
+        let file = match answers.message().await.unwrap().unwrap().message_response.unwrap() {
+            MessageResponse::FileDescriptorResponse(files) => files.file_descriptor_proto.concat(),
+            other => panic!("{other:?}"),
+        };
+        (names, file)
+    }};
+}
+
+async fn reflection_describes_it(service: &Service) {
+    let answers: [(Vec<String>, Vec<u8>); 2] = [reflect!(service, v1), reflect!(service, v1alpha)];
+    for (names, file) in answers {
+        for name in ["ThesisService", "EventService", "MetaService", "TestDataService", "WebhookService"] {
+            assert!(names.contains(&format!("thesis.v1.{name}")), "{names:?}");
+        }
+        let has = |wanted: &str| file.windows(wanted.len()).any(|part| part == wanted.as_bytes());
+        assert!(has("ListTheses") && has("thesis/v1/thesis_service.proto"));
+    }
+}
+
+async fn health_is_served(service: &Service) {
+    let answer = HealthClient::new(service.channel()).check(HealthCheckRequest::default()).await.unwrap();
+    assert_eq!(answer.get_ref().status(), tonic_health::pb::health_check_response::ServingStatus::Serving);
+}
+
+async fn browsers_reach_it_by_grpc_web(service: &Service) {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/thesis.v1.MetaService/GetMe", service.grpc);
+    let asked = "authorization,content-type,x-grpc-web,idempotency-key";
+    let preflight = http.request(Method::OPTIONS, &url).header("origin", "https://app.test");
+    let preflight = preflight.header("access-control-request-method", "POST");
+    let answer = preflight.header("access-control-request-headers", asked).send().await.unwrap();
+    assert!(answer.status().is_success());
+    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_lowercase();
+    assert_eq!(header("access-control-allow-origin"), "*");
+    assert!(header("access-control-allow-methods").contains("post"));
+    // A browser does not take `*` for `authorization`.
+    for name in asked.split(',') {
+        assert!(header("access-control-allow-headers").contains(name), "{}", header("access-control-allow-headers"));
+    }
+
+    let call = async |key: &str| {
+        let request = http.post(&url).header("origin", "https://app.test").bearer_auth(key).header("x-grpc-web", "1");
+        let answer =
+            request.header("content-type", "application/grpc-web+proto").body(vec![0; 5]).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+        assert_eq!(answer.headers()["access-control-allow-origin"], "*");
+        let exposed = answer.headers()["access-control-expose-headers"].to_str().unwrap().to_owned();
+        for name in
+            ["grpc-status", "grpc-message", "grpc-status-details-bin", "x-service-request-id", "x-ratelimit-reset"]
+        {
+            assert!(exposed.contains(name), "{exposed}");
+        }
+        (answer.headers().clone(), answer.bytes().await.unwrap())
+    };
+    let (_, body) = call(TEST_KEY).await;
+    let length = u32::from_be_bytes(body[1..5].try_into().unwrap()) as usize;
+    assert_eq!(body[0], 0);
+    let me = v1::GetMeResponse::decode(&body[5..5 + length]).unwrap().key.unwrap();
+    assert_eq!(json(canonical::KeyInfo::from(&me)), service.client(TEST_KEY).get("/v1/me").await.ok(200));
+    let trailers = &body[5 + length..];
+    assert_eq!(trailers[0], 0x80);
+    assert!(str::from_utf8(&trailers[5..]).unwrap().contains("grpc-status:0"));
+    // A failure tells its status in the head or in the trailers.
+    let (headers, body) = call("svc_test_wrong").await;
+    let in_head = headers.get("grpc-status").is_some_and(|status| status == "16");
+    assert!(in_head || str::from_utf8(&body[5..]).unwrap().contains("grpc-status:16"), "{headers:?}");
+}
+
+#[tokio::test]
+async fn deadlines_and_large_messages_do_no_harm() {
+    let service = crate::harness::embedded().await;
+    let (key, rest) = customer(service).await;
+    let mut client = TestDataServiceClient::new(service.channel());
+    let failure = client.create_test_thesis(with_key(&key, new_thesis(&"x".repeat(300_000)))).await.unwrap_err();
+    assert!(
+        [Code::OutOfRange, Code::ResourceExhausted, Code::InvalidArgument].contains(&failure.code()),
+        "{failure:?}"
+    );
+    let mut hurried = with_key(&key, new_thesis("in no time"));
+    hurried.set_timeout(std::time::Duration::from_nanos(1));
+    let started = now_ms();
+    let _ = client.create_test_thesis(hurried).await;
+    assert!(now_ms() - started < 5_000);
+    let made = rest.thesis("writer", "GRPC", "after").await.0;
+    assert!(ids(&rest.all("/v1/theses?handle=writer").await).contains(&text(&made, "id")));
+}

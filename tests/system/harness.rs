@@ -1,0 +1,88 @@
+//! Starts the program, and speaks to it as its customers do.
+
+mod client;
+pub(crate) mod ingest;
+mod process;
+mod project;
+mod receiver;
+mod service;
+mod sse;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use thesis_proto::clock::{Clock as _, SystemClock};
+
+pub(crate) use self::{
+    client::{Answer, Client},
+    process::{Process, Setup},
+    project::{ALL_SCOPES, Project},
+    receiver::Receiver,
+    service::{LIVE_KEY, SERVICE_TOKEN, Service, TEST_KEY, cluster, embedded},
+    sse::{Frame, Sse},
+};
+
+/// How long anything may take that should happen soon.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// Unix milliseconds.
+pub(crate) fn now_ms() -> i64 {
+    SystemClock.now_ms()
+}
+
+/// Asks again and again until there is an answer.
+pub(crate) async fn eventually<T>(what: &str, within: Duration, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let probing = async {
+        loop {
+            if let Some(found) = probe().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    match tokio::time::timeout(within, probing).await {
+        Ok(found) => found,
+        Err(_) => panic!("{what}: not within {within:?}"),
+    }
+}
+
+/// Demands that an object has exactly these fields.
+pub(crate) fn assert_fields(object: &Value, expected: &[&str]) {
+    let mut found: Vec<&str> = object.as_object().expect("an object").keys().map(String::as_str).collect();
+    let mut expected = expected.to_vec();
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "{object}");
+}
+
+/// The rows of a list's answer.
+pub(crate) fn rows(list: &Value) -> &Vec<Value> {
+    assert_fields(list, &["object", "data", "next_cursor", "has_more"]);
+    assert_eq!(list["object"], "list");
+    assert_eq!(list["has_more"], !list["next_cursor"].is_null(), "{list}");
+    list["data"].as_array().expect("rows")
+}
+
+/// The ids of a list's rows.
+pub(crate) fn ids(rows: &[Value]) -> Vec<&str> {
+    rows.iter().map(|row| text(row, "id")).collect()
+}
+
+/// A field that is a text.
+pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object[field].as_str().unwrap_or_else(|| panic!("{field} is no text in {object}"))
+}
+
+/// A field that is a time in the API's one form, as Unix milliseconds.
+pub(crate) fn time(object: &Value, field: &str) -> i64 {
+    let text = text(object, field);
+    let time = thesis_proto::time::parse_iso8601(text).unwrap_or_else(|| panic!("{field} is no time in {object}"));
+    let millis = thesis_proto::time::to_millis(&time);
+    assert_eq!(thesis_proto::time::format_millis(millis), text);
+    millis
+}
+
+/// A time in the API's one form.
+pub(crate) fn iso(millis: i64) -> String {
+    thesis_proto::time::format_millis(millis)
+}

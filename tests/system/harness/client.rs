@@ -1,0 +1,212 @@
+//! A REST client that holds every answer to what all answers must keep.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use reqwest::{Method, RequestBuilder, Response, header::HeaderMap, redirect::Policy};
+use serde_json::{Value, json};
+
+use super::{Sse, rows, text};
+
+/// A customer's client, at an address of its own.
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: Option<String>,
+    /// What the edge takes for the client's address.
+    pub(crate) address: String,
+}
+
+/// An address that no other client of this run has.
+fn new_address() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let [_, a, b, c] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    format!("10.{a}.{b}.{c}")
+}
+
+impl Client {
+    /// A client of a base URL.
+    pub(crate) fn new(base: &str, key: Option<&str>) -> Self {
+        let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
+        Self { http, base: base.to_owned(), key: key.map(str::to_owned), address: new_address() }
+    }
+
+    /// The same client at another address.
+    pub(crate) fn at(&self, address: &str) -> Self {
+        Self { address: address.to_owned(), ..self.clone() }
+    }
+
+    /// The same client with another key.
+    pub(crate) fn with_key(&self, key: Option<&str>) -> Self {
+        Self { key: key.map(str::to_owned), ..self.clone() }
+    }
+
+    /// The same customer at another edge.
+    pub(crate) fn moved_to(&self, base: &str) -> Self {
+        Self { base: base.to_owned(), ..Self::new(base, self.key.as_deref()) }
+    }
+
+    /// A request with the client's key and address.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        let request = request.header("x-forwarded-for", &self.address);
+        match &self.key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        }
+    }
+
+    /// Sends a request and reads its answer.
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Answer {
+        Answer::read(request.send().await.unwrap()).await
+    }
+
+    /// GET
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// POST
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// POST with an idempotency key
+    pub(crate) async fn post_once(&self, path: &str, body: &Value, idempotency_key: &str) -> Answer {
+        let request = self.request(Method::POST, path).json(body);
+        self.send(request.header("idempotency-key", idempotency_key)).await
+    }
+
+    /// DELETE
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.send(self.request(Method::DELETE, path)).await
+    }
+
+    /// Creates a test thesis; gives its thesis and event.
+    pub(crate) async fn thesis(&self, handle: &str, token: &str, text: &str) -> (Value, Value) {
+        let body = json!({"handle": handle, "token": token, "text": text});
+        let mut made = self.post("/v1/test/theses", &body).await.ok(201);
+        (made["thesis"].take(), made["event"].take())
+    }
+
+    /// Creates a webhook; gives it with its secret.
+    pub(crate) async fn webhook(&self, url: &str, events: &[&str]) -> Value {
+        self.post("/v1/webhooks", &json!({"url": url, "events": events})).await.ok(201)
+    }
+
+    /// Every row of a list, page by page.
+    pub(crate) async fn all(&self, path: &str) -> Vec<Value> {
+        let mut all = Vec::new();
+        let mut next = path.to_owned();
+        loop {
+            let page = self.get(&next).await.ok(200);
+            all.extend(rows(&page).iter().cloned());
+            match page["next_cursor"].as_str() {
+                None => return all,
+                Some(cursor) => {
+                    let separator = if path.contains('?') { '&' } else { '?' };
+                    next = format!("{path}{separator}cursor={cursor}");
+                }
+            }
+        }
+    }
+
+    /// Opens a stream.
+    pub(crate) async fn stream(&self, query: &str) -> Sse {
+        self.open(self.request(Method::GET, &format!("/v1/events/stream{query}"))).await
+    }
+
+    /// Opens a stream that resumes after a cursor.
+    pub(crate) async fn resume(&self, query: &str, cursor: &str) -> Sse {
+        let request = self.request(Method::GET, &format!("/v1/events/stream{query}"));
+        self.open(request.header("last-event-id", cursor)).await
+    }
+
+    async fn open(&self, request: RequestBuilder) -> Sse {
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status().as_u16(), 200, "{:?}", response.headers());
+        Sse::new(response)
+    }
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    async fn read(response: Response) -> Self {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let answer = Self { status, headers, text: response.text().await.unwrap() };
+        assert!(answer.header("x-service-request-id").starts_with("req_"), "{answer:?}");
+        assert_eq!(answer.header("content-type"), "application/json", "{answer:?}");
+        assert_eq!(status >= 400, answer.json().get("error").is_some(), "{answer:?}");
+        answer
+    }
+
+    /// A header that must be there.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name).unwrap_or_else(|| panic!("no {name} in {self:?}"));
+        value.to_str().unwrap()
+    }
+
+    /// A header that must be a number.
+    pub(crate) fn number(&self, name: &str) -> i64 {
+        self.header(name).parse().unwrap()
+    }
+
+    /// Its body.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON in {self:?}"))
+    }
+
+    /// The body of a success.
+    pub(crate) fn ok(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        self.json()
+    }
+
+    /// The error of a failure, its envelope checked.
+    pub(crate) fn error(&self, status: u16, code: &str) -> Value {
+        let mut envelope = self.json();
+        assert_eq!(envelope.as_object().unwrap().len(), 1, "{}", self.text);
+        let error = envelope["error"].take();
+        assert_eq!((self.status, text(&error, "code")), (status, code), "{}", self.text);
+        let kind = match status {
+            400 | 405 | 413 => "invalid_request",
+            401 => "authentication",
+            403 => "permission",
+            404 => "not_found",
+            409 => "conflict",
+            422 => "validation",
+            429 => "rate_limit",
+            503 if code == "UPSTREAM_UNAVAILABLE" => "upstream",
+            _ => "internal",
+        };
+        assert_eq!(text(&error, "type"), kind);
+        assert!(!text(&error, "message").is_empty());
+        assert_eq!(text(&error, "request_id"), self.header("x-service-request-id"));
+        let optional = ["param", "details", "doc_url"];
+        for (name, value) in error.as_object().unwrap() {
+            let required = ["type", "code", "message", "request_id"].contains(&name.as_str());
+            assert!(required || (optional.contains(&name.as_str()) && !value.is_null()), "{}", self.text);
+        }
+        if status == 429 || status == 503 {
+            assert!((1..=60 * 60 * 24 * 31).contains(&self.number("retry-after")), "{self:?}");
+        }
+        error
+    }
+
+    /// A 422 that names these fields, the first one as `param`.
+    pub(crate) fn invalid(&self, fields: &[&str]) {
+        let error = self.error(422, "VALIDATION_FAILED");
+        let listed = error["details"]["errors"].as_array().unwrap();
+        let named: Vec<&str> = listed.iter().map(|field| text(field, "param")).collect();
+        assert_eq!(named, fields, "{}", self.text);
+        assert_eq!(error["param"], fields[0]);
+        assert!(listed.iter().all(|field| !text(field, "message").is_empty()));
+    }
+}

@@ -1,0 +1,145 @@
+//! One process of the program.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead as _, BufReader, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use super::eventually;
+
+const READY_WITHIN: Duration = Duration::from_secs(90);
+
+/// How a process is to be started. It inherits no settings.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    arguments: Vec<String>,
+    dir: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// Everything in one process, on free ports, with its data in `dir` and no ticker.
+    pub(crate) fn new(dir: &Path) -> Self {
+        let setup = Self { arguments: Vec::new(), dir: dir.to_owned(), variables: Vec::new() };
+        setup
+            .set("SVC_HTTP_ADDR", "127.0.0.1:0")
+            .set("SVC_GRPC_ADDR", "127.0.0.1:0")
+            .set("SVC_OPS_ADDR", "127.0.0.1:0")
+            .set("SVC_DATA_DIR", dir.join("data").to_str().unwrap())
+            .set("SVC_SANDBOX_TICK_SECONDS", "0")
+            .set("SVC_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
+    }
+
+    /// One role.
+    pub(crate) fn role(self, role: &str) -> Self {
+        self.arguments(&[role])
+    }
+
+    /// A command line.
+    pub(crate) fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments = arguments.iter().map(ToString::to_string).collect();
+        self
+    }
+
+    /// A setting; the last one of a name counts.
+    pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trade-thesis"));
+        command.args(&self.arguments).env_clear().envs(self.variables.iter().cloned());
+        command.current_dir(&self.dir).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts the process and waits until it is ready.
+    pub(crate) fn start(&self) -> Process {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let log = self.dir.join(format!("{}.log", STARTED.fetch_add(1, Ordering::Relaxed)));
+        let mut command = self.command();
+        command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let watch = watch(child.id(), &self.dir);
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let read = stdout.read_line(&mut line);
+            let _ = sender.send(read.map(|_| line));
+        });
+        let line = receiver.recv_timeout(READY_WITHIN);
+        let ready = line.ok().and_then(Result::ok).and_then(|line| serde_json::from_str::<Value>(&line).ok());
+        let process = Process { child, watch, ready: ready.unwrap_or_default(), log };
+        assert_eq!(process.ready["ready"], true, "did not become ready: {}", process.log());
+        process
+    }
+
+    /// Runs the program to its end; gives its exit code, stdout and stderr.
+    pub(crate) fn run(&self) -> (Option<i32>, String, String) {
+        let output = self.command().output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+}
+
+/// Kills a process and removes its folder should this one end without doing so itself: then the pipe closes.
+fn watch(process: u32, dir: &Path) -> Child {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"read -r _ || { kill -9 "$0"; rm -rf "$1"; }"#, &process.to_string()]).arg(dir);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell.spawn().unwrap()
+}
+
+/// A running process, killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    watch: Child,
+    /// What it said when it was ready.
+    pub(crate) ready: Value,
+    log: PathBuf,
+}
+
+impl Process {
+    /// An address of its ready line.
+    pub(crate) fn address(&self, name: &str) -> String {
+        let address = self.ready[name].as_str();
+        address.unwrap_or_else(|| panic!("no {name} in {}", self.ready)).to_owned()
+    }
+
+    /// What it wrote to stderr.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Sends a signal, such as `TERM`.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn exit(&mut self, within: Duration) -> ExitStatus {
+        eventually("the process ends", within, async || self.child.try_wait().unwrap()).await
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended, and its watch with a folder that is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = self.watch.stdin.take().map(|mut pipe| pipe.write_all(b"\n"));
+        let _ = self.watch.wait();
+    }
+}

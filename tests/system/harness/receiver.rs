@@ -1,0 +1,124 @@
+//! A customer's webhook endpoint on loopback.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri, header::LOCATION},
+    response::IntoResponse,
+};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::Value;
+use sha2::Sha256;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use super::{SOON, eventually, now_ms};
+
+/// One request that arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Received {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) at_ms: i64,
+}
+
+impl Received {
+    /// A header that must be there.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).unwrap_or_else(|| panic!("no {name} in {self:?}")).to_str().unwrap()
+    }
+
+    /// The event.
+    pub(crate) fn event(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// Checks the signature over the bytes received, as the specification tells receivers to.
+    pub(crate) fn verify(&self, secret: &str) {
+        let (mut signed_at, mut signatures) = (None, Vec::new());
+        for part in self.header("service-signature").split(',') {
+            match part.split_once('=').unwrap() {
+                ("t", time) => signed_at = Some(time.parse::<i64>().unwrap()),
+                ("v1", signature) => signatures.push(hex::decode(signature).unwrap()),
+                other => panic!("{other:?}"),
+            }
+        }
+        let signed_at = signed_at.unwrap();
+        assert!((self.at_ms / 1_000 - signed_at).abs() <= 300);
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+        mac.update(format!("{signed_at}.").as_bytes());
+        mac.update(&self.body);
+        assert!(signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok()));
+    }
+}
+
+#[derive(Default)]
+struct Inbox {
+    received: Mutex<Vec<Received>>,
+    answers: Mutex<VecDeque<(u16, Duration)>>,
+}
+
+/// A running endpoint; answers 200 unless told otherwise.
+pub(crate) struct Receiver {
+    /// Where it receives.
+    pub(crate) url: String,
+    inbox: Arc<Inbox>,
+    serving: JoinHandle<()>,
+}
+
+async fn receive(State(inbox): State<Arc<Inbox>>, uri: Uri, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
+    let received = Received { path: uri.path().to_owned(), headers, body, at_ms: now_ms() };
+    inbox.received.lock().unwrap().push(received);
+    let (status, delay) = inbox.answers.lock().unwrap().pop_front().unwrap_or((200, Duration::ZERO));
+    tokio::time::sleep(delay).await;
+    (StatusCode::from_u16(status).unwrap(), [(LOCATION, "/elsewhere")])
+}
+
+impl Receiver {
+    /// Starts an endpoint.
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let inbox = Arc::<Inbox>::default();
+        let router = Router::new().fallback(receive).with_state(Arc::clone(&inbox));
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { url, inbox, serving }
+    }
+
+    /// Answers the next request with a status.
+    pub(crate) fn answer(&self, status: u16) {
+        self.answer_after(status, Duration::ZERO);
+    }
+
+    /// Answers the next request with a status, late.
+    pub(crate) fn answer_after(&self, status: u16, delay: Duration) {
+        self.inbox.answers.lock().unwrap().push_back((status, delay));
+    }
+
+    /// What has arrived.
+    pub(crate) fn received(&self) -> Vec<Received> {
+        self.inbox.received.lock().unwrap().clone()
+    }
+
+    /// Waits for the delivery of an event.
+    pub(crate) async fn delivery_of(&self, event: &Value) -> Received {
+        let id = super::text(event, "id");
+        eventually("the delivery arrives", SOON, async || {
+            self.received().into_iter().find(|received| received.header("service-event-id") == id)
+        })
+        .await
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}

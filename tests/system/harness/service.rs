@@ -1,0 +1,194 @@
+//! A running service, on either store, shared by the tests.
+
+use reqwest::StatusCode;
+use tempfile::TempDir;
+use thesis_proto::v1::{self, admin_service_client::AdminServiceClient};
+use tokio::sync::OnceCell;
+use tonic::{
+    Request, Status,
+    service::interceptor::InterceptedService,
+    transport::{Channel, Endpoint},
+};
+
+use super::{Client, Process, Project, SOON, Setup, eventually, now_ms};
+
+/// A test key that exists on every service.
+pub(crate) const TEST_KEY: &str = "svc_test_SystemTests0123456789ABCDEFGHIJKLMNOPqrs";
+/// A live key that exists on every service.
+pub(crate) const LIVE_KEY: &str = "svc_live_SystemTests0123456789ABCDEFGHIJKLMNOPqrs";
+/// The credential of the roles.
+pub(crate) const SERVICE_TOKEN: &str = "system-tests-service-token-0123456789";
+/// 32 bytes.
+const SECRET_KEY: &str = "c3lzdGVtLXRlc3RzLXNlY3JldC1rZXktMDEyMzQ1Njc=";
+
+/// The built-in plans, and small ones whose limits a test reaches.
+const PLANS: &str = concat!(
+    include_str!("../../../src/plans.toml"),
+    "
+[plans.day]
+history_days = 1
+concurrent_streams = 2
+webhook_endpoints = 2
+requests_per_month = 1_000_000
+standard_per_minute = 1_000
+heavy_per_minute = 60
+verify_per_minute = 60
+
+[plans.few]
+history_days = 7
+concurrent_streams = 2
+webhook_endpoints = 2
+requests_per_month = 4
+standard_per_minute = 300
+heavy_per_minute = 60
+verify_per_minute = 60
+
+[plans.huge]
+history_days = 365
+concurrent_streams = 100
+webhook_endpoints = 100
+requests_per_month = 1_000_000_000
+standard_per_minute = 1_000_000
+heavy_per_minute = 1_000_000
+verify_per_minute = 1_000_000
+"
+);
+
+/// Client of the operators' commands.
+pub(crate) type Admin = AdminServiceClient<InterceptedService<Channel, fn(Request<()>) -> Result<Request<()>, Status>>>;
+
+/// A running service.
+pub(crate) struct Service {
+    /// Base URL of REST.
+    pub(crate) http: String,
+    /// Base URL of gRPC.
+    pub(crate) grpc: String,
+    /// Its processes.
+    pub(crate) processes: Vec<Process>,
+    /// Where its data is; other settings of a start stand in `setup`.
+    pub(crate) dir: TempDir,
+    /// How its core was started.
+    pub(crate) setup: Setup,
+}
+
+/// The service in one process on the embedded store that most tests share.
+pub(crate) async fn embedded() -> &'static Service {
+    static SERVICE: OnceCell<Service> = OnceCell::const_new();
+    SERVICE.get_or_init(async || Service::embedded(|setup| setup)).await
+}
+
+/// The service as three processes on the cluster that `TEST_SCYLLA_NODES` names, in a keyspace of this run.
+pub(crate) async fn cluster() -> Option<&'static Service> {
+    static SERVICE: OnceCell<Option<Service>> = OnceCell::const_new();
+    let service = SERVICE.get_or_init(async || Service::cluster().await).await;
+    if service.is_none() {
+        println!("left out: TEST_SCYLLA_NODES names no CQL cluster");
+    }
+    service.as_ref()
+}
+
+fn setup(dir: &TempDir) -> Setup {
+    let plans = dir.path().join("plans.toml");
+    std::fs::write(&plans, PLANS).unwrap();
+    Setup::new(dir.path())
+        .set("SVC_SECRET_KEY", SECRET_KEY)
+        .set("SVC_SERVICE_TOKEN", SERVICE_TOKEN)
+        .set("SVC_BOOTSTRAP_TEST_KEY", TEST_KEY)
+        .set("SVC_BOOTSTRAP_LIVE_KEY", LIVE_KEY)
+        .set("SVC_PLANS_FILE", plans.to_str().unwrap())
+        // So that every client of the tests can have an address of its own.
+        .set("SVC_TRUSTED_PROXIES", "127.0.0.0/8")
+}
+
+/// Adds the credential of the roles to a call.
+pub(super) fn credential(mut request: Request<()>) -> Result<Request<()>, Status> {
+    request.metadata_mut().insert("x-service-token", SERVICE_TOKEN.parse().unwrap());
+    Ok(request)
+}
+
+impl Service {
+    /// A service of its own in one process on the embedded store, with settings of its own.
+    pub(crate) fn embedded(settings: impl FnOnce(Setup) -> Setup) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let setup = settings(setup(&dir));
+        let process = setup.start();
+        // A core alone has no REST.
+        let http = process.ready["http"].as_str().unwrap_or_default().to_owned();
+        let grpc = process.address("grpc");
+        Self { http, grpc, processes: vec![process], dir, setup }
+    }
+
+    async fn cluster() -> Option<Self> {
+        let nodes = std::env::var("TEST_SCYLLA_NODES").ok().filter(|nodes| !nodes.is_empty())?;
+        let dir = tempfile::tempdir().unwrap();
+        let replicas = nodes.split(',').count().min(3).to_string();
+        let core = setup(&dir)
+            .role("core")
+            .set("SVC_STORE", "scylla")
+            .set("SVC_SCYLLA_NODES", &nodes)
+            .set("SVC_SCYLLA_KEYSPACE", &format!("system_{}_{}", std::process::id(), now_ms()))
+            .set("SVC_SCYLLA_REPLICATION_FACTOR", &replicas);
+        let process = core.start();
+        let grpc = process.address("grpc");
+        let mut processes = vec![process];
+        for role in ["edge", "worker"] {
+            processes.push(setup(&dir).role(role).set("SVC_CORE_URL", &grpc).start());
+        }
+        let service = Self { http: processes[1].address("http"), grpc, processes, dir, setup: core };
+        service.is_ready().await;
+        Some(service)
+    }
+
+    /// Waits until every process says that it has what it needs.
+    pub(crate) async fn is_ready(&self) {
+        for process in &self.processes {
+            let url = format!("{}/readyz", process.address("ops"));
+            eventually("readiness", SOON, async || {
+                let answer = reqwest::get(&url).await.ok()?;
+                (answer.status() == StatusCode::OK).then_some(())
+            })
+            .await;
+        }
+    }
+
+    /// A connection to its gRPC address.
+    pub(crate) fn channel(&self) -> Channel {
+        Endpoint::from_shared(self.grpc.clone()).unwrap().connect_lazy()
+    }
+
+    /// The operators' commands.
+    pub(crate) fn admin(&self) -> Admin {
+        AdminServiceClient::with_interceptor(self.channel(), credential)
+    }
+
+    /// A client with a key.
+    pub(crate) fn client(&self, key: &str) -> Client {
+        Client::new(&self.http, Some(key))
+    }
+
+    /// A client without a key.
+    pub(crate) fn anonymous(&self) -> Client {
+        Client::new(&self.http, None)
+    }
+
+    /// A new project of a new organization on plan `business`.
+    pub(crate) async fn project(&self) -> Project {
+        self.project_on("business").await
+    }
+
+    /// A new project of a new organization on a plan.
+    pub(crate) async fn project_on(&self, plan: &str) -> Project {
+        Project::create(self, plan).await
+    }
+
+    /// A client with a test key of a new project.
+    pub(crate) async fn test_client(&self) -> Client {
+        self.project().await.test().await
+    }
+
+    /// Reads a dataset's whole log.
+    pub(crate) async fn check_log(&self, dataset: &str) -> v1::CheckLogResponse {
+        let request = v1::CheckLogRequest { dataset: dataset.to_owned() };
+        self.admin().check_log(request).await.unwrap().into_inner()
+    }
+}

@@ -1,0 +1,443 @@
+//! What enters by `IngestService`, and what customers see of it.
+
+use serde_json::{Value, json};
+use thesis_proto::{
+    time::from_millis,
+    v1::{self, ingest_service_client::IngestServiceClient, observation::Observed},
+};
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use crate::harness::{
+    Client, Project, SOON, Service, TEST_KEY, eventually, ids,
+    ingest::{author, deletion, engagement, revision, seen_at, thesis, token},
+    now_ms, text, time,
+};
+
+on_both_stores![
+    only_the_credential_may_bring_anything,
+    what_is_wrong_is_named_and_nothing_is_kept,
+    a_live_thesis_reaches_live_keys_alone,
+    derived_live_events_say_so,
+    the_same_thesis_twice_is_one,
+    an_edit_changes_the_row_and_no_event,
+    a_deletion_takes_it_away_at_once,
+    engagement_changes_figures_and_tells_nobody,
+    what_is_older_changes_nothing,
+    what_comes_beside_a_thesis_counts_by_its_time,
+    a_thesis_brings_news_of_its_author,
+    order_is_kept_within_a_call,
+];
+
+const HOUR_MS: i64 = 3_600_000;
+
+fn on_chain() -> v1::TokenObservation {
+    token("solana", "IngestMint", "ING")
+}
+
+/// A thesis of `@writer` on `$ING`.
+fn posted(upstream_id: &str, said: &str, created_at: i64) -> v1::ThesisObservation {
+    thesis(upstream_id, &author("u-writer", "writer"), &on_chain(), said, created_at)
+}
+
+async fn start(service: &Service) -> (Project, Client, String) {
+    let project = service.project().await;
+    let (client, dataset) = (project.test().await, project.dataset());
+    (project, client, dataset)
+}
+
+async fn one(service: &Service, dataset: &str, observation: v1::Observation) -> v1::IngestResult {
+    service.ingest(dataset, vec![observation]).await.remove(0)
+}
+
+async fn get(client: &Client, id: &str) -> Value {
+    client.get(&format!("/v1/theses/{id}")).await.ok(200)
+}
+
+/// The events that were not derived.
+async fn told(client: &Client, filter: &str) -> Vec<Value> {
+    client.all(&format!("/v1/events?types=thesis.created,profile.updated&limit=100&{filter}")).await
+}
+
+async fn only_the_credential_may_bring_anything(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let seen = vec![revision(1, Observed::Thesis(posted("x", "x", now_ms())))];
+    let message = v1::IngestRequest { dataset, observations: seen };
+    let mut bringing = IngestServiceClient::new(service.channel());
+    let mut with_key = Request::new(message.clone());
+    with_key.metadata_mut().insert("authorization", format!("Bearer {TEST_KEY}").parse().unwrap());
+    let mut guessed = Request::new(message.clone());
+    guessed.metadata_mut().insert("x-service-token", "guessed-guessed-guessed-guessed-1234".parse().unwrap());
+    for request in [Request::new(message), with_key, guessed] {
+        assert_eq!(bringing.ingest(request).await.unwrap_err().code(), Code::Unauthenticated);
+    }
+    assert!(client.all("/v1/theses?handle=writer").await.is_empty());
+}
+
+/// The fields that a refusal names.
+fn named(refused: &Status) -> Vec<String> {
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
+    let details = refused.get_error_details();
+    assert_eq!(details.error_info().unwrap().reason, "VALIDATION_FAILED");
+    details.bad_request().unwrap().field_violations.iter().map(|violation| violation.field.clone()).collect()
+}
+
+async fn what_is_wrong_is_named_and_nothing_is_kept(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let now = now_ms();
+    let good = || revision(1, Observed::Thesis(posted("good", "good", now)));
+    for wrong in ["", "Live", "project/", "projects/1"] {
+        assert_eq!(named(&service.try_ingest(wrong, vec![good()]).await.unwrap_err()), ["dataset"], "{wrong}");
+    }
+    let a_thesis = |change: &dyn Fn(&mut v1::ThesisObservation)| {
+        let mut wrong = posted("wrong", "wrong", now);
+        change(&mut wrong);
+        revision(1, Observed::Thesis(wrong))
+    };
+    let long = |length: usize| "x".repeat(length);
+    let cases = [
+        (v1::Observation::default(), &["observed_at", "observed"][..]),
+        (v1::Observation { observed_at: None, ..good() }, &["observed_at"]),
+        (a_thesis(&|seen| seen.upstream_id.clear()), &["thesis.upstream_id"]),
+        (a_thesis(&|seen| seen.upstream_id = long(65)), &["thesis.upstream_id"]),
+        (a_thesis(&|seen| seen.text.clear()), &["thesis.text"]),
+        (a_thesis(&|seen| seen.text = long(10_001)), &["thesis.text"]),
+        (a_thesis(&|seen| seen.text = "nul\0".to_owned()), &["thesis.text"]),
+        (a_thesis(&|seen| seen.created_at = None), &["thesis.created_at"]),
+        (a_thesis(&|seen| seen.profile = None), &["profile"]),
+        (a_thesis(&|seen| seen.token = None), &["token"]),
+        (a_thesis(&|seen| seen.profile = Some(author("", &long(65)))), &["profile.upstream_user_id", "profile.handle"]),
+        (a_thesis(&|seen| seen.token = Some(token("a:b", "", ""))), &["token.address", "token.symbol", "token.chain"]),
+        (a_thesis(&|seen| (seen.likes, seen.replies) = (Some(-1), Some(-1))), &["thesis.likes", "thesis.replies"]),
+        (revision(1, engagement("", -1, 0)), &["engagement.upstream_id", "engagement.likes"]),
+        (revision(1, deletion("")), &["deletion.upstream_id"]),
+        (revision(1, Observed::Profile(author("u", ""))), &["profile.handle"]),
+        (revision(1, Observed::Token(token("", "a", "A"))), &["token.chain"]),
+    ];
+    for (wrong, fields) in cases {
+        let refused = service.try_ingest(&dataset, vec![good(), wrong]).await.unwrap_err();
+        let mut expected: Vec<String> = fields.iter().map(|field| format!("observations[1].{field}")).collect();
+        let mut found = named(&refused);
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
+    }
+    let many = vec![good(); 1_001];
+    assert_eq!(named(&service.try_ingest(&dataset, many).await.unwrap_err()), ["observations"]);
+    assert!(client.all("/v1/theses?handle=writer").await.is_empty());
+    assert!(service.ingest(&dataset, Vec::new()).await.is_empty());
+}
+
+async fn a_live_thesis_reaches_live_keys_alone(service: &Service) {
+    let project = service.project().await;
+    let (live, test) = (project.live().await, project.test().await);
+    let mut stream = live.stream("?types=thesis.created&token=LIVEONE").await;
+    let at = now_ms() - 5_000;
+    let by = v1::ProfileObservation {
+        display_name: Some("Live One".to_owned()),
+        avatar_url: Some("https://example.com/1.png".to_owned()),
+        ..author("u-live-one", "live_one")
+    };
+    let on = v1::TokenObservation { name: Some("One".to_owned()), ..token("solana", "LiveOneMint", "liveone") };
+    let mut seen = thesis("live-one", &by, &on, "Great 🚀\nnews", at);
+    (seen.likes, seen.updated_at) = (Some(7), Some(from_millis(at + 1_000)));
+    let result = one(service, "live", seen_at(now_ms(), Observed::Thesis(seen))).await;
+    assert!(result.applied && result.id.starts_with("th_"));
+    let row = get(&live, &result.id).await;
+    let expected = json!({
+        "object": "thesis", "id": result.id,
+        "profile": {
+            "id": row["profile"]["id"], "handle": "@live_one", "display_name": "Live One",
+            "avatar_url": "https://example.com/1.png",
+        },
+        "token": {
+            "id": row["token"]["id"], "symbol": "$LIVEONE", "name": "One", "chain": "solana", "address": "LiveOneMint",
+        },
+        "text": "Great 🚀\nnews", "public_url": null, "likes": 7, "replies": null,
+        "created_at": crate::harness::iso(at), "updated_at": crate::harness::iso(at + 1_000),
+        "source": "upstream", "livemode": true,
+    });
+    assert_eq!(row, expected);
+    let event = live.get(&format!("/v1/events/{}", result.event_id.unwrap())).await.ok(200);
+    assert_eq!((text(&event, "source"), &event["livemode"], event.get("test")), ("upstream", &json!(true), None));
+    let data = json!({
+        "thesis_id": result.id, "profile": row["profile"], "token": row["token"], "text": row["text"],
+        "created_at": row["created_at"], "public_url": null,
+    });
+    assert_eq!(event["data"], data);
+    assert!(time(&event, "created_at") >= at);
+    assert_eq!(stream.next().await.data, event);
+    for filter in
+        ["token=LIVEONE", "handle=live_one", "profile=u-live-one&chain=solana", "token=liveone&handle=Live_One"]
+    {
+        assert_eq!(live.all(&format!("/v1/theses?{filter}")).await, std::slice::from_ref(&row), "{filter}");
+        assert!(test.all(&format!("/v1/theses?{filter}")).await.is_empty());
+    }
+    assert_eq!(told(&live, "token=LIVEONE").await, std::slice::from_ref(&event));
+    test.get(&format!("/v1/theses/{}", result.id)).await.error(404, "THESIS_NOT_FOUND");
+    test.get(&format!("/v1/events/{}", text(&event, "id"))).await.error(404, "EVENT_NOT_FOUND");
+    // A live profile's news are the upstream's too.
+    let renamed = revision(i64::MAX / 2, Observed::Profile(author("u-live-one", "live_uno")));
+    let id = one(service, "live", renamed).await.event_id.unwrap();
+    let event = live.get(&format!("/v1/events/{id}")).await.ok(200);
+    assert_eq!((text(&event, "type"), text(&event, "source")), ("profile.updated", "upstream"));
+    assert_eq!(event["data"]["changed"], json!(["handle", "display_name", "avatar_url"]));
+}
+
+async fn derived_live_events_say_so(service: &Service) {
+    let live = service.project().await.live().await;
+    let on = token("base", "0xde51", "DERLIVE");
+    for (number, by) in ["der-a", "der-b", "der-a"].into_iter().enumerate() {
+        let seen = thesis(&format!("derived-{number}"), &author(by, by), &on, "x", now_ms() - 1_000);
+        service.post("live", seen).await;
+    }
+    let row = live.get("/v1/theses?token=DERLIVE&limit=1").await.ok(200)["data"][0].take();
+    let derived = eventually("derived live events", SOON, async || {
+        let types = "types=token.activity,token.thesis_velocity";
+        let events = live.all(&format!("/v1/events?{types}&token=DERLIVE")).await;
+        let counted =
+            |kind: &str, field: &str| events.iter().any(|event| event["type"] == kind && event["data"][field] == 3);
+        let all = counted("token.activity", "thesis_count_1h") && counted("token.thesis_velocity", "last_1h");
+        all.then_some(events)
+    })
+    .await;
+    for event in &derived {
+        assert_eq!((text(event, "source"), &event["livemode"]), ("derived", &json!(true)));
+        assert_eq!(event["data"]["token"], row["token"]);
+    }
+    let newest = derived.iter().find(|event| event["type"] == "token.activity").unwrap();
+    assert_eq!((&newest["data"]["unique_authors_24h"], &newest["data"]["latest_thesis_id"]), (&json!(2), &row["id"]));
+}
+
+async fn the_same_thesis_twice_is_one(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let at = now_ms();
+    let seen = seen_at(at, Observed::Thesis(posted("twice", "x", at)));
+    let results = service.ingest(&dataset, vec![seen.clone(), seen.clone()]).await;
+    assert_eq!((results[0].applied, results[1].applied), (true, false));
+    let again = one(service, &dataset, seen).await;
+    assert!(!again.applied && again.event_id.is_none());
+    assert!(results.iter().all(|result| result.id == again.id));
+    // Many at once, too.
+    let calls = (0..8).map(|number| {
+        let seen = seen_at(at + number, Observed::Thesis(posted("at-once", "x", at)));
+        service.ingest(&dataset, vec![seen.clone(), seen])
+    });
+    let results: Vec<v1::IngestResult> = futures::future::join_all(calls).await.concat();
+    assert_eq!(results.iter().filter(|result| result.event_id.is_some()).count(), 1);
+    assert!(results.iter().all(|result| result.id == results[0].id));
+    assert_eq!(client.all("/v1/theses?handle=writer").await.len(), 2);
+    assert_eq!(told(&client, "handle=writer").await.len(), 2);
+    assert_eq!(client.get("/v1/tokens/ING").await.ok(200)["thesis_count"], 2);
+    let log = service.check_log(&dataset).await;
+    assert_eq!((log.gaps, log.duplicates, log.head), (0, 0, log.entries));
+}
+
+async fn an_edit_changes_the_row_and_no_event(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let at = now_ms() - HOUR_MS;
+    let id = service.learn(&dataset, revision(1, Observed::Thesis(posted("edited", "before", at)))).await;
+    let (before, events) = (get(&client, &id).await, told(&client, "handle=writer").await);
+    let mut edit = posted("edited", "after", at);
+    edit.updated_at = Some(from_millis(at + 60_000));
+    let result = one(service, &dataset, revision(2, Observed::Thesis(edit))).await;
+    assert_eq!((result.applied, result.event_id, &result.id), (true, None, &id));
+    let after = get(&client, &id).await;
+    assert_eq!((text(&after, "text"), time(&after, "updated_at")), ("after", at + 60_000));
+    assert_eq!((&after["created_at"], &after["profile"]), (&before["created_at"], &before["profile"]));
+    assert_eq!(client.all("/v1/theses?token=ING").await, [after]);
+    assert_eq!(told(&client, "handle=writer").await, events);
+    assert_eq!(events[0]["data"]["text"], "before");
+}
+
+async fn a_deletion_takes_it_away_at_once(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let now = now_ms();
+    let mut made = Vec::new();
+    for number in 0..4 {
+        let by = author(&format!("u-{}", number % 2), &format!("del{}", number % 2));
+        let seen = thesis(&format!("d{number}"), &by, &on_chain(), "x", now - number * 1_000);
+        made.push(service.post(&dataset, seen).await);
+    }
+    let events = told(&client, "token=ING").await;
+    let gone = one(service, &dataset, revision(1, deletion("d1"))).await;
+    assert_eq!((gone.applied, gone.event_id, &gone.id), (true, None, &made[1]));
+    client.get(&format!("/v1/theses/{}", made[1])).await.error(404, "THESIS_NOT_FOUND");
+    let left = [&*made[0], &*made[2], &*made[3]];
+    for filter in ["token=ING", "chain=solana", "token=ING&chain=solana", "token=IngestMint&since=1h"] {
+        assert_eq!(ids(&client.all(&format!("/v1/theses?{filter}")).await), left, "{filter}");
+    }
+    assert_eq!(ids(&client.all("/v1/theses?handle=del1").await), left[2..]);
+    assert_eq!(ids(&client.all("/v1/theses?profile=u-1&token=ING").await), left[2..]);
+    assert!(!ids(&client.all("/v1/theses?limit=100").await).contains(&&*made[1]));
+    let on = client.get("/v1/tokens/ING").await.ok(200);
+    let counts = ["thesis_count", "unique_thesis_authors", "recent_thesis_count"].map(|name| on[name].as_i64());
+    assert_eq!(counts, [Some(3), Some(2), Some(3)]);
+    let activity = client.get("/v1/tokens/ING/activity").await.ok(200);
+    assert_eq!((&activity["thesis_count_24h"], &activity["unique_authors_24h"]), (&json!(3), &json!(2)));
+    assert_eq!(ids(activity["recent_theses"].as_array().unwrap()), left);
+    assert_eq!(client.get("/v1/tokens/ING/thesis-velocity").await.ok(200)["last_1h"], 3);
+    // Its event stays as it was sent.
+    assert_eq!(told(&client, "token=ING").await, events);
+    assert_eq!(events.len(), 4);
+    // Once more, or of what was never seen, it is nothing; and it does not come back.
+    for again in [deletion("d1"), deletion("never"), engagement("d1", 1, 1)] {
+        assert!(!one(service, &dataset, revision(9, again)).await.applied);
+    }
+    let seen = thesis("d1", &author("u-1", "del1"), &on_chain(), "back", now);
+    assert!(!one(service, &dataset, revision(10, Observed::Thesis(seen))).await.applied);
+    assert_eq!(client.all("/v1/theses?token=ING").await.len(), 3);
+    // The last one of an author takes the author out of the count, the last of all leaves a token with nothing.
+    for (number, authors) in [(3, 1), (0, 1), (2, 0)] {
+        service.learn(&dataset, revision(1, deletion(&format!("d{number}")))).await;
+        assert_eq!(client.get("/v1/tokens/ING").await.ok(200)["unique_thesis_authors"], authors, "{number}");
+    }
+    let on = client.get("/v1/tokens/ING").await.ok(200);
+    assert_eq!((&on["thesis_count"], &on["last_activity_at"]), (&json!(0), &Value::Null));
+}
+
+async fn engagement_changes_figures_and_tells_nobody(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let at = now_ms() - 1_000;
+    let id = service.learn(&dataset, revision(1, Observed::Thesis(posted("liked", "x", at)))).await;
+    let (before, events) = (get(&client, &id).await, told(&client, "handle=writer").await);
+    assert_eq!((&before["likes"], &before["replies"]), (&Value::Null, &Value::Null));
+    for (number, likes, replies) in [(2, 5, 0), (3, 4, 9), (4, i64::from(u32::MAX) * 9, 9)] {
+        let result = one(service, &dataset, revision(number, engagement("liked", likes, replies))).await;
+        assert_eq!((result.applied, result.event_id, &result.id), (true, None, &id));
+        let mut expected = before.clone();
+        (expected["likes"], expected["replies"]) = (json!(likes), json!(replies));
+        assert_eq!(get(&client, &id).await, expected);
+        assert_eq!(client.all("/v1/theses?token=ING").await, [expected]);
+    }
+    let unknown = v1::EngagementObservation { upstream_id: "liked".to_owned(), likes: None, replies: None };
+    assert!(one(service, &dataset, revision(5, Observed::Engagement(unknown))).await.applied);
+    assert_eq!(get(&client, &id).await, before);
+    assert!(!one(service, &dataset, revision(6, engagement("never", 1, 1))).await.applied);
+    assert_eq!(told(&client, "handle=writer").await, events);
+}
+
+async fn what_is_older_changes_nothing(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let at = now_ms() - HOUR_MS;
+    let state = async || {
+        let row = client.all("/v1/theses?handle=writer").await;
+        (row, client.get("/v1/profiles/u-writer").await.ok(200), client.get("/v1/tokens/IngestMint").await.ok(200))
+    };
+    let named = |name: &str| v1::ProfileObservation { bio: Some(name.to_owned()), ..author("u-writer", "writer") };
+    let called =
+        |name: &str| v1::TokenObservation { name: Some(name.to_owned()), ..token("solana", "IngestMint", "ING") };
+    let changes = |said: &str| {
+        let figures = i64::try_from(said.len()).unwrap();
+        [
+            Observed::Thesis(posted("aged", said, at)),
+            engagement("aged", figures, figures),
+            Observed::Profile(named(said)),
+            Observed::Token(called(said)),
+        ]
+    };
+    let bring = async |version: i64, said: &str| {
+        let seen = changes(said).map(|seen| revision(version, seen));
+        service.ingest(&dataset, seen.into()).await.iter().map(|result| result.applied).collect::<Vec<_>>()
+    };
+    bring(4, "first").await;
+    assert_eq!(bring(6, "the newest").await[..1], [true]);
+    let newest = state().await;
+    let events = told(&client, "handle=writer").await;
+    assert_eq!((text(&newest.0[0], "text"), text(&newest.1, "bio")), ("the newest", "the newest"));
+    assert_eq!(text(&newest.2, "name"), "the newest");
+    for version in [5, 6, 1, 0, -1] {
+        assert_eq!(bring(version, "older").await, [false; 4], "{version}");
+    }
+    assert_eq!(state().await, newest);
+    assert_eq!(told(&client, "handle=writer").await, events);
+    // Where the upstream has no revisions, the time of the observation takes their place.
+    let (_, other, dataset) = start(service).await;
+    let bring = async |observed_at: i64, said: &str| {
+        let seen = changes(said).map(|seen| seen_at(observed_at, seen));
+        service.ingest(&dataset, seen.into()).await
+    };
+    bring(at + 1_000, "first").await;
+    bring(at + 3_000, "newest").await;
+    for observed_at in [at + 2_000, at + 3_000, at] {
+        assert!(bring(observed_at, "older").await.iter().all(|result| !result.applied));
+    }
+    assert_eq!(other.all("/v1/theses?handle=writer").await[0]["text"], "newest");
+    assert_eq!(other.get("/v1/profiles/writer").await.ok(200)["bio"], "newest");
+}
+
+async fn what_comes_beside_a_thesis_counts_by_its_time(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let at = now_ms() - HOUR_MS;
+    let by = |name: &str| v1::ProfileObservation { bio: Some(name.to_owned()), ..author("u-beside", "beside") };
+    let on = |name: &str| v1::TokenObservation { name: Some(name.to_owned()), ..on_chain() };
+    let bring = async |number: i64, observed_at: i64, name: &str| {
+        let seen = thesis(&format!("b{number}"), &by(name), &on(name), "x", at);
+        service.learn(&dataset, seen_at(observed_at, Observed::Thesis(seen))).await;
+    };
+    let names = async || {
+        let (profile, token) = ("/v1/profiles/beside", "/v1/tokens/IngestMint");
+        let (profile, token) = (client.get(profile).await.ok(200), client.get(token).await.ok(200));
+        (text(&profile, "bio").to_owned(), text(&token, "name").to_owned())
+    };
+    let expect = async |name: &str| assert_eq!(names().await, (name.to_owned(), name.to_owned()));
+    bring(1, at + 5_000, "first").await;
+    expect("first").await;
+    bring(2, at + 1_000, "older").await;
+    expect("first").await;
+    // Nor does an older observation of their own change them.
+    for older in [Observed::Profile(by("older")), Observed::Token(on("older"))] {
+        assert!(!one(service, &dataset, seen_at(at + 2_000, older)).await.applied);
+    }
+    expect("first").await;
+    bring(3, at + 6_000, "second").await;
+    expect("second").await;
+    for newer in [Observed::Profile(by("third")), Observed::Token(on("third"))] {
+        assert!(one(service, &dataset, seen_at(at + 7_000, newer)).await.applied);
+    }
+    expect("third").await;
+    bring(4, at + 6_500, "older").await;
+    expect("third").await;
+}
+
+async fn a_thesis_brings_news_of_its_author(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let at = now_ms();
+    service.learn(&dataset, seen_at(at - 9_000, Observed::Thesis(posted("n1", "x", at)))).await;
+    let before = client.get("/v1/profiles/writer").await.ok(200);
+    let renamed = thesis("n2", &author("u-writer", "author"), &on_chain(), "x", at);
+    service.learn(&dataset, seen_at(at - 1_000, Observed::Thesis(renamed))).await;
+    let after = client.get("/v1/profiles/author").await.ok(200);
+    assert_eq!(after["id"], before["id"]);
+    client.get("/v1/profiles/writer").await.error(404, "PROFILE_NOT_FOUND");
+    let events = client.all("/v1/events?types=profile.updated").await;
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["data"], json!({"profile": after, "changed": ["handle"]}));
+    assert_eq!(client.all("/v1/theses?handle=author").await.len(), 2);
+}
+
+async fn order_is_kept_within_a_call(service: &Service) {
+    let (_, client, dataset) = start(service).await;
+    let at = now_ms() - HOUR_MS;
+    let mut seen: Vec<v1::Observation> = (0..300)
+        .map(|number| {
+            let by = author(&format!("u{}", number % 7), &format!("many{}", number % 7));
+            let said = format!("number {number}");
+            revision(number, Observed::Thesis(thesis(&format!("m{number}"), &by, &on_chain(), &said, at + number)))
+        })
+        .collect();
+    seen.push(revision(900, engagement("m0", 1, 2)));
+    seen.push(revision(901, deletion("m299")));
+    let results = service.ingest(&dataset, seen).await;
+    assert!(results.iter().all(|result| result.applied));
+    let listed = client.all("/v1/theses?token=ING&sort=created_at_asc&limit=100").await;
+    let expected: Vec<&str> = results[..299].iter().map(|result| &*result.id).collect();
+    assert_eq!(ids(&listed), expected);
+    assert_eq!((&listed[0]["likes"], &listed[0]["replies"]), (&json!(1), &json!(2)));
+    let events = told(&client, "token=ING").await;
+    let of: Vec<&str> = events.iter().rev().map(|event| text(&event["data"], "thesis_id")).collect();
+    assert_eq!(of[..299], expected);
+    assert_eq!(of.len(), 300);
+    let log = service.check_log(&dataset).await;
+    assert_eq!((log.gaps, log.duplicates, log.head), (0, 0, log.entries));
+}

@@ -1,0 +1,192 @@
+//! Rate windows, the month's quota, failed authentications.
+
+use reqwest::Method;
+use serde_json::json;
+use thesis_proto::v1::Environment;
+
+use crate::harness::{Answer, Client, LIVE_KEY, Service, TEST_KEY, now_ms};
+
+on_both_stores![
+    every_accepted_answer_tells_the_window,
+    the_window_ends_at_its_limit,
+    a_window_is_its_projects_and_environments,
+    the_months_quota_ends,
+    failed_authentications_are_limited_per_address,
+    an_ipv6_client_is_its_network,
+];
+
+/// The rate headers, which must agree with each other: limit, remaining, reset.
+fn window(answer: &Answer) -> (i64, i64, i64) {
+    let (limit, remaining) = (answer.number("x-ratelimit-limit"), answer.number("x-ratelimit-remaining"));
+    let reset = answer.number("x-ratelimit-reset");
+    assert_eq!(reset % 60, 0);
+    assert!((-1..=60).contains(&(reset - now_ms() / 1_000)), "{answer:?}");
+    assert_eq!(answer.header("ratelimit-policy"), format!("\"standard\";q={limit};w=60"));
+    let draft = answer.header("ratelimit");
+    let left: i64 = draft.strip_prefix(&format!("\"standard\";r={remaining};t=")).unwrap().parse().unwrap();
+    assert!((0..=60).contains(&left), "{answer:?}");
+    (limit, remaining, reset)
+}
+
+fn has_no_window(answer: &Answer) {
+    assert!(!answer.headers.keys().any(|name| name.as_str().contains("ratelimit")), "{answer:?}");
+}
+
+async fn every_accepted_answer_tells_the_window(service: &Service) {
+    let project = service.project().await;
+    let client = project.test().await;
+    let counted = [
+        client.get("/v1/me").await,
+        client.get("/v1/theses/th_unknown").await,
+        client.get("/v1/theses?limit=0").await,
+        client.get("/v1/theses?token=%zz").await,
+        client.get("/v1/theses?since=999d").await,
+        client.post("/v1/webhooks", &json!({"url": "http://10.0.0.1/", "events": ["thesis.created"]})).await,
+        client.post("/v1/test/theses", &json!({"handle": "writer", "token": "X", "text": "x"})).await,
+        client.send(client.request(Method::POST, "/v1/webhooks").body("x".repeat(70_000))).await,
+    ];
+    let windows: Vec<_> = counted.iter().map(window).collect();
+    for pair in windows.windows(2) {
+        let ((limit, before, reset), (_, after, next)) = (pair[0], pair[1]);
+        assert_eq!(limit, 1_200);
+        assert!(after == before - 1 || (next > reset && after == 1_199), "{windows:?}");
+    }
+    let stream = client.stream("").await;
+    assert!(stream.headers.contains_key("x-ratelimit-remaining"));
+    // Refused after the key, before the rate: told, and not counted.
+    let narrow = project.key(Environment::Test, &["search:read"]).await.client;
+    let refused = [narrow.get("/v1/theses").await, narrow.get("/v1/events").await];
+    let [first, second] = refused.each_ref().map(window);
+    assert!(second.1 == first.1 || second.2 > first.2);
+    // Not accepted at all.
+    let nobody = service.anonymous();
+    has_no_window(&nobody.get("/v1/theses").await);
+    has_no_window(&nobody.get("/v1/nothing").await);
+    has_no_window(&client.get("/v1").await);
+    has_no_window(&client.get("/v1/me?key=1").await);
+}
+
+/// Uses up a client's window; gives the first refusal.
+async fn use_up(client: &Client, path: &str) -> Answer {
+    let (mut used, mut reset) = (0, 0);
+    loop {
+        let answer = client.get(path).await;
+        let (limit, remaining, ends) = window(&answer);
+        if ends != reset {
+            (used, reset) = (0, ends);
+        }
+        if answer.status == 429 {
+            assert_eq!((used, remaining), (limit, 0));
+            return answer;
+        }
+        used += 1;
+        assert_eq!(remaining, limit - used);
+    }
+}
+
+async fn the_window_ends_at_its_limit(service: &Service) {
+    let client = service.project_on("free").await.test().await;
+    let refused = use_up(&client, "/v1/me").await;
+    assert_eq!(refused.number("x-ratelimit-limit"), 300);
+    refused.error(429, "RATE_LIMITED");
+    let (wait, reset) = (refused.number("retry-after"), refused.number("x-ratelimit-reset"));
+    assert!((1..=60).contains(&wait) && (reset - now_ms() / 1_000 - wait).abs() <= 2);
+    // Every route of the class is, before any look at the request's shape.
+    let broken = client.request(Method::POST, "/v1/webhooks").body("{");
+    let answers = [
+        client.get("/v1/theses").await,
+        client.get("/v1/theses?limit=0").await,
+        client.get("/v1/events/stream").await,
+        client.send(broken).await,
+    ];
+    for answer in answers {
+        // Unless the minute has just ended.
+        if answer.number("x-ratelimit-reset") == reset {
+            answer.error(429, "RATE_LIMITED");
+        }
+    }
+}
+
+async fn a_window_is_its_projects_and_environments(service: &Service) {
+    let project = service.project_on("free").await;
+    let (one, other, live) = (project.test().await, project.test().await, project.live().await);
+    let refused = use_up(&one, "/v1/me").await;
+    let answer = other.get("/v1/me").await;
+    if answer.number("x-ratelimit-reset") == refused.number("x-ratelimit-reset") {
+        answer.error(429, "RATE_LIMITED");
+    }
+    live.get("/v1/me").await.ok(200);
+    service.project_on("free").await.test().await.get("/v1/me").await.ok(200);
+}
+
+async fn the_months_quota_ends(service: &Service) {
+    let project = service.project_on("few").await;
+    let (client, live) = (project.test().await, project.live().await);
+    client.get("/v1/me").await.ok(200);
+    // Shape, rate and key do not count.
+    for _ in 0..6 {
+        client.get("/v1/theses?limit=0").await.invalid(&["limit"]);
+        client.with_key(Some("svc_test_")).get("/v1/me").await.error(401, "INVALID_API_KEY");
+        client.get("/v1/me?key=1").await.error(400, "INVALID_REQUEST");
+    }
+    client.get("/v1/theses/th_unknown").await.error(404, "THESIS_NOT_FOUND");
+    // All environments and projects of the organization together.
+    live.get("/v1/theses").await.ok(200);
+    let usage = client.get("/v1/me/usage").await.ok(200);
+    assert_eq!((&usage["month"]["used"], &usage["month"]["remaining"]), (&json!(4), &json!(0)));
+    for client in [&client, &live] {
+        let refused = client.get("/v1/me").await;
+        refused.error(429, "QUOTA_EXCEEDED");
+        window(&refused);
+        assert!(refused.number("retry-after") > 0);
+        // The shape comes before it; history and look-up after.
+        client.get("/v1/theses?limit=0").await.invalid(&["limit"]);
+        client.get("/v1/theses?since=99d").await.error(429, "QUOTA_EXCEEDED");
+        client.get("/v1/theses/th_unknown").await.error(429, "QUOTA_EXCEEDED");
+        client.get("/v1/events/stream").await.error(429, "QUOTA_EXCEEDED");
+    }
+}
+
+/// Fails to authenticate until refused; tells after how many failures, all in one minute.
+async fn failures_until_refused(next: impl Fn() -> Client) -> (usize, Client, Answer) {
+    loop {
+        let client = next();
+        let (minute, mut failures) = (now_ms() / 60_000, 0);
+        let refused = loop {
+            let answer = client.with_key(Some("svc_live_nobody")).get("/v1/me").await;
+            if answer.status == 429 {
+                break answer;
+            }
+            answer.error(401, "INVALID_API_KEY");
+            failures += 1;
+        };
+        if now_ms() / 60_000 == minute {
+            return (failures, client, refused);
+        }
+    }
+}
+
+async fn failed_authentications_are_limited_per_address(service: &Service) {
+    let (failures, client, refused) = failures_until_refused(|| service.anonymous()).await;
+    assert_eq!(failures, 20);
+    refused.error(429, "RATE_LIMITED");
+    assert!((1..=60).contains(&refused.number("retry-after")));
+    has_no_window(&refused);
+    // A valid key still passes from there, and others fail as ever elsewhere.
+    client.with_key(Some(TEST_KEY)).get("/v1/me").await.ok(200);
+    client.with_key(Some(LIVE_KEY)).get("/v1/me").await.ok(200);
+    service.anonymous().get("/v1/me").await.error(401, "MISSING_API_KEY");
+    // What stands left of the address that the proxy saw is anybody's invention.
+    let invented = client.at(&format!("192.0.2.7, {}", client.address));
+    let answer = invented.get("/v1/me").await;
+    assert!(answer.status == 429 || now_ms() % 60_000 < 5_000, "{}", answer.text);
+}
+
+async fn an_ipv6_client_is_its_network(service: &Service) {
+    let network = || format!("2001:db8:{:x}:{:x}", now_ms() & 0xffff, std::process::id() & 0xffff);
+    let (failures, client, _) = failures_until_refused(|| service.anonymous().at(&format!("{}::1", network()))).await;
+    assert_eq!(failures, 20);
+    let neighbour = client.at(&client.address.replace("::1", ":1:2:3:4"));
+    let answer = neighbour.get("/v1/me").await;
+    assert!(answer.status == 429 || now_ms() % 60_000 < 5_000, "{}", answer.text);
+}

@@ -1,0 +1,48 @@
+//! The whole system over real sockets: the program as people start it, in one process on the embedded store, and as three
+//! roles on a CQL cluster when `TEST_SCYLLA_NODES` names one. Each behaviour is written once and runs on both.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "all of it is a test, its helpers too")]
+
+/// Makes each behaviour, a function over a running service, a test on the embedded store and one on a cluster.
+macro_rules! on_both_stores {
+    ($($behaviour:ident),+ $(,)?) => {
+        mod embedded {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::$behaviour(crate::harness::embedded().await).await;
+            })+
+        }
+
+        mod cluster {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                if let Some(service) = crate::harness::cluster().await {
+                    super::$behaviour(service).await;
+                }
+            })+
+        }
+    };
+}
+
+mod admin;
+mod crash;
+mod deliveries;
+mod errors;
+mod events;
+mod grpc;
+mod harness;
+mod http;
+mod idempotency;
+mod ingest;
+mod keys;
+mod limits;
+mod me;
+mod profiles;
+mod roles;
+mod search;
+mod streams;
+mod test_theses;
+mod theses;
+mod tokens;
+mod verify;
+mod webhooks;

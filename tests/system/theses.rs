@@ -1,0 +1,332 @@
+//! `GET /v1/theses` and `GET /v1/theses/{id}`.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Client, Service, assert_fields, ids, iso, now_ms, rows, text, time};
+
+on_both_stores![
+    a_page_is_newest_first_and_whole,
+    filters_combine_freely,
+    bounds_are_inclusive,
+    since_counts_back_from_now,
+    the_later_lower_bound_wins,
+    pages_neither_repeat_nor_skip_while_theses_arrive,
+    a_page_may_change_its_size_but_not_its_filters,
+    wrong_parameters_are_all_named,
+    unknown_names_give_an_empty_list,
+    the_history_window_bounds_what_is_read,
+    by_id_gives_the_row_of_the_list,
+    what_another_project_owns_does_not_exist,
+];
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// Every thesis of the sandbox, newest first, as a key without test data of its own sees them.
+async fn sandbox(client: &Client) -> Vec<Value> {
+    client.all("/v1/theses?limit=100").await
+}
+
+fn order(thesis: &Value) -> (i64, &str) {
+    (time(thesis, "created_at"), text(thesis, "id"))
+}
+
+async fn a_page_is_newest_first_and_whole(service: &Service) {
+    let client = service.test_client().await;
+    let page = client.get("/v1/theses").await.ok(200);
+    let first = rows(&page);
+    assert_eq!((first.len(), &page["has_more"]), (25, &json!(true)));
+    for thesis in first {
+        let counts = ["likes", "replies", "created_at", "updated_at", "source", "livemode"];
+        assert_fields(thesis, &[&["object", "id", "profile", "token", "text", "public_url"][..], &counts].concat());
+        assert_fields(&thesis["profile"], &["id", "handle", "display_name", "avatar_url"]);
+        assert_fields(&thesis["token"], &["id", "symbol", "name", "chain", "address"]);
+        assert_eq!((text(thesis, "object"), text(thesis, "source")), ("thesis", "sandbox"));
+        assert_eq!((&thesis["livemode"], &thesis["public_url"]), (&json!(false), &Value::Null));
+        assert!(text(thesis, "id").starts_with("th_") && text(&thesis["profile"], "id").starts_with("fp_"));
+        assert!(text(&thesis["token"], "id").starts_with("tk_") && text(&thesis["token"], "symbol").starts_with('$'));
+        assert!(text(&thesis["profile"], "handle").starts_with("@sbx_"));
+        assert!(text(&thesis["profile"], "display_name").ends_with("(sandbox)"));
+        assert!(thesis["likes"].is_u64() && thesis["replies"].is_u64());
+    }
+    let all = sandbox(&client).await;
+    assert_eq!(all.len(), 150);
+    assert_eq!(all[..25], first[..]);
+    assert!(all.is_sorted_by(|newer, older| order(newer) > order(older)));
+    let newest_last = client.all("/v1/theses?sort=created_at_asc&limit=100").await;
+    assert!(newest_last.iter().rev().eq(&all));
+    assert_eq!(client.all("/v1/theses?sort=created_at_desc&limit=7").await, all);
+    let distinct = |of: fn(&Value) -> &str| all.iter().map(of).collect::<HashSet<_>>().len();
+    assert_eq!(distinct(|thesis| text(&thesis["profile"], "handle")), 8);
+    assert_eq!(distinct(|thesis| text(&thesis["token"], "symbol")), 6);
+    // Live keys read live data alone.
+    let live = service.project().await.live().await.all("/v1/theses?limit=100").await;
+    assert!(live.iter().all(|thesis| thesis["livemode"] == true && thesis["source"] == "upstream"));
+}
+
+/// Demands that a query gives the theses of the sandbox that `wanted` picks.
+async fn expect(client: &Client, all: &[Value], query: &str, wanted: impl Fn(&Value) -> bool) {
+    let found = client.all(&format!("/v1/theses?limit=40&{query}")).await;
+    let expected: Vec<Value> = all.iter().filter(|thesis| wanted(thesis)).cloned().collect();
+    assert_eq!(ids(&found), ids(&expected), "{query}");
+    assert_eq!(found, expected, "{query}");
+}
+
+async fn filters_combine_freely(service: &Service) {
+    let client = service.test_client().await;
+    let all = sandbox(&client).await;
+    let by = |thesis: &Value, handle: &str| thesis["profile"]["handle"] == handle;
+    let on = |thesis: &Value, symbol: &str| thesis["token"]["symbol"] == symbol;
+    let runner = all.iter().find(|thesis| by(thesis, "@sbx_runner")).unwrap()["profile"].clone();
+    let run = all.iter().find(|thesis| on(thesis, "$RUN")).unwrap()["token"].clone();
+    let of_runner = |thesis: &Value| by(thesis, "@sbx_runner");
+    for query in
+        ["profile=sbx_1", "profile=@sbx_runner", "handle=sbx_runner", "handle=@sbx_runner", "handle=SBX_Runner"]
+    {
+        expect(&client, &all, query, of_runner).await;
+    }
+    expect(&client, &all, &format!("profile={}", text(&runner, "id")), of_runner).await;
+    expect(&client, &all, &format!("profile={}&handle=sbx_runner", text(&runner, "id")), of_runner).await;
+    let on_run = |thesis: &Value| on(thesis, "$RUN");
+    let address = text(&run, "address");
+    for token in ["$RUN", "RUN", "$run", "run", "%24RUN", text(&run, "id"), address, &format!("sandbox:{address}")] {
+        expect(&client, &all, &format!("token={token}"), on_run).await;
+        expect(&client, &all, &format!("token={token}&chain=sandbox"), on_run).await;
+    }
+    expect(&client, &all, "chain=sandbox", |_| true).await;
+    let middle = time(&all[75], "created_at");
+    let bounds = format!("created_after={}&created_before={}", iso(middle - DAY_MS), iso(middle + DAY_MS));
+    let between = |thesis: &Value| (middle - DAY_MS..=middle + DAY_MS).contains(&time(thesis, "created_at"));
+    expect(&client, &all, &bounds, between).await;
+    expect(&client, &all, &format!("handle=sbx_chartist&{bounds}"), |thesis| {
+        by(thesis, "@sbx_chartist") && between(thesis)
+    })
+    .await;
+    expect(&client, &all, &format!("handle=sbx_runner&token=RUN&chain=sandbox&{bounds}"), |thesis| {
+        of_runner(thesis) && on_run(thesis) && between(thesis)
+    })
+    .await;
+    expect(&client, &all, "profile=sbx_2&token=$RACE", |thesis| by(thesis, "@sbx_chartist") && on(thesis, "$RACE"))
+        .await;
+    expect(&client, &all, "handle=sbx_scout&chain=sandbox", |thesis| by(thesis, "@sbx_scout")).await;
+    // What is unknown is ignored.
+    expect(&client, &all, "token=$TAG&colour=red&colour=blue", |thesis| on(thesis, "$TAG")).await;
+}
+
+async fn bounds_are_inclusive(service: &Service) {
+    let client = service.test_client().await;
+    let all = sandbox(&client).await;
+    let at = time(&all[60], "created_at");
+    expect(&client, &all, &format!("created_after={0}&created_before={0}", iso(at)), |thesis| {
+        time(thesis, "created_at") == at
+    })
+    .await;
+    let after = |bound: i64| move |thesis: &Value| time(thesis, "created_at") >= bound;
+    expect(&client, &all, &format!("created_after={}", iso(at)), after(at)).await;
+    expect(&client, &all, &format!("created_after={}", iso(at + 1)), after(at + 1)).await;
+    expect(&client, &all, &format!("created_before={}", iso(at)), |thesis| time(thesis, "created_at") <= at).await;
+    // Any offset will do.
+    let local = iso(at + 2 * HOUR_MS).replace('Z', "%2B02:00");
+    expect(&client, &all, &format!("created_after={local}"), after(at)).await;
+}
+
+async fn since_counts_back_from_now(service: &Service) {
+    let client = service.test_client().await;
+    let all = sandbox(&client).await;
+    for (since, span) in [("5400s", 5_400_000), ("90m", 5_400_000), ("30h", 30 * HOUR_MS), ("3d", 3 * DAY_MS)] {
+        let before = now_ms();
+        let found = client.all(&format!("/v1/theses?limit=100&since={since}")).await.len();
+        let after = now_ms();
+        let expected = |now: i64| all.iter().filter(|thesis| time(thesis, "created_at") >= now - span).count();
+        assert!((expected(after)..=expected(before)).contains(&found), "{since}: {found}");
+    }
+}
+
+async fn the_later_lower_bound_wins(service: &Service) {
+    let client = service.test_client().await;
+    let all = sandbox(&client).await;
+    let (early, late) = (time(&all[120], "created_at"), time(&all[20], "created_at"));
+    for (since, bound) in [("300d", early), ("300d", late)] {
+        let query = format!("since={since}&created_after={}", iso(bound));
+        expect(&client, &all, &query, |thesis| time(thesis, "created_at") >= bound).await;
+    }
+    let with_early = client.all(&format!("/v1/theses?limit=100&since=1h&created_after={}", iso(early))).await;
+    let alone = client.all("/v1/theses?limit=100&since=1h").await;
+    assert!(with_early.len().abs_diff(alone.len()) <= 1 && with_early.len() < 20);
+}
+
+async fn pages_neither_repeat_nor_skip_while_theses_arrive(service: &Service) {
+    for (sort, newcomers_follow) in [("created_at_desc", false), ("created_at_asc", true)] {
+        let client = service.test_client().await;
+        let mut expected = Vec::new();
+        for number in 0..20 {
+            expected.push(client.thesis("writer", "PAGES", &format!("before {number}")).await.0);
+        }
+        let mut path = format!("/v1/theses?handle=writer&limit=7&sort={sort}");
+        let mut found = Vec::new();
+        let base = path.clone();
+        for page_number in 0.. {
+            let page = client.get(&path).await.ok(200);
+            found.extend(rows(&page).clone());
+            let Some(cursor) = page["next_cursor"].as_str() else { break };
+            path = format!("{base}&cursor={cursor}");
+            if page_number < 3 {
+                let newcomer = client.thesis("writer", "PAGES", "meanwhile").await.0;
+                if newcomers_follow {
+                    expected.push(newcomer);
+                }
+            }
+        }
+        expected.sort_by(|a, b| order(a).cmp(&order(b)));
+        if !newcomers_follow {
+            expected.reverse();
+        }
+        assert_eq!(ids(&found), ids(&expected), "{sort}");
+        assert_eq!(found, expected);
+    }
+}
+
+async fn a_page_may_change_its_size_but_not_its_filters(service: &Service) {
+    let project = service.project().await;
+    let client = project.test().await;
+    let all = sandbox(&client).await;
+    let page = client.get("/v1/theses?limit=3").await.ok(200);
+    let cursor = text(&page, "next_cursor");
+    assert!(cursor.len() <= 512);
+    let rest = client.get(&format!("/v1/theses?limit=100&cursor={cursor}")).await.ok(200);
+    assert_eq!(rows(&rest)[..], all[3..103]);
+    // Another key of the project sees the same list.
+    let other = project.test().await.get(&format!("/v1/theses?limit=2&cursor={cursor}")).await.ok(200);
+    assert_eq!(rows(&other)[..], all[3..5]);
+
+    let foreign = service.test_client().await;
+    let mut forged = cursor.to_owned();
+    forged.replace_range(0..1, if forged.starts_with('A') { "B" } else { "A" });
+    for (client, query) in [
+        (&client, format!("sort=created_at_asc&cursor={cursor}")),
+        (&client, format!("token=RUN&cursor={cursor}")),
+        (&client, format!("since=9d&cursor={cursor}")),
+        (&client, format!("cursor={forged}")),
+        (&client, format!("cursor={}", &cursor[1..])),
+        (&client, "cursor=nonsense".to_owned()),
+        (&foreign, format!("cursor={cursor}")),
+    ] {
+        let error = client.get(&format!("/v1/theses?{query}")).await.error(400, "INVALID_CURSOR");
+        assert_eq!(error["param"], "cursor");
+    }
+}
+
+async fn wrong_parameters_are_all_named(service: &Service) {
+    let client = service.test_client().await;
+    let long = |length: usize| "x".repeat(length);
+    for (query, field) in [
+        ("limit=0".to_owned(), "limit"),
+        ("limit=101".to_owned(), "limit"),
+        ("limit=-1".to_owned(), "limit"),
+        ("limit=1.5".to_owned(), "limit"),
+        ("limit=ten".to_owned(), "limit"),
+        ("limit=".to_owned(), "limit"),
+        ("limit=99999999999999999999".to_owned(), "limit"),
+        ("limit=5&limit=5".to_owned(), "limit"),
+        ("sort=newest".to_owned(), "sort"),
+        ("created_after=yesterday".to_owned(), "created_after"),
+        ("created_before=2026-02-30T00:00:00Z".to_owned(), "created_before"),
+        ("created_after=2026-03-02T00:00:00Z&created_before=2026-03-01T00:00:00Z".to_owned(), "created_before"),
+        ("since=5w".to_owned(), "since"),
+        ("since=-1h".to_owned(), "since"),
+        (format!("profile={}", long(201)), "profile"),
+        (format!("handle={}", long(201)), "handle"),
+        (format!("token={}", long(201)), "token"),
+        (format!("chain={}", long(33)), "chain"),
+        (format!("cursor={}", long(513)), "cursor"),
+    ] {
+        client.get(&format!("/v1/theses?{query}")).await.invalid(&[field]);
+    }
+    client.get("/v1/theses?cursor=a&limit=a&sort=a&created_after=a").await.invalid(&["created_after", "sort", "limit"]);
+    client.get("/v1/theses?limit=0&since=x&chain=").await.invalid(&["chain", "since", "limit"]);
+    // Lengths count characters, not bytes.
+    let wide = "%F0%9F%9A%80".repeat(200);
+    assert!(rows(&client.get(&format!("/v1/theses?token={wide}")).await.ok(200)).is_empty());
+}
+
+async fn unknown_names_give_an_empty_list(service: &Service) {
+    let client = service.test_client().await;
+    for query in [
+        "profile=@nobody",
+        "profile=fp_unknown",
+        "profile=sbx_9",
+        "handle=nobody",
+        "token=$NOTHING",
+        "token=tk_unknown",
+        "token=sandbox:unknown",
+        "token=RUN&chain=solana",
+        "chain=solana",
+        "handle=nobody&token=RUN",
+        "profile=sbx_1&handle=sbx_chartist",
+    ] {
+        let page = client.get(&format!("/v1/theses?{query}")).await.ok(200);
+        assert_eq!(page, json!({"object": "list", "data": [], "next_cursor": null, "has_more": false}), "{query}");
+    }
+}
+
+async fn the_history_window_bounds_what_is_read(service: &Service) {
+    let all = sandbox(&service.test_client().await).await;
+    let client = service.project_on("day").await.test().await;
+    let before = now_ms();
+    let seen = client.all("/v1/theses?limit=100").await;
+    let expected = |now: i64| all.iter().filter(|thesis| time(thesis, "created_at") >= now - DAY_MS).count();
+    assert!((expected(now_ms())..=expected(before)).contains(&seen.len()));
+    assert_eq!(seen[..], all[..seen.len()]);
+
+    for query in
+        ["since=2d".to_owned(), "since=25h".to_owned(), format!("created_after={}", iso(now_ms() - DAY_MS - 90_000))]
+    {
+        client.get(&format!("/v1/theses?{query}")).await.error(403, "HISTORY_LIMIT");
+    }
+    // The limit comes before the look-up.
+    client.get("/v1/theses?since=2d&handle=nobody").await.error(403, "HISTORY_LIMIT");
+    // Clients compute a day ago with their own clock.
+    let slack = format!("created_after={}", iso(now_ms() - DAY_MS - 30_000));
+    for query in ["since=24h", "since=1d", &slack, "since=2d&created_after=2099-01-01T00:00:00Z"] {
+        let page = client.get(&format!("/v1/theses?limit=100&{query}")).await.ok(200);
+        assert!(rows(&page).len() <= seen.len() && rows(&page).iter().all(|row| seen.contains(row)), "{query}");
+    }
+    let old = text(&all[149], "id");
+    client.get(&format!("/v1/theses/{old}")).await.error(403, "HISTORY_LIMIT");
+    let free = service.project_on("free").await.test().await;
+    free.get("/v1/theses?since=8d").await.error(403, "HISTORY_LIMIT");
+    free.get("/v1/theses?since=7d").await.ok(200);
+}
+
+async fn by_id_gives_the_row_of_the_list(service: &Service) {
+    let client = service.test_client().await;
+    for thesis in &sandbox(&client).await[..3] {
+        assert_eq!(client.get(&format!("/v1/theses/{}", text(thesis, "id"))).await.ok(200), *thesis);
+    }
+    let own = client.thesis("writer", "OWN", "mine").await.0;
+    assert_eq!(client.get(&format!("/v1/theses/{}", text(&own, "id"))).await.ok(200), own);
+}
+
+async fn what_another_project_owns_does_not_exist(service: &Service) {
+    let thesis = service.test_client().await.thesis("writer", "SECRET", "nobody else's").await.0;
+    let other = service.project().await;
+    let never = "th_00000000000000000000000000"[..text(&thesis, "id").len()].to_owned();
+    for client in [other.test().await, other.live().await] {
+        let bytes = async |id: &str| {
+            let answer = client.get(&format!("/v1/theses/{id}")).await;
+            let error = answer.error(404, "THESIS_NOT_FOUND");
+            let mut names: Vec<String> = answer.headers.keys().map(ToString::to_string).collect();
+            names.sort();
+            (names, answer.text.replace(text(&error, "request_id"), "req"))
+        };
+        let foreign = bytes(text(&thesis, "id")).await;
+        for id in [&*never, "th_", "evt_1", "%00", "a%2Fb", &"x".repeat(65), &"x".repeat(5_000)] {
+            assert_eq!(bytes(id).await, foreign, "{id}");
+        }
+    }
+    // A live key sees nothing of the sandbox either.
+    let sandbox = sandbox(&service.test_client().await).await;
+    other.live().await.get(&format!("/v1/theses/{}", text(&sandbox[0], "id"))).await.error(404, "THESIS_NOT_FOUND");
+}
