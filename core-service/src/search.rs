@@ -278,8 +278,7 @@ impl SearchIndex {
         narrow: &Narrow,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
-        let best = Best { order: Order::Relevance, from: i64::MIN, to: i64::MAX, after: None, limit };
-        Ok(ids(Kind::Profile, self.best(view, Kind::Profile, Some(looked), narrow, best)?))
+        self.by_relevance(Kind::Profile, view, looked, narrow, limit)
     }
 
     /// The ids of the tokens that hold what is looked for; those with that very symbol or address first.
@@ -293,8 +292,19 @@ impl SearchIndex {
         narrow: &Narrow,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
+        self.by_relevance(Kind::Token, view, looked, narrow, limit)
+    }
+
+    fn by_relevance(
+        &self,
+        kind: Kind,
+        view: &View,
+        looked: &Looked,
+        narrow: &Narrow,
+        limit: usize,
+    ) -> Result<Vec<(Dataset, String)>, SearchError> {
         let best = Best { order: Order::Relevance, from: i64::MIN, to: i64::MAX, after: None, limit };
-        Ok(ids(Kind::Token, self.best(view, Kind::Token, Some(looked), narrow, best)?))
+        Ok(ids(kind, self.best(view, kind, Some(looked), narrow, best)?))
     }
 
     /// Theses in the order of likes (unknown ones last), then time, then id, all descending, after the given thesis.

@@ -10,7 +10,7 @@ use super::{
     core::Shared,
     error::Result,
     fan_out::{self, FAN_OUT},
-    projection::{DERIVE_SLOTS, ROWS},
+    projection::{DERIVE_SLOTS, ROWS, owed_by},
     writer::{NewThesis, WriterHandle, advance},
 };
 use crate::{
@@ -254,10 +254,7 @@ impl Datasets {
         if head > rows || log.checkpoint(&name, FAN_OUT).await? < rows {
             return Ok(Behind::Entries);
         }
-        let mut scan = Scan::all(&tables::DERIVE_DUE, key![super::projection::derive_slot(&name)], 1);
-        scan.from = std::ops::Bound::Included(key![&name]);
-        scan.to = std::ops::Bound::Included(key![&name]);
-        let owes = !self.shared.backend.scan(&scan).await?.is_empty();
+        let owes = !self.shared.backend.scan(&owed_by(&name, 1)).await?.is_empty();
         Ok(if owes { Behind::Derived } else { Behind::No })
     }
 }

@@ -23,6 +23,13 @@ impl Error {
         ApiError::new(code, message).into()
     }
 
+    /// A list cursor that was not made for this list.
+    #[must_use]
+    pub fn invalid_cursor() -> Self {
+        let text = "this cursor was not made by this service for this list and these filters";
+        ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor").into()
+    }
+
     /// A failure of this service itself.
     pub fn internal(why: impl std::fmt::Display) -> Self {
         Self { api: Box::new(ApiError::internal()), why: Some(why.to_string()) }

@@ -2,11 +2,7 @@
 
 use std::collections::VecDeque;
 
-use thesis_proto::{
-    error::{ApiError, ErrorCode},
-    filter::CompiledFilter,
-    v1,
-};
+use thesis_proto::{error::ErrorCode, filter::CompiledFilter, v1};
 
 use super::{
     core::Core,
@@ -164,10 +160,7 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
         Some(cursor) => {
             let position: Option<HistoryPosition> = signer.read(&name, cursor);
             let whole = position.filter(|position| position.before.len() == view.datasets().len());
-            let position = whole.ok_or_else(|| {
-                let text = "this cursor was not made by this service for this list and these filters";
-                Error::from(ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor"))
-            })?;
+            let position = whole.ok_or_else(Error::invalid_cursor)?;
             // A cursor does not outlive the window.
             from = position.from.max(call.history_from(None)? - HISTORY_GRACE_MS);
             position.before

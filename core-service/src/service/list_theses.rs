@@ -107,13 +107,8 @@ impl Query {
 pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     let signer = core.shared.keys.cursor_signer();
     let name = query.name(&call.caller.view);
-    let position = query.cursor.as_deref().map(|cursor| {
-        signer.read::<TimePosition>(&name, cursor).ok_or_else(|| {
-            let text = "this cursor was not made by this service for this list and these filters";
-            Error::from(ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor"))
-        })
-    });
-    let position = position.transpose()?;
+    let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
+    let position = query.cursor.as_deref().map(read).transpose()?;
     let from = match &position {
         // A cursor does not outlive the window.
         Some(position) => position.from.max(call.history_from(None)? - HISTORY_GRACE_MS),

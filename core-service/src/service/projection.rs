@@ -1,7 +1,10 @@
 //! What the entries of a dataset's log make of its rows. Idempotent: every row is written with its entry's sequence
 //! number as version.
 
-use std::hash::{Hash as _, Hasher as _};
+use std::{
+    hash::{Hash as _, Hasher as _},
+    ops::Bound,
+};
 
 use bytes::Bytes;
 use quick_cache::sync::Cache;
@@ -10,7 +13,7 @@ use crate::{
     domain::entry::{HandleClaim, Kind, Sequenced},
     key,
     store::{
-        Change, SharedBackend, StoreResult,
+        Change, Scan, SharedBackend, StoreResult,
         log::checkpoint_change,
         tables,
         theses::{
@@ -31,6 +34,15 @@ const KNOWN_BUCKETS: usize = 65_536;
 #[must_use]
 pub fn derive_slot(dataset: &str) -> i64 {
     dataset.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % DERIVE_SLOTS)
+}
+
+/// The tokens of a dataset whose derived events are owed.
+#[must_use]
+pub fn owed_by(dataset: &str, limit: usize) -> Scan {
+    let mut scan = Scan::all(&tables::DERIVE_DUE, key![derive_slot(dataset)], limit);
+    scan.from = Bound::Included(key![dataset]);
+    scan.to = Bound::Included(key![dataset]);
+    scan
 }
 
 /// Projects one dataset's entries.

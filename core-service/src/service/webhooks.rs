@@ -68,11 +68,6 @@ fn not_found() -> Error {
     Error::new(ErrorCode::WebhookNotFound, "there is no such webhook")
 }
 
-fn invalid_cursor() -> Error {
-    let text = "this cursor was not made by this service for this list and these filters";
-    ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor").into()
-}
-
 /// Creates a webhook, named after the seed; answers it with its signing secret.
 ///
 /// # Errors
@@ -171,7 +166,7 @@ pub fn list(
     let signer = core.shared.keys.cursor_signer();
     let name = list_name(&["webhooks", &caller.scope(), &status.unwrap_or_default().to_string()]);
     let after = match cursor {
-        Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(invalid_cursor)?),
+        Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
         None => None,
     };
     let state = core.shared.control.state();
@@ -211,7 +206,7 @@ pub async fn list_deliveries(
     let name = list_name(&["deliveries", webhook_id, &number(query.status), &number(query.event_type), event_id]);
     let mut after: Option<LogPosition> = match &query.cursor {
         Some(cursor) => {
-            let position: TimePosition = signer.read(&name, cursor).ok_or_else(invalid_cursor)?;
+            let position: TimePosition = signer.read(&name, cursor).ok_or_else(Error::invalid_cursor)?;
             Some((position.created_at, position.id))
         }
         None => None,

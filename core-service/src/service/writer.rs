@@ -25,7 +25,7 @@ use self::{
 use super::{
     core::Shared,
     error::{Error, Result},
-    projection::{Projector, ROWS, derive_slot},
+    projection::{Projector, ROWS, owed_by},
 };
 use crate::{
     domain::{
@@ -38,7 +38,7 @@ use crate::{
     },
     key,
     store::{
-        Change, Consistency, Scan, StoreError, StoreResult,
+        Change, Consistency, StoreError, StoreResult,
         log::{Appended, room},
         tables,
     },
@@ -293,10 +293,7 @@ impl Writer {
     }
 
     async fn load_due(&mut self) -> StoreResult<()> {
-        let mut scan = Scan::all(&tables::DERIVE_DUE, key![derive_slot(&self.name)], 10_000);
-        scan.from = std::ops::Bound::Included(key![&self.name]);
-        scan.to = std::ops::Bound::Included(key![&self.name]);
-        for row in self.shared.backend.scan(&scan).await? {
+        for row in self.shared.backend.scan(&owed_by(&self.name, 10_000)).await? {
             if let [_, token] = row.clustering.as_slice() {
                 // Not at once: their theses may be the beginning of a backlog, whose rest shall come first.
                 let at = self.shared.clock.now_ms() + DERIVE_EVERY_MS;
