@@ -8,6 +8,7 @@ mod conformance;
 pub mod deliveries;
 pub mod embedded;
 pub mod log;
+mod recent_theses;
 mod row_cache;
 pub mod scylla;
 pub mod tables;

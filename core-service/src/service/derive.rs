@@ -4,7 +4,6 @@
 use crate::{
     domain::{
         dataset::Dataset,
-        derivation::{Counts, count},
         entry::{Entry, Kind, ThesisVelocity, TokenActivity},
         id,
         row::Token,
@@ -13,15 +12,6 @@ use crate::{
     service::core::Shared,
     store::StoreResult,
 };
-
-/// Counts a token's theses at `at`, over the datasets that are counted with this one.
-///
-/// # Errors
-/// When the store does not answer.
-pub async fn counts(shared: &Shared, dataset: &Dataset, token: &str, at: i64) -> StoreResult<Counts> {
-    let theses = super::tokens::window(shared, &dataset.counted_with(), token, at - DAY_MS, at).await?;
-    Ok(count(&theses, at))
-}
 
 /// The two derived events of a token after its thesis at `covered`; none when the token is unknown.
 ///
@@ -37,7 +27,7 @@ pub async fn entries(
     let Some((_, token)) = shared.theses.token(&dataset.counted_with(), token_id).await? else {
         return Ok(None);
     };
-    let counts = counts(shared, dataset, token_id, at).await?;
+    let counts = shared.theses.counts(&dataset.counted_with(), token_id, at, DAY_MS).await?;
     let (name, covered) = (dataset.to_string(), covered.to_string());
     let entry = |kind_name: &str, kind: Kind| Entry {
         id: id::derive("evt_", &[kind_name, &name, token_id, &covered]),
