@@ -296,6 +296,14 @@ impl ThesisStore {
 
     async fn first<M: Cached>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
         let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
+        if let Some(memory) = &self.memory {
+            // It lives in one dataset, so one that is kept need not be looked for in the others.
+            let kept = |(name, id): &(String, &str)| memory.rows.get::<M>(name, id);
+            let found = view.datasets().iter().zip(&keys).find_map(|(dataset, key)| Some((dataset, kept(key)?)));
+            if let Some((dataset, row)) = found {
+                return Ok(Some((dataset.clone(), row)));
+            }
+        }
         let found = self.many(&keys).await?;
         Ok(view.datasets().iter().zip(found).find_map(|(dataset, row)| Some((dataset.clone(), row?))))
     }
