@@ -83,8 +83,9 @@ impl CoreChannel {
                 }
                 let channel = endpoint
                     .connect_timeout(Duration::from_secs(2))
-                    .http2_keep_alive_interval(Duration::from_secs(10))
-                    .keep_alive_timeout(Duration::from_secs(5))
+                    // A silent core is given up before its streams' slots are given to others.
+                    .http2_keep_alive_interval(Duration::from_secs(3))
+                    .keep_alive_timeout(Duration::from_secs(4))
                     .keep_alive_while_idle(true)
                     .tcp_nodelay(true)
                     .connect_lazy();

@@ -249,6 +249,10 @@ impl Dispatcher {
                 self.release().await;
                 continue;
             }
+            if !self.shared.control.is_current() {
+                // Live access may be withdrawn.
+                continue;
+            }
             let step = async {
                 self.renew(now_ms).await?;
                 let hinted = self.shared.hints.take();
