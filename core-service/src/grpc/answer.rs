@@ -5,8 +5,8 @@ use std::{future::Future, sync::Arc};
 use thesis_proto::{
     error::ApiError,
     metadata::{
-        AUTHORIZATION, CLIENT_ADDRESS, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY, RATE_LIMIT,
-        RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN,
+        AUTHORIZATION, CLIENT_ADDRESS, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY, MALFORMED,
+        RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN,
     },
 };
 use tonic::{
@@ -58,6 +58,7 @@ pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
         client: client.map(network_of),
         request_id: word(REQUEST_ID).unwrap_or_else(|| core.gate.new_request_id()),
         idempotency_key: text(metadata, IDEMPOTENCY_KEY),
+        malformed: word(MALFORMED).is_some(),
     }
 }
 

@@ -38,6 +38,8 @@ pub struct RequestMeta {
     pub request_id: String,
     /// The idempotency key.
     pub idempotency_key: Option<String>,
+    /// Whether the edge could read a part of the request only, and will tell the rest.
+    pub malformed: bool,
 }
 
 /// Who calls, with all that decides what they may do and see.
@@ -79,11 +81,15 @@ pub struct Call {
 }
 
 impl Call {
-    /// Counts the call against the month's quota; to be done once its shape is known to be right.
+    /// Counts the call against the month's quota; to be done once its shape is known to be right, and before anything
+    /// else is done.
     ///
     /// # Errors
-    /// `QUOTA_EXCEEDED`, or when the store does not answer.
+    /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`, or when the store does not answer.
     pub async fn charge(&self) -> Result<()> {
+        if self.meta.malformed {
+            return Err(ApiError::validation(&[]).into());
+        }
         let limit = self.caller.plan.requests_per_month;
         if self.gate.quota.take(&self.caller.organization.id, limit, self.now_ms).await? {
             return Ok(());

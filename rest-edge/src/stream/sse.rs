@@ -68,14 +68,16 @@ async fn open(edge: &Edge, call: &Call<'_>) -> Answer {
         filters: query.filters(),
         cursor: last_event_id(call)?.or(from_cursor),
     };
-    query.finish()?;
+    query.finish(call);
     let types: Vec<_> = request.types().collect();
-    let filter = CompiledFilter::new(&types, request.filters.as_ref()).map_err(Failure::fields)?;
+    let filter = CompiledFilter::new(&types, request.filters.as_ref());
 
     let mut core = StreamServiceClient::new(edge.core.clone());
     let (told, mut rest, _) = core.open(call.request(request)).await?.into_parts();
     // The positions are fixed with the first message; the head must not be sent before.
     let first = rest.message().await?.ok_or_else(ApiError::unavailable)?;
+    // Core has taken the same filter.
+    let filter = filter.map_err(|_| Failure::incomplete())?;
     let connection = Connection {
         subscription: Some(Subscription::new(Opened { first, rest }, filter, edge.feeds.clone())),
         ping: pings(),
