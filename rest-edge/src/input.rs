@@ -93,19 +93,18 @@ impl Errors {
 }
 
 /// All bad fields of a request, those that core found with those that the edge did, in the order in which they are
-/// declared; the path's parameter is first and what is not declared last. On a field that the edge could not read, core
-/// has nothing to say.
+/// declared, each once; the path's parameter is first and what is not declared last. On a field that the edge could not
+/// read, core has nothing to say.
 pub(crate) fn all_errors(params: &[Param], unread: &[FieldError], found: Vec<FieldError>) -> Vec<FieldError> {
-    let is_within = |name: &str, outer: &str| {
-        name.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
+    let is_within =
+        |name: &str, outer: &str| name.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     let place = |error: &FieldError| params.iter().position(|param| is_within(&error.param, param.name));
     let found = found.into_iter().filter(|error| !unread.iter().any(|own| is_within(&error.param, &own.param)));
     let found = found.map(|error| (place(&error).map_or(0, |place| place + 1), error));
     let own = unread.iter().map(|error| (place(error).map_or(usize::MAX, |place| place + 1), error.clone()));
     let mut all: Vec<_> = found.chain(own).collect();
     all.sort_by_key(|(place, _)| *place);
-    all.dedup();
+    all.dedup_by(|(_, error), (_, first)| error.param == first.param);
     all.into_iter().map(|(_, error)| error).collect()
 }
 

@@ -152,7 +152,7 @@ fn parameters(route: &Route) -> Vec<Value> {
     route.headers.iter().for_each(|param| declare("header", param));
     if route.tagged {
         let about = "Answers 304 without a body when one of these `ETag`s is still the resource's";
-        declare("header", &Param::new("If-None-Match", Kind::Text(0, 16 * 1024), about));
+        declare("header", &Param::new("If-None-Match", Kind::Text(0, usize::MAX), about));
     }
     if route.repeatable {
         let about = "Makes the request repeatable for 24 hours: a repeat returns the first answer";
@@ -180,6 +180,7 @@ fn schema(kind: &Kind) -> Value {
         "maxItems": filter::MAX_VALUES,
     });
     match kind {
+        Kind::Text(0, usize::MAX) => json!({"type": "string"}),
         Kind::Text(0, max) => json!({"type": "string", "maxLength": max}),
         Kind::Text(min, max) => json!({"type": "string", "minLength": min, "maxLength": max}),
         Kind::NullableText(max) => json!({"type": ["string", "null"], "maxLength": max}),

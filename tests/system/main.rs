@@ -46,3 +46,4 @@ mod theses;
 mod tokens;
 mod verify;
 mod webhooks;
+mod wrong_forms;

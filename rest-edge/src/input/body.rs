@@ -232,10 +232,11 @@ mod tests {
 
     #[test]
     fn every_bad_field_is_told_in_the_declared_order() {
-        let bad = r#"{"x": 1, "description": 1, "filters": {"token": "a", "y": []}, "events": ["no"], "url": 7, "url": 8}"#;
+        let bad =
+            r#"{"x": 1, "description": 1, "filters": {"token": "a", "y": []}, "events": ["no"], "url": 7, "url": 8}"#;
         let mut params = told(bad);
-        params[3..5].sort();
-        assert_eq!(params, ["url", "url", "events", "filters.token", "filters.y", "description", "x"]);
+        params[2..4].sort();
+        assert_eq!(params, ["url", "events", "filters.token", "filters.y", "description", "x"]);
         assert_eq!(told(r#"{"events": [1], "filters": {"chain": [null]}}"#), ["events", "filters.chain"]);
     }
 

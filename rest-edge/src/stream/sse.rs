@@ -98,11 +98,13 @@ async fn open(edge: &Edge, call: &Call<'_>) -> Answer {
 
 /// `Last-Event-ID`; an empty one is what clients send that have seen none.
 fn last_event_id(call: &Call<'_>) -> Result<Option<String>, Failure> {
-    let Some(value) = call.head.headers.get("last-event-id").filter(|value| !value.is_empty()) else {
+    let mut values = call.head.headers.get_all("last-event-id").iter().filter(|value| !value.is_empty());
+    let Some(value) = values.next() else {
         return Ok(None);
     };
-    let text = value.to_str().map_err(|_| Failure::shape(ErrorCode::InvalidRequest, "Last-Event-ID cannot be read"))?;
-    Ok(Some(text.to_owned()))
+    let text = value.to_str().ok().filter(|_| values.next().is_none());
+    let unreadable = || Failure::shape(ErrorCode::InvalidRequest, "Last-Event-ID must be one cursor");
+    text.map(|text| Some(text.to_owned())).ok_or_else(unreadable)
 }
 
 fn pings() -> Interval {
