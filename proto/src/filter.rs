@@ -174,6 +174,10 @@ fn compile<T: PartialEq>(
             errors.push(FieldError::new(param, format!("each value must have 1 to {MAX_VALUE_CHARS} characters")));
             continue;
         }
+        if value.chars().any(char::is_control) {
+            errors.push(FieldError::new(param, "must not contain control characters"));
+            continue;
+        }
         match parse(value) {
             Some(value) if parsed.contains(&value) => {}
             Some(value) => parsed.push(value),

@@ -253,9 +253,6 @@ async fn the_log_can_be_filtered_and_paged(service: &Service) {
     let other = client.webhook(&receiver.url, &["thesis.created"]).await;
     let foreign = format!("/v1/webhooks/{}/deliveries?cursor={cursor}", text(&other, "id"));
     client.get(&foreign).await.error(400, "INVALID_CURSOR");
-    for (query, field) in [("limit=0", "limit"), ("status=lost", "status"), ("event_type=x", "event_type")] {
-        client.get(&format!("{log}?{query}")).await.invalid(&[field]);
-    }
 }
 
 async fn nothing_arrives_after_deletion(service: &Service) {

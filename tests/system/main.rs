@@ -47,3 +47,4 @@ mod theses;
 mod tokens;
 mod verify;
 mod webhooks;
+mod wrong_forms;

@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{admit, failed, finish, service_only, status},
+    answer::{admit, failed, finish, meta, service_only, status},
     event::compile,
     thesis::CURSOR,
 };
@@ -92,7 +92,7 @@ impl StreamService for Api {
 
     async fn open(&self, request: Request<v1::OpenRequest>) -> Result<Response<Self::OpenStream>, Status> {
         service_only(&self.core, &request)?;
-        let call = admit(&self.core, Operation::Open, &request)?;
+        let call = admit(&self.core, Operation::Open, meta(&self.core, &request)).await?;
         let message = request.into_inner();
         let opened = open(&self.core, &call, &message).await.map_err(|error| failed(&call, &error, Operation::Open))?;
         let (sender, receiver) = mpsc::channel(1);

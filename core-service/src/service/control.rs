@@ -11,7 +11,7 @@ use std::{
     ops::Bound,
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -182,6 +182,9 @@ pub struct Control {
     changing: Mutex<()>,
     changed: watch::Sender<u64>,
     synced_at: AtomicI64,
+    /// Looks for unknown keys that have begun, and the right to one.
+    looks: AtomicU64,
+    looking: tokio::sync::Mutex<()>,
     current: watch::Sender<bool>,
 }
 
@@ -215,6 +218,8 @@ impl Control {
             backend,
             log,
             synced_at: AtomicI64::new(clock.now_ms()),
+            looks: AtomicU64::new(0),
+            looking: tokio::sync::Mutex::default(),
             clock,
             ids,
             changed: watch::Sender::new(state.head),
@@ -286,6 +291,28 @@ impl Control {
                 tracing::info!("the control log is followed again");
             } else {
                 tracing::error!("the control log cannot be followed: serving nothing until it can");
+            }
+        }
+    }
+
+    /// Whether there can be changes that this replica has not heard of.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        !self.backend.is_exclusive()
+    }
+
+    /// Looks whether another replica has just made a key, unless it is known.
+    pub async fn meet_key(&self, hash: &[u8]) {
+        if self.state.read().key_by_hash(hash).is_some() {
+            return;
+        }
+        // Of many who ask at once, one looks for all who came before it began.
+        let came = self.looks.load(Ordering::Relaxed);
+        let _looking = self.looking.lock().await;
+        if self.looks.load(Ordering::Relaxed) == came {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = self.catch_up().await {
+                tracing::debug!(%error, "looking for a key failed");
             }
         }
     }

@@ -38,6 +38,8 @@ pub struct RequestMeta {
     pub request_id: String,
     /// The idempotency key.
     pub idempotency_key: Option<String>,
+    /// Whether the edge could read a part of the request only, and will tell the rest.
+    pub malformed: bool,
 }
 
 /// Who calls, with all that decides what they may do and see.
@@ -79,11 +81,15 @@ pub struct Call {
 }
 
 impl Call {
-    /// Counts the call against the month's quota; to be done once its shape is known to be right.
+    /// Counts the call against the month's quota; to be done once its shape is known to be right, and before anything
+    /// else is done.
     ///
     /// # Errors
-    /// `QUOTA_EXCEEDED`.
+    /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`.
     pub async fn charge(&self) -> Result<()> {
+        if self.meta.malformed {
+            return Err(ApiError::validation(&[]).into());
+        }
         let limit = self.caller.plan.requests_per_month;
         if self.gate.limits.quota.take(&self.caller.organization.id, limit, self.now_ms).await {
             return Ok(());
@@ -181,6 +187,13 @@ impl Gate {
     #[must_use]
     pub fn new_request_id(&self) -> String {
         id::random("req_", self.ids.as_ref())
+    }
+
+    /// Makes sure that a key which another replica has made is known here.
+    pub async fn meet(&self, authorization: Option<&str>) {
+        if let Some(raw) = authorization.and_then(bearer).filter(|raw| is_api_key(raw) && self.control.is_shared()) {
+            self.control.meet_key(&self.keys.key_hash(raw)).await;
+        }
     }
 
     /// Finds whose key a request carries, as far as 401 and 403 for key, project and approval go.
