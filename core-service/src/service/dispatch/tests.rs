@@ -1,6 +1,6 @@
 use thesis_proto::v1::{EventType, WebhookStatus};
 
-use super::*;
+use super::{leases::LEASE_MS, state::PER_WEBHOOK, *};
 use crate::{
     domain::{
         control::ControlChange,
@@ -225,13 +225,13 @@ async fn of_two_replicas_one_hands_out_an_attempt() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    let dispatchers = [&cores[0].dispatcher, &cores[1].dispatcher];
+    let leases = [&cores[0].dispatcher.leases, &cores[1].dispatcher.leases];
     let now = clock_now(&cores[0]);
-    assert!(dispatchers[0].lease(3, now, now + LEASE_MS).await.unwrap());
-    assert!(!dispatchers[1].lease(3, now, now + LEASE_MS).await.unwrap(), "held by the other");
-    assert!(dispatchers[0].lease(3, now, now + LEASE_MS).await.unwrap(), "renewed by its holder");
+    assert!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap());
+    assert!(!leases[1].lease(3, now, now + LEASE_MS).await.unwrap(), "held by the other");
+    assert!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap(), "renewed by its holder");
     let later = now + LEASE_MS;
-    assert!(dispatchers[1].lease(3, later, later + LEASE_MS).await.unwrap(), "free once it has ended");
+    assert!(leases[1].lease(3, later, later + LEASE_MS).await.unwrap(), "free once it has ended");
 }
 
 fn clock_now(core: &Core) -> i64 {
