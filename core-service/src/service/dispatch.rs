@@ -5,6 +5,7 @@
 
 mod leases;
 mod minutes;
+mod report;
 mod state;
 
 use std::{
@@ -32,12 +33,7 @@ use super::{
     writer::decode,
 };
 use crate::{
-    domain::{
-        control::Webhook,
-        dataset::Dataset,
-        delivery::{Attempt, Delivery},
-        entry::Entry,
-    },
+    domain::{control::Webhook, dataset::Dataset, delivery::Delivery, entry::Entry},
     store::deliveries::{Queued, minute_of, shard_of},
 };
 
@@ -122,23 +118,6 @@ impl Dispatcher {
         self.state.lock().workers.insert(id, Worker { claims, capacity, out: 0 });
         self.shared.hints.notify.notify_one();
         (WorkerPlace { dispatcher: Arc::clone(self), id }, receiver)
-    }
-
-    /// Takes a report. Repeating it, or reporting what another has reported, changes nothing.
-    ///
-    /// # Errors
-    /// When the store does not answer; the report is to be repeated then.
-    pub async fn report(&self, delivery_id: &str, attempt: Attempt) -> Result<()> {
-        let now_ms = self.shared.clock.now_ms();
-        if let Some(before) = self.shared.deliveries.get(delivery_id).await?
-            && !before.is_over()
-            && before.attempts_made() + 1 == attempt.number
-        {
-            let after = before.after(attempt, now_ms);
-            self.shared.deliveries.advance(&before, &after, now_ms).await?;
-        }
-        self.release_claim(delivery_id);
-        Ok(())
     }
 
     /// Takes back an attempt that was reported, or not made.

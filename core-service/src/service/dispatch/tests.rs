@@ -4,7 +4,7 @@ use super::{leases::LEASE_MS, state::PER_WEBHOOK, *};
 use crate::{
     domain::{
         control::ControlChange,
-        delivery::Status,
+        delivery::{Attempt, Status},
         id,
         row::{Profile, Thesis, Token},
     },
@@ -236,4 +236,50 @@ async fn of_two_replicas_one_hands_out_an_attempt() {
 
 fn clock_now(core: &Core) -> i64 {
     core.shared.clock.now_ms()
+}
+
+fn status_of(bench: &Bench, webhook: &str) -> WebhookStatus {
+    let status = bench.core.shared.control.state().webhook(webhook).unwrap().status;
+    WebhookStatus::try_from(status).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_is_gone_disables_its_webhook_at_once() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    bench.report(&claims.recv().await.unwrap(), 410).await;
+    assert_eq!(status_of(&bench, "wh_1"), WebhookStatus::Disabled);
+    assert_eq!(bench.delivery(&event, "wh_1").await.status(), Status::Failed);
+    bench.post().await;
+    assert!(bench.stays_away(&mut claims).await, "a disabled webhook gets nothing new");
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_failures_in_a_row_over_a_day_disable_a_webhook() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(1);
+    let mut fail = async |bench: &mut Bench, response: i32| {
+        bench.post().await;
+        let claimed = claims.recv().await.unwrap();
+        bench.report(&claimed, response).await;
+        // Repeating a report counts nothing.
+        bench.report(&claimed, response).await;
+        status_of(bench, "wh_1")
+    };
+    // Not within a day, however many.
+    for _ in 0..55 {
+        assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
+    }
+    // One that is delivered begins it anew.
+    bench.core.shared.deliveries.note("wh_1", true, bench.core.shared.clock.now_ms()).await.unwrap();
+    for _ in 0..49 {
+        assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
+    }
+    bench.clock.advance(86_400_000);
+    assert_eq!(fail(&mut bench, 500).await, WebhookStatus::DisabledFailing);
+    let streak = bench.core.shared.deliveries.note("wh_1", false, 0).await.unwrap();
+    assert_eq!(streak.failures, 1, "whoever enables it begins anew");
 }

@@ -66,6 +66,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0024_shard_lease",
     "0025_token_totals",
     "0026_token_author",
+    "0027_webhook_streak",
 ];
 
 /// Time for one statement, and again for the nodes to agree on what it changed.
