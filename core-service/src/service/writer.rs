@@ -241,7 +241,7 @@ impl Writer {
                             Some(place) => place,
                             None => draft.create(event_id.clone(), new).await?,
                         };
-                        Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id) }
+                        Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
                     }
                     Command::Observe(observation) => observe(&mut draft, observation).await?,
                 });
@@ -254,13 +254,13 @@ impl Writer {
             let entries = draft.keep();
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
-            for Drafted { id, place, event_id } in drafted {
+            for Drafted { id, place, event_id, refused } in drafted {
                 let entry = match place {
                     Place::New(index) => Some(appended[index].clone()),
                     Place::Logged(seq) => Some(self.entry_at(seq).await?),
                     Place::Nowhere => None,
                 };
-                written.push(Written { id, entry, applied: matches!(place, Place::New(_)), event_id });
+                written.push(Written { id, entry, applied: matches!(place, Place::New(_)), event_id, refused });
             }
             return Ok(written);
         }

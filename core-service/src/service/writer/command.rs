@@ -34,6 +34,8 @@ pub struct Written {
     pub applied: bool,
     /// The id of the event that it caused.
     pub event_id: Option<String>,
+    /// The field that contradicts what is known, when it was refused for that.
+    pub refused: Option<&'static str>,
 }
 
 pub(super) enum Command {

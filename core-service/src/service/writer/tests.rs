@@ -1,3 +1,5 @@
+mod order;
+
 use std::{collections::HashSet, sync::Arc};
 
 use futures::future::join_all;
