@@ -88,16 +88,6 @@ impl CompiledFilter {
             })
     }
 
-    /// Whether every event matches.
-    #[must_use]
-    pub fn is_all(&self) -> bool {
-        let types = crate::names::EVENT_TYPES;
-        (self.types.is_empty() || self.types.len() == types.len())
-            && self.tokens.is_empty()
-            && self.handles.is_empty()
-            && self.chains.is_empty()
-    }
-
     /// The types, each once; empty means all.
     #[must_use]
     pub fn types(&self) -> &[EventType] {

@@ -84,6 +84,8 @@ tables! {
     READY "ready" (int("shard"), int("minute"); text("webhook")) asc Versioned;
     /// How far the minutes of a shard are done: version = minute.
     READY_DONE "ready_done" (int("shard")) asc Versioned;
+    /// Failures of a webhook since its last success.
+    WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;
     /// Which core hands out the attempts of a shard.
     SHARD_LEASE "shard_lease" (int("shard")) asc Conditional;
 }

@@ -313,7 +313,8 @@ impl ThesisStore {
     /// # Errors
     /// When the store does not answer.
     pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
-        self.first(view, id).await
+        let found: Option<(Dataset, Arc<Thesis>)> = self.first(view, id).await?;
+        Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
     }
 
     /// Reads a profile that a view shows.
@@ -332,7 +333,7 @@ impl ThesisStore {
         self.first(view, id).await
     }
 
-    /// Reads theses by dataset and id, in the order asked.
+    /// Reads theses by dataset and id, in the order asked; awaited ones too.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -35,7 +35,7 @@ fn query(text: &str) -> Query {
 }
 
 async fn observe(core: &Arc<Core>, version: i64, seen: Seen) {
-    let observation = Observation { observed_at: 0, version, seen };
+    let observation = Observation { observed_at: 0, revision: Some(version), seen };
     core.datasets.writer(&Dataset::Live).observe(observation).await.unwrap();
 }
 

@@ -69,6 +69,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0027_minute_count",
     "0028_replica_beat",
     "0029_stream_slots",
+    "0030_webhook_streak",
 ];
 
 /// Time for one statement, and again for the nodes to agree on what it changed.
