@@ -3,7 +3,7 @@
 
 use crate::{
     domain::{
-        dataset::Dataset,
+        dataset::{Dataset, View},
         derivation::{Counts, count},
         entry::{Entry, Kind, ThesisVelocity, TokenActivity},
         id,
@@ -11,7 +11,10 @@ use crate::{
         window::DAY_MS,
     },
     service::core::Shared,
-    store::StoreResult,
+    store::{
+        StoreResult,
+        theses::{IndexScope, Stretch},
+    },
 };
 
 /// Counts a token's theses at `at`, over the datasets that are counted with this one.
@@ -21,6 +24,17 @@ use crate::{
 pub async fn counts(shared: &Shared, dataset: &Dataset, token: &str, at: i64) -> StoreResult<Counts> {
     let theses = super::tokens::window(shared, &dataset.counted_with(), token, at - DAY_MS, at).await?;
     Ok(count(&theses, at))
+}
+
+/// The newest thesis of a token, however old, with its time.
+async fn newest(shared: &Shared, view: &View, token: &str, at: i64) -> StoreResult<Option<(i64, String)>> {
+    let stretch = Stretch { from: i64::MIN / 2, to: at, after: None, descending: true };
+    let mut newest = None;
+    for dataset in view.datasets() {
+        let rows = shared.theses.stretch(dataset, &IndexScope::Token(token.to_owned()), &stretch, 1).await?;
+        newest = newest.max(rows.into_iter().next().map(|row| (row.created_at, row.id)));
+    }
+    Ok(newest)
 }
 
 /// The two derived events of a token after its thesis at `covered`; none when the token is unknown.
@@ -38,6 +52,10 @@ pub async fn entries(
         return Ok(None);
     };
     let counts = counts(shared, dataset, token_id, at).await?;
+    let latest = match counts.latest {
+        Some(latest) => Some(latest),
+        None => newest(shared, &dataset.counted_with(), token_id, at).await?,
+    };
     let (name, covered) = (dataset.to_string(), covered.to_string());
     let entry = |kind_name: &str, kind: Kind| Entry {
         id: id::derive("evt_", &[kind_name, &name, token_id, &covered]),
@@ -50,8 +68,8 @@ pub async fn entries(
         thesis_count_1h: counts.last_1h,
         thesis_count_24h: counts.last_24h,
         unique_authors_24h: counts.authors_24h,
-        last_activity_at: counts.latest.as_ref().map(|(at, _)| *at),
-        latest_thesis_id: counts.latest.map(|(_, id)| id),
+        last_activity_at: latest.as_ref().map(|(at, _)| *at),
+        latest_thesis_id: latest.map(|(_, id)| id),
     };
     let velocity = ThesisVelocity {
         token: Token::clone(&token),
