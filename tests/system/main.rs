@@ -38,6 +38,7 @@ mod keys;
 mod limits;
 mod me;
 mod profiles;
+mod recount;
 mod replicas;
 mod roles;
 mod search;

@@ -27,7 +27,9 @@ pub async fn entries(
     let Some((_, token)) = shared.theses.token(&dataset.counted_with(), token_id).await? else {
         return Ok(None);
     };
-    let counts = shared.theses.counts(&dataset.counted_with(), token_id, at, DAY_MS).await?;
+    let view = dataset.counted_with();
+    let counts = shared.theses.counts(&view, token_id, at, DAY_MS).await?;
+    let latest = shared.theses.latest(&view, token_id, at, &counts).await?;
     let (name, covered) = (dataset.to_string(), covered.to_string());
     let entry = |kind_name: &str, kind: Kind| Entry {
         id: id::derive("evt_", &[kind_name, &name, token_id, &covered]),
@@ -40,8 +42,8 @@ pub async fn entries(
         thesis_count_1h: counts.last_1h,
         thesis_count_24h: counts.last_24h,
         unique_authors_24h: counts.authors_24h,
-        last_activity_at: counts.latest.as_ref().map(|(at, _)| *at),
-        latest_thesis_id: counts.latest.map(|(_, id)| id),
+        last_activity_at: latest.as_ref().map(|(at, _)| *at),
+        latest_thesis_id: latest.map(|(_, id)| id),
     };
     let velocity = ThesisVelocity {
         token: Token::clone(&token),

@@ -21,7 +21,7 @@ use crate::{
     convert,
     domain::{
         dataset::{Dataset, View},
-        derivation::{Counts, Hour},
+        derivation::Hour,
         row::{Thesis, Token},
         window::{DAY_MS, HOUR_MS},
     },
@@ -82,21 +82,6 @@ async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, 
     Ok((theses, authors))
 }
 
-/// The time of a token's newest thesis at `at`, whose last day is counted.
-async fn newest(shared: &Shared, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<i64>> {
-    if let Some((newest, _)) = &day.latest {
-        return Ok(Some(*newest));
-    }
-    let stretch = Stretch { from: i64::MIN / 2, to: at, after: None, descending: true };
-    let scope = IndexScope::Token(token.to_owned());
-    let mut newest = None;
-    for dataset in view.datasets() {
-        let rows = shared.theses.stretch(dataset, &scope, &stretch, 1).await?;
-        newest = newest.max(rows.first().map(|row| row.created_at));
-    }
-    Ok(newest)
-}
-
 /// Reads a token's metadata and counts.
 ///
 /// # Errors
@@ -114,7 +99,7 @@ pub async fn counted(core: &Core, call: &Call, dataset: &Dataset, token: &Token)
     let (shared, view) = (&core.shared, &call.caller.view);
     let (theses, authors) = totals(shared, view, &token.id).await?;
     let day = shared.theses.counts(view, &token.id, call.now_ms, DAY_MS).await?;
-    let last = newest(shared, view, &token.id, call.now_ms, &day).await?;
+    let last = shared.theses.latest(view, &token.id, call.now_ms, &day).await?.map(|(at, _)| at);
     Ok(convert::row::token(dataset, token, theses, authors, day.last_24h, last))
 }
 
@@ -145,7 +130,7 @@ pub async fn activity(
         thesis_count_1h: day.last_1h,
         thesis_count_24h: day.last_24h,
         unique_authors_24h: day.authors_24h,
-        last_activity_at: newest(shared, view, &token.id, at, &day).await?.map(from_millis),
+        last_activity_at: shared.theses.latest(view, &token.id, at, &day).await?.map(|(at, _)| from_millis(at)),
         timeline: day.timeline.iter().map(bucket).collect(),
         recent_theses: recent_theses(core, call, &token.id, recent).await?,
         livemode: view.livemode(),

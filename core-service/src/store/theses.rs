@@ -479,6 +479,24 @@ impl ThesisStore {
         Ok(derivation::count(&parts, at))
     }
 
+    /// The newest thesis on a token at `at`, however old, with its time; `day` is what [`Self::counts`] says then.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn latest(&self, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<(i64, String)>> {
+        if day.latest.is_some() {
+            return Ok(day.latest.clone());
+        }
+        let stretch = Stretch { from: i64::MIN / 2, to: at, after: None, descending: true };
+        let scope = IndexScope::Token(token.to_owned());
+        let mut latest = None;
+        for dataset in view.datasets() {
+            let rows = self.stretch(dataset, &scope, &stretch, 1).await?;
+            latest = latest.max(rows.into_iter().next().map(|row| (row.created_at, row.id)));
+        }
+        Ok(latest)
+    }
+
     async fn window(&self, dataset: &Dataset, token: &str, at: i64, span: i64) -> StoreResult<SharedWindow> {
         let scope = IndexScope::Token(token.to_owned());
         let read = async |from, to| -> StoreResult<Recent> {

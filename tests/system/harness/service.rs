@@ -1,5 +1,7 @@
 //! A running service, on either store, shared by the tests.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use reqwest::StatusCode;
 use tempfile::TempDir;
 use thesis_proto::v1::{self, admin_service_client::AdminServiceClient};
@@ -42,6 +44,24 @@ requests_per_month = 4
 standard_per_minute = 300
 heavy_per_minute = 60
 verify_per_minute = 60
+
+[plans.week]
+history_days = 7
+concurrent_streams = 100
+webhook_endpoints = 100
+requests_per_month = 1_000_000_000
+standard_per_minute = 1_000_000
+heavy_per_minute = 1_000_000
+verify_per_minute = 1_000_000
+
+[plans.month]
+history_days = 30
+concurrent_streams = 100
+webhook_endpoints = 100
+requests_per_month = 1_000_000_000
+standard_per_minute = 1_000_000
+heavy_per_minute = 1_000_000
+verify_per_minute = 1_000_000
 
 [plans.huge]
 history_days = 365
@@ -131,15 +151,19 @@ impl Service {
         Self { http, edges, grpc, cores, processes: vec![process], dir, setup }
     }
 
-    async fn cluster() -> Option<Self> {
+    /// A service of its own on the cluster that `TEST_SCYLLA_NODES` names, in a keyspace of its own.
+    pub(crate) async fn cluster() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let nodes = std::env::var("TEST_SCYLLA_NODES").ok().filter(|nodes| !nodes.is_empty())?;
         let dir = tempfile::tempdir().unwrap();
         let replicas = nodes.split(',').count().min(3).to_string();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let keyspace = format!("system_{}_{}_{number}", std::process::id(), now_ms());
         let core = setup(&dir)
             .role("core")
             .set("SVC_STORE", "scylla")
             .set("SVC_SCYLLA_NODES", &nodes)
-            .set("SVC_SCYLLA_KEYSPACE", &format!("system_{}_{}", std::process::id(), now_ms()))
+            .set("SVC_SCYLLA_KEYSPACE", &keyspace)
             .set("SVC_SCYLLA_REPLICATION_FACTOR", &replicas);
         // At once, against an empty keyspace: what has to happen once must.
         let mut processes = start_both(&core, &core);
