@@ -49,12 +49,14 @@ impl Second {
     }
 }
 
-/// Sends until told not to; gives when each request was sent and whether it was admitted.
-async fn hammer(client: Client, until_ms: i64) -> Vec<(i64, bool)> {
-    let mut sent = Vec::new();
-    while now_ms() < until_ms {
+/// Sends until refused again and again; gives when each request was sent and whether it was admitted.
+async fn hammer(client: Client) -> Vec<(i64, bool)> {
+    let (mut sent, mut refused) = (Vec::new(), 0);
+    while refused < 20 {
         let at = now_ms();
-        sent.push((at, client.get("/v1/me").await.status == 200));
+        let admitted = client.get("/v1/me").await.status == 200;
+        refused += u32::from(!admitted);
+        sent.push((at, admitted));
     }
     sent
 }
@@ -63,29 +65,30 @@ async fn hammer(client: Client, until_ms: i64) -> Vec<(i64, bool)> {
 async fn a_rate_window_is_one_for_all_replicas() {
     let Some(service) = crate::harness::cluster().await else { return };
     let second = Second::start(service);
-    let here = service.project_on("free").await.test().await;
-    let there = second.client(&here).await;
-    // In one window, all of it.
-    let wait = 60_000 - now_ms() % 60_000;
-    if wait < 12_000 {
-        tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
-    }
-    let before = 300 - here.get("/v1/me/usage").await.ok(200)["rates"]["standard"]["remaining"].as_i64().unwrap();
-    let end = now_ms() + 4_000;
-    let mut hammering = JoinSet::new();
-    for number in 0..8 {
-        hammering.spawn(hammer(if number % 2 == 0 { &here } else { &there }.clone(), end));
-    }
-    let sent: Vec<(i64, bool)> = hammering.join_all().await.into_iter().flatten().collect();
-    let admitted = before + i64::try_from(sent.iter().filter(|(_, admitted)| *admitted).count()).unwrap();
-    let within = |from: i64| sent.iter().filter(|(at, _)| (from..from + 300).contains(at)).count();
-    let most = sent.iter().map(|(at, _)| within(*at)).max().unwrap();
-    println!("{} sent, {admitted} admitted of 300; at most {most} came in 300 ms", sent.len());
-    assert!(sent.len() > 300, "too slow to reach the limit");
-    assert!((300..=300 + i64::try_from(most).unwrap()).contains(&admitted), "{admitted} admitted, {most} in 300 ms");
-    // Nobody has anything left, and both know it.
-    for client in [&here, &there] {
-        client.get("/v1/me").await.error(429, "RATE_LIMITED");
+    loop {
+        let here = service.project_on("free").await.test().await;
+        let there = second.client(&here).await;
+        let usage = here.get("/v1/me/usage").await;
+        let window = usage.number("x-ratelimit-reset");
+        let before = 300 - usage.ok(200)["rates"]["standard"]["remaining"].as_i64().unwrap();
+        let mut hammering = JoinSet::new();
+        for number in 0..8 {
+            hammering.spawn(hammer(if number % 2 == 0 { &here } else { &there }.clone()));
+        }
+        let sent: Vec<(i64, bool)> = hammering.join_all().await.into_iter().flatten().collect();
+        let last = here.get("/v1/me").await;
+        if last.number("x-ratelimit-reset") != window {
+            continue;
+        }
+        // Nobody has anything left, and both know it.
+        last.error(429, "RATE_LIMITED");
+        there.get("/v1/me").await.error(429, "RATE_LIMITED");
+        let admitted = before + i64::try_from(sent.iter().filter(|(_, admitted)| *admitted).count()).unwrap();
+        let within = |from: i64| sent.iter().filter(|(at, _)| (from..from + 300).contains(at)).count();
+        let most = i64::try_from(sent.iter().map(|(at, _)| within(*at)).max().unwrap()).unwrap();
+        println!("{} sent, {admitted} admitted of 300; at most {most} came in 300 ms", sent.len());
+        assert!((300..=300 + most).contains(&admitted), "{admitted} admitted, {most} in 300 ms");
+        return;
     }
 }
 
@@ -173,9 +176,9 @@ async fn open_streams_never_exceed_the_plan_over_all_replicas() {
     let mut admin = service.admin();
     let id = project.organization.id.clone();
     admin.set_organization_plan(v1::SetOrganizationPlanRequest { id: id.clone(), plan: "pro".into() }).await.unwrap();
-    opened.push(eventually("the plan acts there", AT_ONCE, async || Some(open(&there).await).filter(is_open)).await);
+    opened.push(eventually("the plan acts there", SOON, async || Some(open(&there).await).filter(is_open)).await);
     admin.set_organization_plan(v1::SetOrganizationPlanRequest { id, plan: "free".into() }).await.unwrap();
-    eventually("the plan acts there again", AT_ONCE, async || (!is_open(&open(&there).await)).then_some(())).await;
+    eventually("the plan acts there again", SOON, async || (!is_open(&open(&there).await)).then_some(())).await;
     drop(opened);
     eventually("all places are free", SOON, async || (usage(&here).await == 0).then_some(())).await;
 
@@ -184,7 +187,7 @@ async fn open_streams_never_exceed_the_plan_over_all_replicas() {
     second.core.signal("KILL");
     let killed = Instant::now();
     for stream in &mut lost {
-        stream.end(Duration::from_secs(2)).await;
+        stream.end(Duration::from_secs(5)).await;
     }
     assert_eq!(usage(&here).await, 2);
     let _stream = eventually("its places return", SOON, async || Some(open(&here).await).filter(is_open)).await;
