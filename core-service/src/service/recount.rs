@@ -138,7 +138,9 @@ async fn take(core: &Arc<Core>, model: &mut Model, step: Step) {
         Step::Thesis { dataset, number, author, token, age_minutes, text: said, version } => {
             let version = i64::from(version);
             let kept = model.entry((dataset, number)).or_insert_with(awaited);
-            if kept.author == AWAITED {
+            // Of figures and a thesis of the same version the thesis counts, whichever came first.
+            let first = kept.author == AWAITED;
+            if first {
                 let created_at = NOON - i64::from(age_minutes) * MINUTE_MS;
                 (kept.author, kept.token, kept.created_at) = (author, token, created_at);
                 (kept.text, kept.version) = (text(said), version);
@@ -151,7 +153,7 @@ async fn take(core: &Arc<Core>, model: &mut Model, step: Step) {
                 kept.text = text(said);
                 kept.version = version;
             }
-            if !kept.deleted && version > kept.engagement {
+            if !kept.deleted && (version > kept.engagement || first && version == kept.engagement) {
                 kept.likes = None;
                 kept.engagement = version;
             }
