@@ -78,7 +78,7 @@ async fn only_the_credential_may_bring_anything(service: &Service) {
 }
 
 /// The fields that a refusal names.
-fn named(refused: &Status) -> Vec<String> {
+pub(crate) fn named(refused: &Status) -> Vec<String> {
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
     let details = refused.get_error_details();
     assert_eq!(details.error_info().unwrap().reason, "VALIDATION_FAILED");

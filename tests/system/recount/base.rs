@@ -19,15 +19,16 @@ pub(super) async fn take_in(world: &mut World, customer: &Customer) {
     for number in 1..=8 {
         let upstream_id = format!("sbx_{number}");
         let row = client.get(&format!("/v1/profiles/{upstream_id}")).await.ok(200);
-        rows.claim(&row, None);
-        rows.profiles.push(Profile { upstream_id, version: i64::MAX, observed_at: i64::MAX, row });
+        let profile = Profile { upstream_id, age: None, row };
+        rows.claim(&profile, None);
+        rows.profiles.push(profile);
     }
     for thesis in theses {
         let (profile, token) = (text(&thesis["profile"], "id"), text(&thesis["token"], "id"));
         if rows.token(token).is_none() {
             let mut row = client.get(&format!("/v1/tokens/{token}")).await.ok(200);
             row.as_object_mut().expect("a token").retain(|field, _| !COUNTS.contains(&field.as_str()));
-            rows.tokens.push(Token { version: i64::MAX, observed_at: i64::MAX, row });
+            rows.tokens.push(Token { age: None, row });
         }
         let taken = Thesis {
             dataset: SANDBOX,

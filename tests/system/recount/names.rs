@@ -72,9 +72,14 @@ pub(super) fn bound(random: &mut Random, world: &World, now: i64) -> i64 {
     }
 }
 
-/// Somebody known upstream, mostly as they are, sometimes changed.
+/// Somebody known upstream.
 pub(super) fn author(random: &mut Random, world: &World, dataset: usize) -> v1::ProfileObservation {
     let user = random.pick(&USERS);
+    author_as(random, world, dataset, user)
+}
+
+/// One who is known upstream, mostly as they are, sometimes changed.
+pub(super) fn author_as(random: &mut Random, world: &World, dataset: usize, user: &str) -> v1::ProfileObservation {
     let known = world.datasets[dataset].profiles.iter().find(|profile| profile.upstream_id == user);
     let own = |row: &Value, field: &str| row[field].as_str().map(str::to_owned);
     let mut seen = v1::ProfileObservation { upstream_user_id: user.to_owned(), ..v1::ProfileObservation::default() };
@@ -90,19 +95,34 @@ pub(super) fn author(random: &mut Random, world: &World, dataset: usize) -> v1::
             seen.display_name = random.maybe(60, |random| random.pick(&NAMES).to_owned());
             seen.bio = random.maybe(30, |random| random.pick(&NAMES).to_owned());
             seen.verified = random.maybe(50, |random| random.chance(50));
-            let at = random.between(0, 9);
-            seen.source_updated_at = random.maybe(50, |_| from_millis(1_700_000_000_000 + at));
+            seen.created_at = random.maybe(30, |random| from_millis(1_600_000_000_000 + random.between(0, 9)));
+            seen.source_updated_at = random.maybe(50, source_update);
         }
     }
     seen
 }
 
-/// A token, mostly as it is, sometimes changed.
+fn source_update(random: &mut Random) -> prost_types::Timestamp {
+    from_millis(1_700_000_000_000 + random.between(0, 9))
+}
+
+/// A token.
 pub(super) fn token(random: &mut Random, world: &World, dataset: usize) -> v1::TokenObservation {
     // Tests take the first token of a symbol on the sandbox's chain: that shall be one.
     let chains = if dataset == SANDBOX { &CHAINS[..] } else { &CHAINS[..2] };
     let chain = random.pick(chains);
     let at = if chain == "sandbox" { "ZapMint" } else { random.pick(&ADDRESSES) };
+    token_as(random, world, dataset, chain, at)
+}
+
+/// The token at an address, mostly as it is, sometimes changed.
+pub(super) fn token_as(
+    random: &mut Random,
+    world: &World,
+    dataset: usize,
+    chain: &str,
+    at: &str,
+) -> v1::TokenObservation {
     let symbols = if chain == "sandbox" { &["ZAP", "FRESH"][..] } else { &SYMBOLS };
     let mut seen = crate::harness::ingest::token(chain, at, random.pick(symbols));
     let shown = super::world::address(at);
@@ -113,7 +133,10 @@ pub(super) fn token(random: &mut Random, world: &World, dataset: usize) -> v1::T
             text(row, "symbol").trim_start_matches('$').clone_into(&mut seen.symbol);
             seen.name = row["name"].as_str().map(str::to_owned);
         }
-        _ => seen.name = random.maybe(50, |random| random.pick(&NAMES).to_owned()),
+        _ => {
+            seen.name = random.maybe(50, |random| random.pick(&NAMES).to_owned());
+            seen.source_updated_at = random.maybe(50, source_update);
+        }
     }
     seen
 }

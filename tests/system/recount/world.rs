@@ -13,26 +13,44 @@ pub(super) const LIVE: usize = 0;
 pub(super) const SANDBOX: usize = 1;
 pub(super) const PROJECTS: usize = 2;
 
+/// How new an observation of a profile or token is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Age {
+    pub(super) revision: Option<i64>,
+    pub(super) observed_at: i64,
+    /// Not beside a thesis.
+    pub(super) own: bool,
+}
+
+impl Age {
+    /// Any with a revision is newer than those without, of which time decides, and then what was seen on its own.
+    pub(super) fn is_newer_than(self, known: Option<Self>) -> bool {
+        known.is_none_or(|known| match (self.revision, known.revision) {
+            (None, None) => (self.observed_at, self.own) > (known.observed_at, known.own),
+            (seen, known) => seen > known,
+        })
+    }
+}
+
 /// A profile; `row` is the public resource, with null for times that only the service knows yet.
 #[derive(Clone, Debug)]
 pub(super) struct Profile {
     /// Empty for one that a test made.
     pub(super) upstream_id: String,
-    pub(super) version: i64,
-    pub(super) observed_at: i64,
+    /// None for one that was never observed.
+    pub(super) age: Option<Age>,
     pub(super) row: Value,
 }
 
 /// A token; `row` is the public resource without its counts.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
-    pub(super) version: i64,
-    pub(super) observed_at: i64,
+    pub(super) age: Option<Age>,
     pub(super) row: Value,
 }
 
 /// A thesis, deleted or not.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Thesis {
     pub(super) dataset: usize,
     pub(super) upstream_id: String,
@@ -63,6 +81,8 @@ pub(super) struct Rows {
     pub(super) profiles: Vec<Profile>,
     pub(super) tokens: Vec<Token>,
     pub(super) theses: Vec<Thesis>,
+    /// What was seen of theses before they were seen themselves.
+    pub(super) awaited: Vec<Thesis>,
     /// The profile that holds each handle, in lower case without `@`.
     pub(super) handles: BTreeMap<String, String>,
     /// Its events in order, as the service told them.
@@ -94,6 +114,13 @@ impl World {
     /// The ids of all events known.
     pub(super) fn events(&self) -> HashSet<&str> {
         self.datasets.iter().flat_map(|rows| &rows.log).map(|event| text(&event.row, "id")).collect()
+    }
+}
+
+impl Profile {
+    /// What decides between two with one handle.
+    fn seen(&self) -> (Option<&str>, Option<i64>, &str) {
+        (self.row["source_updated_at"].as_str(), self.age.map(|age| age.observed_at), text(&self.row, "id"))
     }
 }
 
@@ -163,6 +190,7 @@ impl Rows {
             profiles: Vec::new(),
             tokens: Vec::new(),
             theses: Vec::new(),
+            awaited: Vec::new(),
             handles: BTreeMap::new(),
             log: Vec::new(),
             owed: VecDeque::new(),
@@ -181,12 +209,11 @@ impl Rows {
         self.theses.iter().position(|thesis| thesis.upstream_id == upstream_id)
     }
 
-    /// A handle is the profile's unless one seen later upstream holds it; the one held before becomes free.
-    pub(super) fn claim(&mut self, row: &Value, before: Option<&str>) {
-        let (id, wanted) = (text(row, "id"), claim(text(row, "handle")));
-        let seen = |row: &Value| row["source_updated_at"].as_str().map(str::to_owned);
+    /// A handle is the profile's unless one that changed or was seen later holds it; the one held before becomes free.
+    pub(super) fn claim(&mut self, profile: &Profile, before: Option<&str>) {
+        let (id, wanted) = (text(&profile.row, "id"), claim(text(&profile.row, "handle")));
         let holder = self.handles.get(&wanted).and_then(|holder| self.profile(holder));
-        let takes = holder.is_none_or(|holder| holder.row["id"] == id || seen(&holder.row) <= seen(row));
+        let takes = holder.is_none_or(|holder| holder.row["id"] == id || holder.seen() <= profile.seen());
         if let Some(held) = before.map(claim)
             && held != wanted
             && self.handles.get(&held).is_some_and(|holder| holder == id)

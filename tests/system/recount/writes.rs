@@ -10,7 +10,7 @@ use thesis_proto::{
 use super::{
     customer::Customer,
     log::{SEEN, adopt},
-    names::{TEST_HANDLES, TEST_SYMBOLS, author, past, saying, token},
+    names::{TEST_HANDLES, TEST_SYMBOLS, author, author_as, past, saying, token, token_as},
     observe::Became,
     random::Random,
     world::{PROJECTS, Rows, Thesis, World, bare_profile, bare_token, profile_ref, symbol, token_ref},
@@ -20,6 +20,7 @@ use crate::harness::{
     ingest::{deletion, seen_at, thesis},
     now_ms, text, time,
 };
+use crate::ingest::named;
 
 /// Writes to the datasets, and counts what was seen upstream.
 pub(super) struct Writer<'a> {
@@ -27,6 +28,8 @@ pub(super) struct Writer<'a> {
     pub(super) random: Random,
     /// The time of the last observation, before anything that the service saw itself.
     pub(super) seen_at: i64,
+    /// What was observed in each dataset.
+    pub(super) past: Vec<Vec<v1::Observation>>,
 }
 
 impl Writer<'_> {
@@ -40,16 +43,24 @@ impl Writer<'_> {
                 (0..count).map(|_| self.observation(world, dataset, &mut new)).collect()
             })
             .collect();
-        let names = world.datasets.iter().map(|rows| rows.name.clone());
-        let taken: Vec<_> = names.zip(&batches).map(|(name, batch)| (name, batch.clone())).collect();
-        let taken = taken.iter().map(|(name, batch)| self.service.ingest(name, batch.clone()));
+        let taken = world.datasets.iter().zip(&batches);
+        let taken = taken.map(|(rows, batch)| self.service.try_ingest(&rows.name, batch.clone()));
         let results = join_all(taken).await;
-        for (dataset, (batch, results)) in batches.iter().zip(results).enumerate() {
-            for (seen, result) in batch.iter().zip(results) {
-                let became = world.datasets[dataset].observe(dataset, seen, result.event_id.as_deref());
-                let told = Became { id: result.id, applied: result.applied, event: result.event_id.is_some() };
-                assert_eq!(told, became, "of {seen:?} in {}", world.datasets[dataset].name);
+        for (dataset, (batch, results)) in batches.into_iter().zip(results).enumerate() {
+            let rows = &mut world.datasets[dataset];
+            let mut refused = Vec::new();
+            for (index, seen) in batch.iter().enumerate() {
+                let result = results.as_ref().ok().map(|results| &results[index]);
+                let became = rows.observe(dataset, seen, result.and_then(|result| result.event_id.as_deref()));
+                refused.extend(became.refused.map(|field| format!("observations[{index}].{field}")));
+                if let Some(v1::IngestResult { id, applied, event_id }) = result.cloned() {
+                    let told = Became { id, applied, event: event_id.is_some(), refused: None };
+                    assert_eq!(told, became, "of {seen:?} in {}", rows.name);
+                }
             }
+            // The others of a call are applied.
+            assert_eq!(results.as_ref().map_or_else(named, |_| Vec::new()), refused, "in {}", rows.name);
+            self.past[dataset].extend(batch);
         }
         for (customer, dataset) in customers.iter().zip(PROJECTS..world.datasets.len()) {
             for _ in 0..self.random.below(sizes.div_ceil(4)) {
@@ -64,50 +75,74 @@ impl Writer<'_> {
 
     fn observation(&mut self, world: &World, dataset: usize, new: &mut usize) -> v1::Observation {
         self.seen_at += 1;
-        // Now and then something comes that is older than all that is known.
-        let at = if self.random.chance(12) { self.seen_at - 1_000_000_000 } else { self.seen_at };
         let random = &mut self.random;
+        if !self.past[dataset].is_empty() && random.chance(4) {
+            return random.one_of(&self.past[dataset]).clone();
+        }
+        // Now and then something comes that is older than all that is known.
+        let at = if random.chance(12) { self.seen_at - 1_000_000_000 } else { self.seen_at };
         let known: Vec<&Thesis> =
             world.datasets[dataset].theses.iter().filter(|thesis| !thesis.upstream_id.is_empty()).collect();
-        let one = |random: &mut Random| match known.as_slice() {
-            [] => "never".to_owned(),
-            _ if random.chance(3) => "never".to_owned(),
-            known => random.pick(known).upstream_id.clone(),
+        // Some of those that are not known yet come soon.
+        let one = |random: &mut Random, new: usize| match known.as_slice() {
+            known if !known.is_empty() && random.chance(80) => random.pick(known).upstream_id.clone(),
+            _ => format!("post_{}", new + random.below(8)),
         };
         let chosen = random.below(100);
         let observed = match chosen {
             0..=49 => {
                 *new += 1;
-                Observed::Thesis(self.thesis(world, dataset, &format!("post {new}")))
+                let (by, on) = (author(random, world, dataset), token(random, world, dataset));
+                let created_at = past(random, world, now_ms());
+                Observed::Thesis(self.thesis(&format!("post_{new}"), &by, &on, created_at))
             }
             50..=61 if !known.is_empty() => {
-                let edited = random.pick(&known);
-                let (id, created_at) = (edited.upstream_id.clone(), edited.created_at);
-                let mut seen = self.thesis(world, dataset, &id);
-                seen.created_at = Some(from_millis(created_at));
-                Observed::Thesis(seen)
+                let edited = random.pick(&known).clone();
+                Observed::Thesis(self.edit(world, dataset, &edited))
             }
             62..=77 => {
-                let upstream_id = one(random);
+                let upstream_id = one(random, *new);
                 let likes = random.maybe(85, |random| random.between(0, 9));
                 let replies = random.maybe(50, |random| random.between(0, 9));
                 Observed::Engagement(v1::EngagementObservation { upstream_id, likes, replies })
             }
-            78..=86 => deletion(&one(random)),
+            78..=86 => deletion(&one(random, *new)),
             87..=94 => Observed::Profile(author(random, world, dataset)),
             _ => Observed::Token(token(random, world, dataset)),
         };
-        seen_at(at, observed)
+        let revision = self.random.maybe(8, |random| at + random.between(-40, 40));
+        v1::Observation { revision, ..seen_at(at, observed) }
     }
 
-    fn thesis(&mut self, world: &World, dataset: usize, upstream_id: &str) -> v1::ThesisObservation {
-        let now = now_ms();
+    fn thesis(
+        &mut self,
+        upstream_id: &str,
+        by: &v1::ProfileObservation,
+        on: &v1::TokenObservation,
+        created_at: i64,
+    ) -> v1::ThesisObservation {
         let random = &mut self.random;
-        let (by, on) = (author(random, world, dataset), token(random, world, dataset));
-        let mut seen = thesis(upstream_id, &by, &on, &saying(random), past(random, world, now));
+        let mut seen = thesis(upstream_id, by, on, &saying(random), created_at);
         seen.likes = random.maybe(70, |random| random.between(0, 9));
-        seen.updated_at = random.maybe(30, |random| from_millis(now - random.between(0, 1_000_000)));
+        seen.updated_at = random.maybe(30, |random| from_millis(created_at + random.between(0, 1_000_000)));
         seen
+    }
+
+    /// An edit, sometimes one that contradicts what is known.
+    fn edit(&mut self, world: &World, dataset: usize, known: &Thesis) -> v1::ThesisObservation {
+        let rows = &world.datasets[dataset];
+        let random = &mut self.random;
+        let by = &rows.profile(&known.profile).expect("its author").upstream_id;
+        let on = &rows.token(&known.token).expect("its token").row;
+        let other = |random: &mut Random| random.chance(4);
+        let by = if other(random) { author(random, world, dataset) } else { author_as(random, world, dataset, by) };
+        let on = if other(random) {
+            token(random, world, dataset)
+        } else {
+            token_as(random, world, dataset, text(on, "chain"), text(on, "address"))
+        };
+        let created_at = known.created_at + i64::from(other(random));
+        self.thesis(&known.upstream_id, &by, &on, created_at)
     }
 
     /// A project's own thesis, by somebody and on something that it sees or that is new.

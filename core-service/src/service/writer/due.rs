@@ -67,6 +67,7 @@ impl Due {
                 Some(Kind::TokenActivity(activity)) => {
                     owed.remove(activity.token.id.as_str());
                     self.tokens.remove(&activity.token.id);
+                    derived_at.insert(&activity.token.id, sequenced.entry.created_at);
                 }
                 _ => {}
             }

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
-        entry::{ThesisCreated, Totals},
+        entry::{ThesisCreated, TokenActivity, Totals},
         row::{Profile, Thesis, Token},
     },
     service::{
@@ -47,6 +47,23 @@ async fn entries(core: &Core, dataset: &Dataset) -> Vec<Sequenced> {
     let rows = core.shared.log.read(&name, 0, head, usize::MAX).await.unwrap();
     assert_eq!(rows.len() as u64, head, "the log has a gap");
     rows.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() }).collect()
+}
+
+fn entry(core: &Core, id: String, kind: Kind) -> Entry {
+    Entry { id, created_at: clock_now(core), test: true, kind: Some(kind) }
+}
+
+/// The first thesis of all.
+fn created(new: &NewThesis) -> Kind {
+    Kind::ThesisCreated(ThesisCreated {
+        thesis: new.thesis.clone(),
+        profile: new.profile.clone(),
+        token: new.token.clone(),
+        introduces_profile: true,
+        introduces_token: true,
+        totals: Totals { theses: 1, authors: 1, of_author: 1 },
+        takes_handle: true,
+    })
 }
 
 fn theses_of(entries: &[Sequenced]) -> Vec<String> {
@@ -110,20 +127,7 @@ async fn an_entry_that_was_appended_but_not_projected_is_projected_by_the_next_w
     let first = core(Arc::clone(&backend), &clock, 1).await;
     let dataset = Dataset::Project("orphan".to_owned());
     let new = new_thesis(&dataset, 1);
-    let entry = Entry {
-        id: thesis_event_id(&new.thesis.id),
-        created_at: clock_now(&first),
-        test: true,
-        kind: Some(Kind::ThesisCreated(ThesisCreated {
-            thesis: new.thesis.clone(),
-            profile: new.profile.clone(),
-            token: new.token.clone(),
-            introduces_profile: true,
-            introduces_token: true,
-            totals: Totals { theses: 1, authors: 1, of_author: 1 },
-            takes_handle: true,
-        })),
-    };
+    let entry = entry(&first, thesis_event_id(&new.thesis.id), created(&new));
     // What a core leaves that dies right after its append.
     let name = dataset.to_string();
     first.shared.log.append(&name, 0, [9; 16], &[entry.encode_to_vec().into()]).await.unwrap();
@@ -174,4 +178,21 @@ async fn derived_events_follow_at_most_once_in_five_seconds_and_the_last_is_neve
     assert_eq!((activity.thesis_count_1h, activity.thesis_count_24h, activity.unique_authors_24h), (3, 3, 1));
     let Some(Kind::ThesisVelocity(velocity)) = &log[6].entry.kind else { panic!("no velocity: {log:?}") };
     assert_eq!((velocity.last_5m, velocity.last_1h, velocity.previous_1h, velocity.change_pct()), (3, 3, 0, None));
+}
+
+#[tokio::test]
+async fn what_another_core_derived_meanwhile_counts() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("meanwhile".to_owned());
+    let new = new_thesis(&dataset, 1);
+    let thesis = |seq| Sequenced { seq, entry: entry(&core, format!("thesis {seq}"), created(&new)) };
+    let activity = TokenActivity { token: new.token.clone(), ..TokenActivity::default() };
+    let derived = Sequenced { seq: 2, entry: entry(&core, "derived".to_owned(), Kind::TokenActivity(activity)) };
+    let mut due = Due::new(Arc::clone(&core.shared), dataset.to_string());
+    due.take(&[thesis(1)]).await.unwrap();
+    assert_eq!(due.wait(), Some(Duration::ZERO));
+    // While this core owed the events, the other derived them and wrote one more thesis.
+    due.take(&[derived, thesis(3)]).await.unwrap();
+    assert_eq!(due.wait(), Some(Duration::from_millis(DERIVE_EVERY_MS.unsigned_abs())));
 }
