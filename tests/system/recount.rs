@@ -37,8 +37,8 @@ use self::{
 };
 use crate::harness::{ALL_SCOPES, Project, Service, now_ms};
 
-/// How long rounds go on unless their number is given.
-const BUDGET_MS: i64 = 18_000;
+/// How long rounds go on, unless their number is given: one starts only if it is likely to end in time.
+const BUDGET_MS: u64 = 20_000;
 /// Observations of a dataset at the start, and in each round, at most.
 const FIRST: usize = 40;
 const LATER: usize = 12;
@@ -128,7 +128,7 @@ async fn every_answer_equals_a_recount(service: &Service) {
     let mut writer = Writer { service, random: random.fork(), seen_at: started - 60 * DAY_MS, past };
     let rounds = setting("RECOUNT_ROUNDS");
     // Whatever is kept from round to round is used at least once.
-    let goes_on = |round: u64| round < 2 || now_ms() - started < BUDGET_MS;
+    let goes_on = |round: u64| round < 2 || (now_ms() - started).unsigned_abs() * (round + 1) / round < BUDGET_MS;
     while rounds.map_or_else(|| goes_on(told.round), |rounds| told.round < rounds) {
         told.round += 1;
         let size = if told.round == 1 { FIRST } else { LATER };

@@ -134,7 +134,7 @@ impl Writer<'_> {
         let random = &mut self.random;
         let by = &rows.profile(&known.profile).expect("its author").upstream_id;
         let on = &rows.token(&known.token).expect("its token").row;
-        let other = |random: &mut Random| random.chance(4);
+        let other = |random: &mut Random| random.chance(8);
         let by = if other(random) { author(random, world, dataset) } else { author_as(random, world, dataset, by) };
         let on = if other(random) {
             token(random, world, dataset)
