@@ -332,6 +332,8 @@ impl Writer {
                 Some(Kind::TokenActivity(activity)) => {
                     owed.remove(activity.token.id.as_str());
                     self.due.remove(&activity.token.id);
+                    // A thesis that follows among these entries owes the next one five seconds after this.
+                    derived_at.insert(&activity.token.id, sequenced.entry.created_at);
                 }
                 _ => {}
             }
