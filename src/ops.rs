@@ -26,7 +26,7 @@ pub(crate) enum Need {
 impl Need {
     async fn is_met(&self) -> bool {
         match self {
-            Self::Store(core) => core.shared.backend.check().await.is_ok(),
+            Self::Store(core) => core.shared.control.is_current() && core.shared.backend.check().await.is_ok(),
             Self::Core(channel) => {
                 let answer = HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await;
                 answer.is_ok_and(|answer| answer.get_ref().status() == ServingStatus::Serving)

@@ -22,6 +22,7 @@ use thesis_proto::v1;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::{service::Routes, transport::server::TcpIncoming};
+use tonic_health::ServingStatus;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use crate::service::core::Core;
@@ -88,14 +89,23 @@ pub async fn serve(
     let reflection =
         || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(v1::FILE_DESCRIPTOR_SET);
     let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_service_status("", tonic_health::ServingStatus::Serving).await;
+    health.set_service_status("", ServingStatus::Serving).await;
     let routes = routes(&core)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)
         .add_service(health_service);
+    let mut current = core.shared.control.current();
+    let following = async {
+        while current.changed().await.is_ok() {
+            let serves = *current.borrow_and_update();
+            let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
+            health.set_service_status("", status).await;
+        }
+    };
     let stopping = async {
+        shutdown.run_until_cancelled(following).await;
         shutdown.cancelled().await;
-        health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+        health.set_service_status("", ServingStatus::NotServing).await;
     };
     tonic::transport::Server::builder()
         .accept_http1(true)

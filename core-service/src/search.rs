@@ -377,7 +377,9 @@ impl Writer {
             Some(Happened::ProfileObserved(observed)) => self.put_profile(terms, &observed.profile),
             Some(Happened::ProfileUpdated(updated)) => self.put_profile(terms, &updated.profile),
             Some(Happened::TokenObserved(observed)) => self.put_token(terms, &observed.token),
-            Some(Happened::TokenActivity(_) | Happened::ThesisVelocity(_)) | None => Ok(()),
+            Some(Happened::TokenActivity(_) | Happened::ThesisVelocity(_) | Happened::ThesisAwaited(_)) | None => {
+                Ok(())
+            }
         }
     }
 

@@ -10,6 +10,7 @@ pub mod embedded;
 #[cfg(test)]
 pub(crate) mod faulty;
 pub mod log;
+mod recent_theses;
 mod row_cache;
 pub mod scylla;
 pub mod tables;

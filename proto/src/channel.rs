@@ -1,28 +1,38 @@
 //! How edge, worker and admin reach core: in process without a socket, or over gRPC to several addresses.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
+    collections::HashSet,
     future::Future,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicI64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
 };
 
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use prost::Message as _;
+use prost_types::{FileDescriptorSet, MethodDescriptorProto, MethodOptions, method_options::IdempotencyLevel};
+use tokio::time::timeout;
 use tonic::{
-    Status,
+    Code, ConnectError, Status,
     body::Body,
     transport::{Channel, ClientTlsConfig, Endpoint},
 };
 use tower::{Service, ServiceExt as _, util::BoxCloneSyncService};
 
-use crate::clock::SharedClock;
+use crate::{clock::SharedClock, metadata::IDEMPOTENCY_KEY, v1};
 
 /// An address that failed is left alone for so long, unless no other is left.
 const AVOID_MS: i64 = 2_000;
+/// A core that has not begun to answer for so long is given up while there are others.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -58,7 +68,8 @@ impl CoreChannel {
         Self(Inner::Local(BoxCloneSyncService::new(service.map_err(Into::into))))
     }
 
-    /// Spreads calls over the addresses, avoiding those that cannot be reached. Connects when first used.
+    /// Spreads calls over the addresses, and makes a call that one core failed to answer on another where that is safe.
+    /// Connects when first used.
     ///
     /// # Errors
     /// When an address is not a URL.
@@ -72,8 +83,9 @@ impl CoreChannel {
                 }
                 let channel = endpoint
                     .connect_timeout(Duration::from_secs(2))
-                    .http2_keep_alive_interval(Duration::from_secs(10))
-                    .keep_alive_timeout(Duration::from_secs(5))
+                    // A silent core is given up before its streams' slots are given to others.
+                    .http2_keep_alive_interval(Duration::from_secs(3))
+                    .keep_alive_timeout(Duration::from_secs(4))
                     .keep_alive_while_idle(true)
                     .tcp_nodelay(true)
                     .connect_lazy();
@@ -85,22 +97,80 @@ impl CoreChannel {
 }
 
 impl Remote {
-    fn pick(&self) -> Option<&Core> {
+    /// The cores in the order to try them: those that were not there just now come last.
+    fn order(&self) -> Vec<&Core> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         let now = self.clock.now_ms();
-        let order = || (0..self.cores.len()).filter_map(|step| self.cores.get((start + step) % self.cores.len()));
-        order().find(|core| core.avoid_until.load(Ordering::Relaxed) <= now).or_else(|| order().next())
+        let (late, early) = self.cores.split_at(start % self.cores.len().max(1));
+        let mut order: Vec<&Core> = early.iter().chain(late).collect();
+        order.sort_by_key(|core| core.avoid_until.load(Ordering::Relaxed) > now);
+        order
     }
 
+    /// Calls one core after another until one answers. A call that may have been carried out by one that did not answer is
+    /// made again only where that changes nothing.
     async fn call(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
-        let core = self.pick().ok_or_else(|| Status::unavailable("no address of core is known"))?;
-        let answer = core.channel.clone().oneshot(request).await;
-        if answer.is_err() {
-            core.avoid_until.store(self.clock.now_ms() + AVOID_MS, Ordering::Relaxed);
+        let (head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let repeatable = is_repeatable(head.uri.path(), &head.headers);
+        let mut last = Err(Status::unavailable("no address of core is known").into());
+        let order = self.order();
+        for (place, core) in order.iter().enumerate() {
+            let request = Request::from_parts(head.clone(), Body::new(Full::new(body.clone())));
+            let calling = core.channel.clone().oneshot(request);
+            last = if repeatable && place + 1 < order.len() {
+                timeout(PATIENCE, calling).await.map_err(BoxError::from).and_then(|answer| Ok(answer?))
+            } else {
+                calling.await.map_err(BoxError::from)
+            };
+            let again = match &last {
+                Ok(answer) => repeatable && is_unavailable(answer),
+                Err(error) => repeatable || was_never_sent(error.as_ref()),
+            };
+            if last.is_err() {
+                core.avoid_until.store(self.clock.now_ms() + AVOID_MS, Ordering::Relaxed);
+            }
+            if !again {
+                break;
+            }
         }
-        Ok(answer?)
+        last
     }
 }
+
+/// Whether a core said that it cannot serve, without having begun to.
+fn is_unavailable(answer: &Response<Body>) -> bool {
+    let status = answer.headers().get("grpc-status");
+    status.is_some_and(|status| Code::from_bytes(status.as_bytes()) == Code::Unavailable)
+}
+
+/// Whether no connection came about, so that a request certainly did not reach anybody.
+fn was_never_sent(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<ConnectError>())
+}
+
+/// Whether a call may be made again after one that perhaps succeeded: by its method's `idempotency_level`, or since core
+/// knows it again by its idempotency key.
+fn is_repeatable(path: &str, headers: &HeaderMap) -> bool {
+    REPEATABLE.contains(path) || headers.contains_key(IDEMPOTENCY_KEY)
+}
+
+static REPEATABLE: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let descriptors = FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with this crate");
+    let mut paths = HashSet::new();
+    for file in &descriptors.file {
+        for service in &file.service {
+            let level = |method: &MethodDescriptorProto| method.options.as_ref().map(MethodOptions::idempotency_level);
+            let repeatable = |method: &&MethodDescriptorProto| {
+                level(method).is_some_and(|level| level != IdempotencyLevel::IdempotencyUnknown)
+            };
+            let path =
+                |method: &MethodDescriptorProto| format!("/{}.{}/{}", file.package(), service.name(), method.name());
+            paths.extend(service.method.iter().filter(repeatable).map(path));
+        }
+    }
+    paths
+});
 
 impl Service<Request<Body>> for CoreChannel {
     type Response = Response<Body>;

@@ -187,6 +187,13 @@ impl ApiError {
         Self::fields(ErrorCode::ValidationFailed, None, errors)
     }
 
+    /// The bad fields that it lists.
+    pub fn field_errors(&self) -> impl Iterator<Item = FieldError> {
+        let listed = self.details.as_ref().and_then(|details| details["errors"].as_array());
+        let text = |error: &Value, name: &str| error[name].as_str().unwrap_or_default().to_owned();
+        listed.into_iter().flatten().map(move |error| FieldError::new(text(error, "param"), text(error, "message")))
+    }
+
     /// `INTERNAL_ERROR`, which says nothing.
     #[must_use]
     pub fn internal() -> Self {
@@ -211,12 +218,8 @@ impl ApiError {
         }
         let mut rich = ErrorDetails::new();
         rich.set_error_info(self.code.as_str(), ERROR_DOMAIN, metadata);
-        let listed = self.details.as_ref().and_then(|details| details["errors"].as_array());
-        for error in listed.into_iter().flatten() {
-            rich.add_bad_request_violation(
-                error["param"].as_str().unwrap_or_default(),
-                error["message"].as_str().unwrap_or_default(),
-            );
+        for error in self.field_errors() {
+            rich.add_bad_request_violation(error.param, error.message);
         }
         if let Some(seconds) = self.retry_after {
             rich.set_retry_info(Some(Duration::from_secs(seconds.into())));

@@ -88,16 +88,6 @@ impl CompiledFilter {
             })
     }
 
-    /// Whether every event matches.
-    #[must_use]
-    pub fn is_all(&self) -> bool {
-        let types = crate::names::EVENT_TYPES;
-        (self.types.is_empty() || self.types.len() == types.len())
-            && self.tokens.is_empty()
-            && self.handles.is_empty()
-            && self.chains.is_empty()
-    }
-
     /// The types, each once; empty means all.
     #[must_use]
     pub fn types(&self) -> &[EventType] {
@@ -172,6 +162,10 @@ fn compile<T: PartialEq>(
     for value in values {
         if value.is_empty() || value.chars().nth(MAX_VALUE_CHARS).is_some() {
             errors.push(FieldError::new(param, format!("each value must have 1 to {MAX_VALUE_CHARS} characters")));
+            continue;
+        }
+        if value.chars().any(char::is_control) {
+            errors.push(FieldError::new(param, "must not contain control characters"));
             continue;
         }
         match parse(value) {

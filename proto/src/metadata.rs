@@ -10,6 +10,8 @@ pub const CLIENT_ADDRESS: &str = "x-client-address";
 pub const REQUEST_ID: &str = "x-service-request-id";
 /// The idempotency key of a request.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// There on a request of which the edge could read a part only: it is checked as far as its shape, and then refused.
+pub const MALFORMED: &str = "x-malformed";
 /// `true` on an answer that was given before.
 pub const IDEMPOTENT_REPLAYED: &str = "idempotent-replayed";
 /// Requests allowed in the window.

@@ -93,7 +93,8 @@ pub(crate) fn copy_headers(from: &MetadataMap, to: &mut HeaderMap) {
 
 /// Core's answer as JSON.
 pub(crate) fn json<T: Serialize>(status: StatusCode, told: &MetadataMap, body: &T) -> Answer {
-    let mut text = Vec::with_capacity(1024);
+    // A page of a list takes some more, a single resource less.
+    let mut text = Vec::with_capacity(4096);
     serde_json::to_writer(&mut text, body).map_err(|_| Failure::incomplete())?;
     let mut response = bytes(status, text.into());
     copy_headers(told, response.headers_mut());

@@ -1,8 +1,13 @@
 //! One request on its way to core.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION, request::Parts};
-use thesis_proto::{error::ErrorCode, metadata};
+use thesis_proto::{
+    error::{ErrorCode, FieldError},
+    metadata,
+};
 use tonic::{Request, metadata::MetadataMap};
 
 use crate::{
@@ -14,6 +19,7 @@ use crate::{
 const SERVICE_TOKEN: HeaderName = HeaderName::from_static(metadata::SERVICE_TOKEN);
 const CLIENT_ADDRESS: HeaderName = HeaderName::from_static(metadata::CLIENT_ADDRESS);
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(metadata::IDEMPOTENCY_KEY);
+const MALFORMED: HeaderName = HeaderName::from_static(metadata::MALFORMED);
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// A request whose route is known.
@@ -28,6 +34,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Bytes,
     /// Whose request it is.
     pub(crate) origin: Origin,
+    /// The fields that could not be read; core refuses the request, and says what is wrong with the others.
+    pub(crate) unread: OnceLock<Vec<FieldError>>,
 }
 
 /// What the edge tells core about a request.
@@ -49,10 +57,20 @@ impl Call<'_> {
                 headers.insert(name, value.clone());
             }
         }
+        if self.unread.get().is_some() {
+            headers.insert(MALFORMED, HeaderValue::from_static("true"));
+        }
         if let Ok(Some(key)) = self.idempotency_key() {
             headers.insert(IDEMPOTENCY_KEY, key.clone());
         }
         Request::from_parts(MetadataMap::from_headers(headers), http::Extensions::new(), message)
+    }
+
+    /// Notes the fields that could not be read, if any; once, when all have been.
+    pub(crate) fn tell(&self, unread: Vec<FieldError>) {
+        if !unread.is_empty() {
+            self.unread.get_or_init(|| unread);
+        }
     }
 
     /// The query's parameters, of those that the route declares.

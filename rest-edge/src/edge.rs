@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     net::IpAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,7 +18,7 @@ use ipnet::IpNet;
 use thesis_proto::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
-    error::{ApiError, ErrorCode},
+    error::{ApiError, ErrorCode, FieldError},
     v1::{self, gate_service_client::GateServiceClient},
 };
 use tokio::time::timeout;
@@ -31,9 +31,9 @@ use crate::{
     client_address::client_address,
     conditional, cors,
     encoding::{self, Encoding},
-    input::{has_key, path_text},
+    input::{all_errors, has_key, path_text},
     openapi,
-    route::{PathRoutes, router},
+    route::{PathRoutes, Route, router},
     stream::{Feeds, MAX_ENTRIES},
     v1 as resources,
 };
@@ -180,7 +180,7 @@ impl Edge {
 
         let client_address = self.client_address(peer, &head.headers);
         let origin = Origin { service_token: self.service_token.clone(), client_address, request_id: id.clone() };
-        let mut call = Call { route, head, id: String::new(), body: Bytes::new(), origin };
+        let mut call = Call { route, head, id: String::new(), body: Bytes::new(), origin, unread: OnceLock::new() };
         let answer = match self.read(&mut call, raw_id, body).await {
             Ok(()) => timeout(PATIENCE, (route.handler)(self, &mut call))
                 .await
@@ -189,6 +189,7 @@ impl Edge {
         };
         match answer {
             Err(Failure::Shape(error)) => Err(self.refuse(&call, *error).await),
+            other if let Some(unread) = call.unread.get() => Err(refused(route, unread, other)),
             Ok(mut response) if route.tagged => {
                 conditional::tag(&mut response, &call.head.headers).await;
                 Ok(response)
@@ -249,6 +250,20 @@ impl Edge {
             pair[1] = DIGITS[usize::from(byte & 15)];
         }
         HeaderValue::from_bytes(&text).expect("digits are printable")
+    }
+}
+
+/// Why a request failed of which some fields could not be read.
+fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
+    match answer {
+        Err(Failure::Told(error, headers)) if error.code == ErrorCode::ValidationFailed => {
+            let params = route.body.unwrap_or(route.query);
+            let errors = all_errors(params, unread, error.field_errors().collect());
+            Failure::Told(Box::new(ApiError::validation(&errors)), headers)
+        }
+        Err(failure) => failure,
+        // Core has taken a part for the whole.
+        Ok(_) => Failure::incomplete(),
     }
 }
 

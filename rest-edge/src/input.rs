@@ -82,7 +82,7 @@ impl Param {
 
 const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 
-/// Bad fields, told in the order in which they are declared.
+/// Bad fields.
 #[derive(Debug, Default)]
 struct Errors(Vec<FieldError>);
 
@@ -90,12 +90,22 @@ impl Errors {
     fn add(&mut self, param: impl Into<String>, message: impl Into<String>) {
         self.0.push(FieldError::new(param, message));
     }
+}
 
-    fn in_order_of(mut self, params: &[Param]) -> Vec<FieldError> {
-        let place = |error: &FieldError| params.iter().position(|param| error.param.starts_with(param.name));
-        self.0.sort_by_key(|error| place(error).unwrap_or(usize::MAX));
-        self.0
-    }
+/// All bad fields of a request, those that core found with those that the edge did, in the order in which they are
+/// declared, each once; the path's parameter is first and what is not declared last. On a field that the edge could not
+/// read, core has nothing to say.
+pub(crate) fn all_errors(params: &[Param], unread: &[FieldError], found: Vec<FieldError>) -> Vec<FieldError> {
+    let is_within =
+        |name: &str, outer: &str| name.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let place = |error: &FieldError| params.iter().position(|param| is_within(&error.param, param.name));
+    let found = found.into_iter().filter(|error| !unread.iter().any(|own| is_within(&error.param, &own.param)));
+    let found = found.map(|error| (place(&error).map_or(0, |place| place + 1), error));
+    let own = unread.iter().map(|error| (place(error).map_or(usize::MAX, |place| place + 1), error.clone()));
+    let mut all: Vec<_> = found.chain(own).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.dedup_by(|(_, error), (_, first)| error.param == first.param);
+    all.into_iter().map(|(_, error)| error).collect()
 }
 
 /// The names in a table of an enum's.
@@ -118,7 +128,6 @@ fn some_of<'a, E: Into<i32>>(
             None => errors.add(name, format!("must be of: {}", known().join(", "))),
         }
     }
-    errors.0.dedup();
     values
 }
 

@@ -41,7 +41,8 @@ pub(crate) fn describe(routes: &[Route], public_url: &str) -> Value {
             "description": "Trade theses, profiles, tokens and their events. Every request carries \
                 `Authorization: Bearer <API_KEY>`; a test key sees sandbox data, a live key real data. What answers \
                 `GET`, streams apart, answers `HEAD` as well, and every path answers `OPTIONS`, without a key. Pages of \
-                any origin may call. Bodies are compressed with `gzip` or `zstd` when `Accept-Encoding` asks for it.",
+                any origin may call. Bodies are compressed with `gzip` or `zstd` when `Accept-Encoding` asks for it. In a \
+                body, null for an optional field is the same as leaving it out.",
         },
         "servers": [{"url": public_url}],
         "security": [{"bearer": []}],
@@ -111,7 +112,7 @@ pub(crate) fn failures(route: &Route) -> Vec<u16> {
     if route.path.contains('{') {
         statuses.push(404);
     }
-    if !route.query.is_empty() || route.repeatable {
+    if !route.query.is_empty() || route.repeatable || route.body.is_some() {
         statuses.push(422);
     }
     if route.body.is_some() {
@@ -151,7 +152,7 @@ fn parameters(route: &Route) -> Vec<Value> {
     route.headers.iter().for_each(|param| declare("header", param));
     if route.tagged {
         let about = "Answers 304 without a body when one of these `ETag`s is still the resource's";
-        declare("header", &Param::new("If-None-Match", Kind::Text(0, 1024), about));
+        declare("header", &Param::new("If-None-Match", Kind::Text(0, usize::MAX), about));
     }
     if route.repeatable {
         let about = "Makes the request repeatable for 24 hours: a repeat returns the first answer";
@@ -179,6 +180,7 @@ fn schema(kind: &Kind) -> Value {
         "maxItems": filter::MAX_VALUES,
     });
     match kind {
+        Kind::Text(0, usize::MAX) => json!({"type": "string"}),
         Kind::Text(0, max) => json!({"type": "string", "maxLength": max}),
         Kind::Text(min, max) => json!({"type": "string", "minLength": min, "maxLength": max}),
         Kind::NullableText(max) => json!({"type": ["string", "null"], "maxLength": max}),

@@ -4,4 +4,3 @@ mod description;
 pub(crate) mod fake;
 mod presentation;
 mod requests;
-mod wrong_forms;

@@ -26,9 +26,9 @@ const DIGITS: usize = 6;
 type Seen = (u32, Instant);
 
 /// Measures and prints the arrivals.
-pub(crate) async fn run(options: &Options, service: &Service) -> Result<(), Failure> {
+pub(crate) async fn run(options: &Options, name: &str, service: &Service) -> Result<(), Failure> {
     let key = test_key();
-    let address = service.process.address("http")?;
+    let address = service.address("http")?;
     let (frames, mut on_stream) = unbounded_channel();
     let mut stream = Connection::open(address).await?;
     stream.send(&get("/v1/events/stream?types=thesis.created", &key)).await?;
@@ -58,8 +58,8 @@ pub(crate) async fn run(options: &Options, service: &Service) -> Result<(), Fail
     }
     let webhook = format!("/v1/webhooks/{}", created["id"].as_str().unwrap_or_default());
     connection.ask_ok(&request("DELETE", &webhook, &key)).await?;
-    println!("\nFrom POST /v1/test/theses, {} samples one after the other", options.samples);
-    row(&["", "p50 ms", "p99 ms", "aim"]);
+    println!("\nFrom POST /v1/test/theses, {} samples one after the other; {name}", options.samples);
+    row(&["", "p50 ms", "p99 ms", "p99 aim"]);
     print("to its answer", &mut answers, None);
     print("to the stream's frame", &mut streams, Some(20.0));
     print("to the webhook's arrival", &mut webhooks, Some(50.0));
@@ -68,7 +68,7 @@ pub(crate) async fn run(options: &Options, service: &Service) -> Result<(), Fail
 
 fn print(name: &str, times: &mut [Duration], below: Option<f64>) {
     let (p50, p99) = (percentile(times, 0.5), percentile(times, 0.99));
-    let aim = below.map(|limit| aim_below(p99, limit)).unwrap_or_default();
+    let aim = below.map(|limit| aim_below(p99, limit, " ms")).unwrap_or_default();
     row(&[name, &format!("{p50:.2}"), &format!("{p99:.2}"), &aim]);
 }
 

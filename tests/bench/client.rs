@@ -11,7 +11,7 @@ use tonic::{Request, transport::Endpoint};
 
 use crate::{
     Failure,
-    connection::{Connection, get},
+    connection::{Connection, get, post},
     data::Random,
     report::percentile,
 };
@@ -25,9 +25,9 @@ pub(crate) struct Task {
     pub(crate) address: SocketAddr,
     #[arg(long)]
     pub(crate) key: String,
-    /// A file of paths, one a line, of which each request takes one at random
+    /// A file of requests, one a line, of which each takes one at random: a path, for a POST with a tab and its body
     #[arg(long)]
-    pub(crate) paths: PathBuf,
+    pub(crate) requests: PathBuf,
     #[arg(long)]
     pub(crate) connections: usize,
     #[arg(long)]
@@ -53,15 +53,15 @@ pub(crate) struct Outcome {
 
 /// Asks, and prints the outcome.
 pub(crate) async fn run(task: Task) -> Result<(), Failure> {
-    let paths: Arc<[String]> = std::fs::read_to_string(&task.paths)?.lines().map(str::to_owned).collect();
+    let lines: Arc<[String]> = std::fs::read_to_string(&task.requests)?.lines().map(str::to_owned).collect();
     let started = Instant::now();
     let until = started + Duration::from_secs_f64(task.seconds);
     let connections = (0..task.connections).map(|index| {
-        let (task, paths, random) = (task.clone(), Arc::clone(&paths), Random::new(index as u64));
+        let (task, lines, random) = (task.clone(), Arc::clone(&lines), Random::new(index as u64));
         tokio::spawn(async move {
             match task.protocol {
-                Protocol::Http => http(&task, &paths, random, until).await,
-                Protocol::Grpc => grpc(&task, &paths, random, until).await,
+                Protocol::Http => http(&task, &lines, random, until).await,
+                Protocol::Grpc => grpc(&task, &lines, random, until).await,
             }
         })
     });
@@ -78,30 +78,38 @@ pub(crate) async fn run(task: Task) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn http(task: &Task, paths: &[String], mut random: Random, until: Instant) -> Result<Vec<Duration>, Failure> {
+/// The request that a line stands for.
+pub(crate) fn request(line: &str, key: &str) -> Vec<u8> {
+    match line.split_once('\t') {
+        Some((path, body)) => post(path, key, body),
+        None => get(line, key),
+    }
+}
+
+async fn http(task: &Task, lines: &[String], mut random: Random, until: Instant) -> Result<Vec<Duration>, Failure> {
     let mut connection = Connection::open(task.address).await?;
     let mut times = Vec::new();
     loop {
         let started = Instant::now();
-        if started >= until {
+        if started >= until && !times.is_empty() {
             return Ok(times);
         }
-        connection.ask_ok(&get(&paths[random.below(paths.len())], &task.key)).await?;
+        connection.ask_ok(&request(&lines[random.below(lines.len())], &task.key)).await?;
         times.push(started.elapsed());
     }
 }
 
-async fn grpc(task: &Task, paths: &[String], mut random: Random, until: Instant) -> Result<Vec<Duration>, Failure> {
+async fn grpc(task: &Task, lines: &[String], mut random: Random, until: Instant) -> Result<Vec<Duration>, Failure> {
     let channel = Endpoint::from_shared(format!("http://{}", task.address))?.tcp_nodelay(true).connect().await?;
     let mut core = ThesisServiceClient::new(channel);
     let authorization = format!("Bearer {}", task.key).parse::<tonic::metadata::MetadataValue<_>>()?;
     let mut times = Vec::new();
     loop {
         let started = Instant::now();
-        if started >= until {
+        if started >= until && !times.is_empty() {
             return Ok(times);
         }
-        let path = &paths[random.below(paths.len())];
+        let path = &lines[random.below(lines.len())];
         let id = path.rsplit('/').next().unwrap_or_default().to_owned();
         let mut request = Request::new(GetThesisRequest { id });
         request.metadata_mut().insert("authorization", authorization.clone());

@@ -4,16 +4,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
 use core_service::store::{
-    Backend, Change, Consistency, Row, Scan, StoreResult, Table, Transaction, Value, embedded::EmbeddedStore,
+    Backend, Change, Consistency, Row, Scan, SharedBackend, StoreResult, Table, Transaction, Value, tables,
 };
 
-/// The embedded store with its counts.
+/// A store with its counts.
 pub(crate) struct Counting {
-    pub(crate) store: EmbeddedStore,
+    store: SharedBackend,
     /// Entries written or deleted.
     pub(crate) entries: AtomicU64,
-    /// Conditional writes: appends, nearly all.
-    pub(crate) transactions: AtomicU64,
+    /// Conditional batches that were added to a log.
+    pub(crate) appends: AtomicU64,
+}
+
+impl Counting {
+    pub(crate) fn new(store: SharedBackend) -> Self {
+        Self { store, entries: AtomicU64::new(0), appends: AtomicU64::new(0) }
+    }
 }
 
 #[async_trait]
@@ -36,9 +42,13 @@ impl Backend for Counting {
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
-        self.entries.fetch_add(transaction.writes.len() as u64, Relaxed);
-        self.transactions.fetch_add(1, Relaxed);
-        self.store.transact(transaction).await
+        let (entries, of_log) = (transaction.writes.len() as u64, transaction.table.name == tables::EVENT_LOG.name);
+        let done = self.store.transact(transaction).await?;
+        if done {
+            self.entries.fetch_add(entries, Relaxed);
+            self.appends.fetch_add(of_log.into(), Relaxed);
+        }
+        Ok(done)
     }
 
     fn is_exclusive(&self) -> bool {

@@ -9,6 +9,18 @@ use core_service::{
     ingest::fixtures::{self, CHAIN},
     service::writer::NewThesis,
 };
+use serde::{Deserialize, Serialize};
+
+/// A word of many texts.
+pub(crate) const COMMON_WORD: &str = "the";
+/// A word of one text in 10,000.
+pub(crate) const RARE_WORD: &str = "zugzwang";
+const RARE: u64 = 10_000;
+/// The index of the token that most theses are about.
+pub(crate) const HOTTEST: usize = 0;
+/// The index of a token as many are.
+pub(crate) const MEDIAN: usize = 500;
+const LIKES: usize = 500;
 
 const TOKENS: usize = 1_000;
 const PROFILES: usize = 10_000;
@@ -55,16 +67,46 @@ impl Skewed {
     }
 }
 
+/// What was loaded.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    pub(crate) theses: u64,
+    /// With the common word.
+    pub(crate) common: u64,
+    /// With the rare word.
+    pub(crate) rare: u64,
+    /// About the hottest token.
+    pub(crate) hottest: u64,
+}
+
 /// Makes the theses, one after the other.
 pub(crate) struct Data {
     profiles: Vec<Profile>,
     tokens: Vec<Token>,
-    texts: Vec<String>,
+    /// Texts, and whether the common word is in them.
+    texts: Vec<(String, bool)>,
+    /// What was made so far.
+    pub(crate) facts: Facts,
     by_profile: Skewed,
     by_token: Skewed,
     random: Random,
     from: i64,
     step: f64,
+}
+
+/// The id of a profile; the first ones post most.
+pub(crate) fn profile_id(index: usize) -> String {
+    id::derive("fp_", &["benchmark", &index.to_string()])
+}
+
+/// The id of a token; the first ones are posted on most.
+pub(crate) fn token_id(index: usize) -> String {
+    id::derive("tk_", &["benchmark", &index.to_string()])
+}
+
+/// The symbol of a token, without its sigil.
+pub(crate) fn symbol(index: usize) -> String {
+    format!("BENCH{index}")
 }
 
 /// The id of a loaded thesis.
@@ -79,7 +121,8 @@ impl Data {
         Self {
             profiles: (0..PROFILES).map(|index| profile(index, from)).collect(),
             tokens: (0..TOKENS).map(|index| token(index, from)).collect(),
-            texts: fixtures::seeded().into_iter().map(|thesis| thesis.text).collect(),
+            texts: fixtures::seeded().into_iter().map(|thesis| with_common(thesis.text)).collect(),
+            facts: Facts::default(),
             by_profile: Skewed::new(PROFILES),
             by_token: Skewed::new(TOKENS),
             random: Random::new(1),
@@ -91,14 +134,26 @@ impl Data {
     /// The thesis with this number.
     pub(crate) fn thesis(&mut self, number: u64) -> NewThesis {
         let profile = self.profiles[self.by_profile.draw(&mut self.random)].clone();
-        let token = self.tokens[self.by_token.draw(&mut self.random)].clone();
+        // So that few theses have the median token too.
+        let about = if number == 0 { MEDIAN } else { self.by_token.draw(&mut self.random) };
+        let token = self.tokens[about].clone();
+        let (mut text, common) = self.texts[self.random.below(self.texts.len())].clone();
+        let rare = number.is_multiple_of(RARE);
+        if rare {
+            text = format!("{text} {RARE_WORD}");
+        }
+        self.facts.theses += 1;
+        self.facts.common += u64::from(common);
+        self.facts.rare += u64::from(rare);
+        self.facts.hottest += u64::from(about == HOTTEST);
         let created_at = self.from + (number as f64 * self.step) as i64;
         let thesis = Thesis {
             id: thesis_id(number),
             profile_id: profile.id.clone(),
             token_id: token.id.clone(),
             chain: token.chain.clone(),
-            text: self.texts[self.random.below(self.texts.len())].clone(),
+            text,
+            likes: Some(self.random.below(LIKES) as i64),
             created_at,
             updated_at: created_at,
             ..Thesis::default()
@@ -107,10 +162,15 @@ impl Data {
     }
 }
 
+fn with_common(text: String) -> (String, bool) {
+    let common = text.split(|c: char| !c.is_alphanumeric()).any(|word| word.eq_ignore_ascii_case(COMMON_WORD));
+    (text, common)
+}
+
 fn profile(index: usize, seen_at: i64) -> Profile {
     let number = index.to_string();
     Profile {
-        id: id::derive("fp_", &["benchmark", &number]),
+        id: profile_id(index),
         handle: format!("@trader_{number}"),
         display_name: Some(format!("Trader {number}")),
         avatar_url: Some(format!("https://images.example/avatars/{number}.png")),
@@ -124,8 +184,8 @@ fn profile(index: usize, seen_at: i64) -> Profile {
 fn token(index: usize, seen_at: i64) -> Token {
     let number = index.to_string();
     Token {
-        id: id::derive("tk_", &["benchmark", &number]),
-        symbol: format!("$BENCH{number}"),
+        id: token_id(index),
+        symbol: format!("${}", symbol(index)),
         name: Some(format!("Benchmark {number}")),
         chain: CHAIN.to_owned(),
         address: id::derive("bench", &["address", &number]),

@@ -1,7 +1,7 @@
 //! Loads theses through the append of a core in this process.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -15,11 +15,7 @@ use core_service::{
         fan_out::FAN_OUT,
         projection::{ROWS, derive_slot},
     },
-    store::{
-        Scan,
-        embedded::{EmbeddedStore, Options as StoreOptions},
-        tables,
-    },
+    store::{Scan, SharedBackend, tables},
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use thesis_proto::clock::{Clock as _, SystemClock, SystemIdSource};
@@ -28,15 +24,16 @@ use tokio::time::{Instant, sleep};
 use crate::{
     Failure, Options,
     counting::Counting,
-    data::{Data, thesis_id},
+    data::{Data, Facts},
     engine::Replayed,
     process::{PLAN, PLAN_NAME, SECRET_KEY, SERVICE_TOKEN, test_key},
     report::{aim, bytes_written, number, row},
+    store::Place,
 };
 
 const STORE: &str = "store.redb";
-/// Where the paths for the reading clients are kept.
-pub(crate) const PATHS: &str = "bench-paths";
+/// Where it is kept what was loaded.
+pub(crate) const FACTS: &str = "bench-facts.json";
 
 /// What loading took.
 pub(crate) struct Loaded {
@@ -44,45 +41,47 @@ pub(crate) struct Loaded {
     seconds: f64,
     log_entries: u64,
     entries: u64,
-    commits: u64,
+    appends: u64,
     bytes_written: Option<u64>,
     file_bytes: u64,
 }
 
 impl Loaded {
-    /// Theses that one durable commit brought.
-    pub(crate) fn theses_per_commit(&self) -> f64 {
-        self.theses as f64 / self.commits.max(1) as f64
+    /// Theses that one durable append brought.
+    pub(crate) fn theses_per_append(&self) -> f64 {
+        self.theses as f64 / self.appends.max(1) as f64
     }
 }
 
-/// Whether a folder was loaded before.
-pub(crate) fn is_loaded(dir: &Path) -> bool {
-    dir.join(PATHS).exists()
+/// Starts a core in this process.
+pub(crate) async fn core(store: SharedBackend, search_dir: Option<PathBuf>) -> Result<Arc<Core>, Failure> {
+    Ok(Core::start(store, settings(search_dir), Arc::new(SystemClock), Arc::new(SystemIdSource)).await?)
 }
 
-/// Loads a folder.
-pub(crate) async fn run(options: &Options, dir: &Path) -> Result<Loaded, Failure> {
-    let clock = Arc::new(SystemClock);
-    let store = EmbeddedStore::open(dir, StoreOptions::default(), clock.clone())?;
-    let store = Arc::new(Counting { store, entries: 0.into(), transactions: 0.into() });
-    let core = Core::start(store.clone(), settings(), clock.clone(), Arc::new(SystemIdSource)).await?;
-    let authorization = format!("Bearer {}", test_key());
-    let caller = core.gate.authenticate(Some(&authorization), clock.now_ms())?;
-    let dataset = Dataset::Project(caller.project.id.clone());
+/// The dataset of the benchmark's project.
+pub(crate) fn dataset(core: &Core) -> Result<Dataset, Failure> {
+    let caller = core.gate.authenticate(Some(&format!("Bearer {}", test_key())), SystemClock.now_ms())?;
+    Ok(Dataset::Project(caller.project.id.clone()))
+}
 
-    let counted = || (store.entries.load(Relaxed), store.transactions.load(Relaxed), bytes_written());
-    let file_bytes = || std::fs::metadata(dir.join(STORE)).map(|file| file.len());
-    let (before, before_bytes) = (counted(), file_bytes()?);
-    let mut data = Data::new(options.theses, options.days, clock.now_ms());
+/// Loads a place.
+pub(crate) async fn run(options: &Options, place: &Place) -> Result<Loaded, Failure> {
+    let store = Arc::new(Counting::new(place.open().await?));
+    let core = core(store.clone(), place.search_dir()).await?;
+    let dataset = dataset(&core)?;
+
+    let counted = || (store.entries.load(Relaxed), store.appends.load(Relaxed), bytes_written());
+    let file_bytes = || std::fs::metadata(place.dir.join(STORE)).map_or(0, |file| file.len());
+    let (before, before_bytes) = (counted(), file_bytes());
+    let mut data = Data::new(place.theses, options.days, SystemClock.now_ms());
     let started = Instant::now();
-    let mut done = 0;
-    stream::iter(0..options.theses)
+    let mut done: u64 = 0;
+    stream::iter(0..place.theses)
         .map(|index| core.datasets.create_thesis(&dataset, data.thesis(index)))
         .buffer_unordered(options.appends)
         .try_for_each(|_| {
             done += 1;
-            if done % 10_000 == 0 {
+            if done.is_multiple_of(20_000) {
                 eprintln!("loaded {done} theses after {:.1} s", started.elapsed().as_secs_f64());
             }
             std::future::ready(Ok(()))
@@ -90,23 +89,26 @@ pub(crate) async fn run(options: &Options, dir: &Path) -> Result<Loaded, Failure
         .await?;
     let seconds = started.elapsed().as_secs_f64();
     let after = counted();
-    settle(&core, &dataset).await?;
-    let log_entries = core.shared.log.checkpoint(&dataset.to_string(), ROWS).await?;
+    let log_entries = settle(&core, &dataset).await?;
     core.close().await;
-    let paths: String = (0..options.theses).map(|index| format!("/v1/theses/{}\n", thesis_id(index))).collect();
-    std::fs::write(dir.join(PATHS), paths)?;
+    std::fs::write(place.dir.join(FACTS), serde_json::to_string(&data.facts)?)?;
     Ok(Loaded {
-        theses: options.theses,
+        theses: place.theses,
         seconds,
         log_entries,
         entries: after.0 - before.0,
-        commits: after.1 - before.1,
+        appends: after.1 - before.1,
         bytes_written: after.2.zip(before.2).map(|(after, before)| after - before),
-        file_bytes: file_bytes()?.saturating_sub(before_bytes),
+        file_bytes: file_bytes().saturating_sub(before_bytes),
     })
 }
 
-fn settings() -> CoreSettings {
+/// What a loaded place holds.
+pub(crate) fn facts(dir: &Path) -> Result<Facts, Failure> {
+    Ok(serde_json::from_str(&std::fs::read_to_string(dir.join(FACTS))?)?)
+}
+
+fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
     let plan = Plan {
         history_days: PLAN.history_days,
         concurrent_streams: PLAN.many,
@@ -124,46 +126,52 @@ fn settings() -> CoreSettings {
         webhook_allow_networks: Vec::new(),
         dns_servers: Vec::new(),
         sandbox_tick_seconds: 0,
-        search_dir: None,
+        search_dir,
         bootstrap: Bootstrap { test_key: Some(test_key()), live_key: None, plan: Some(PLAN_NAME.to_owned()) },
     }
 }
 
-/// Waits until derived events and fan-out have caught up, so that nothing of the load is left to the next process.
-async fn settle(core: &Core, dataset: &Dataset) -> Result<(), Failure> {
+/// Waits until derived events, fan-out and search have caught up, so that nothing of the load is left to the next
+/// process. Gives the length of the log.
+async fn settle(core: &Core, dataset: &Dataset) -> Result<u64, Failure> {
     let (name, shared) = (dataset.to_string(), &core.shared);
     loop {
         let owed = shared.backend.scan(&Scan::all(&tables::DERIVE_DUE, key![derive_slot(&name)], 1)).await?;
         let rows = shared.log.checkpoint(&name, ROWS).await?;
         if owed.is_empty() && shared.log.checkpoint(&name, FAN_OUT).await? == rows {
-            return Ok(());
+            core.search.reach(dataset, rows).await;
+            return Ok(rows);
         }
         sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// Prints what loading took beside what the bare engine took.
-pub(crate) fn print(loaded: &Loaded, bare: &Replayed) {
-    let (theses, bare_theses) = (loaded.theses as f64, bare.theses as f64);
-    let kilobytes = |whole: Option<u64>, theses: f64| {
-        whole.map_or_else(|| "-".to_owned(), |whole| format!("{:.1} KB", whole as f64 / theses / 1e3))
+/// Prints what loading took, on the embedded store beside what the bare engine took.
+pub(crate) fn print(loaded: &Loaded, bare: Option<&Replayed>) {
+    let theses = loaded.theses as f64;
+    let each = |whole: Option<u64>, theses: u64| whole.map(|whole| whole as f64 / theses as f64);
+    let line = |name: &str, ours: Option<f64>, engine: Option<f64>, ratio: &str, aim: &str| {
+        let [ours, engine] = [ours, engine].map(|figure| figure.map_or_else(|| "-".to_owned(), number));
+        row(&[name, &ours, &engine, ratio, aim]);
     };
-    let (rate, bare_rate) = (theses / loaded.seconds, bare_theses / bare.seconds);
-    println!("\n{} theses through the append", number(theses));
+    let rate = theses / loaded.seconds;
+    let engine_rate = bare.map(|bare| bare.theses as f64 / bare.seconds);
+    let ratio = engine_rate.map(|engine| format!("{:.2}", rate / engine)).unwrap_or_default();
+    println!("\n{} theses through the append, {:.1} s", number(theses), loaded.seconds);
     row(&["", "measured", "bare engine", "of bare", "aim"]);
-    let ratio = format!("{:.2}", rate / bare_rate);
-    row(&["theses/s, appended and projected", &number(rate), &number(bare_rate), &ratio, &aim(rate, 2_000.0)]);
-    let a_commit = number(loaded.theses_per_commit());
-    row(&["theses a durable commit", &a_commit, &a_commit]);
-    row(&["log entries a thesis", &number(loaded.log_entries as f64 / theses)]);
-    row(&[
-        "entries written a thesis",
-        &number(loaded.entries as f64 / theses),
-        &number(bare.rows as f64 / bare_theses),
-    ]);
-    let (bytes, bare_bytes) = (kilobytes(loaded.bytes_written, theses), kilobytes(bare.bytes_written, bare_theses));
-    row(&["bytes written a thesis", &bytes, &bare_bytes]);
-    let (bytes, bare_bytes) =
-        (kilobytes(Some(loaded.file_bytes), theses), kilobytes(Some(bare.file_bytes), bare_theses));
-    row(&["file growth a thesis", &bytes, &bare_bytes]);
+    // Both stores are to take in what comes; only the embedded one is known to have the machine to itself.
+    let aim = bare.map(|_| aim(rate, 2_000.0)).unwrap_or_default();
+    line("theses/s, appended and projected", Some(rate), engine_rate, &ratio, &aim);
+    let an_append = Some(loaded.theses_per_append());
+    line("theses a durable append", an_append, bare.and(an_append), "", "");
+    line("log entries a thesis", each(Some(loaded.log_entries), loaded.theses), None, "", "");
+    let rows = bare.and_then(|bare| each(Some(bare.rows), bare.theses));
+    line("entries written a thesis", each(Some(loaded.entries), loaded.theses), rows, "", "");
+    if let Some(bare) = bare {
+        let bytes = [(loaded.bytes_written, loaded.theses), (bare.bytes_written, bare.theses)];
+        let [ours, engine] = bytes.map(|(whole, theses)| each(whole, theses));
+        line("bytes written a thesis", ours, engine, "", "");
+        let [ours, engine] = [(loaded.file_bytes, loaded.theses), (bare.file_bytes, bare.theses)];
+        line("file growth in bytes a thesis", each(Some(ours.0), ours.1), each(Some(engine.0), engine.1), "", "");
+    }
 }

@@ -1,8 +1,10 @@
-//! `cargo bench`: the service on its embedded store beside what it is built on, in one run.
+//! `cargo bench`: the service beside what it is built on, in one run.
 //!
 //! Theses are loaded through the append, then the release binary runs on them as a process of its own. Its answers are
-//! compared with a bare axum handler that gives the same bytes; the two are asked in turns, since machines are noisy.
+//! compared with a bare axum handler that gives the same bytes, and each operation with itself on fewer theses, or three
+//! processes on CQL with one on the embedded store; the two are asked in turns, since machines are noisy.
 
+mod appends;
 mod arrival;
 mod bare;
 mod client;
@@ -10,28 +12,56 @@ mod connection;
 mod counting;
 mod data;
 mod engine;
+mod limiter;
 mod load;
+mod operations;
 mod process;
 mod reads;
 mod report;
+mod requests;
+mod rounds;
+mod starts;
+mod store;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use tokio::runtime::Builder;
+
+use self::{operations::Side, process::Service, store::Place};
+
+/// As the service's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// Theses beside more than [`MANY`] of them, unless told otherwise.
+const FEW: u64 = 10_000;
+const MANY: u64 = 100_000;
+
 /// What to measure.
 #[derive(Parser)]
-#[command(name = "cargo bench --", about = "Measures the service on its embedded store")]
+#[command(name = "cargo bench --", about = "Measures the service")]
 struct Options {
     /// Theses to load
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = MANY, value_parser = clap::value_parser!(u64).range(1_000..))]
     theses: u64,
     /// Days over which they are spread
-    #[arg(long, default_value_t = 6)]
+    #[arg(long, default_value_t = 30)]
     days: i64,
+    /// Theses on the same store to compare each operation with; 0 for none [default: 10000 beside more than 100000]
+    #[arg(long)]
+    beside: Option<u64>,
+    /// Where they are kept
+    #[arg(long, value_enum, default_value_t = StoreKind::Embedded)]
+    store: StoreKind,
+    /// Nodes of the cluster
+    #[arg(long, env = "TEST_SCYLLA_NODES", value_name = "HOST:PORT,…", value_delimiter = ',')]
+    nodes: Vec<String>,
+    /// Run core, edge and worker apart, beside one process on the embedded store; with --store cql
+    #[arg(long)]
+    processes: bool,
     /// Appends under way at once
     #[arg(long, default_value_t = 512)]
     appends: usize,
@@ -39,7 +69,7 @@ struct Options {
     #[arg(long, default_value_t = 32)]
     connections: usize,
     /// Seconds of each reading run
-    #[arg(long, default_value_t = 3.0)]
+    #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Runs of each kind, of which the median counts
     #[arg(long, default_value_t = 5)]
@@ -47,7 +77,7 @@ struct Options {
     /// Theses posted one after the other to see them arrive
     #[arg(long, default_value_t = 300)]
     samples: u32,
-    /// Folder that keeps the data; a store found there is used instead of loading one [default: a temporary one]
+    /// Folder that keeps the data; embedded stores found there are used instead of loading them [default: a temporary one]
     #[arg(long)]
     data_dir: Option<PathBuf>,
     /// What `cargo bench` passes
@@ -56,6 +86,13 @@ struct Options {
     /// A process of the benchmark's own
     #[command(subcommand)]
     child: Option<Child>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StoreKind {
+    Embedded,
+    /// A keyspace of its own, dropped afterwards
+    Cql,
 }
 
 #[derive(Subcommand)]
@@ -75,23 +112,78 @@ fn main() -> Result<(), Failure> {
             Builder::new_multi_thread().enable_all().build()?.block_on(bare::serve(&by_id, &list))
         }
         Some(Child::Client(task)) => Builder::new_current_thread().enable_all().build()?.block_on(client::run(task)),
-        None => Builder::new_multi_thread().enable_all().build()?.block_on(measure(&options)),
+        None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),
     }
 }
 
-async fn measure(options: &Options) -> Result<(), Failure> {
+/// Measures, and leaves nothing in the cluster.
+async fn run(options: &Options) -> Result<(), Failure> {
     println!("{}", report::machine());
     let temporary = tempfile::tempdir()?;
-    let dir = options.data_dir.as_deref().unwrap_or(temporary.path());
-    if load::is_loaded(dir) {
-        println!("Using the store in {}", dir.display());
-    } else {
-        let loaded = load::run(options, dir).await?;
-        load::print(&loaded, &engine::replay(dir, loaded.theses_per_commit())?);
+    let base = options.data_dir.as_deref().unwrap_or(temporary.path());
+    let places = places(options, base)?;
+    let measured = measure(options, &places).await;
+    for place in &places {
+        place.clear().await?;
     }
-    let service = process::Service::start(dir).await?;
-    reads::run(options, &service, dir).await?;
-    arrival::run(options, &service).await?;
-    println!("\nThe service: ready after {:.0} ms, {}", service.ready_ms, report::memory(service.id()));
+    limiter::run(options, measured?).await?;
+    if options.store == StoreKind::Cql {
+        appends::run(options, base).await?;
+    }
     Ok(())
+}
+
+/// What is measured, and what beside it.
+fn places(options: &Options, base: &Path) -> Result<Vec<Place>, Failure> {
+    if options.processes && options.store != StoreKind::Cql {
+        return Err("--processes needs --store cql: the embedded store belongs to one process".into());
+    }
+    let beside = match (options.processes, options.beside) {
+        (true, _) => Some((StoreKind::Embedded, options.theses)),
+        (false, Some(theses)) => Some((options.store, theses)).filter(|_| theses > 0),
+        (false, None) => Some((options.store, FEW)).filter(|_| options.theses > MANY),
+    };
+    let wanted = [Some((options.store, options.theses)), beside];
+    wanted.into_iter().flatten().map(|(store, theses)| Place::new(options, store, theses, base)).collect()
+}
+
+/// Loads the places, runs the service on them, and asks; gives the processor time of a read by id, in microseconds.
+async fn measure(options: &Options, places: &[Place]) -> Result<f64, Failure> {
+    for (letter, place) in ["A", "B"].iter().zip(places) {
+        println!("\n{letter}: {place}");
+        if place.is_loaded() {
+            println!("Using what is in {}", place.dir.display());
+            continue;
+        }
+        let loaded = load::run(options, place).await?;
+        let alone = !place.is_cluster() && place.theses == options.theses;
+        let bare = if alone { Some(engine::replay(&place.dir, loaded.theses_per_append())?) } else { None };
+        load::print(&loaded, bare.as_ref());
+    }
+    let mut services = Vec::new();
+    for place in places {
+        let service = Service::start(place).await?;
+        let started = service.memory();
+        let indexed = service.indexed().await?;
+        services.push((service, started, indexed));
+    }
+    // Fewer theses on the same store are for the operations' growth only.
+    let compared = if options.processes { 2 } else { 1 };
+    let mut read_us = Vec::new();
+    for (place, (service, ..)) in places.iter().zip(&services).take(compared) {
+        read_us.push(reads::run(options, &place.to_string(), service, place.theses, &place.dir).await?);
+    }
+    let mut sides = Vec::new();
+    for (place, (service, ..)) in places.iter().zip(&services) {
+        sides.push(Side { service, facts: load::facts(&place.dir)?, dir: &place.dir });
+    }
+    operations::run(options, &sides, !options.processes).await?;
+    drop(sides);
+    for (place, (service, ..)) in places.iter().zip(&services).take(compared) {
+        arrival::run(options, &place.to_string(), service).await?;
+    }
+    for (place, (service, started, indexed)) in places.iter().zip(services) {
+        starts::run(place, service, started, indexed).await?;
+    }
+    Ok(read_us[0])
 }

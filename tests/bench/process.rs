@@ -8,10 +8,15 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 
-use crate::{Failure, report::cpu_seconds};
+use crate::{
+    Failure,
+    connection::{Connection, get},
+    report::{Memory, cpu_seconds},
+    store::Place,
+};
 
 pub(crate) const SECRET_KEY: [u8; 32] = [7; 32];
 pub(crate) const SERVICE_TOKEN: &str = "the-service-token-of-the-benchmark";
@@ -19,6 +24,8 @@ pub(crate) const PLAN_NAME: &str = "benchmark";
 /// Limits that nothing here reaches.
 pub(crate) const PLAN: Limits = Limits { history_days: 365, many: 1_000_000_000 };
 const PATIENCE: Duration = Duration::from_mins(1);
+/// For taking every thesis into an index in memory.
+const INDEX_PATIENCE: Duration = Duration::from_mins(20);
 
 /// Of the plan's figures.
 pub(crate) struct Limits {
@@ -32,7 +39,7 @@ pub(crate) fn test_key() -> String {
 }
 
 /// A process that said where it listens.
-pub(crate) struct Process {
+struct Process {
     child: Child,
     said: Value,
 }
@@ -47,65 +54,109 @@ impl Process {
         Ok(Self { child, said })
     }
 
-    /// Starts the bare handler with its two answers.
-    pub(crate) async fn bare(by_id: &Path, list: &Path) -> Result<Self, Failure> {
-        Self::start(Command::new(std::env::current_exe()?).arg("bare").args([by_id, list])).await
-    }
-
-    /// Where it listens for `http` or `grpc`.
-    pub(crate) fn address(&self, name: &str) -> Result<SocketAddr, Failure> {
-        let url = self.said[name].as_str().unwrap_or_default();
-        Ok(url.strip_prefix("http://").unwrap_or(url).parse().map_err(|_| format!("{name} is at no address: {url}"))?)
-    }
-
-    /// Its process id.
-    pub(crate) fn id(&self) -> u32 {
+    fn id(&self) -> u32 {
         self.child.id().unwrap_or_default()
     }
 
-    /// The processor time it has used.
-    pub(crate) fn cpu_seconds(&self) -> f64 {
-        cpu_seconds(self.id()).unwrap_or_default()
+    async fn stop(&mut self) -> Result<(), Failure> {
+        Command::new("kill").args(["-TERM", &self.id().to_string()]).status().await?;
+        let status = timeout(PATIENCE, self.child.wait()).await??;
+        if status.success() { Ok(()) } else { Err(format!("a process ended badly: {status}").into()) }
     }
 }
 
-/// The release binary on a loaded folder.
+/// What is asked: the release binary in one process or three, or the bare handler.
 pub(crate) struct Service {
-    pub(crate) process: Process,
+    /// Those that others need first.
+    processes: Vec<Process>,
     pub(crate) ready_ms: f64,
 }
 
 impl Service {
-    pub(crate) async fn start(dir: &Path) -> Result<Self, Failure> {
-        let plans = dir.join("bench-plans.toml");
-        let Limits { history_days, many } = PLAN;
-        let plan = format!(
-            "[plans.{PLAN_NAME}]\nhistory_days = {history_days}\nconcurrent_streams = {many}\n\
-             webhook_endpoints = {many}\nrequests_per_month = {many}\nstandard_per_minute = {many}\n\
-             heavy_per_minute = {many}\nverify_per_minute = {many}\n"
-        );
-        std::fs::write(&plans, plan)?;
-        let started = Instant::now();
-        let process = Process::start(
-            Command::new(env!("CARGO_BIN_EXE_trade-thesis"))
-                .env("SVC_DATA_DIR", dir)
-                .env("SVC_HTTP_ADDR", "127.0.0.1:0")
-                .env("SVC_GRPC_ADDR", "127.0.0.1:0")
-                .env("SVC_OPS_ADDR", "127.0.0.1:0")
-                .env("SVC_PLANS_FILE", &plans)
-                .env("SVC_SECRET_KEY", BASE64_STANDARD.encode(SECRET_KEY))
-                .env("SVC_SERVICE_TOKEN", SERVICE_TOKEN)
-                .env("SVC_BOOTSTRAP_TEST_KEY", test_key())
-                .env("SVC_BOOTSTRAP_PLAN", PLAN_NAME)
-                .env("SVC_SANDBOX_TICK_SECONDS", "0")
-                .env("SVC_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
-                .stderr(File::create(dir.join("bench-service.log"))?),
-        )
-        .await?;
-        Ok(Self { process, ready_ms: started.elapsed().as_secs_f64() * 1e3 })
+    /// Starts the bare handler with its two answers.
+    pub(crate) async fn bare(by_id: &Path, list: &Path) -> Result<Self, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        Ok(Self { processes: vec![Process::start(command.arg("bare").args([by_id, list])).await?], ready_ms: 0.0 })
     }
 
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
+    /// Starts the release binary on a loaded place.
+    pub(crate) async fn start(place: &Place) -> Result<Self, Failure> {
+        let started = Instant::now();
+        let mut service = Self { processes: Vec::new(), ready_ms: 0.0 };
+        let roles: &[Option<&str>] = if place.apart { &[Some("core"), Some("edge"), Some("worker")] } else { &[None] };
+        for role in roles {
+            let mut command = command(place, role.unwrap_or("all"))?;
+            if let Ok(core) = service.address("grpc") {
+                command.env("SVC_CORE_URL", format!("http://{core}"));
+            }
+            service.processes.push(Process::start(command.args(*role)).await?);
+        }
+        service.ready_ms = started.elapsed().as_secs_f64() * 1e3;
+        Ok(service)
     }
+
+    /// Where it listens for `http` or `grpc`.
+    pub(crate) fn address(&self, name: &str) -> Result<SocketAddr, Failure> {
+        let url = self.processes.iter().find_map(|process| process.said[name].as_str()).unwrap_or_default();
+        Ok(url.strip_prefix("http://").unwrap_or(url).parse().map_err(|_| format!("{name} is at no address: {url}"))?)
+    }
+
+    /// The processor time it has used.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        self.processes.iter().filter_map(|process| cpu_seconds(process.id())).sum()
+    }
+
+    /// The memory that its processes hold together.
+    pub(crate) fn memory(&self) -> Memory {
+        self.processes.iter().map(|process| Memory::of(process.id())).sum()
+    }
+
+    /// Waits until the search index holds everything; gives the seconds that this took.
+    pub(crate) async fn indexed(&self) -> Result<f64, Failure> {
+        let started = Instant::now();
+        let mut connection = Connection::open(self.address("http")?).await?;
+        let by_likes = get("/v1/theses?sort=likes_desc&limit=1", &test_key());
+        while connection.ask(&by_likes).await?.status == 503 {
+            if started.elapsed() > INDEX_PATIENCE {
+                return Err("the search index stays behind".into());
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        Ok(started.elapsed().as_secs_f64())
+    }
+
+    /// Stops it as an operator does; gives the milliseconds that this took.
+    pub(crate) async fn stop(mut self) -> Result<f64, Failure> {
+        let started = Instant::now();
+        for process in self.processes.iter_mut().rev() {
+            process.stop().await?;
+        }
+        Ok(started.elapsed().as_secs_f64() * 1e3)
+    }
+}
+
+fn command(place: &Place, role: &str) -> Result<Command, Failure> {
+    let plans = place.dir.join("bench-plans.toml");
+    let Limits { history_days, many } = PLAN;
+    let plan = format!(
+        "[plans.{PLAN_NAME}]\nhistory_days = {history_days}\nconcurrent_streams = {many}\n\
+         webhook_endpoints = {many}\nrequests_per_month = {many}\nstandard_per_minute = {many}\n\
+         heavy_per_minute = {many}\nverify_per_minute = {many}\n"
+    );
+    std::fs::write(&plans, plan)?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trade-thesis"));
+    command
+        .envs(place.settings())
+        .env("SVC_HTTP_ADDR", "127.0.0.1:0")
+        .env("SVC_GRPC_ADDR", "127.0.0.1:0")
+        .env("SVC_OPS_ADDR", "127.0.0.1:0")
+        .env("SVC_PLANS_FILE", &plans)
+        .env("SVC_SECRET_KEY", BASE64_STANDARD.encode(SECRET_KEY))
+        .env("SVC_SERVICE_TOKEN", SERVICE_TOKEN)
+        .env("SVC_BOOTSTRAP_TEST_KEY", test_key())
+        .env("SVC_BOOTSTRAP_PLAN", PLAN_NAME)
+        .env("SVC_SANDBOX_TICK_SECONDS", "0")
+        .env("SVC_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
+        .stderr(File::create(place.dir.join(format!("bench-{role}.log")))?);
+    Ok(command)
 }

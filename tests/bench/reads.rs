@@ -1,106 +1,47 @@
 //! Reads by id and lists, from the service and from the bare handler in turns.
 
-use std::path::{Path, PathBuf};
-
-use tokio::process::Command;
+use std::path::Path;
 
 use crate::{
     Failure, Options, bare,
-    client::{Outcome, Protocol},
+    client::Protocol,
     connection::{Connection, get},
-    load::PATHS,
-    process::{Process, Service, test_key},
-    report::{aim, median, number, row},
+    data::thesis_id,
+    process::{Service, test_key},
+    report::{aim, number, row},
+    rounds::{Figures, Kind, compare},
 };
 
 const LIST: &str = "/v1/theses?limit=25";
 
-/// One run of a client.
-#[derive(Clone, Copy)]
-struct Run {
-    outcome: Outcome,
-    cpu_us: f64,
-}
+/// Measures and prints the reads; gives the processor time of one by id, in microseconds.
+pub(crate) async fn run(
+    options: &Options,
+    name: &str,
+    service: &Service,
+    theses: u64,
+    dir: &Path,
+) -> Result<f64, Failure> {
+    let (by_id, list) = (dir.join("bench-by-id"), dir.join("bench-list"));
+    let paths: Vec<String> = (0..theses).map(|number| format!("/v1/theses/{}", thesis_id(number))).collect();
+    std::fs::write(&by_id, paths.join("\n"))?;
+    std::fs::write(&list, LIST)?;
+    let bare = bare_with_answers(service, paths.first().ok_or("there are no theses")?, dir).await?;
+    let kinds = |requests| {
+        let of = |service, protocol| Kind { service, protocol, requests };
+        [of(&bare, Protocol::Http), of(service, Protocol::Http), of(service, Protocol::Grpc)]
+    };
 
-/// The medians of a kind of run.
-struct Figures {
-    rate: f64,
-    p50_ms: f64,
-    p99_ms: f64,
-    cpu_us: f64,
-}
-
-struct Reader<'a> {
-    options: &'a Options,
-    paths: PathBuf,
-}
-
-impl Reader<'_> {
-    async fn run(&self, process: &Process, protocol: Protocol, seconds: f64) -> Result<Run, Failure> {
-        let (name, word) = match protocol {
-            Protocol::Http => ("http", "http"),
-            Protocol::Grpc => ("grpc", "grpc"),
-        };
-        let before = process.cpu_seconds();
-        let output = Command::new(std::env::current_exe()?)
-            .args(["client", "--protocol", word, "--key", &test_key()])
-            .args(["--address", &process.address(name)?.to_string()])
-            .args(["--connections", &self.options.connections.to_string(), "--seconds", &seconds.to_string()])
-            .arg("--paths")
-            .arg(&self.paths)
-            .stderr(std::process::Stdio::inherit())
-            .output()
-            .await?;
-        if !output.status.success() {
-            return Err("a client failed".into());
-        }
-        let outcome: Outcome = serde_json::from_slice(&output.stdout)?;
-        let cpu_us = (process.cpu_seconds() - before) * 1e6 / outcome.requests.max(1) as f64;
-        Ok(Run { outcome, cpu_us })
-    }
-
-    /// Runs the kinds in turns, after a short run of each that does not count.
-    async fn compare<const N: usize>(&self, kinds: [(&Process, Protocol); N]) -> Result<[Figures; N], Failure> {
-        let mut runs: [Vec<Run>; N] = [const { Vec::new() }; N];
-        for (process, protocol) in kinds {
-            self.run(process, protocol, self.options.seconds.min(1.0)).await?;
-        }
-        for _ in 0..self.options.rounds {
-            for ((process, protocol), runs) in kinds.iter().zip(&mut runs) {
-                runs.push(self.run(process, *protocol, self.options.seconds).await?);
-            }
-        }
-        Ok(runs.map(|runs| {
-            let of = |figure: fn(&Run) -> f64| median(runs.iter().map(figure).collect());
-            Figures {
-                rate: of(|run| run.outcome.requests as f64 / run.outcome.seconds),
-                p50_ms: of(|run| run.outcome.p50_ms),
-                p99_ms: of(|run| run.outcome.p99_ms),
-                cpu_us: of(|run| run.cpu_us),
-            }
-        }))
-    }
-}
-
-/// Measures and prints the reads.
-pub(crate) async fn run(options: &Options, service: &Service, dir: &Path) -> Result<(), Failure> {
-    let by_id = Reader { options, paths: dir.join(PATHS) };
-    let list = Reader { options, paths: dir.join("bench-list") };
-    std::fs::write(&list.paths, LIST)?;
-    let bare = bare_with_answers(service, &by_id.paths, dir).await?;
-    let service = &service.process;
-
-    println!("\nReads, {} connections, medians of {} runs", options.connections, options.rounds);
+    println!("\nReads, {} connections, medians of {} runs; {name}", options.connections, options.rounds);
     row(&["", "requests/s", "of bare", "p50 ms", "p99 ms", "CPU µs", "aim"]);
-    let [plain, ours, grpc] =
-        by_id.compare([(&bare, Protocol::Http), (service, Protocol::Http), (service, Protocol::Grpc)]).await?;
-    print("bare handler, one thesis", &plain, &plain, "");
-    print("GET /v1/theses/{id}", &ours, &plain, &aim(ours.rate / plain.rate, 0.35));
-    print("gRPC GetThesis", &grpc, &plain, "");
-    let [plain, ours] = list.compare([(&bare, Protocol::Http), (service, Protocol::Http)]).await?;
-    print("bare handler, 25 theses", &plain, &plain, "");
-    print(&format!("GET {LIST}"), &ours, &plain, &aim(ours.rate / plain.rate, 0.20));
-    Ok(())
+    let one = compare(options, options.connections, &kinds(&by_id)).await?;
+    print("bare handler, one thesis", &one[0], &one[0], "");
+    print("GET /v1/theses/{id}", &one[1], &one[0], &aim(one[1].rate / one[0].rate, 0.5));
+    print("gRPC GetThesis", &one[2], &one[0], "");
+    let page = compare(options, options.connections, &kinds(&list)[..2]).await?;
+    print("bare handler, 25 theses", &page[0], &page[0], "");
+    print(&format!("GET {LIST}"), &page[1], &page[0], &aim(page[1].rate / page[0].rate, 0.3));
+    Ok(one[1].cpu_us)
 }
 
 fn print(name: &str, figures: &Figures, bare: &Figures, aim: &str) {
@@ -118,14 +59,12 @@ fn print(name: &str, figures: &Figures, bare: &Figures, aim: &str) {
 }
 
 /// Starts the bare handler with what the service answers.
-async fn bare_with_answers(service: &Service, paths: &Path, dir: &Path) -> Result<Process, Failure> {
-    let paths = std::fs::read_to_string(paths)?;
-    let one = paths.lines().next().ok_or("there are no theses")?;
-    let mut connection = Connection::open(service.process.address("http")?).await?;
+async fn bare_with_answers(service: &Service, one: &str, dir: &Path) -> Result<Service, Failure> {
+    let mut connection = Connection::open(service.address("http")?).await?;
     let files = [(one, dir.join("bench-answer-one")), (LIST, dir.join("bench-answer-list"))];
     for (path, file) in &files {
         let answer = connection.ask_ok(&get(path, &test_key())).await?;
         std::fs::write(file, bare::prepared(&answer))?;
     }
-    Process::bare(&files[0].1, &files[1].1).await
+    Service::bare(&files[0].1, &files[1].1).await
 }

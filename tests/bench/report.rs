@@ -34,9 +34,9 @@ pub(crate) fn aim(figure: f64, wanted: f64) -> String {
     format!("≥ {} {}", number(wanted), met(figure >= wanted))
 }
 
-/// An aim from above, in milliseconds.
-pub(crate) fn aim_below(figure: f64, limit: f64) -> String {
-    format!("p99 < {limit:.0} ms {}", met(figure < limit))
+/// An aim from above, and whether it was met.
+pub(crate) fn aim_below(figure: f64, limit: f64, unit: &str) -> String {
+    format!("< {limit}{unit} {}", met(figure < limit))
 }
 
 fn met(is_met: bool) -> &'static str {
@@ -66,14 +66,44 @@ pub(crate) fn cpu_seconds(id: u32) -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-/// Resident memory of a process, now and at most, where the system tells.
-pub(crate) fn memory(id: u32) -> String {
-    let told = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let mebibytes = |name: &str| {
-        let kibibytes = told.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
-        kibibytes.map_or_else(|| "-".to_owned(), |kibibytes: f64| format!("{:.0}", kibibytes / 1024.0))
-    };
-    format!("{} MiB resident, {} at most", mebibytes("VmRSS:"), mebibytes("VmHWM:"))
+/// Resident memory in MiB, where the system tells.
+#[derive(Clone, Copy)]
+pub(crate) struct Memory {
+    pub(crate) resident: f64,
+    /// Of it pages of mapped files, which the system takes back when it needs them.
+    files: f64,
+    at_most: f64,
+}
+
+impl Memory {
+    /// Of a process.
+    pub(crate) fn of(id: u32) -> Self {
+        let told = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let mebibytes = |name: &str| {
+            let kibibytes =
+                told.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok());
+            kibibytes.map_or(f64::NAN, |kibibytes: f64| kibibytes / 1024.0)
+        };
+        Self { resident: mebibytes("VmRSS:"), files: mebibytes("RssFile:"), at_most: mebibytes("VmHWM:") }
+    }
+}
+
+impl std::iter::Sum for Memory {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        let none = Self { resident: 0.0, files: 0.0, at_most: 0.0 };
+        all.fold(none, |sum, next| Self {
+            resident: sum.resident + next.resident,
+            files: sum.files + next.files,
+            at_most: sum.at_most + next.at_most,
+        })
+    }
+}
+
+impl std::fmt::Display for Memory {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { resident, files, at_most } = self;
+        write!(formatter, "{resident:.0} MiB resident ({files:.0} of it file pages), {at_most:.0} at most")
+    }
 }
 
 /// The machine, and how busy it is with something else.

@@ -101,7 +101,7 @@ async fn what_was_acknowledged_survives() {
         service.processes.push(service.setup.start());
         client = client.moved_to(&service.processes[0].address("http"));
     }
-    service.grpc = service.processes[0].address("grpc");
+    service.cores = vec![service.processes[0].address("grpc")];
 
     // A repetition completes what a crash cut off, or finds it; a server that died is waited for.
     let in_doubt = std::mem::take(&mut written.lock().unwrap().in_doubt);

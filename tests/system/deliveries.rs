@@ -11,7 +11,7 @@ on_both_stores![
     only_what_matches_arrives,
     derived_events_arrive_too,
     nothing_from_before_its_creation_arrives,
-    gone_ends_the_delivery,
+    gone_ends_the_delivery_and_its_webhook,
     a_failure_is_tried_again_a_minute_later,
     redirects_are_not_followed,
     no_connection_is_a_failure,
@@ -127,7 +127,7 @@ async fn nothing_from_before_its_creation_arrives(service: &Service) {
     assert_eq!(deliveries.iter().map(|row| &row["event_id"]).collect::<Vec<_>>(), [&after["id"]]);
 }
 
-async fn gone_ends_the_delivery(service: &Service) {
+async fn gone_ends_the_delivery_and_its_webhook(service: &Service) {
     let (client, receiver) = (service.test_client().await, Receiver::start().await);
     receiver.answer(410);
     let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
@@ -135,6 +135,13 @@ async fn gone_ends_the_delivery(service: &Service) {
     let row = delivery(&client, &webhook, &event, "failed").await;
     assert_eq!((&row["attempt"], &row["response_status"]), (&json!(1), &json!(410)));
     assert_eq!((&row["next_attempt_at"], &row["delivered_at"]), (&Value::Null, &Value::Null));
+    // And the webhook, which gets nothing new.
+    let path = format!("/v1/webhooks/{}", text(&webhook, "id"));
+    assert_eq!(client.get(&path).await.ok(200)["status"], "disabled");
+    let calm = client.webhook(&receiver.url, &["thesis.created"]).await;
+    let event = client.thesis("writer", "GONE", "y").await.1;
+    delivery(&client, &calm, &event, "delivered").await;
+    assert_eq!(client.all(&format!("{path}/deliveries")).await, [row]);
 }
 
 /// Demands that a delivery is to be tried again a minute after its first attempt.
@@ -206,7 +213,7 @@ async fn any_success_will_do(service: &Service) {
 
 async fn the_log_can_be_filtered_and_paged(service: &Service) {
     let (client, receiver) = (service.test_client().await, Receiver::start().await);
-    receiver.answer(410);
+    receiver.answer(500);
     let types = ["thesis.created", "token.activity"];
     let body = json!({"url": receiver.url, "events": types, "filters": {"token": ["$LOGGED"]}});
     let webhook = client.post("/v1/webhooks", &body).await.ok(201);
@@ -219,21 +226,21 @@ async fn the_log_can_be_filtered_and_paged(service: &Service) {
     let all = eventually("all deliveries", SOON, async || {
         let all = client.all(&log).await;
         let newest = all.iter().find(|row| row["event_type"] == "token.activity")?;
-        let settled = all.iter().all(|row| ["delivered", "failed"].contains(&text(row, "status")));
+        let settled = all.iter().all(|row| ["delivered", "retrying"].contains(&text(row, "status")));
         let event = client.get(&format!("/v1/events/{}", text(newest, "event_id"))).await.ok(200);
         (settled && event["data"]["thesis_count_1h"] == 6).then_some(all)
     })
     .await;
     assert!(all.is_sorted_by(|newer, older| time(newer, "created_at") >= time(older, "created_at")));
     assert_eq!(client.all(&format!("{log}?limit=2")).await, all);
-    let failed = all.iter().find(|row| row["status"] == "failed").unwrap();
+    let retrying = all.iter().find(|row| row["status"] == "retrying").unwrap();
     for (query, field, value) in [
-        ("status=failed".to_owned(), "status", "failed"),
+        ("status=retrying".to_owned(), "status", "retrying"),
         ("status=delivered".to_owned(), "status", "delivered"),
         ("status=pending".to_owned(), "status", "pending"),
         ("event_type=thesis.created".to_owned(), "event_type", "thesis.created"),
         ("event_type=token.activity".to_owned(), "event_type", "token.activity"),
-        (format!("event_id={}", text(failed, "event_id")), "event_id", text(failed, "event_id")),
+        (format!("event_id={}", text(retrying, "event_id")), "event_id", text(retrying, "event_id")),
     ] {
         let found = client.all(&format!("{log}?limit=2&{query}")).await;
         let expected: Vec<Value> = all.iter().filter(|row| row[field] == value).cloned().collect();
@@ -242,8 +249,8 @@ async fn the_log_can_be_filtered_and_paged(service: &Service) {
     let theses = client.all(&format!("{log}?event_type=thesis.created")).await;
     let of: HashSet<&str> = theses.iter().map(|row| text(row, "event_id")).collect();
     assert_eq!((theses.len(), of), (6, ids(&events).into_iter().collect()));
-    let both = format!("{log}?event_type={}&status=failed", text(failed, "event_type"));
-    assert_eq!(client.all(&both).await, std::slice::from_ref(failed));
+    let both = format!("{log}?event_type={}&status=retrying", text(retrying, "event_type"));
+    assert_eq!(client.all(&both).await, std::slice::from_ref(retrying));
     assert!(client.all(&format!("{log}?event_id=evt_unknown")).await.is_empty());
 
     let page = client.get(&format!("{log}?limit=1")).await.ok(200);
@@ -253,9 +260,6 @@ async fn the_log_can_be_filtered_and_paged(service: &Service) {
     let other = client.webhook(&receiver.url, &["thesis.created"]).await;
     let foreign = format!("/v1/webhooks/{}/deliveries?cursor={cursor}", text(&other, "id"));
     client.get(&foreign).await.error(400, "INVALID_CURSOR");
-    for (query, field) in [("limit=0", "limit"), ("status=lost", "status"), ("event_type=x", "event_type")] {
-        client.get(&format!("{log}?{query}")).await.invalid(&[field]);
-    }
 }
 
 async fn nothing_arrives_after_deletion(service: &Service) {

@@ -58,12 +58,19 @@ async fn a_known_resource_is_not_sent_again(service: &Service) {
         first.ok(200);
         let tag = first.header("etag").to_owned();
         assert!(tag.trim_start_matches("W/").starts_with('"') && tag.ends_with('"'), "{tag}");
-        for known in [tag.clone(), format!("\"other\", {tag}"), "*".to_owned()] {
+        // Weak or strong, alone or in a list, it is the same state.
+        let strong = tag.trim_start_matches("W/").to_owned();
+        for known in [tag.clone(), strong, format!("\"other\", {tag}"), "*".to_owned()] {
             for method in [Method::GET, Method::HEAD] {
                 let answer = send(&client, method, &path, &[("if-none-match", &known)]).await;
                 assert_eq!((answer.status().as_u16(), header(&answer, "etag")), (304, &*tag), "{path}");
                 assert!(header(&answer, "x-service-request-id").starts_with("req_"));
                 assert!(answer.headers().contains_key("x-ratelimit-remaining"));
+                // What a cache needs, as with 200.
+                for name in ["cache-control", "vary"] {
+                    assert_eq!(header(&answer, name), first.header(name), "{path}");
+                }
+                assert!(!answer.headers().contains_key("content-type"), "{path}");
                 assert!(answer.bytes().await.unwrap().is_empty());
             }
         }
@@ -123,9 +130,26 @@ async fn only_single_resources_have_tags(service: &Service) {
 async fn head_answers_as_get_without_the_body(service: &Service) {
     let client = service.test_client().await;
     let mut paths = resources(&client).await;
-    let lists =
-        ["/v1/theses?limit=2", "/v1/theses?limit=0", "/v1/theses/th_unknown", "/v1/webhooks", "/v1", "/v1/nothing"];
-    paths.extend(lists.map(str::to_owned));
+    let webhook = paths[paths.len() - 1].clone();
+    paths.push(format!("{webhook}/deliveries"));
+    let others = [
+        "/v1",
+        "/v1/openapi.json",
+        "/v1/me/usage",
+        "/v1/theses?limit=2",
+        "/v1/tokens/RUN/activity",
+        "/v1/tokens/RUN/thesis-velocity",
+        "/v1/search?q=run",
+        "/v1/events?limit=2",
+        "/v1/webhooks",
+        "/v1/profiles/sbx_runner/wallets",
+    ];
+    paths.extend(others.map(str::to_owned));
+    // Each path that answers GET is there, streams apart.
+    let document = client.get("/v1/openapi.json").await.ok(200);
+    let described = document["paths"].as_object().unwrap().values().filter(|item| item.get("get").is_some()).count();
+    assert_eq!(paths.len(), described - 1);
+    paths.extend(["/v1/theses?limit=0", "/v1/theses/th_unknown", "/v1/nothing"].map(str::to_owned));
     for path in paths {
         let got = send(&client, Method::GET, &path, &[]).await;
         let head = send(&client, Method::HEAD, &path, &[]).await;
@@ -148,9 +172,14 @@ async fn long_answers_are_compressed_as_asked(service: &Service) {
     let path = "/v1/theses?limit=100&token=RUN";
     let plain = client.get(path).await;
     assert!(!plain.headers.contains_key("content-encoding"));
-    for (asked, encoding) in
-        [("gzip", "gzip"), ("zstd", "zstd"), ("gzip, deflate, br, zstd", "zstd"), ("zstd;q=0.1, gzip", "gzip")]
-    {
+    for (asked, encoding) in [
+        ("gzip", "gzip"),
+        ("zstd", "zstd"),
+        ("gzip, deflate, br, zstd", "zstd"),
+        ("zstd;q=0.1, gzip", "gzip"),
+        ("zstd;q=0, gzip;q=0.5", "gzip"),
+        ("*, zstd;q=0", "gzip"),
+    ] {
         let answer = send(&client, Method::GET, path, &[("accept-encoding", asked)]).await;
         assert_eq!(header(&answer, "content-encoding"), encoding, "{asked}");
         assert!(header(&answer, "vary").to_ascii_lowercase().contains("accept-encoding"));
@@ -168,7 +197,7 @@ async fn long_answers_are_compressed_as_asked(service: &Service) {
         };
         assert_eq!(text, plain.text);
     }
-    for asked in ["", "identity", "br", "gzip;q=0", "gzip;q=0.1, identity"] {
+    for asked in ["", "identity", "br", "gzip;q=0", "gzip;q=0, zstd;q=0.0", "*;q=0", "gzip;q=0.1, identity"] {
         let answer = send(&client, Method::GET, path, &[("accept-encoding", asked)]).await;
         assert!(!answer.headers().contains_key("content-encoding"), "{asked}");
         assert_eq!(answer.text().await.unwrap(), plain.text);

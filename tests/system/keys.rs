@@ -174,15 +174,27 @@ async fn the_first_check_that_fails_answers(service: &Service) {
 
 #[tokio::test]
 async fn a_feature_that_is_off_is_not_there() {
-    let service = Service::embedded(|setup| setup.set("THESES_API_ENABLED", "false").set("STREAMS_ENABLED", "false"));
+    let off = ["PROFILES_API_ENABLED", "THESES_API_ENABLED", "STREAMS_ENABLED"];
+    let service = Service::embedded(|setup| off.iter().fold(setup, |setup, flag| setup.set(flag, "false")));
     let project = service.project().await;
     let client = project.test().await;
-    for path in ["/v1/theses", "/v1/theses/th_1", "/v1/theses?limit=0", "/v1/events/stream"] {
+    for path in [
+        "/v1/profiles",
+        "/v1/profiles/sbx_1",
+        "/v1/theses",
+        "/v1/theses/th_1",
+        "/v1/theses?limit=0",
+        "/v1/theses?limit=abc&sort=%zz",
+        "/v1/theses?limit=abc",
+        "/v1/events/stream",
+        "/v1/events/stream?types=x",
+    ] {
         client.get(path).await.error(404, "FEATURE_DISABLED");
         // The flag comes before the scope, and the project before the flag.
         project.key(Environment::Test, &["search:read"]).await.client.get(path).await.error(404, "FEATURE_DISABLED");
         service.anonymous().get(path).await.error(401, "MISSING_API_KEY");
     }
+    client.post("/v1/verify/thesis", &json!({"x": 1})).await.error(404, "FEATURE_DISABLED");
     client.get("/v1/events").await.ok(200);
     project.archive().await;
     client.get("/v1/theses").await.error(403, "PROJECT_ARCHIVED");

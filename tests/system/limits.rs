@@ -2,7 +2,8 @@
 
 use reqwest::Method;
 use serde_json::json;
-use thesis_proto::v1::Environment;
+use thesis_proto::v1::{Environment, GetMeRequest, meta_service_client::MetaServiceClient};
+use tonic::Code;
 
 use crate::harness::{Answer, Client, LIVE_KEY, Service, TEST_KEY, now_ms};
 
@@ -180,6 +181,48 @@ async fn failed_authentications_are_limited_per_address(service: &Service) {
     let invented = client.at(&format!("192.0.2.7, {}", client.address));
     let answer = invented.get("/v1/me").await;
     assert!(answer.status == 429 || now_ms() % 60_000 < 5_000, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_forged_header_does_not_evade_the_limit() {
+    // No proxy is trusted: whatever the header says, all this comes from one address.
+    let service = Service::embedded(|setup| setup.set("SVC_TRUSTED_PROXIES", "192.0.2.0/24"));
+    let (failures, client, _) = failures_until_refused(|| service.anonymous()).await;
+    assert!(failures <= 20, "{failures}");
+    let minute = now_ms() / 60_000;
+    let answer = service.anonymous().get("/v1/me").await;
+    assert!(answer.status == 429 || now_ms() / 60_000 > minute, "{}", answer.text);
+    client.with_key(Some(TEST_KEY)).get("/v1/me").await.ok(200);
+
+    // Nor does it over gRPC, where a client address is the edge's word, which needs the credential.
+    let mut meta = MetaServiceClient::new(service.channel());
+    let mut codes = Vec::new();
+    for number in 0..60 {
+        let mut request = tonic::Request::new(GetMeRequest {});
+        let address = format!("198.51.100.{number}").parse().unwrap();
+        request.metadata_mut().insert("x-client-address", address);
+        codes.push(meta.get_me(request).await.unwrap_err().code());
+    }
+    // Sixty failures lie in two minutes at most.
+    let refused = codes.iter().filter(|code| **code == Code::ResourceExhausted).count();
+    assert!(refused >= 20, "{codes:?}");
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_only_what_it_saw_counts() {
+    let service = Service::embedded(|setup| setup);
+    let (failures, client, _) = failures_until_refused(|| service.anonymous()).await;
+    assert_eq!(failures, 20);
+    let minute = now_ms() / 60_000;
+    // The proxy appends what it saw, to the client's header or as one of its own.
+    let invented = client.at("192.0.2.7");
+    let request = invented.request(Method::GET, "/v1/me").header("x-forwarded-for", &client.address);
+    let refused = invented.send(request).await;
+    assert!(refused.status == 429 || now_ms() / 60_000 > minute, "{}", refused.text);
+    // Another is not punished for naming the first.
+    let other = service.anonymous();
+    let request = client.request(Method::GET, "/v1/me").header("x-forwarded-for", &other.address);
+    other.send(request).await.error(401, "MISSING_API_KEY");
 }
 
 async fn an_ipv6_client_is_its_network(service: &Service) {

@@ -17,7 +17,6 @@ on_both_stores![
     resuming_replays_what_was_missed,
     the_header_wins_over_the_parameter,
     a_cursor_that_was_never_issued_is_refused,
-    wrong_parameters_are_named,
     more_than_a_thousand_missed_leave_a_gap,
     a_revoked_keys_stream_ends_within_a_second,
     lost_rights_end_a_stream,
@@ -206,20 +205,6 @@ async fn a_cursor_that_was_never_issued_is_refused(service: &Service) {
     })
     .await;
     drop(stream);
-}
-
-async fn wrong_parameters_are_named(service: &Service) {
-    let client = service.test_client().await;
-    for (query, field) in [
-        ("types=thesis.deleted".to_owned(), "types"),
-        ("types=thesis.created&types=token.activity".to_owned(), "types"),
-        (format!("token={}", "x".repeat(201)), "token"),
-        ("handle=@".to_owned(), "handle"),
-        ("token=:x".to_owned(), "token"),
-        (format!("chain={}", vec!["x"; 51].join(",")), "chain"),
-    ] {
-        client.get(&format!("/v1/events/stream?{query}")).await.invalid(&[field]);
-    }
 }
 
 async fn more_than_a_thousand_missed_leave_a_gap(service: &Service) {

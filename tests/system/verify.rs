@@ -20,7 +20,7 @@ on_both_stores![
     an_edit_counts_as_it_is_now,
     a_live_no_needs_the_upstream,
     an_ambiguous_symbol_is_told,
-    wrong_fields_are_all_named,
+    fields_that_do_not_go_together_are_named,
     verification_has_its_own_limits,
     what_another_project_owns_is_unknown,
 ];
@@ -314,44 +314,20 @@ async fn an_ambiguous_symbol_is_told(service: &Service) {
     expect(&client, &asked, "NO_THESIS_IN_WINDOW", [true, true, false, false, false], None).await;
 }
 
-async fn wrong_fields_are_all_named(service: &Service) {
+async fn fields_that_do_not_go_together_are_named(service: &Service) {
     let client = service.project_on("day").await.test().await;
     let now = now_ms();
     let good = claim("sbx_runner", "RUN", now - 1_000, now);
-    let long = |length: usize| json!("x".repeat(length));
-    for (field, value) in [
-        ("handle", json!("")),
-        ("handle", long(65)),
-        ("handle", json!(7)),
-        ("token", json!("")),
-        ("token", long(141)),
-        ("token", Value::Null),
-        ("token", json!(["RUN"])),
-        ("chain", json!("")),
-        ("chain", long(33)),
-        ("created_after", json!("yesterday")),
-        ("created_after", json!(now)),
-        ("created_after", Value::Null),
-        ("created_before", json!("2026-02-30T00:00:00Z")),
-        ("created_before", json!(iso(now - 1_001))),
-        ("contains", long(501)),
-        ("contains", json!(true)),
-        ("contains", json!("nul\u{0}")),
-        ("unknown", json!("field")),
-    ] {
-        let mut body = good.clone();
-        body[field] = value;
-        ask(&client, &body).await.invalid(&[field]);
-    }
+    let mut backwards = good.clone();
+    backwards["created_before"] = json!(iso(now - 1_001));
+    ask(&client, &backwards).await.invalid(&["created_before"]);
     // Exactly one of the two.
     let mut both = good.clone();
     both["profile_id"] = json!("sbx_1");
     ask(&client, &both).await.invalid(&["handle"]);
-    let mut long_id = good.clone();
-    long_id.as_object_mut().unwrap().remove("handle");
-    ask(&client, &long_id).await.invalid(&["handle"]);
-    long_id["profile_id"] = long(65);
-    ask(&client, &long_id).await.invalid(&["profile_id"]);
+    let mut neither = good.clone();
+    neither.as_object_mut().unwrap().remove("handle");
+    ask(&client, &neither).await.invalid(&["handle"]);
     ask(&client, &json!({})).await.invalid(&["handle", "token", "created_after"]);
     // A window that ends now cannot start later.
     let ahead = json!({"handle": "sbx_runner", "token": "RUN", "created_after": iso(now + DAY_MS)});

@@ -13,7 +13,6 @@ on_both_stores![
     a_deleted_webhook_is_gone,
     the_plan_limits_their_number,
     forbidden_urls_say_why,
-    wrong_fields_are_all_named,
     they_need_their_scope,
 ];
 
@@ -82,9 +81,6 @@ async fn lists_are_newest_first_and_paged(service: &Service) {
     let page = client.get("/v1/webhooks?limit=2").await.ok(200);
     let cursor = text(&page, "next_cursor");
     client.get(&format!("/v1/webhooks?status=enabled&cursor={cursor}")).await.error(400, "INVALID_CURSOR");
-    for (query, field) in [("limit=0", "limit"), ("limit=101", "limit"), ("status=new", "status")] {
-        client.get(&format!("/v1/webhooks?{query}")).await.invalid(&[field]);
-    }
 }
 
 async fn not_found(client: &Client, id: &str) -> String {
@@ -193,38 +189,6 @@ async fn forbidden_urls_say_why(service: &Service) {
     refuse(&test, "http://127.0.0.1:6379/", "port").await;
     refuse(&live, "http://127.0.0.1:19999/", "scheme").await;
     assert!(test.all("/v1/webhooks").await.is_empty());
-}
-
-async fn wrong_fields_are_all_named(service: &Service) {
-    let client = service.test_client().await;
-    client.post("/v1/webhooks", &json!({})).await.invalid(&["url", "events"]);
-    let good = json!({"url": URL, "events": ["thesis.created"]});
-    for (field, value, named) in [
-        ("url", json!(""), "url"),
-        ("url", json!(format!("{URL}/{}", "x".repeat(2_048))), "url"),
-        ("url", json!(null), "url"),
-        ("events", json!([]), "events"),
-        ("events", json!("thesis.created"), "events"),
-        ("events", json!(["thesis.deleted"]), "events"),
-        ("events", json!(vec!["thesis.created"; 11]), "events"),
-        ("filters", json!([]), "filters"),
-        ("filters", json!({"token": "RUN"}), "filters.token"),
-        ("filters", json!({"handle": [1]}), "filters.handle"),
-        ("filters", json!({"colour": []}), "filters.colour"),
-        ("filters", json!({"token": [""]}), "filters.token"),
-        ("description", json!("x".repeat(501)), "description"),
-        ("description", json!(1), "description"),
-        ("status", json!("enabled"), "status"),
-        ("secret", json!("whsec_mine"), "secret"),
-    ] {
-        let mut body = good.clone();
-        body[field] = value;
-        client.post("/v1/webhooks", &body).await.invalid(&[named]);
-    }
-    let both = json!({"url": 1, "events": ["thesis.created"], "x": 1, "description": 1});
-    client.post("/v1/webhooks", &both).await.invalid(&["url", "description", "x"]);
-    let most = json!({"url": URL, "events": vec!["thesis.created"; 10], "description": "🚀".repeat(500)});
-    client.post("/v1/webhooks", &most).await.ok(201);
 }
 
 async fn they_need_their_scope(service: &Service) {

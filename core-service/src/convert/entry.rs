@@ -26,7 +26,8 @@ pub fn event_type(entry: &Entry) -> Option<v1::EventType> {
         | Kind::Engagement(_)
         | Kind::ThesisDeleted(_)
         | Kind::ProfileObserved(_)
-        | Kind::TokenObserved(_) => return None,
+        | Kind::TokenObserved(_)
+        | Kind::ThesisAwaited(_) => return None,
     })
 }
 
@@ -73,7 +74,8 @@ pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
         | Kind::Engagement(_)
         | Kind::ThesisDeleted(_)
         | Kind::ProfileObserved(_)
-        | Kind::TokenObserved(_) => return None,
+        | Kind::TokenObserved(_)
+        | Kind::ThesisAwaited(_) => return None,
     };
     Some(v1::Event {
         id: entry.id.clone(),

@@ -1,6 +1,14 @@
 //! A webhook delivery and what an attempt makes of it.
 
-use super::retry::{MAX_ATTEMPTS, delay_after};
+use super::{
+    retry::{MAX_ATTEMPTS, delay_after},
+    window::DAY_MS,
+};
+
+/// Consecutive failures after which a webhook is given up,
+const HOPELESS_FAILURES: i64 = 50;
+/// when they span so long.
+const HOPELESS_MS: i64 = DAY_MS;
 
 /// States of a delivery, as numbers of `thesis.v1.DeliveryStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
@@ -120,6 +128,31 @@ impl Delivery {
     }
 }
 
+/// Attempts at a webhook that failed since the last that did not.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Streak {
+    /// How many.
+    #[prost(int64, tag = "1")]
+    pub failures: i64,
+    /// When the first of them ended.
+    #[prost(int64, tag = "2")]
+    pub since: i64,
+}
+
+impl Streak {
+    /// The streak after one more failure.
+    #[must_use]
+    pub const fn longer(self, now_ms: i64) -> Self {
+        Self { failures: self.failures + 1, since: if self.failures == 0 { now_ms } else { self.since } }
+    }
+
+    /// Whether its webhook is given up.
+    #[must_use]
+    pub const fn is_hopeless(self, now_ms: i64) -> bool {
+        self.failures >= HOPELESS_FAILURES && now_ms - self.since >= HOPELESS_MS
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +186,14 @@ mod tests {
     fn gone_ends_a_delivery_at_once() {
         let after = Delivery::default().after(attempt(1, Some(410)), 0);
         assert_eq!((after.status(), after.next_attempt_at), (Status::Failed, None));
+    }
+
+    #[test]
+    fn fifty_failures_over_a_day_are_hopeless() {
+        let of = |failures, every: i64| (0..failures).fold(Streak::default(), |streak, n| streak.longer(1 + n * every));
+        let soon = of(60, DAY_MS / 60);
+        assert_eq!((soon.failures, soon.since), (60, 1));
+        assert!(!soon.is_hopeless(DAY_MS) && soon.is_hopeless(1 + DAY_MS));
+        assert!(!of(49, DAY_MS).is_hopeless(50 * DAY_MS) && of(50, DAY_MS).is_hopeless(50 * DAY_MS));
     }
 }

@@ -1,21 +1,113 @@
 //! Counts over the windows of a token, as derived events and metrics give them. Windows are half-open, `(from, to]`.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::window::{DAY_MS, HOUR_MS, MINUTE_MS};
 
 /// A token's derived events are made at most once in so long.
 pub const DERIVE_EVERY_MS: i64 = 5_000;
+/// Buckets of a timeline.
+const HOURS: i64 = 24;
 
-/// A thesis as counting needs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// When it was posted.
-    pub created_at: i64,
-    /// Its id.
-    pub id: String,
-    /// Its author.
-    pub profile_id: String,
+/// A thesis as counting needs it; its author is a number of its [`Recent`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Counted {
+    created_at: i64,
+    id: String,
+    author: u32,
+}
+
+/// Theses of one token in one dataset, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct Recent {
+    theses: Vec<Counted>,
+    authors: HashMap<String, u32>,
+}
+
+impl Recent {
+    fn find(&self, created_at: i64, id: &str) -> Result<usize, usize> {
+        self.theses.binary_search_by(|thesis| (thesis.created_at, thesis.id.as_str()).cmp(&(created_at, id)))
+    }
+
+    /// Adds a thesis, unless it is there.
+    pub fn insert(&mut self, created_at: i64, id: String, author: String) {
+        if let Err(place) = self.find(created_at, &id) {
+            let next = u32::try_from(self.authors.len()).unwrap_or(u32::MAX);
+            let author = *self.authors.entry(author).or_insert(next);
+            self.theses.insert(place, Counted { created_at, id, author });
+        }
+    }
+
+    /// Takes a thesis away, if it is there.
+    pub fn remove(&mut self, created_at: i64, id: &str) {
+        if let Ok(place) = self.find(created_at, id) {
+            self.theses.remove(place);
+        }
+    }
+
+    /// The time of the oldest thesis.
+    #[must_use]
+    pub fn oldest(&self) -> Option<i64> {
+        self.theses.first().map(|thesis| thesis.created_at)
+    }
+
+    /// How many theses there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.theses.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.theses.is_empty()
+    }
+
+    /// Forgets what is older than `from`, and authors of nothing.
+    pub fn forget_before(&mut self, from: i64) {
+        let mut authors = HashMap::new();
+        let names: HashMap<u32, String> = self.authors.drain().map(|(name, author)| (author, name)).collect();
+        self.theses.retain_mut(|thesis| {
+            if thesis.created_at < from {
+                return false;
+            }
+            if let Some(name) = names.get(&thesis.author) {
+                let next = u32::try_from(authors.len()).unwrap_or(u32::MAX);
+                thesis.author = *authors.entry(name.clone()).or_insert(next);
+            }
+            true
+        });
+        self.authors = authors;
+    }
+
+    /// Theses in `(after, to]`.
+    fn within(&self, after: i64, to: i64) -> &[Counted] {
+        let start = self.theses.partition_point(|thesis| thesis.created_at <= after);
+        let end = self.theses.partition_point(|thesis| thesis.created_at <= to);
+        &self.theses[start..end.max(start)]
+    }
+}
+
+impl FromIterator<(i64, String, String)> for Recent {
+    /// From times, ids and authors; oldest first is fastest.
+    fn from_iter<T: IntoIterator<Item = (i64, String, String)>>(theses: T) -> Self {
+        let mut recent = Self::default();
+        for (created_at, id, author) in theses {
+            recent.insert(created_at, id, author);
+        }
+        recent
+    }
+}
+
+/// One hour of a timeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hour {
+    /// When it starts, exclusive.
+    pub start: i64,
+    /// Theses in it.
+    pub theses: i64,
+    /// Their authors.
+    pub authors: i64,
 }
 
 /// Counts of one token at one moment.
@@ -31,49 +123,134 @@ pub struct Counts {
     pub last_24h: i64,
     /// Their authors.
     pub authors_24h: i64,
-    /// The newest, with its time.
+    /// The last 24 hours, oldest first; the last ends at the moment.
+    pub timeline: Vec<Hour>,
+    /// The newest of the last 24 hours, with its time.
     pub latest: Option<(i64, String)>,
 }
 
-/// Counts theses at `at`; what lies outside `(at - 24 h, at]` does not count.
-pub fn count<'a>(theses: impl IntoIterator<Item = &'a Counted>, at: i64) -> Counts {
-    let mut counts = Counts::default();
-    let mut authors = HashSet::new();
-    for thesis in theses {
-        let age = at - thesis.created_at;
-        if !(0..DAY_MS).contains(&age) {
-            continue;
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Counts a token's theses in several datasets together at `at`, an author in both once.
+#[must_use]
+pub fn count(parts: &[&Recent], at: i64) -> Counts {
+    let common = common_authors(parts);
+    // The hour in which an author was last seen.
+    let mut seen =
+        vec![0_i64; parts.first().map_or(0, |first| first.authors.len()) + common.iter().map(Vec::len).sum::<usize>()];
+    let mut counts = Counts { timeline: Vec::with_capacity(24), ..Counts::default() };
+    for hour in 1..=HOURS {
+        let start = at - (HOURS + 1 - hour) * HOUR_MS;
+        let mut bucket = Hour { start, theses: 0, authors: 0 };
+        for (part, recent) in parts.iter().enumerate() {
+            let theses = recent.within(start, start + HOUR_MS);
+            bucket.theses += number(theses.len());
+            for thesis in theses {
+                let own = thesis.author as usize;
+                let author = if part == 0 { own } else { common[part - 1][own] };
+                let last = std::mem::replace(&mut seen[author], hour);
+                bucket.authors += i64::from(last != hour);
+                counts.authors_24h += i64::from(last == 0);
+            }
         }
-        counts.last_24h += 1;
-        authors.insert(thesis.profile_id.as_str());
-        counts.last_5m += i64::from(age < 5 * MINUTE_MS);
-        counts.last_1h += i64::from(age < HOUR_MS);
-        counts.previous_1h += i64::from((HOUR_MS..2 * HOUR_MS).contains(&age));
-        let newest = (thesis.created_at, &thesis.id);
-        if counts.latest.as_ref().is_none_or(|(time, id)| newest > (*time, id)) {
-            counts.latest = Some((thesis.created_at, thesis.id.clone()));
-        }
+        counts.last_24h += bucket.theses;
+        counts.timeline.push(bucket);
     }
-    counts.authors_24h = i64::try_from(authors.len()).unwrap_or(i64::MAX);
+    let sum = |from: i64, to: i64| parts.iter().map(|part| number(part.within(at - from, at - to).len())).sum();
+    counts.last_5m = sum(5 * MINUTE_MS, 0);
+    counts.last_1h = sum(HOUR_MS, 0);
+    counts.previous_1h = sum(2 * HOUR_MS, HOUR_MS);
+    let latest = parts.iter().filter_map(|part| part.within(at - DAY_MS, at).last());
+    let latest = latest.max_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+    counts.latest = latest.map(|thesis| (thesis.created_at, thesis.id.clone()));
     counts
+}
+
+/// For each part but the first, its authors as numbers that all parts share; the first part's are its own.
+fn common_authors(parts: &[&Recent]) -> Vec<Vec<usize>> {
+    let Some((first, rest)) = parts.split_first() else { return Vec::new() };
+    let mut added: HashMap<&str, usize> = HashMap::new();
+    let mut all = Vec::with_capacity(rest.len());
+    for part in rest {
+        let mut numbers = vec![0; part.authors.len()];
+        for (name, own) in &part.authors {
+            let next = first.authors.len() + added.len();
+            let known = first.authors.get(name).map(|author| *author as usize);
+            numbers[*own as usize] = known.unwrap_or_else(|| *added.entry(name).or_insert(next));
+        }
+        all.push(numbers);
+    }
+    all
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::{BTreeSet, HashSet};
 
-    fn thesis(created_at: i64, profile: &str) -> Counted {
-        Counted { created_at, id: format!("th_{created_at}"), profile_id: profile.to_owned() }
-    }
+    use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn windows_are_open_below_and_closed_above() {
         let at = 10 * DAY_MS;
         let edges = [0, 5 * MINUTE_MS, HOUR_MS, 2 * HOUR_MS, DAY_MS, -1];
-        let theses: Vec<_> = edges.iter().map(|age| thesis(at - age, "a")).collect();
-        let counts = count(&theses, at);
+        let recent = edges.iter().map(|age| (at - age, format!("th_{}", at - age), "a".to_owned())).collect();
+        let counts = count(&[&recent], at);
         assert_eq!((counts.last_5m, counts.last_1h, counts.previous_1h, counts.last_24h), (1, 2, 1, 4));
         assert_eq!(counts.authors_24h, 1);
         assert_eq!(counts.latest, Some((at, format!("th_{at}"))));
+        assert_eq!(counts.timeline.iter().map(|hour| hour.theses).collect::<Vec<_>>()[20..], [0, 1, 1, 2]);
+    }
+
+    type Row = (i64, String, String);
+
+    fn authors<'a>(rows: impl Iterator<Item = &'a &'a Row>) -> i64 {
+        number(rows.map(|row| &row.2).collect::<HashSet<_>>().len())
+    }
+
+    proptest! {
+        /// Whatever came and went, in one dataset or two: a naive recount.
+        #[test]
+        fn counts_are_a_recount(
+            steps in prop::collection::vec((any::<bool>(), 0..3_u8, 0..200_i64, 0..6_u8), 0..120),
+            kept in 0..30_i64,
+            at in 0..200_i64,
+        ) {
+            const STEP: i64 = 20 * MINUTE_MS;
+            let at = at * STEP;
+            let mut rows: [BTreeSet<Row>; 2] = Default::default();
+            let mut parts = [Recent::default(), Recent::default()];
+            for (second, verb, time, author) in steps {
+                let part = usize::from(second);
+                let (time, id, author) = (time * STEP, format!("th_{time}_{author}"), format!("fp_{author}"));
+                if verb == 0 {
+                    rows[part].remove(&(time, id.clone(), author));
+                    parts[part].remove(time, &id);
+                } else {
+                    rows[part].insert((time, id.clone(), author.clone()));
+                    parts[part].insert(time, id, author);
+                }
+            }
+            parts[0].forget_before(at - DAY_MS - kept);
+            let all: Vec<&Row> = rows.iter().flatten().collect();
+            let within = |after: i64, to: i64| {
+                all.iter().copied().filter(move |row| row.0 > after && row.0 <= to).collect::<Vec<&Row>>()
+            };
+            let counts = count(&[&parts[0], &parts[1]], at);
+            let day = within(at - DAY_MS, at);
+            prop_assert_eq!(counts.last_24h, number(day.len()));
+            prop_assert_eq!(counts.authors_24h, authors(day.iter()));
+            prop_assert_eq!(counts.last_5m, number(within(at - 5 * MINUTE_MS, at).len()));
+            prop_assert_eq!(counts.last_1h, number(within(at - HOUR_MS, at).len()));
+            prop_assert_eq!(counts.previous_1h, number(within(at - 2 * HOUR_MS, at - HOUR_MS).len()));
+            prop_assert_eq!(counts.latest, day.iter().map(|row| (row.0, row.1.clone())).max());
+            for hour in counts.timeline {
+                let inside = within(hour.start, hour.start + HOUR_MS);
+                prop_assert_eq!((hour.theses, hour.authors), (number(inside.len()), authors(inside.iter())));
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ pub struct Entry {
     #[prost(bool, tag = "3")]
     pub test: bool,
     /// What happened.
-    #[prost(oneof = "Kind", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "Kind", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
     pub kind: Option<Kind>,
 }
 
@@ -35,7 +35,7 @@ pub enum Kind {
     /// A profile changed.
     #[prost(message, tag = "7")]
     ProfileUpdated(ProfileUpdated),
-    /// A thesis has another text.
+    /// A thesis was seen again, with another text or figures.
     #[prost(message, tag = "8")]
     ThesisEdited(ThesisChanged),
     /// A thesis has other figures.
@@ -50,6 +50,9 @@ pub enum Kind {
     /// A token is new or changed.
     #[prost(message, tag = "12")]
     TokenObserved(TokenObserved),
+    /// Figures or the deletion of a thesis that has not been seen itself.
+    #[prost(message, tag = "13")]
+    ThesisAwaited(ThesisChanged),
 }
 
 /// A thesis, with its author and token as they were.

@@ -100,8 +100,16 @@ pub enum Seen {
 pub struct Observation {
     /// When it was made.
     pub observed_at: i64,
-    /// The upstream's revision, or `observed_at` where it has none; an older one changes nothing.
-    pub version: i64,
+    /// The upstream's revision, where it has some.
+    pub revision: Option<i64>,
     /// What was seen.
     pub seen: Seen,
+}
+
+impl Observation {
+    /// What orders the observations of a thesis; an older one changes nothing.
+    #[must_use]
+    pub fn version(&self) -> i64 {
+        self.revision.unwrap_or(self.observed_at)
+    }
 }

@@ -15,6 +15,52 @@ pub struct Wallet {
     pub observed_at: i64,
 }
 
+/// How new an observation of a profile or token is. One with a revision counts before any without; the others by their
+/// time, and of two at the same time the one that was made on its own before the one that came beside a thesis.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Age {
+    /// The upstream's revision of what was seen.
+    #[prost(int64, optional, tag = "1")]
+    pub revision: Option<i64>,
+    /// When it was seen.
+    #[prost(int64, tag = "2")]
+    pub observed_at: i64,
+    /// Seen on its own, not beside a thesis.
+    #[prost(bool, tag = "3")]
+    pub own: bool,
+}
+
+impl Age {
+    /// Seen beside a thesis, whose revision says nothing of it.
+    #[must_use]
+    pub const fn beside(observed_at: i64) -> Self {
+        Self { revision: None, observed_at, own: false }
+    }
+
+    /// Seen on its own.
+    #[must_use]
+    pub const fn own(revision: Option<i64>, observed_at: i64) -> Self {
+        Self { revision, observed_at, own: true }
+    }
+
+    /// Whether this is newer than what is known, if anything is.
+    #[must_use]
+    pub fn is_newer_than(&self, known: Option<&Self>) -> bool {
+        let place = |age: &Self| (age.revision, age.revision.map_or(age.observed_at, |_| 0), age.own);
+        known.is_none_or(|known| place(self) > place(known))
+    }
+
+    /// What it is called in the id of an entry.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match (self.revision, self.own) {
+            (Some(revision), _) => format!("v{revision}"),
+            (None, true) => format!("o{}", self.observed_at),
+            (None, false) => format!("t{}", self.observed_at),
+        }
+    }
+}
+
 /// A profile.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Profile {
@@ -57,12 +103,12 @@ pub struct Profile {
     /// Public, authorized wallets.
     #[prost(message, repeated, tag = "13")]
     pub wallets: Vec<Wallet>,
-    /// Revision or time of the newest observation of its own.
-    #[prost(int64, tag = "14")]
-    pub version: i64,
-    /// When it was last seen, beside a thesis or of its own.
-    #[prost(int64, tag = "15")]
-    pub observed_at: i64,
+    /// Of the observation that the fields are from.
+    #[prost(message, optional, tag = "16")]
+    pub age: Option<Age>,
+    /// Of the observation that the wallets are from.
+    #[prost(message, optional, tag = "17")]
+    pub wallets_age: Option<Age>,
 }
 
 /// A token.
@@ -101,12 +147,9 @@ pub struct Token {
     /// Last changed upstream.
     #[prost(int64, optional, tag = "11")]
     pub source_updated_at: Option<i64>,
-    /// Revision or time of the newest observation of its own.
-    #[prost(int64, tag = "12")]
-    pub version: i64,
-    /// When it was last seen, beside a thesis or of its own.
-    #[prost(int64, tag = "13")]
-    pub observed_at: i64,
+    /// Of the observation that the fields are from.
+    #[prost(message, optional, tag = "14")]
+    pub age: Option<Age>,
 }
 
 /// A thesis.
@@ -154,6 +197,17 @@ pub struct Thesis {
     /// Revision or time of the newest observation of its figures.
     #[prost(int64, tag = "14")]
     pub engagement_version: i64,
+    /// The upstream's id; empty for a test thesis.
+    #[prost(string, tag = "15")]
+    pub upstream_id: String,
+}
+
+impl Thesis {
+    /// Whether this only remembers what was seen of a thesis before the thesis itself: no reader sees it.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        self.profile_id.is_empty()
+    }
 }
 
 /// What an index row says of its thesis beside its key.

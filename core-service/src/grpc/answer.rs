@@ -5,8 +5,8 @@ use std::{future::Future, sync::Arc};
 use thesis_proto::{
     error::ApiError,
     metadata::{
-        AUTHORIZATION, CLIENT_ADDRESS, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY, RATE_LIMIT,
-        RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN,
+        AUTHORIZATION, CLIENT_ADDRESS, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY, MALFORMED,
+        RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN,
     },
 };
 use tonic::{
@@ -58,6 +58,7 @@ pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
         client: client.map(network_of),
         request_id: word(REQUEST_ID).unwrap_or_else(|| core.gate.new_request_id()),
         idempotency_key: text(metadata, IDEMPOTENCY_KEY),
+        malformed: word(MALFORMED).is_some(),
     }
 }
 
@@ -88,8 +89,8 @@ pub(super) fn status(error: &Error, request_id: &str, operation: &str) -> Status
 }
 
 /// Passes a request through the gate.
-pub(super) fn admit<T>(core: &Core, operation: Operation, request: &Request<T>) -> Result<Call, Status> {
-    let meta = meta(core, request);
+pub(super) async fn admit(core: &Core, operation: Operation, meta: RequestMeta) -> Result<Call, Status> {
+    core.gate.meet(meta.authorization.as_deref()).await;
     let request_id = meta.request_id.clone();
     let call = core.gate.admit(meta, operation).map_err(|(error, rate)| {
         let mut status = status(&error, &request_id, operation.name());
@@ -134,7 +135,7 @@ pub(super) async fn answer<M, T, F>(
 where
     F: Future<Output = Outcome<T>>,
 {
-    let call = Arc::new(admit(core, operation, &request)?);
+    let call = Arc::new(admit(core, operation, meta(core, &request)).await?);
     let outcome = work(Arc::clone(&call), request.into_inner()).await;
     match outcome {
         Ok(message) => {

@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{admit, failed, service_only},
+    answer::{admit, failed, meta, service_only},
 };
 use crate::domain::operation::Operation;
 
@@ -18,7 +18,7 @@ impl GateService for Api {
         service_only(&self.core, &request)?;
         let operation = Operation::parse(&request.get_ref().operation)
             .ok_or_else(|| Status::invalid_argument("operation: is not a public operation"))?;
-        let call = admit(&self.core, operation, &request)?;
+        let call = admit(&self.core, operation, meta(&self.core, &request)).await?;
         let given = request.into_inner().error.unwrap_or_default();
         let errors: Vec<FieldError> =
             given.errors.into_iter().map(|error| FieldError::new(error.param, error.message)).collect();

@@ -1,5 +1,7 @@
 //! `IngestService`: what the contract does not name never gets further than here.
 
+use std::ops::RangeInclusive;
+
 use futures::future::join_all;
 use prost_types::Timestamp;
 use thesis_proto::{
@@ -7,6 +9,7 @@ use thesis_proto::{
     v1::{self, ingest_service_server::IngestService, observation::Observed},
 };
 use tonic::{Request, Response, Status, async_trait};
+use url::Url;
 
 use super::{
     Api,
@@ -17,67 +20,133 @@ use crate::{
         dataset::Dataset,
         observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
         row::Wallet,
+        window::DAY_MS,
     },
     service::{error::Result as Outcome, validate::Fields},
 };
 
 /// Observations that one call may bring.
 const MAX_OBSERVATIONS: usize = 1_000;
+/// Wallets that one profile may have.
+const MAX_WALLETS: usize = 100;
 /// Characters of ids and handles.
-const NAME: std::ops::RangeInclusive<usize> = 1..=64;
+const NAME: RangeInclusive<usize> = 1..=64;
+/// Characters of a chain or network.
+const CHAIN: RangeInclusive<usize> = 1..=32;
+/// Characters of an address.
+const ADDRESS: RangeInclusive<usize> = 1..=140;
 /// Characters of a text.
-const TEXT: std::ops::RangeInclusive<usize> = 1..=10_000;
+const TEXT: RangeInclusive<usize> = 1..=10_000;
 /// Characters of URLs and of what people say about themselves.
-const LONG: std::ops::RangeInclusive<usize> = 0..=2_048;
+const LONG: RangeInclusive<usize> = 0..=2_048;
+/// The largest number that every reader of JSON takes exactly.
+const MAX_COUNT: i64 = (1 << 53) - 1;
+/// How far a time may lie ahead: clocks differ, but what is dated later would stand first in every list for as long.
+const AHEAD_MS: i64 = DAY_MS;
+
+/// What is wrong with an observation of another thesis under the same id.
+const CONTRADICTS: &str = "must be what it was when the thesis was first seen";
 
 /// Checks one observation's fields, named after its place in the request.
 struct Reader<'a> {
     fields: &'a mut Fields,
     at: String,
+    now_ms: i64,
 }
 
 impl Reader<'_> {
-    fn text(&mut self, name: &str, text: &str, allowed: std::ops::RangeInclusive<usize>) {
+    fn reject(&mut self, name: &str, rule: impl Into<String>) {
+        self.fields.reject(&format!("{}.{name}", self.at), rule);
+    }
+
+    /// A text of several lines.
+    fn text(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
         self.fields.length(&format!("{}.{name}", self.at), text, allowed);
     }
 
-    fn texts<const N: usize>(&mut self, texts: [(&str, &Option<String>); N]) {
-        for (name, text) in texts {
-            self.fields.optional_length(&format!("{}.{name}", self.at), text.as_deref(), LONG);
+    /// A text of one line.
+    fn line(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
+        if text.contains(['\n', '\r', '\t']) {
+            self.reject(name, "must not contain control characters");
+        } else {
+            self.text(name, text, allowed);
         }
+    }
+
+    /// A name without spaces, after a sign that it may begin with.
+    fn word(&mut self, name: &str, text: &str, sign: Option<char>, allowed: RangeInclusive<usize>) {
+        if text.chars().any(char::is_whitespace) {
+            self.reject(name, "must not contain spaces");
+        } else if sign.is_some_and(|sign| text.strip_prefix(sign).is_some_and(str::is_empty)) {
+            self.reject(name, "must have something behind its sign");
+        } else {
+            self.line(name, text, allowed);
+        }
+    }
+
+    fn optional_line(&mut self, name: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.line(name, text, LONG);
+        }
+    }
+
+    fn url(&mut self, name: &str, text: Option<&str>) {
+        let Some(text) = text else { return };
+        if !LONG.contains(&text.chars().count()) {
+            self.reject(name, format!("must have at most {} characters", LONG.end()));
+        } else if !Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+            || text.chars().any(|c| c.is_control() || c.is_whitespace())
+        {
+            self.reject(name, "must be an http or https URL");
+        }
+    }
+
+    fn optional_time(&mut self, name: &str, time: Option<&Timestamp>) -> Option<i64> {
+        let time = time?;
+        let at = to_millis(time);
+        if !(0..1_000_000_000).contains(&time.nanos) || !(0..=self.now_ms + AHEAD_MS).contains(&at) {
+            self.reject(name, "must be a time from 1970 to a day ahead");
+        }
+        Some(at)
     }
 
     fn time(&mut self, name: &str, time: Option<&Timestamp>) -> i64 {
         if time.is_none() {
-            self.fields.reject(&format!("{}.{name}", self.at), "is required");
+            self.reject(name, "is required");
         }
-        time.map(to_millis).unwrap_or_default()
+        self.optional_time(name, time).unwrap_or_default()
     }
 
     fn count(&mut self, name: &str, count: Option<i64>) -> Option<i64> {
-        if count.is_some_and(|count| count < 0) {
-            self.fields.reject(&format!("{}.{name}", self.at), "must not be negative");
+        if count.is_some_and(|count| !(0..=MAX_COUNT).contains(&count)) {
+            self.reject(name, format!("must be from 0 to {MAX_COUNT}"));
         }
         count
     }
 
-    fn profile(&mut self, seen: Option<v1::ProfileObservation>) -> ProfileSeen {
+    /// A profile, whose fields are named after `name`.
+    fn profile(&mut self, name: &str, seen: Option<v1::ProfileObservation>) -> ProfileSeen {
         let Some(seen) = seen else {
-            self.fields.reject(&format!("{}.profile", self.at), "is required");
+            self.reject(name, "is required");
             return ProfileSeen::default();
         };
-        self.text("profile.upstream_user_id", &seen.upstream_user_id, NAME);
-        self.text("profile.handle", &seen.handle, NAME);
-        self.texts([
-            ("profile.display_name", &seen.display_name),
-            ("profile.avatar_url", &seen.avatar_url),
-            ("profile.profile_url", &seen.profile_url),
-            ("profile.bio", &seen.bio),
-        ]);
-        let wallets = seen.wallets.into_iter().map(|wallet| {
-            self.text("profile.wallets.address", &wallet.address, 1..=140);
-            self.text("profile.wallets.network", &wallet.network, 1..=32);
-            let observed_at = self.time("profile.wallets.observed_at", wallet.observed_at.as_ref());
+        let of = |field: &str| format!("{name}.{field}");
+        self.word(&of("upstream_user_id"), &seen.upstream_user_id, None, NAME);
+        self.word(&of("handle"), &seen.handle, Some('@'), NAME);
+        self.optional_line(&of("display_name"), seen.display_name.as_deref());
+        if let Some(bio) = &seen.bio {
+            self.text(&of("bio"), bio, LONG);
+        }
+        self.url(&of("avatar_url"), seen.avatar_url.as_deref());
+        self.url(&of("profile_url"), seen.profile_url.as_deref());
+        if seen.wallets.len() > MAX_WALLETS {
+            self.reject(&of("wallets"), format!("must be at most {MAX_WALLETS}"));
+        }
+        let wallets = seen.wallets.into_iter().take(MAX_WALLETS).enumerate().map(|(index, wallet)| {
+            let of = |field: &str| format!("{name}.wallets[{index}].{field}");
+            self.word(&of("address"), &wallet.address, None, ADDRESS);
+            self.word(&of("network"), &wallet.network, None, CHAIN);
+            let observed_at = self.time(&of("observed_at"), wallet.observed_at.as_ref());
             Wallet { address: wallet.address, network: wallet.network, observed_at }
         });
         let wallets = wallets.collect();
@@ -89,28 +158,35 @@ impl Reader<'_> {
             profile_url: seen.profile_url,
             bio: seen.bio,
             verified: seen.verified,
-            created_at: seen.created_at.as_ref().map(to_millis),
-            source_updated_at: seen.source_updated_at.as_ref().map(to_millis),
+            created_at: self.optional_time(&of("created_at"), seen.created_at.as_ref()),
+            source_updated_at: self.optional_time(&of("source_updated_at"), seen.source_updated_at.as_ref()),
             wallets,
         }
     }
 
-    fn token(&mut self, seen: Option<v1::TokenObservation>) -> TokenSeen {
+    /// A token, whose fields are named after `name`.
+    fn token(&mut self, name: &str, seen: Option<v1::TokenObservation>) -> TokenSeen {
         let Some(seen) = seen else {
-            self.fields.reject(&format!("{}.token", self.at), "is required");
+            self.reject(name, "is required");
             return TokenSeen::default();
         };
-        self.text("token.chain", &seen.chain, 1..=32);
-        self.text("token.address", &seen.address, 1..=140);
-        self.text("token.symbol", &seen.symbol, NAME);
+        let of = |field: &str| format!("{name}.{field}");
+        self.word(&of("chain"), &seen.chain, None, CHAIN);
         if seen.chain.contains(':') {
-            self.fields.reject(&format!("{}.token.chain", self.at), "must not contain `:`");
+            self.reject(&of("chain"), "must not contain `:`");
         }
-        self.texts([
-            ("token.name", &seen.name),
-            ("token.logo_url", &seen.logo_url),
-            ("token.platform_url", &seen.platform_url),
-        ]);
+        self.word(&of("address"), &seen.address, None, ADDRESS);
+        // Real ones have spaces.
+        self.line(&of("symbol"), &seen.symbol, NAME);
+        if matches!(seen.symbol.trim(), "$") {
+            self.reject(&of("symbol"), "must have something behind its sign");
+        }
+        if seen.chain_id.is_some_and(|id| !(0..=MAX_COUNT).contains(&id)) {
+            self.reject(&of("chain_id"), format!("must be from 0 to {MAX_COUNT}"));
+        }
+        self.optional_line(&of("name"), seen.name.as_deref());
+        self.url(&of("logo_url"), seen.logo_url.as_deref());
+        self.url(&of("platform_url"), seen.platform_url.as_deref());
         TokenSeen {
             chain: seen.chain,
             address: seen.address,
@@ -119,30 +195,36 @@ impl Reader<'_> {
             chain_id: seen.chain_id,
             logo_url: seen.logo_url,
             platform_url: seen.platform_url,
-            source_updated_at: seen.source_updated_at.as_ref().map(to_millis),
+            source_updated_at: self.optional_time(&of("source_updated_at"), seen.source_updated_at.as_ref()),
+        }
+    }
+
+    fn thesis(&mut self, seen: v1::ThesisObservation) -> ThesisSeen {
+        self.word("thesis.upstream_id", &seen.upstream_id, None, NAME);
+        self.text("thesis.text", &seen.text, TEXT);
+        let created_at = self.time("thesis.created_at", seen.created_at.as_ref());
+        let updated_at = self.optional_time("thesis.updated_at", seen.updated_at.as_ref()).unwrap_or(created_at);
+        if updated_at < created_at {
+            self.reject("thesis.updated_at", "must not be before created_at");
+        }
+        ThesisSeen {
+            upstream_id: seen.upstream_id,
+            profile: self.profile("thesis.profile", seen.profile),
+            token: self.token("thesis.token", seen.token),
+            text: seen.text,
+            likes: self.count("thesis.likes", seen.likes),
+            replies: self.count("thesis.replies", seen.replies),
+            created_at,
+            updated_at,
         }
     }
 
     fn observation(&mut self, message: v1::Observation) -> Observation {
         let observed_at = self.time("observed_at", message.observed_at.as_ref());
         let seen = match message.observed {
-            Some(Observed::Thesis(seen)) => {
-                self.text("thesis.upstream_id", &seen.upstream_id, NAME);
-                self.text("thesis.text", &seen.text, TEXT);
-                let created_at = self.time("thesis.created_at", seen.created_at.as_ref());
-                Seen::Thesis(Box::new(ThesisSeen {
-                    upstream_id: seen.upstream_id,
-                    profile: self.profile(seen.profile),
-                    token: self.token(seen.token),
-                    text: seen.text,
-                    likes: self.count("thesis.likes", seen.likes),
-                    replies: self.count("thesis.replies", seen.replies),
-                    created_at,
-                    updated_at: seen.updated_at.as_ref().map_or(created_at, to_millis),
-                }))
-            }
+            Some(Observed::Thesis(seen)) => Seen::Thesis(Box::new(self.thesis(seen))),
             Some(Observed::Engagement(seen)) => {
-                self.text("engagement.upstream_id", &seen.upstream_id, NAME);
+                self.word("engagement.upstream_id", &seen.upstream_id, None, NAME);
                 Seen::Engagement(EngagementSeen {
                     upstream_id: seen.upstream_id,
                     likes: self.count("engagement.likes", seen.likes),
@@ -150,21 +232,21 @@ impl Reader<'_> {
                 })
             }
             Some(Observed::Deletion(seen)) => {
-                self.text("deletion.upstream_id", &seen.upstream_id, NAME);
+                self.word("deletion.upstream_id", &seen.upstream_id, None, NAME);
                 Seen::Deletion(seen.upstream_id)
             }
-            Some(Observed::Profile(seen)) => Seen::Profile(Box::new(self.profile(Some(seen)))),
-            Some(Observed::Token(seen)) => Seen::Token(Box::new(self.token(Some(seen)))),
+            Some(Observed::Profile(seen)) => Seen::Profile(Box::new(self.profile("profile", Some(seen)))),
+            Some(Observed::Token(seen)) => Seen::Token(Box::new(self.token("token", Some(seen)))),
             None => {
-                self.fields.reject(&format!("{}.observed", self.at), "is required");
+                self.reject("observed", "is required");
                 Seen::Deletion(String::new())
             }
         };
-        Observation { observed_at, version: message.revision.unwrap_or(observed_at), seen }
+        Observation { observed_at, revision: message.revision, seen }
     }
 }
 
-fn read(message: v1::IngestRequest) -> Outcome<(Dataset, Vec<Observation>)> {
+fn read(message: v1::IngestRequest, now_ms: i64) -> Outcome<(Dataset, Vec<Observation>)> {
     let mut fields = Fields::default();
     let dataset = Dataset::parse(&message.dataset);
     if dataset.is_none() {
@@ -177,7 +259,7 @@ fn read(message: v1::IngestRequest) -> Outcome<(Dataset, Vec<Observation>)> {
     }
     let mut observations = Vec::with_capacity(message.observations.len());
     for (index, observation) in message.observations.into_iter().enumerate() {
-        let mut reader = Reader { fields: &mut fields, at: format!("observations[{index}]") };
+        let mut reader = Reader { fields: &mut fields, at: format!("observations[{index}]"), now_ms };
         observations.push(reader.observation(observation));
     }
     fields.finish()?;
@@ -186,19 +268,27 @@ fn read(message: v1::IngestRequest) -> Outcome<(Dataset, Vec<Observation>)> {
 
 impl Api {
     async fn take(&self, message: v1::IngestRequest) -> Outcome<v1::IngestResponse> {
-        let (dataset, observations) = read(message)?;
+        let (dataset, observations) = read(message, self.core.shared.clock.now_ms())?;
         let writer = self.core.datasets.writer(&dataset);
         // Left with the writer in this order, and written in it.
         let written = observations.into_iter().map(|observation| writer.observe(observation));
         let written = tokio::task::unconstrained(join_all(written)).await;
-        let results = written.into_iter().map(|written| {
-            written.map(|written| v1::IngestResult {
+        let mut results = Vec::with_capacity(written.len());
+        let mut refused = Fields::default();
+        for (index, written) in written.into_iter().enumerate() {
+            let written = written?;
+            if let Some(field) = written.refused {
+                refused.reject(&format!("observations[{index}].{field}"), CONTRADICTS);
+            }
+            results.push(v1::IngestResult {
                 id: written.id,
                 event_id: written.event_id.filter(|_| written.applied),
                 applied: written.applied,
-            })
-        });
-        Ok(v1::IngestResponse { results: results.collect::<Outcome<_>>()? })
+            });
+        }
+        // The others of the call are written; they may come again.
+        refused.finish()?;
+        Ok(v1::IngestResponse { results })
     }
 }
 

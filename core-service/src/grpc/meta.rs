@@ -10,7 +10,7 @@ use super::{Api, answer::answer};
 use crate::{
     convert,
     domain::operation::{Operation, RateClass},
-    service::{error::Result as Outcome, gate::Call, limits::month_of},
+    service::{error::Result as Outcome, gate::Call, limits::Month},
 };
 
 #[async_trait]
@@ -41,14 +41,21 @@ fn signed(count: impl TryInto<i64>) -> i64 {
 impl Api {
     async fn usage(&self, call: &Call) -> Outcome<v1::Usage> {
         let (caller, plan) = (&call.caller, &call.caller.plan);
-        let (_, start, end) = month_of(call.now_ms);
-        let used = self.core.gate.quota.used(&caller.organization.id, call.now_ms).await?;
-        let project = caller.project.id.as_str().into();
-        let rate = |class: RateClass| {
+        let Month { start, end, .. } = Month::of(call.now_ms);
+        let limits = &self.core.gate.limits;
+        let project = &caller.project.id.as_str().into();
+        let rate = async |class: RateClass| {
             let limit = plan.per_minute(class);
-            let rate = self.core.gate.rates.peek(&project, caller.key.live, class, limit, call.now_ms);
+            let rate = limits.rates.fresh(project, caller.key.live, class, limit, call.now_ms).await;
             Some(v1::RateUsage { limit: rate.limit.into(), remaining: rate.remaining.into(), reset: rate.reset })
         };
+        let (used, standard, heavy, verify, open) = tokio::join!(
+            limits.quota.used(&caller.organization.id, call.now_ms),
+            rate(RateClass::Standard),
+            rate(RateClass::Heavy),
+            rate(RateClass::Verify),
+            self.core.slots.open(&caller.project.id),
+        );
         let webhooks = self.core.shared.control.state().webhooks(&caller.project.id, caller.key.live).count();
         Ok(v1::Usage {
             month: Some(v1::MonthUsage {
@@ -58,15 +65,8 @@ impl Api {
                 used: signed(used),
                 remaining: signed(plan.requests_per_month.saturating_sub(used)),
             }),
-            rates: Some(v1::RateUsages {
-                standard: rate(RateClass::Standard),
-                heavy: rate(RateClass::Heavy),
-                verify: rate(RateClass::Verify),
-            }),
-            streams: Some(v1::StreamUsage {
-                limit: plan.concurrent_streams.into(),
-                open: self.core.slots.open(&caller.project.id).into(),
-            }),
+            rates: Some(v1::RateUsages { standard, heavy, verify }),
+            streams: Some(v1::StreamUsage { limit: plan.concurrent_streams.into(), open: open?.into() }),
             webhooks: Some(v1::WebhookUsage { limit: plan.webhook_endpoints.into(), used: signed(webhooks) }),
             livemode: caller.key.live,
         })

@@ -21,16 +21,11 @@ use crate::{
     },
 };
 
-/// Characters of a search.
-const LENGTH: std::ops::RangeInclusive<usize> = 1..=512;
-
 fn query(message: v1::SearchRequest) -> Outcome<Query> {
     let mut fields = Fields::default();
-    fields.length("q", &message.q, LENGTH);
+    fields.length("q", &message.q, 1..=512);
     let looked = parse(&message.q);
-    if let Err(malformed) = &looked
-        && LENGTH.contains(&message.q.chars().count())
-    {
+    if let Err(malformed) = &looked {
         fields.reject("q", malformed.0);
     }
     let known = |number: &i32| v1::SearchType::try_from(*number).is_ok_and(|kind| kind != v1::SearchType::Unspecified);

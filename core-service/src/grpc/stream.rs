@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures::stream::BoxStream;
 use thesis_proto::v1::{self, open_response::Message, stream_service_server::StreamService};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{admit, failed, finish, service_only, status},
+    answer::{admit, failed, finish, meta, service_only, status},
     event::compile,
     thesis::CURSOR,
 };
@@ -20,7 +20,7 @@ use crate::{
         core::Core,
         error::{Error, Result as Outcome},
         gate::Call,
-        limits::StreamSlot,
+        stream_slots::StreamSlot,
         streams::{self, Opened},
         validate::Fields,
     },
@@ -28,6 +28,8 @@ use crate::{
 
 /// How often an open stream's key is looked at again, for what no change tells: its expiry.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long an ended stream keeps its slot at most, for the edge to close it.
+const CLOSING: Duration = Duration::from_secs(2);
 
 /// The list of the same events under `/v1/events`.
 fn history_path(message: &v1::OpenRequest) -> String {
@@ -61,13 +63,17 @@ fn end(reason: v1::StreamEndReason) -> v1::OpenResponse {
     v1::OpenResponse { message: Some(Message::End(v1::StreamEnd { reason: reason.into() })) }
 }
 
-/// Ends a stream when its key loses its rights or this core stops; holds its slot until it is closed.
-async fn control(core: Arc<Core>, call: Call, _slot: StreamSlot, sender: mpsc::Sender<v1::OpenResponse>) {
-    let mut changes = core.shared.control.changes();
+/// Ends a stream when its key loses its rights, this core can no longer tell whether it has, or this core stops; holds
+/// its slot until it is closed.
+async fn control(core: Arc<Core>, call: Call, slot: StreamSlot, sender: mpsc::Sender<v1::OpenResponse>) {
+    let (mut changes, mut current) = (core.shared.control.changes(), core.shared.control.current());
+    let mut outdated = std::pin::pin!(async { drop(current.wait_for(|current| !*current).await) });
     let reason = loop {
         tokio::select! {
             () = sender.closed() => return,
             () = core.stop.cancelled() => break v1::StreamEndReason::ShuttingDown,
+            () = &mut outdated => break v1::StreamEndReason::ShuttingDown,
+            () = slot.lost() => break v1::StreamEndReason::ShuttingDown,
             changed = changes.changed() => if changed.is_err() { break v1::StreamEndReason::ShuttingDown },
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
@@ -77,6 +83,7 @@ async fn control(core: Arc<Core>, call: Call, _slot: StreamSlot, sender: mpsc::S
     };
     // The receiver may be gone, which is as good.
     let _gone = sender.send(end(reason)).await;
+    let _late = timeout(CLOSING, sender.closed()).await;
 }
 
 #[async_trait]
@@ -85,7 +92,7 @@ impl StreamService for Api {
 
     async fn open(&self, request: Request<v1::OpenRequest>) -> Result<Response<Self::OpenStream>, Status> {
         service_only(&self.core, &request)?;
-        let call = admit(&self.core, Operation::Open, &request)?;
+        let call = admit(&self.core, Operation::Open, meta(&self.core, &request)).await?;
         let message = request.into_inner();
         let opened = open(&self.core, &call, &message).await.map_err(|error| failed(&call, &error, Operation::Open))?;
         let (sender, receiver) = mpsc::channel(1);

@@ -123,9 +123,9 @@ impl ThesisService for Api {
         request: Request<v1::VerifyThesisRequest>,
     ) -> Result<Response<v1::VerifyThesisResponse>, Status> {
         answer(&self.core, Operation::VerifyThesis, request, |call, message| async move {
-            let claim = claim(message, call.now_ms)?;
+            let mut claim = claim(message, call.now_ms)?;
             call.charge().await?;
-            call.history_from(Some(claim.from))?;
+            claim.from = call.history_from(Some(claim.from))?;
             let verification = verify::verify(&self.core, &call, &claim).await?;
             Ok(v1::VerifyThesisResponse { verification: Some(verification) })
         })

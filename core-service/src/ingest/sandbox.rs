@@ -1,5 +1,8 @@
 //! Lays out the sandbox once, and lets its ticker post.
 
+#[cfg(test)]
+mod tests;
+
 use std::{sync::Arc, time::Duration};
 
 use super::fixtures::{self, CHAIN, FixtureThesis, PROFILES, TOKENS};
@@ -8,7 +11,8 @@ use crate::{
         control::{ControlChange, SandboxSeed},
         dataset::Dataset,
         id,
-        row::{Profile, Thesis, Token, Wallet},
+        observation::{Observation, Seen},
+        row::{Age, Profile, Thesis, Token, Wallet},
         window::DAY_MS,
     },
     key,
@@ -17,8 +21,18 @@ use crate::{
         error::Result,
         writer::{NewThesis, thesis_event_id},
     },
-    store::{Consistency, tables},
+    store::{
+        Consistency, tables,
+        theses::{IndexScope, Stretch},
+    },
 };
+
+/// Begins the upstream ids of what the ticker posts.
+const TICKED: &str = "sbx_tick_";
+/// So long it stands.
+const KEPT_MS: i64 = 30 * DAY_MS;
+/// Theses of the sandbox looked at for that at once.
+const LOOKED_AT: usize = 200;
 
 /// The fixtures' accounts were made on days from 1 January 2025.
 const FIRST_ACCOUNT_MS: i64 = 1_735_689_600_000;
@@ -42,8 +56,8 @@ fn profile(index: usize, seed: SandboxSeed) -> Profile {
         updated_at: first_seen_at,
         source_updated_at: Some(first_seen_at),
         wallets: fixture.wallet.map(wallet).into_iter().collect(),
-        version: first_seen_at,
-        observed_at: first_seen_at,
+        age: Some(Age::own(None, first_seen_at)),
+        wallets_age: Some(Age::own(None, first_seen_at)),
     }
 }
 
@@ -62,19 +76,21 @@ fn token(index: usize, seed: SandboxSeed) -> Token {
         first_seen_at,
         updated_at: first_seen_at,
         source_updated_at: Some(first_seen_at),
-        version: first_seen_at,
-        observed_at: first_seen_at,
+        age: Some(Age::own(None, first_seen_at)),
     }
 }
 
+const SEEDED: &str = "sbx_seed_";
+
 fn thesis_id(kind: &str, number: u64) -> String {
-    id::of_thesis("sandbox", &format!("sbx_{kind}_{number}"))
+    id::of_thesis("sandbox", &format!("{kind}{number}"))
 }
 
 fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i64>, seed: SandboxSeed) -> NewThesis {
     let (profile, token) = (profile(fixture.profile, seed), token(fixture.token, seed));
     let thesis = Thesis {
         id: thesis_id(kind, fixture.number),
+        upstream_id: format!("{kind}{}", fixture.number),
         profile_id: profile.id.clone(),
         token_id: token.id.clone(),
         chain: token.chain.clone(),
@@ -105,7 +121,7 @@ pub async fn seed(core: &Core) -> Result<()> {
         .await?;
     let theses = fixtures::seeded();
     let Some(last) = theses.last() else { return Ok(()) };
-    let last = thesis_event_id(&thesis_id("seed", last.number));
+    let last = thesis_event_id(&thesis_id(SEEDED, last.number));
     let sandbox = Dataset::Sandbox.to_string();
     let done = core.shared.backend.get(&tables::EVENT, &key![&sandbox, &last], Consistency::Quorum).await?;
     if done.is_some() {
@@ -115,7 +131,7 @@ pub async fn seed(core: &Core) -> Result<()> {
     let writer = core.datasets.writer(&Dataset::Sandbox);
     let written = theses.into_iter().map(|fixture| {
         let created_at = seed.at - fixture.age_ms;
-        writer.create_thesis(new_thesis("seed", fixture, created_at, Some(created_at), seed))
+        writer.create_thesis(new_thesis(SEEDED, fixture, created_at, Some(created_at), seed))
     });
     // A task that has used up its budget would leave some of them for later.
     tokio::task::unconstrained(futures::future::try_join_all(written)).await?;
@@ -129,6 +145,7 @@ pub async fn tick(core: Arc<Core>, seconds: u32) {
     if interval == 0 {
         return;
     }
+    let mut passed = None;
     loop {
         let now = core.shared.clock.now_ms();
         let number = now.div_euclid(interval) + 1;
@@ -136,11 +153,40 @@ pub async fn tick(core: Arc<Core>, seconds: u32) {
         if core.stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
             return;
         }
-        let Some(seed) = core.shared.control.state().seed() else { continue };
-        let fixture = fixtures::tick(number.unsigned_abs());
-        let new = new_thesis("tick", fixture, number * interval, None, seed);
-        if let Err(error) = core.datasets.create_thesis(&Dataset::Sandbox, new).await {
+        if let Err(error) = post(&core, number, interval).await {
             tracing::warn!(%error, number, "a tick of the sandbox failed");
         }
+        if let Err(error) = expire(&core, &mut passed).await {
+            tracing::warn!(%error, "deleting old ticks of the sandbox failed, trying again");
+        }
     }
+}
+
+async fn post(core: &Core, number: i64, interval: i64) -> Result<()> {
+    let Some(seed) = core.shared.control.state().seed() else { return Ok(()) };
+    let fixture = fixtures::tick(number.unsigned_abs());
+    let new = new_thesis(TICKED, fixture, number * interval, None, seed);
+    core.datasets.create_thesis(&Dataset::Sandbox, new).await?;
+    Ok(())
+}
+
+/// Deletes, a page at a time, what was ticked too long ago, as an upstream would. `passed` is where the next page begins:
+/// only what stays, and lists that are empty now, lie before it.
+async fn expire(core: &Core, passed: &mut Option<(i64, String)>) -> Result<()> {
+    let now = core.shared.clock.now_ms();
+    let old = Stretch { from: 0, to: now - KEPT_MS - 1, after: passed.clone(), descending: false };
+    let rows = core.shared.theses.stretch(&Dataset::Sandbox, &IndexScope::All, &old, LOOKED_AT).await?;
+    let Some(last) = rows.last() else { return Ok(()) };
+    let sandbox = Dataset::Sandbox.to_string();
+    let keys: Vec<(String, &str)> = rows.iter().map(|row| (sandbox.clone(), row.id.as_str())).collect();
+    let theses = core.shared.theses.theses(&keys).await?;
+    let writer = core.datasets.writer(&Dataset::Sandbox);
+    let ticked = theses.iter().flatten().filter(|thesis| thesis.upstream_id.starts_with(TICKED));
+    let deleted = ticked.map(|thesis| {
+        let seen = Seen::Deletion(thesis.upstream_id.clone());
+        writer.observe(Observation { observed_at: now, revision: None, seen })
+    });
+    futures::future::try_join_all(deleted).await?;
+    *passed = Some((last.created_at, last.id.clone()));
+    Ok(())
 }

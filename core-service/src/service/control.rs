@@ -3,20 +3,27 @@
 //! A change is decided on the state at the log's head and appended on the condition that this is still the head, so that
 //! limits and uniqueness are exact without locks. Every replica follows the log, so that a change acts everywhere.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, HashMap},
     ops::Bound,
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
 use parking_lot::{RwLock, RwLockReadGuard};
 use prost::Message as _;
 use thesis_proto::clock::{SharedClock, SharedIdSource};
-use tokio::sync::{Mutex, watch};
+use tokio::{
+    sync::{Mutex, watch},
+    time::MissedTickBehavior,
+};
 
 use super::error::Result;
 use crate::{
@@ -37,6 +44,10 @@ const ROWS: &str = "rows";
 const SHARDS: i64 = 16;
 /// Rows or entries read at once.
 const PAGE: usize = 1_000;
+/// How often a replica looks for changes of the log, and at whether it still can.
+const FOLLOW_EVERY: Duration = Duration::from_millis(100);
+/// A state that could not be checked for so long is not acted on.
+const CURRENT_MS: i64 = 5_000;
 
 /// The state that the control log has led to.
 #[derive(Debug, Default)]
@@ -171,6 +182,10 @@ pub struct Control {
     changing: Mutex<()>,
     changed: watch::Sender<u64>,
     synced_at: AtomicI64,
+    /// Looks for unknown keys that have begun, and the right to one.
+    looks: AtomicU64,
+    looking: tokio::sync::Mutex<()>,
+    current: watch::Sender<bool>,
 }
 
 impl Control {
@@ -203,11 +218,14 @@ impl Control {
             backend,
             log,
             synced_at: AtomicI64::new(clock.now_ms()),
+            looks: AtomicU64::new(0),
+            looking: tokio::sync::Mutex::default(),
             clock,
             ids,
             changed: watch::Sender::new(state.head),
             state: RwLock::new(state),
             changing: Mutex::new(()),
+            current: watch::Sender::new(true),
         };
         control.catch_up().await?;
         Ok(control)
@@ -224,10 +242,79 @@ impl Control {
         self.changed.subscribe()
     }
 
-    /// When the state was last known to be current, in unix milliseconds.
+    /// Whether the state was checked lately: otherwise a key may be revoked without this replica knowing.
     #[must_use]
-    pub fn synced_at(&self) -> i64 {
-        self.synced_at.load(Ordering::Relaxed)
+    pub fn is_current(&self) -> bool {
+        self.backend.is_exclusive() || self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed) <= CURRENT_MS
+    }
+
+    /// Tells when [`Control::is_current`] changes.
+    #[must_use]
+    pub fn current(&self) -> watch::Receiver<bool> {
+        self.current.subscribe()
+    }
+
+    /// Follows the log, where others may append to it; never ends.
+    pub async fn follow(&self) {
+        if self.backend.is_exclusive() {
+            return std::future::pending().await;
+        }
+        let every = || {
+            let mut every = tokio::time::interval(FOLLOW_EVERY);
+            every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            every
+        };
+        let (mut read, mut judge) = (every(), every());
+        let reading = async {
+            loop {
+                read.tick().await;
+                if let Err(error) = self.catch_up().await {
+                    tracing::warn!(%error, "following the control log failed");
+                }
+            }
+        };
+        // Apart, since a read may take long to fail.
+        let judging = async {
+            loop {
+                judge.tick().await;
+                self.judge();
+            }
+        };
+        tokio::join!(reading, judging);
+    }
+
+    /// Tells whoever waits for it when the state has become too old, or current again.
+    pub(super) fn judge(&self) {
+        let is = self.is_current();
+        if self.current.send_if_modified(|current| std::mem::replace(current, is) != is) {
+            if is {
+                tracing::info!("the control log is followed again");
+            } else {
+                tracing::error!("the control log cannot be followed: serving nothing until it can");
+            }
+        }
+    }
+
+    /// Whether there can be changes that this replica has not heard of.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        !self.backend.is_exclusive()
+    }
+
+    /// Looks whether another replica has just made a key, unless it is known.
+    pub async fn meet_key(&self, hash: &[u8]) {
+        if self.state.read().key_by_hash(hash).is_some() {
+            return;
+        }
+        // Of many who ask at once, one looks for all who came before it began.
+        let came = self.looks.load(Ordering::Relaxed);
+        let _looking = self.looking.lock().await;
+        if self.looks.load(Ordering::Relaxed) == came {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = self.catch_up().await {
+                tracing::debug!(%error, "looking for a key failed");
+            }
+        }
     }
 
     /// Reads what others have appended.

@@ -13,8 +13,9 @@ use super::{
     error::Result,
     gate::{Gate, GateSettings},
     idempotency::Idempotency,
-    limits::{Quota, StreamSlots},
+    limits::Limits,
     secrets::KeyRing,
+    stream_slots::StreamSlots,
     vet_url::UrlVetter,
 };
 use crate::{
@@ -23,10 +24,8 @@ use crate::{
     store::{SharedBackend, deliveries::DeliveryStore, log::LogStore, theses::ThesisStore},
 };
 
-/// How often counts are stored and what has ended is forgotten.
+/// How often what has ended is forgotten.
 const HOUSEKEEPING: Duration = Duration::from_millis(300);
-/// How often a replica looks for changes of the control log.
-const CONTROL_EVERY: Duration = Duration::from_millis(100);
 /// How often expired rows are cleaned away, where the store does not do it.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 
@@ -140,14 +139,16 @@ impl Core {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let gate_settings =
             GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
-        let quota = Quota::new(Arc::clone(&backend), replica.clone());
+        let limits = Limits::new(&backend, &replica);
+        let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&clock), replica.clone());
+        slots.beat().await?;
         let core = Arc::new(Self {
-            gate: Gate::new(control, keys.clone(), quota, gate_settings, clock, ids),
+            gate: Gate::new(control, keys.clone(), limits, gate_settings, clock, ids),
             datasets: Datasets::new(Arc::clone(&shared), stop.clone(), tasks.clone()),
             search,
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids)),
             dispatcher: Dispatcher::new(Arc::clone(&shared), replica),
-            slots: Arc::default(),
+            slots,
             urls: UrlVetter::new(settings.webhook_allow_networks, &settings.dns_servers)?,
             shared,
             stop,
@@ -167,18 +168,12 @@ impl Core {
         self.tasks.spawn(Arc::clone(&self.dispatcher).run(self.stop.clone()));
         self.tasks.spawn(crate::ingest::sandbox::tick(Arc::clone(self), tick_seconds));
         self.tasks.spawn(Arc::clone(self).keep_house());
-        if !self.shared.backend.is_exclusive() {
-            self.tasks.spawn(Arc::clone(self).follow_control());
-        }
-    }
-
-    async fn follow_control(self: Arc<Self>) {
-        let mut every = tokio::time::interval(CONTROL_EVERY);
-        while self.stop.run_until_cancelled(every.tick()).await.is_some() {
-            if let Err(error) = self.shared.control.catch_up().await {
-                tracing::warn!(%error, "following the control log failed");
-            }
-        }
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.gate.limits.run(core.shared.clock.as_ref(), &core.stop).await });
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(core.shared.control.follow()).await });
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(core.slots.run()).await });
     }
 
     async fn keep_house(self: Arc<Self>) {
@@ -188,10 +183,7 @@ impl Core {
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 _ = every.tick() => {
-                    self.gate.sweep();
-                    if let Err(error) = self.gate.quota.flush(self.shared.clock.now_ms()).await {
-                        tracing::warn!(%error, "storing the month's counts failed");
-                    }
+                    self.gate.limits.sweep(self.shared.clock.now_ms());
                 }
                 _ = sweep.tick() => {
                     if let Err(error) = self.shared.backend.sweep(self.shared.clock.now_ms()).await {
@@ -209,9 +201,8 @@ impl Core {
         if tokio::time::timeout(Duration::from_secs(5), self.tasks.wait()).await.is_err() {
             tracing::warn!("some tasks did not end in time");
         }
-        if let Err(error) = self.gate.quota.flush(self.shared.clock.now_ms()).await {
-            tracing::warn!(%error, "storing the month's counts failed");
-        }
+        self.gate.limits.flush(self.shared.clock.now_ms()).await;
+        self.slots.leave().await;
         self.dispatcher.release().await;
         if let Err(error) = self.shared.backend.close().await {
             tracing::error!(%error, "closing the store failed");

@@ -4,7 +4,6 @@
 use crate::{
     domain::{
         dataset::Dataset,
-        derivation::{Counts, count},
         entry::{Entry, Kind, ThesisVelocity, TokenActivity},
         id,
         row::Token,
@@ -13,15 +12,6 @@ use crate::{
     service::core::Shared,
     store::StoreResult,
 };
-
-/// Counts a token's theses at `at`, over the datasets that are counted with this one.
-///
-/// # Errors
-/// When the store does not answer.
-pub async fn counts(shared: &Shared, dataset: &Dataset, token: &str, at: i64) -> StoreResult<Counts> {
-    let theses = super::tokens::window(shared, &dataset.counted_with(), token, at - DAY_MS, at).await?;
-    Ok(count(&theses, at))
-}
 
 /// The two derived events of a token after its thesis at `covered`; none when the token is unknown.
 ///
@@ -37,7 +27,9 @@ pub async fn entries(
     let Some((_, token)) = shared.theses.token(&dataset.counted_with(), token_id).await? else {
         return Ok(None);
     };
-    let counts = counts(shared, dataset, token_id, at).await?;
+    let view = dataset.counted_with();
+    let counts = shared.theses.counts(&view, token_id, at, DAY_MS).await?;
+    let latest = shared.theses.latest(&view, token_id, at, &counts).await?;
     let (name, covered) = (dataset.to_string(), covered.to_string());
     let entry = |kind_name: &str, kind: Kind| Entry {
         id: id::derive("evt_", &[kind_name, &name, token_id, &covered]),
@@ -50,8 +42,8 @@ pub async fn entries(
         thesis_count_1h: counts.last_1h,
         thesis_count_24h: counts.last_24h,
         unique_authors_24h: counts.authors_24h,
-        last_activity_at: counts.latest.as_ref().map(|(at, _)| *at),
-        latest_thesis_id: counts.latest.map(|(_, id)| id),
+        last_activity_at: latest.as_ref().map(|(at, _)| *at),
+        latest_thesis_id: latest.map(|(_, id)| id),
     };
     let velocity = ThesisVelocity {
         token: Token::clone(&token),

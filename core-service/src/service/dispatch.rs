@@ -3,8 +3,13 @@
 //! A replica hands out the attempts of the shards whose lease it holds, and holds leases only while workers are connected
 //! to it. Leases only save duplicate work: an attempt counts from the expected attempt number, whoever reports it.
 
+mod leases;
+mod minutes;
+mod report;
+mod state;
+
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::HashSet,
     ops::Bound,
     sync::{
         Arc,
@@ -13,50 +18,31 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use thesis_proto::v1;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use self::{
+    leases::Leases,
+    state::{Out, State, Worker},
+};
 use super::{
     core::Shared,
     error::{Error, Result},
     writer::decode,
 };
 use crate::{
-    domain::{
-        control::Webhook,
-        dataset::Dataset,
-        delivery::{Attempt, Delivery},
-        entry::Entry,
-    },
-    key,
-    store::{
-        ConditionalWrite, Consistency, Expect, Transaction,
-        deliveries::{Queued, SHARDS, minute_of, shard_of},
-        tables,
-    },
+    domain::{control::Webhook, dataset::Dataset, delivery::Delivery, entry::Entry},
+    store::deliveries::{Queued, minute_of, shard_of},
 };
 
 /// How often the ready minutes are read without a hint.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
-const PER_WEBHOOK: usize = 64;
 /// An attempt not reported by then is handed out again.
 const CLAIM_MS: i64 = 15_000;
 /// The same once its worker's stream has ended: attempts under way end and are reported within this time.
 const ORPHAN_MS: i64 = 8_000;
-/// An attempt out for so long may have been reported to another replica.
-const UNREPORTED_MS: i64 = 1_000;
-/// How long a shard's lease lasts.
-const LEASE_MS: i64 = 10_000;
-/// When it is renewed.
-const RENEW_MS: i64 = 3_000;
-/// Minutes behind now that are read again, since a hint may be written late.
-const LATE_MINUTES: i64 = 2;
-/// Minutes looked back where nothing is known.
-const LOOK_BACK_MINUTES: i64 = 24 * 60;
 
 /// Webhooks whose queues have something new, told by the fan-out of this replica.
 #[derive(Debug, Default)]
@@ -90,90 +76,12 @@ pub struct Claimed {
     pub dataset: Dataset,
 }
 
-struct Worker {
-    claims: mpsc::Sender<Claimed>,
-    capacity: usize,
-    out: usize,
-}
-
-struct Out {
-    worker: u64,
-    webhook: String,
-    /// The attempt's number.
-    attempt: i32,
-    since: i64,
-    until: i64,
-    /// The minute in which the webhook was found to have something due.
-    minute: i64,
-}
-
-#[derive(Default)]
-struct State {
-    workers: BTreeMap<u64, Worker>,
-    /// Attempts that are out, by delivery.
-    out: HashMap<String, Out>,
-    out_by_webhook: HashMap<String, usize>,
-    /// Webhooks with something due, and since which minute.
-    active: BTreeMap<String, i64>,
-    /// Webhooks of which an attempt came back since their queue was last read.
-    touched: HashSet<String>,
-    /// The webhook that was served last; the round goes on behind it.
-    turn: String,
-    /// Until when each shard's lease is held.
-    leases: HashMap<i64, i64>,
-    /// Minutes of each shard that are done, as stored, and the newest that was read.
-    done: HashMap<i64, (i64, i64)>,
-}
-
 /// Hands out due attempts.
 pub struct Dispatcher {
     shared: Arc<Shared>,
-    replica: String,
+    leases: Leases,
     next_worker: AtomicU64,
     state: Mutex<State>,
-}
-
-impl State {
-    fn settle(&mut self, delivery: &str) {
-        if let Some(out) = self.out.remove(delivery) {
-            if let Some(count) = self.out_by_webhook.get_mut(&out.webhook) {
-                *count -= 1;
-                if *count == 0 {
-                    self.out_by_webhook.remove(&out.webhook);
-                }
-            }
-            if let Some(worker) = self.workers.get_mut(&out.worker) {
-                worker.out = worker.out.saturating_sub(1);
-            }
-        }
-    }
-
-    /// Settles an attempt and has its webhook's queue read again.
-    fn give_back(&mut self, delivery: &str) {
-        let Some((webhook, minute)) = self.out.get(delivery).map(|out| (out.webhook.clone(), out.minute)) else {
-            return;
-        };
-        self.settle(delivery);
-        self.touched.insert(webhook.clone());
-        self.activate(webhook, minute);
-    }
-
-    fn activate(&mut self, webhook: String, minute: i64) {
-        self.active.entry(webhook).and_modify(|known| *known = minute.min(*known)).or_insert(minute);
-    }
-
-    /// Attempts that one webhook may have out: the rest stays free for those that become due meanwhile.
-    fn share(&self) -> usize {
-        let capacity: usize = self.workers.values().map(|worker| worker.capacity).sum();
-        let busy: HashSet<&String> = self.active.keys().chain(self.out_by_webhook.keys()).collect();
-        // One alone is held back by `PER_WEBHOOK` only.
-        let parts = if busy.len() < 2 { 1 } else { busy.len() + 1 };
-        (capacity / parts).clamp(1, PER_WEBHOOK)
-    }
-
-    fn room(&self) -> usize {
-        self.workers.values().map(|worker| worker.capacity.saturating_sub(worker.out)).sum()
-    }
 }
 
 /// A worker's place; given up when dropped.
@@ -199,7 +107,8 @@ impl Dispatcher {
     /// A dispatcher of this replica.
     #[must_use]
     pub fn new(shared: Arc<Shared>, replica: String) -> Arc<Self> {
-        Arc::new(Self { shared, replica, next_worker: AtomicU64::new(1), state: Mutex::default() })
+        let leases = Leases::new(Arc::clone(&shared.backend), replica);
+        Arc::new(Self { shared, leases, next_worker: AtomicU64::new(1), state: Mutex::default() })
     }
 
     /// Takes a worker's stream: it gets claims until the place is dropped, at most `capacity` unreported.
@@ -211,27 +120,15 @@ impl Dispatcher {
         (WorkerPlace { dispatcher: Arc::clone(self), id }, receiver)
     }
 
-    /// Takes a report. Repeating it, or reporting what another has reported, changes nothing.
-    ///
-    /// # Errors
-    /// When the store does not answer; the report is to be repeated then.
-    pub async fn report(&self, delivery_id: &str, attempt: Attempt) -> Result<()> {
-        let now_ms = self.shared.clock.now_ms();
-        if let Some(before) = self.shared.deliveries.get(delivery_id).await?
-            && !before.is_over()
-            && before.attempts_made() + 1 == attempt.number
-        {
-            let after = before.after(attempt, now_ms);
-            self.shared.deliveries.advance(&before, &after, now_ms).await?;
-        }
-        self.release_claim(delivery_id);
-        Ok(())
-    }
-
     /// Takes back an attempt that was reported, or not made.
     pub fn release_claim(&self, delivery_id: &str) {
         self.state.lock().give_back(delivery_id);
         self.shared.hints.notify.notify_one();
+    }
+
+    /// Gives up all leases.
+    pub async fn release(&self) {
+        self.leases.release(self.shared.clock.now_ms()).await;
     }
 
     /// Runs until stopped.
@@ -249,8 +146,12 @@ impl Dispatcher {
                 self.release().await;
                 continue;
             }
+            if !self.shared.control.is_current() {
+                // Live access may be withdrawn.
+                continue;
+            }
             let step = async {
-                self.renew(now_ms).await?;
+                self.leases.renew(now_ms).await?;
                 let hinted = self.shared.hints.take();
                 self.activate(hinted, minute_of(now_ms));
                 if looks {
@@ -265,134 +166,6 @@ impl Dispatcher {
         }
     }
 
-    fn holds(&self, shard: i64, now_ms: i64) -> bool {
-        self.shared.backend.is_exclusive() || self.state.lock().leases.get(&shard).is_some_and(|until| *until > now_ms)
-    }
-
-    /// Takes the leases that are free and renews those that are held.
-    async fn renew(&self, now_ms: i64) -> Result<()> {
-        if self.shared.backend.is_exclusive() {
-            return Ok(());
-        }
-        for shard in 0..SHARDS {
-            let held = self.state.lock().leases.get(&shard).copied();
-            if held.is_some_and(|until| until - now_ms > LEASE_MS - RENEW_MS) {
-                continue;
-            }
-            if self.lease(shard, now_ms, now_ms + LEASE_MS).await? {
-                self.state.lock().leases.insert(shard, now_ms + LEASE_MS);
-            } else {
-                self.state.lock().leases.remove(&shard);
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes a lease of this replica if the shard is free or its own. The row's body is the owner and the end.
-    async fn lease(&self, shard: i64, now_ms: i64, until: i64) -> Result<bool> {
-        let row = self.shared.backend.get(&tables::SHARD_LEASE, &key![shard], Consistency::Quorum).await?;
-        let (expect, version) = match &row {
-            None => (Expect::Absent, 1),
-            Some(row) => {
-                let text = String::from_utf8_lossy(&row.body);
-                let (end, owner) = text.split_once(' ').unwrap_or_default();
-                if owner != self.replica && end.parse::<i64>().is_ok_and(|end| end > now_ms) {
-                    return Ok(false);
-                }
-                (Expect::Version(row.version), row.version + 1)
-            }
-        };
-        let body = Some(Bytes::from(format!("{until} {}", self.replica)));
-        let write = ConditionalWrite { clustering: Vec::new(), expect, version, body };
-        let transaction =
-            Transaction { table: &tables::SHARD_LEASE, partition: key![shard], writes: vec![write], ttl: None };
-        Ok(self.shared.backend.transact(transaction).await?)
-    }
-
-    /// Gives up all leases.
-    pub async fn release(&self) {
-        let held: Vec<i64> = self.state.lock().leases.drain().map(|(shard, _)| shard).collect();
-        for shard in held {
-            if let Err(error) = self.lease(shard, self.shared.clock.now_ms(), 0).await {
-                tracing::debug!(%error, shard, "giving up a lease failed; it ends by itself");
-            }
-        }
-    }
-
-    fn activate(&self, webhooks: impl IntoIterator<Item = String>, minute: i64) {
-        let mut state = self.state.lock();
-        for webhook in webhooks {
-            state.activate(webhook, minute);
-        }
-    }
-
-    /// Reads which webhooks have something due, and notes the minutes that are done.
-    async fn look(&self, now_ms: i64) -> Result<()> {
-        let now = minute_of(now_ms);
-        self.settle_late(now_ms).await?;
-        for shard in 0..SHARDS {
-            if !self.holds(shard, now_ms) {
-                let mut state = self.state.lock();
-                state.done.remove(&shard);
-                state.active.retain(|webhook, _| shard_of(webhook) != shard);
-                continue;
-            }
-            let known = self.state.lock().done.get(&shard).copied();
-            // The first look reads every minute that is not done; later ones those that may have changed since.
-            let (done, read) = match known {
-                Some(known) => known,
-                None => {
-                    let stored = self.shared.deliveries.ready_done(shard).await?;
-                    // Where nothing is stored, nothing was due before the first start of all.
-                    let first_start = self.shared.control.state().seed().map_or(0, |seed| minute_of(seed.at));
-                    let done = stored.unwrap_or((first_start - LATE_MINUTES).max(now - LOOK_BACK_MINUTES));
-                    (done, done)
-                }
-            };
-            for minute in (read - LATE_MINUTES).max(done) + 1..=now {
-                let webhooks = self.shared.deliveries.ready(shard, minute).await?;
-                self.activate(webhooks, minute);
-            }
-            let oldest = {
-                let state = self.state.lock();
-                let active = state.active.iter().map(|(webhook, minute)| (webhook, *minute));
-                let out = state.out.values().map(|out| (&out.webhook, out.minute));
-                let mine = active.chain(out).filter(|(webhook, _)| shard_of(webhook) == shard);
-                mine.map(|(_, minute)| minute - 1).min()
-            };
-            let finished = oldest.unwrap_or(i64::MAX).min(now - LATE_MINUTES - 1).max(done);
-            if finished > done {
-                self.shared.deliveries.set_ready_done(shard, finished).await?;
-            }
-            self.state.lock().done.insert(shard, (finished, now));
-        }
-        Ok(())
-    }
-
-    /// Takes back attempts that are late, and settles those that were reported to another replica.
-    async fn settle_late(&self, now_ms: i64) -> Result<()> {
-        let mut unreported: Vec<(String, i32)> = Vec::new();
-        {
-            let mut state = self.state.lock();
-            let late: Vec<String> =
-                state.out.iter().filter(|(_, out)| out.until <= now_ms).map(|(id, _)| id.clone()).collect();
-            late.iter().for_each(|delivery| state.give_back(delivery));
-            if !self.shared.backend.is_exclusive() {
-                let old = state.out.iter().filter(|(_, out)| now_ms - out.since >= UNREPORTED_MS);
-                unreported.extend(old.map(|(id, out)| (id.clone(), out.attempt)));
-            }
-        }
-        let ids: Vec<String> = unreported.iter().map(|(id, _)| id.clone()).collect();
-        let deliveries = self.shared.deliveries.get_many(&ids).await?;
-        let mut state = self.state.lock();
-        for ((id, attempt), delivery) in unreported.into_iter().zip(deliveries) {
-            if delivery.is_none_or(|delivery| delivery.attempts_made() >= attempt || delivery.is_over()) {
-                state.give_back(&id);
-            }
-        }
-        Ok(())
-    }
-
     /// Goes round the webhooks with something due until nothing is left or the workers are full.
     async fn hand_out(&self, now_ms: i64) {
         let round: Vec<(String, i64)> = {
@@ -403,7 +176,7 @@ impl Dispatcher {
             places.map(|(webhook, minute)| (webhook.clone(), *minute)).collect()
         };
         for (webhook, minute) in round {
-            if !self.holds(shard_of(&webhook), now_ms) {
+            if !self.leases.holds(shard_of(&webhook), now_ms) {
                 continue;
             }
             match self.hand_out_from(&webhook, minute, now_ms).await {

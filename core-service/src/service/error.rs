@@ -30,6 +30,13 @@ impl Error {
         ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor").into()
     }
 
+    /// A replica that cannot check whose keys are still good.
+    #[must_use]
+    pub fn outdated() -> Self {
+        let why = "the control log could not be followed lately".to_owned();
+        Self { api: Box::new(ApiError::unavailable()), why: Some(why) }
+    }
+
     /// A failure of this service itself.
     pub fn internal(why: impl std::fmt::Display) -> Self {
         Self { api: Box::new(ApiError::internal()), why: Some(why.to_string()) }

@@ -13,7 +13,7 @@ use thesis_proto::{
 use super::{
     control::Control,
     error::{Error, Result},
-    limits::{AuthFailures, Quota, Rate, RateWindows},
+    limits::{Limits, Month, Rate},
     secrets::{KeyRing, is_api_key},
 };
 use crate::domain::{
@@ -38,6 +38,8 @@ pub struct RequestMeta {
     pub request_id: String,
     /// The idempotency key.
     pub idempotency_key: Option<String>,
+    /// Whether the edge could read a part of the request only, and will tell the rest.
+    pub malformed: bool,
 }
 
 /// Who calls, with all that decides what they may do and see.
@@ -79,17 +81,21 @@ pub struct Call {
 }
 
 impl Call {
-    /// Counts the call against the month's quota; to be done once its shape is known to be right.
+    /// Counts the call against the month's quota; to be done once its shape is known to be right, and before anything
+    /// else is done.
     ///
     /// # Errors
-    /// `QUOTA_EXCEEDED`, or when the store does not answer.
+    /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`.
     pub async fn charge(&self) -> Result<()> {
+        if self.meta.malformed {
+            return Err(ApiError::validation(&[]).into());
+        }
         let limit = self.caller.plan.requests_per_month;
-        if self.gate.quota.take(&self.caller.organization.id, limit, self.now_ms).await? {
+        if self.gate.limits.quota.take(&self.caller.organization.id, limit, self.now_ms).await {
             return Ok(());
         }
-        let (_, _, end) = super::limits::month_of(self.now_ms);
-        let wait = u32::try_from((end - self.now_ms) / 1_000 + 1).unwrap_or(u32::MAX);
+        let wait = (Month::of(self.now_ms).end - self.now_ms) / 1_000 + 1;
+        let wait = u32::try_from(wait).unwrap_or(u32::MAX);
         Err(ApiError::new(ErrorCode::QuotaExceeded, format!("the plan's {limit} requests of this month are used up"))
             .with_retry_after(wait)
             .into())
@@ -116,11 +122,8 @@ pub struct Gate {
     service_token: String,
     clock: SharedClock,
     ids: SharedIdSource,
-    /// Requests a minute.
-    pub rates: RateWindows,
-    /// Requests a month.
-    pub quota: Quota,
-    failures: AuthFailures,
+    /// What is counted.
+    pub limits: Limits,
 }
 
 /// What a gate decides by.
@@ -139,7 +142,7 @@ impl Gate {
     pub fn new(
         control: Arc<Control>,
         keys: KeyRing,
-        quota: Quota,
+        limits: Limits,
         settings: GateSettings,
         clock: SharedClock,
         ids: SharedIdSource,
@@ -152,9 +155,7 @@ impl Gate {
             service_token: settings.service_token,
             clock,
             ids,
-            rates: RateWindows::default(),
-            quota,
-            failures: AuthFailures::default(),
+            limits,
         })
     }
 
@@ -186,6 +187,13 @@ impl Gate {
     #[must_use]
     pub fn new_request_id(&self) -> String {
         id::random("req_", self.ids.as_ref())
+    }
+
+    /// Makes sure that a key which another replica has made is known here.
+    pub async fn meet(&self, authorization: Option<&str>) {
+        if let Some(raw) = authorization.and_then(bearer).filter(|raw| is_api_key(raw) && self.control.is_shared()) {
+            self.control.meet_key(&self.keys.key_hash(raw)).await;
+        }
     }
 
     /// Finds whose key a request carries, as far as 401 and 403 for key, project and approval go.
@@ -248,7 +256,7 @@ impl Gate {
 
     fn count_failure(&self, meta: &RequestMeta, now_ms: i64) -> Option<Error> {
         let client = meta.client.as_deref()?;
-        if self.failures.record(client, now_ms) {
+        if self.limits.failures.record(client, now_ms) {
             return None;
         }
         let error = ApiError::new(ErrorCode::RateLimited, "too many failed authentications from this address");
@@ -264,6 +272,9 @@ impl Gate {
         meta: RequestMeta,
         operation: Operation,
     ) -> std::result::Result<Call, (Error, Option<Rate>)> {
+        if !self.control.is_current() {
+            return Err((Error::outdated(), None));
+        }
         let now_ms = self.clock.now_ms();
         let caller = self.authenticate(meta.authorization.as_deref(), now_ms).map_err(|error| {
             let unauthenticated = error.api.code.http_status() == 401;
@@ -274,22 +285,15 @@ impl Gate {
         let project: Arc<str> = caller.project.id.as_str().into();
         let (live, limit) = (caller.key.live, caller.plan.per_minute(class));
         if let Err(error) = self.permit(&caller, operation) {
-            return Err((error, Some(self.rates.peek(&project, live, class, limit, now_ms))));
+            return Err((error, Some(self.limits.rates.peek(&project, live, class, limit, now_ms))));
         }
-        let rate = self.rates.take(&project, live, class, limit, now_ms);
+        let rate = self.limits.rates.take(&project, live, class, limit, now_ms);
         if !rate.allowed {
             let message = format!("more than {limit} requests of class {} in this minute", class.as_str());
             let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));
             return Err((error.into(), Some(rate)));
         }
         Ok(Call { caller, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
-    }
-
-    /// Forgets what has ended.
-    pub fn sweep(&self) {
-        let now_ms = self.clock.now_ms();
-        self.rates.sweep(now_ms);
-        self.failures.sweep(now_ms);
     }
 }
 

@@ -185,6 +185,8 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
         if events.len() == query.limit || looked_at == LOOKED_AT {
             break;
         }
+        // Reading may never have to wait; others' requests shall not for all of it.
+        tokio::task::coop::consume_budget().await;
         let Some((index, taken)) = reader.next().await? else {
             more = false;
             break;

@@ -93,7 +93,7 @@ impl Projector {
                 put(&tables::DERIVED, key![dataset, &activity.token.id], Some(at));
                 put(&tables::DERIVE_DUE, key![derive_slot(dataset), dataset, &activity.token.id], None);
             }
-            Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed)) => {
+            Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed) | Kind::ThesisAwaited(changed)) => {
                 changes.push(thesis_change(dataset, &changed.thesis, version));
             }
             Some(Kind::ThesisDeleted(deleted)) => {

@@ -14,7 +14,7 @@ use super::{
     error::{Error, Result},
     gate::Call,
     history::Backward,
-    limits::StreamSlot,
+    stream_slots::StreamSlot,
     writer::decode,
 };
 use crate::{convert, domain::dataset::Dataset, store::Consistency};
@@ -58,11 +58,7 @@ pub async fn open(
         None => None,
     };
     let limit = call.caller.plan.concurrent_streams;
-    let slot = core.slots.take(&call.caller.project.id.as_str().into(), limit).map_err(|open| {
-        let message = format!("the plan allows {limit} concurrent streams per project");
-        let details = serde_json::json!({ "limit": limit, "open": open });
-        Error::from(ApiError::new(ErrorCode::StreamLimitReached, message).with_details(details).with_retry_after(5))
-    })?;
+    let slot = core.slots.take(&call.caller.project.id, limit).await?;
     let mut positions = Vec::new();
     for dataset in view.datasets() {
         positions.push(core.datasets.refresh(dataset).await?);

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicI64, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
 use async_trait::async_trait;
@@ -18,7 +18,7 @@ use crate::{
         plan::{Plan, Plans},
     },
     store::{
-        Backend, Change, Consistency, Row, Scan, SharedBackend, StoreResult, Table, Transaction, Value,
+        Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
         embedded::EmbeddedStore,
     },
 };
@@ -70,28 +70,49 @@ impl IdSource for CountingIds {
 }
 
 /// A store in memory that says it has other writers, so that several cores may share it.
-pub(crate) struct SharedMemory(SharedBackend);
+pub(crate) struct SharedMemory {
+    store: SharedBackend,
+    away: AtomicBool,
+}
+
+impl SharedMemory {
+    pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
+        Arc::new(Self { store: memory(clock), away: AtomicBool::new(false) })
+    }
+
+    /// Makes it answer nothing, or answer again.
+    pub(crate) fn set_away(&self, away: bool) {
+        self.away.store(away, Ordering::SeqCst);
+    }
+
+    fn store(&self) -> StoreResult<&SharedBackend> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        Ok(&self.store)
+    }
+}
 
 #[async_trait]
 impl Backend for SharedMemory {
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
-        self.0.get(table, key, consistency).await
+        self.store()?.get(table, key, consistency).await
     }
 
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
-        self.0.get_many(table, keys).await
+        self.store()?.get_many(table, keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
-        self.0.scan(scan).await
+        self.store()?.scan(scan).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
-        self.0.apply(changes).await
+        self.store()?.apply(changes).await
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
-        self.0.transact(transaction).await
+        self.store()?.transact(transaction).await
     }
 
     fn is_exclusive(&self) -> bool {
@@ -99,11 +120,11 @@ impl Backend for SharedMemory {
     }
 
     async fn check(&self) -> StoreResult<()> {
-        self.0.check().await
+        self.store()?.check().await
     }
 
     async fn sweep(&self, now_ms: i64) -> StoreResult<()> {
-        self.0.sweep(now_ms).await
+        self.store()?.sweep(now_ms).await
     }
 
     async fn close(&self) -> StoreResult<()> {
@@ -118,7 +139,7 @@ pub(crate) fn memory(clock: &Arc<ManualClock>) -> SharedBackend {
 
 /// A store in memory that several cores may share.
 pub(crate) fn shared_memory(clock: &Arc<ManualClock>) -> SharedBackend {
-    Arc::new(SharedMemory(memory(clock)))
+    SharedMemory::new(clock)
 }
 
 /// What a test core is set up with: no ticker, nothing on disk.

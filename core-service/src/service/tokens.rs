@@ -1,7 +1,7 @@
 //! Reads tokens with their counts. Every count equals what its reader would get by listing and counting: theses of all
 //! datasets in the view, an author in several of them once.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use thesis_proto::{
     error::{ApiError, ErrorCode},
@@ -21,7 +21,7 @@ use crate::{
     convert,
     domain::{
         dataset::{Dataset, View},
-        derivation::{Counted, Counts, count},
+        derivation::Hour,
         row::{Thesis, Token},
         window::{DAY_MS, HOUR_MS},
     },
@@ -30,9 +30,6 @@ use crate::{
         theses::{IndexScope, Stretch},
     },
 };
-
-/// Buckets of a timeline.
-const HOURS: i64 = 24;
 
 /// Finds the one token that a reference names.
 ///
@@ -66,25 +63,6 @@ async fn found(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -
     find(core, call, reference, chain).await?.ok_or_else(not_found)
 }
 
-/// The theses of a token in `(after, at]`, of all datasets of a view.
-///
-/// # Errors
-/// When the store does not answer.
-pub async fn window(shared: &Shared, view: &View, token: &str, after: i64, at: i64) -> StoreResult<Vec<Counted>> {
-    let stretch = Stretch { from: after + 1, to: at, after: None, descending: true };
-    let scope = IndexScope::Token(token.to_owned());
-    let mut theses = Vec::new();
-    for dataset in view.datasets() {
-        let rows = shared.theses.stretch(dataset, &scope, &stretch, usize::MAX).await?;
-        theses.extend(rows.into_iter().map(|row| Counted {
-            created_at: row.created_at,
-            id: row.id,
-            profile_id: row.profile_id,
-        }));
-    }
-    Ok(theses)
-}
-
 /// All theses of a token that a view shows, and their authors.
 async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, i64)> {
     let (mut theses, mut authors) = (0, 0);
@@ -104,17 +82,6 @@ async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, 
     Ok((theses, authors))
 }
 
-async fn newest(shared: &Shared, view: &View, token: &str) -> StoreResult<Option<i64>> {
-    let stretch = Stretch { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
-    let scope = IndexScope::Token(token.to_owned());
-    let mut newest = None;
-    for dataset in view.datasets() {
-        let rows = shared.theses.stretch(dataset, &scope, &stretch, 1).await?;
-        newest = newest.max(rows.first().map(|row| row.created_at));
-    }
-    Ok(newest)
-}
-
 /// Reads a token's metadata and counts.
 ///
 /// # Errors
@@ -131,24 +98,17 @@ pub async fn get(core: &Core, call: &Call, reference: &str, chain: Option<&str>)
 pub async fn counted(core: &Core, call: &Call, dataset: &Dataset, token: &Token) -> Result<v1::Token> {
     let (shared, view) = (&core.shared, &call.caller.view);
     let (theses, authors) = totals(shared, view, &token.id).await?;
-    let recent = window(shared, view, &token.id, call.now_ms - DAY_MS, call.now_ms).await?;
-    let last = newest(shared, view, &token.id).await?;
-    Ok(convert::row::token(dataset, token, theses, authors, i64::try_from(recent.len()).unwrap_or(i64::MAX), last))
+    let day = shared.theses.counts(view, &token.id, call.now_ms, DAY_MS).await?;
+    let last = shared.theses.latest(view, &token.id, call.now_ms, &day).await?.map(|(at, _)| at);
+    Ok(convert::row::token(dataset, token, theses, authors, day.last_24h, last))
 }
 
-fn timeline(theses: &[Counted], at: i64) -> Vec<v1::TimelineBucket> {
-    let buckets = (0..HOURS).map(|hour| {
-        let start = at - (HOURS - hour) * HOUR_MS;
-        let inside =
-            || theses.iter().filter(move |thesis| thesis.created_at > start && thesis.created_at <= start + HOUR_MS);
-        let authors: HashSet<&str> = inside().map(|thesis| thesis.profile_id.as_str()).collect();
-        v1::TimelineBucket {
-            bucket_start: Some(from_millis(start)),
-            theses: i64::try_from(inside().count()).unwrap_or(i64::MAX),
-            unique_authors: i64::try_from(authors.len()).unwrap_or(i64::MAX),
-        }
-    });
-    buckets.collect()
+fn bucket(hour: &Hour) -> v1::TimelineBucket {
+    v1::TimelineBucket {
+        bucket_start: Some(from_millis(hour.start)),
+        theses: hour.theses,
+        unique_authors: hour.authors,
+    }
 }
 
 /// Reads what happened on a token in the last 24 hours.
@@ -164,15 +124,14 @@ pub async fn activity(
 ) -> Result<v1::TokenActivity> {
     let (_, token) = found(core, call, reference, chain).await?;
     let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
-    let theses = window(shared, view, &token.id, at - DAY_MS, at).await?;
-    let Counts { last_1h, last_24h, authors_24h, .. } = count(&theses, at);
+    let day = shared.theses.counts(view, &token.id, at, DAY_MS).await?;
     Ok(v1::TokenActivity {
         token: Some(convert::row::token_ref(&token)),
-        thesis_count_1h: last_1h,
-        thesis_count_24h: last_24h,
-        unique_authors_24h: authors_24h,
-        last_activity_at: newest(shared, view, &token.id).await?.map(from_millis),
-        timeline: timeline(&theses, at),
+        thesis_count_1h: day.last_1h,
+        thesis_count_24h: day.last_24h,
+        unique_authors_24h: day.authors_24h,
+        last_activity_at: shared.theses.latest(view, &token.id, at, &day).await?.map(|(at, _)| from_millis(at)),
+        timeline: day.timeline.iter().map(bucket).collect(),
         recent_theses: recent_theses(core, call, &token.id, recent).await?,
         livemode: view.livemode(),
         computed_at: Some(from_millis(at)),
@@ -203,7 +162,7 @@ async fn recent_theses(core: &Core, call: &Call, token: &str, limit: usize) -> R
 pub async fn velocity(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<v1::ThesisVelocity> {
     let (_, token) = found(core, call, reference, chain).await?;
     let (view, at) = (&call.caller.view, call.now_ms);
-    let counts = count(&window(&core.shared, view, &token.id, at - 2 * HOUR_MS, at).await?, at);
+    let counts = core.shared.theses.counts(view, &token.id, at, 2 * HOUR_MS).await?;
     let velocity = crate::domain::entry::ThesisVelocity {
         token: Token::clone(&token),
         last_5m: counts.last_5m,

@@ -13,9 +13,11 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Notes a bad field and the rule it breaks.
+    /// Notes a bad field and the rule it breaks, the first one of each field.
     pub fn reject(&mut self, param: &str, rule: impl Into<String>) {
-        self.errors.push(FieldError::new(param, rule));
+        if self.errors.iter().all(|error| error.param != param) {
+            self.errors.push(FieldError::new(param, rule));
+        }
     }
 
     /// Checks a length in characters.

@@ -125,13 +125,15 @@ struct Found {
 
 async fn newest(core: &Core, call: &Call, claim: &Claim, scope: &IndexScope) -> Result<Found> {
     let wanted = claim.contains.as_deref().map(default_case_fold_str);
+    // Without a text the newest is enough.
+    let page = if wanted.is_some() { PAGE } else { 1 };
     let mut found = Found::default();
     for dataset in call.caller.view.datasets() {
         let mut here = Found::default();
         let mut stretch = Stretch { from: claim.from, to: claim.to, after: None, descending: true };
         // Newest first, so the first that matches is the dataset's newest.
         while here.matching.is_none() {
-            let rows = core.shared.theses.stretch(dataset, scope, &stretch, PAGE).await?;
+            let rows = core.shared.theses.stretch(dataset, scope, &stretch, page).await?;
             let Some(last) = rows.last() else { break };
             stretch.after = Some((last.created_at, last.id.clone()));
             let keys: Vec<(String, &str)> = rows.iter().map(|row| (dataset.to_string(), row.id.as_str())).collect();
@@ -142,7 +144,7 @@ async fn newest(core: &Core, call: &Call, claim: &Claim, scope: &IndexScope) -> 
                 }
                 here.seen.get_or_insert(thesis);
             }
-            if rows.len() < PAGE {
+            if rows.len() < page {
                 break;
             }
         }

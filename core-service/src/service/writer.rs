@@ -2,39 +2,41 @@
 //! log already, appends what waits as one batch on the condition that the head is still that, projects it, and only then
 //! answers, so that its caller reads its own write. On losing the race it projects what was added and tries again.
 
+mod command;
 mod draft;
+mod due;
+mod handle;
 mod observe;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use prost::Message as _;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    command::Command,
     draft::{Draft, Known, Place},
+    due::Due,
+    handle::Job,
     observe::{Drafted, observe},
+};
+pub use self::{
+    command::{NewThesis, Written},
+    handle::WriterHandle,
 };
 use super::{
     core::Shared,
-    error::{Error, Result},
-    projection::{Projector, ROWS, owed_by},
+    projection::{Projector, ROWS},
 };
 use crate::{
     domain::{
         dataset::Dataset,
-        derivation::DERIVE_EVERY_MS,
         entry::{Entry, Kind, Sequenced},
         id,
-        observation::{Observation, Seen},
-        row::{Profile, Thesis, Token},
     },
     key,
     store::{
@@ -44,138 +46,14 @@ use crate::{
     },
 };
 
-/// Jobs that may wait for a writer.
-const WAITING: usize = 4_096;
 /// Entries a batch takes.
 const BATCH_ENTRIES: usize = 256;
 /// Bytes a batch takes where the store limits it.
 const BATCH_BYTES: usize = 90 * 1024;
 /// Entries projected at once when catching up.
 const CATCH_UP: usize = 500;
-/// Tokens whose derived events go into one batch.
-const DERIVE_BATCH: usize = 32;
 /// How long a hint of an append is kept.
 const WAKE_TTL: u32 = 3_600;
-
-/// A thesis to be put into the log, with its author and token as they are now.
-#[derive(Clone, Debug)]
-pub struct NewThesis {
-    /// The thesis.
-    pub thesis: Thesis,
-    /// Its author.
-    pub profile: Profile,
-    /// Its token.
-    pub token: Token,
-    /// Generated through the API for a test.
-    pub test: bool,
-    /// The event's time, when that is not the time of the append.
-    pub at: Option<i64>,
-}
-
-/// What became of a command.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// The row that it concerns.
-    pub id: String,
-    /// Its entry, new or found; none when there was nothing to tell.
-    pub entry: Option<Sequenced>,
-    /// Whether the entry is new.
-    pub applied: bool,
-    /// The id of the event that it caused.
-    pub event_id: Option<String>,
-}
-
-enum Command {
-    Create(Box<NewThesis>),
-    Observe(Box<Observation>),
-}
-
-impl Command {
-    /// About how much it adds to a batch.
-    fn size(&self) -> usize {
-        match self {
-            Self::Create(new) => 500 + new.thesis.encoded_len() + new.profile.encoded_len() + new.token.encoded_len(),
-            Self::Observe(observation) => match &observation.seen {
-                // Author and token may be told apart besides.
-                Seen::Thesis(seen) => 6_000 + seen.text.len(),
-                _ => 6_000,
-            },
-        }
-    }
-
-    /// Entries it may add.
-    fn entries(&self) -> usize {
-        match self {
-            Self::Create(_) => 1,
-            Self::Observe(_) => 3,
-        }
-    }
-}
-
-struct Job {
-    command: Command,
-    answer: oneshot::Sender<Result<Written>>,
-}
-
-/// Where jobs for a dataset's writer are left.
-#[derive(Clone)]
-pub struct WriterHandle {
-    jobs: mpsc::Sender<Job>,
-    look_again: Arc<Notify>,
-}
-
-impl WriterHandle {
-    /// Starts the writer of a dataset. `position` is moved as entries are projected.
-    pub fn start(shared: Arc<Shared>, dataset: Dataset, position: watch::Sender<u64>, stop: CancellationToken) -> Self {
-        let (jobs, waiting) = mpsc::channel(WAITING);
-        let name = dataset.to_string();
-        let writer = Writer {
-            projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
-            shared,
-            dataset,
-            name,
-            position,
-            head: 0,
-            last_created_at: 0,
-            current: false,
-            known: Known::new(),
-            due: BTreeMap::new(),
-            woken: 0,
-        };
-        let look_again = Arc::new(Notify::new());
-        tokio::spawn(writer.run(waiting, Arc::clone(&look_again), stop));
-        Self { jobs, look_again }
-    }
-
-    /// Puts a thesis into the log, or finds it there. Answers once its rows can be read.
-    ///
-    /// # Errors
-    /// When the store does not answer; whether it was written is then unknown, and doing it again is safe.
-    pub async fn create_thesis(&self, new: NewThesis) -> Result<Sequenced> {
-        let written = self.run(Command::Create(Box::new(new))).await?;
-        written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))
-    }
-
-    /// Puts what an observation tells into the log. Doing it again changes nothing.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn observe(&self, observation: Observation) -> Result<Written> {
-        self.run(Command::Observe(Box::new(observation))).await
-    }
-
-    /// Has the writer look for what others have appended and left undone.
-    pub fn look_again(&self) {
-        self.look_again.notify_one();
-    }
-
-    async fn run(&self, command: Command) -> Result<Written> {
-        let (answer, answered) = oneshot::channel();
-        let gone = || Error::from(StoreError::Unavailable("the writer has stopped".to_owned()));
-        self.jobs.send(Job { command, answer }).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
-    }
-}
 
 struct Writer {
     shared: Arc<Shared>,
@@ -190,13 +68,30 @@ struct Writer {
     current: bool,
     /// What is remembered of the state at the head.
     known: Known,
-    /// Tokens that owe derived events, with the sequence number of their newest thesis and the time they are due.
-    due: BTreeMap<String, (u64, i64)>,
+    /// Tokens that owe derived events.
+    due: Due,
     /// The second of the last wake row.
     woken: i64,
 }
 
 impl Writer {
+    fn new(shared: Arc<Shared>, dataset: Dataset, position: watch::Sender<u64>) -> Self {
+        let name = dataset.to_string();
+        Self {
+            projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
+            due: Due::new(Arc::clone(&shared), name.clone()),
+            shared,
+            dataset,
+            name,
+            position,
+            head: 0,
+            last_created_at: 0,
+            current: false,
+            known: Known::new(),
+            woken: 0,
+        }
+    }
+
     async fn run(mut self, mut waiting: mpsc::Receiver<Job>, look_again: Arc<Notify>, stop: CancellationToken) {
         let mut jobs: Vec<Job> = Vec::new();
         loop {
@@ -217,11 +112,10 @@ impl Writer {
                 continue;
             }
             if jobs.is_empty() {
-                let now = self.shared.clock.now_ms();
-                let next_due = self.due.values().map(|(_, at)| (*at - now).max(0)).min();
+                let next_due = self.due.wait();
                 let derive = async {
                     match next_due {
-                        Some(wait) => tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await,
+                        Some(wait) => tokio::time::sleep(wait).await,
                         None => std::future::pending().await,
                     }
                 };
@@ -271,7 +165,7 @@ impl Writer {
                 self.last_created_at = decode(body)?.created_at;
             }
         }
-        self.load_due().await?;
+        self.due.load().await?;
         let head = log.head(&self.name, self.head, Consistency::Serial).await?;
         // After a lost race or a failure, counts may have moved on.
         self.known.forget_counts();
@@ -292,72 +186,23 @@ impl Writer {
         Ok(())
     }
 
-    async fn load_due(&mut self) -> StoreResult<()> {
-        for row in self.shared.backend.scan(&owed_by(&self.name, 10_000)).await? {
-            if let [_, token] = row.clustering.as_slice() {
-                // Not at once: their theses may be the beginning of a backlog, whose rest shall come first.
-                let at = self.shared.clock.now_ms() + DERIVE_EVERY_MS;
-                self.due.entry(token.text().to_owned()).or_insert((row.version.unsigned_abs(), at));
-            }
-        }
-        Ok(())
-    }
-
     async fn project(&mut self, entries: &[Sequenced]) -> StoreResult<()> {
         self.projector.project(entries).await?;
         let Some(last) = entries.last() else { return Ok(()) };
-        let mut derived_at = HashMap::new();
-        for sequenced in entries {
-            if let Some(Kind::ThesisCreated(created)) = &sequenced.entry.kind
-                && !self.due.contains_key(&created.token.id)
-                && !derived_at.contains_key(created.token.id.as_str())
-            {
-                derived_at.insert(created.token.id.as_str(), self.derived_at(&created.token.id).await?);
-            }
-        }
+        self.due.take(entries).await?;
         self.head = last.seq;
         self.last_created_at = self.last_created_at.max(last.entry.created_at);
-        let mut owed: HashMap<&str, (u64, i64)> = HashMap::new();
         for sequenced in entries {
-            match &sequenced.entry.kind {
-                Some(Kind::ThesisCreated(created)) => {
-                    if created.introduces_profile {
-                        self.known.profiles.insert(created.profile.id.clone(), ());
-                    }
-                    if created.introduces_token {
-                        self.known.tokens.insert(created.token.id.clone(), ());
-                    }
-                    owed.insert(&created.token.id, (sequenced.seq, sequenced.entry.created_at));
+            if let Some(Kind::ThesisCreated(created)) = &sequenced.entry.kind {
+                if created.introduces_profile {
+                    self.known.profiles.insert(created.profile.id.clone(), ());
                 }
-                Some(Kind::TokenActivity(activity)) => {
-                    owed.remove(activity.token.id.as_str());
-                    self.due.remove(&activity.token.id);
-                    // A thesis that follows among these entries owes the next one five seconds after this.
-                    derived_at.insert(&activity.token.id, sequenced.entry.created_at);
-                }
-                _ => {}
-            }
-        }
-        for (token, (seq, created_at)) in owed {
-            match self.due.get_mut(token) {
-                Some((newest, _)) => *newest = seq,
-                None => {
-                    let last = derived_at.get(token).copied().unwrap_or(i64::MIN / 2);
-                    let now = self.shared.clock.now_ms();
-                    // What lies back comes in numbers, and must not have to follow an event of now.
-                    let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
-                    let at = (now + back).max(last + DERIVE_EVERY_MS);
-                    self.due.insert(token.to_owned(), (seq, at));
+                if created.introduces_token {
+                    self.known.tokens.insert(created.token.id.clone(), ());
                 }
             }
         }
         Ok(())
-    }
-
-    async fn derived_at(&self, token: &str) -> StoreResult<i64> {
-        let row = self.shared.backend.get(&tables::DERIVED, &key![&self.name, token], Consistency::Quorum).await?;
-        let bytes: Option<[u8; 8]> = row.and_then(|row| row.body.as_ref().try_into().ok());
-        Ok(bytes.map_or(i64::MIN / 2, i64::from_be_bytes))
     }
 
     async fn write(&mut self, jobs: Vec<Job>) {
@@ -396,7 +241,7 @@ impl Writer {
                             Some(place) => place,
                             None => draft.create(event_id.clone(), new).await?,
                         };
-                        Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id) }
+                        Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
                     }
                     Command::Observe(observation) => observe(&mut draft, observation).await?,
                 });
@@ -409,13 +254,13 @@ impl Writer {
             let entries = draft.keep();
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
-            for Drafted { id, place, event_id } in drafted {
+            for Drafted { id, place, event_id, refused } in drafted {
                 let entry = match place {
                     Place::New(index) => Some(appended[index].clone()),
                     Place::Logged(seq) => Some(self.entry_at(seq).await?),
                     Place::Nowhere => None,
                 };
-                written.push(Written { id, entry, applied: matches!(place, Place::New(_)), event_id });
+                written.push(Written { id, entry, applied: matches!(place, Place::New(_)), event_id, refused });
             }
             return Ok(written);
         }
@@ -480,43 +325,6 @@ impl Writer {
         self.shared.backend.apply(vec![change]).await?;
         self.woken = second;
         Ok(())
-    }
-
-    async fn is_new(&self, id: &str) -> StoreResult<bool> {
-        Ok(self.shared.backend.get(&tables::EVENT, &key![&self.name, id], Consistency::Quorum).await?.is_none())
-    }
-
-    /// Appends the derived events of tokens that are due.
-    async fn derive(&mut self) -> StoreResult<()> {
-        loop {
-            let now = self.shared.clock.now_ms();
-            let ready: Vec<(String, u64)> = self
-                .due
-                .iter()
-                .filter(|(_, (_, at))| *at <= now)
-                .take(DERIVE_BATCH.min(room(self.head) / 2).max(1))
-                .map(|(token, (seq, _))| (token.clone(), *seq))
-                .collect();
-            if ready.is_empty() {
-                return Ok(());
-            }
-            if room(self.head) < 2 {
-                // A pair must not be split over two buckets.
-                self.fill().await?;
-                continue;
-            }
-            let mut entries = Vec::with_capacity(ready.len() * 2);
-            for (token, seq) in &ready {
-                let at = now.max(self.last_created_at);
-                let pair = super::derive::entries(&self.shared, &self.dataset, token, *seq, at).await?;
-                match pair {
-                    Some(pair) if self.is_new(&pair[0].id).await? => entries.extend(pair),
-                    // The token is unknown, or another writer was faster.
-                    _ => drop(self.due.remove(token)),
-                }
-            }
-            self.append(entries).await?;
-        }
     }
 }
 

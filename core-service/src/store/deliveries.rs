@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     domain::{
-        delivery::Delivery,
+        delivery::{Delivery, Streak},
         window::{DAY_MS, MINUTE_MS},
     },
     key,
@@ -153,6 +153,37 @@ impl DeliveryStore {
             self.unqueue(&before.webhook_id, &Queued { due_at, delivery: before.id.clone() }).await?;
         }
         Ok(written)
+    }
+
+    /// Notes how an attempt at a webhook ended; gives its streak of failures then.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn note(&self, webhook: &str, succeeded: bool, now_ms: i64) -> StoreResult<Streak> {
+        let mut consistency = Consistency::Quorum;
+        loop {
+            let row = self.backend.get(&tables::WEBHOOK_STREAK, &key![webhook], consistency).await?;
+            let before = row.as_ref().map(|row| Streak::decode(row.body.clone())).transpose();
+            let before = before.map_err(|error| StoreError::Damaged(format!("streak: {error}")))?.unwrap_or_default();
+            let after = if succeeded { Streak::default() } else { before.longer(now_ms) };
+            if after == before {
+                return Ok(after);
+            }
+            let (expect, version) = match &row {
+                Some(row) => (Expect::Version(row.version), row.version + 1),
+                None => (Expect::Absent, 1),
+            };
+            let body = Some(after.encode_to_vec().into());
+            let write = ConditionalWrite { clustering: Vec::new(), expect, version, body };
+            let partition = key![webhook];
+            let transaction =
+                Transaction { table: &tables::WEBHOOK_STREAK, partition, writes: vec![write], ttl: Some(KEPT) };
+            if self.backend.transact(transaction).await? {
+                return Ok(after);
+            }
+            // Another report came between.
+            consistency = Consistency::Serial;
+        }
     }
 
     /// Takes a row out of a queue.

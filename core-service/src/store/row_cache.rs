@@ -54,9 +54,9 @@ impl Cached for Token {
     }
 }
 
-impl RowCache {
+impl Default for RowCache {
     /// A cache that takes some tens of megabytes when full.
-    pub(super) fn new() -> Self {
+    fn default() -> Self {
         Self {
             epoch: AtomicU64::new(0),
             writers: AtomicU64::new(0),
@@ -65,7 +65,9 @@ impl RowCache {
             tokens: Cache::new(10_000),
         }
     }
+}
 
+impl RowCache {
     /// The row of a dataset, if it is kept.
     pub(super) fn get<M: Cached>(&self, dataset: &str, id: &str) -> Option<Arc<M>> {
         let (home, row) = M::rows(self).get(id)?;

@@ -62,8 +62,14 @@ tables! {
     DERIVED "derived" (text("dataset"), text("token")) asc Versioned;
     /// Current state of what the control log changed.
     CONTROL "control" (text("kind"), int("shard"); text("id")) asc Versioned;
-    /// Requests counted a month, by replica.
+    /// Requests counted a month, by replica: version = how often the row was written, body = the count.
     USAGE "usage" (text("organization"), text("month"); text("replica")) asc Versioned;
+    /// Requests of a class or failed authentications of a minute, likewise.
+    MINUTE_COUNT "minute_count" (text("subject"), int("minute"); text("replica")) asc Versioned;
+    /// Signs of life of the replicas: version = how many, body = `gone` after the last.
+    REPLICA_BEAT "replica_beat" (text("service"); text("replica")) asc Versioned;
+    /// How many of a project's streams are open at each replica.
+    STREAM_SLOTS "stream_slots" (text("project")) asc Conditional;
     /// Hints that a log or a queue has something new, by second.
     WAKE "wake" (int("second"); text("topic")) asc Versioned;
     /// Answers kept for idempotency keys.
@@ -78,6 +84,8 @@ tables! {
     READY "ready" (int("shard"), int("minute"); text("webhook")) asc Versioned;
     /// How far the minutes of a shard are done: version = minute.
     READY_DONE "ready_done" (int("shard")) asc Versioned;
+    /// Failures of a webhook since its last success.
+    WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;
     /// Which core hands out the attempts of a shard.
     SHARD_LEASE "shard_lease" (int("shard")) asc Conditional;
 }

@@ -7,12 +7,14 @@ use prost::Message;
 
 use super::{
     Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table,
+    recent_theses::{Moved, RecentTheses, SharedWindow, Window},
     row_cache::{Cached, RowCache},
     tables,
 };
 use crate::{
     domain::{
         dataset::{Dataset, View},
+        derivation::{self, Counts, Recent},
         entry::{HandleClaim, Totals},
         handle,
         reference::address_form,
@@ -54,6 +56,11 @@ impl IndexScope {
             Self::ProfileToken(profile.clone(), token.clone()),
             Self::ProfileChain(profile.clone(), chain.clone()),
         ]
+    }
+
+    /// The token whose index this is, by the scope's text.
+    pub(super) fn token_of(text: &str) -> Option<&str> {
+        text.strip_prefix("t:")
     }
 
     fn text(&self) -> String {
@@ -110,11 +117,23 @@ pub struct Stretch {
 #[derive(Clone)]
 pub struct ThesisStore {
     backend: SharedBackend,
-    cache: Option<Arc<RowCache>>,
+    /// What is kept in memory where this process is the only writer.
+    memory: Option<Arc<Memory>>,
+}
+
+#[derive(Default)]
+struct Memory {
+    rows: RowCache,
+    recent: RecentTheses,
 }
 
 fn decode<M: Message + Default>(row: &Row) -> StoreResult<M> {
     M::decode(row.body.clone()).map_err(|error| StoreError::Damaged(error.to_string()))
+}
+
+/// The author that an index row names.
+pub(super) fn author_of(body: &Bytes) -> String {
+    IndexedThesis::decode(body.clone()).map(|indexed| indexed.profile_id).unwrap_or_default()
 }
 
 fn count(row: &Row) -> i64 {
@@ -229,8 +248,8 @@ impl ThesisStore {
     /// Rows of this backend.
     #[must_use]
     pub fn new(backend: SharedBackend) -> Self {
-        let cache = backend.is_exclusive().then(|| Arc::new(RowCache::new()));
-        Self { backend, cache }
+        let memory = backend.is_exclusive().then(Arc::default);
+        Self { backend, memory }
     }
 
     /// Makes changes of rows, keeping what is in memory in step with them.
@@ -238,30 +257,37 @@ impl ThesisStore {
     /// # Errors
     /// When the store does not answer.
     pub async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
-        let Some(cache) = &self.cache else { return self.backend.apply(changes).await };
+        let Some(memory) = &self.memory else { return self.backend.apply(changes).await };
+        let moved = changes.iter().filter_map(Moved::by).collect();
         let written: Vec<_> = changes
             .iter()
             .filter(|change| RowCache::keeps(change.table))
             .filter_map(|change| Some((change.table, change.key.last()?.text().to_owned())))
             .collect();
-        let _writing = cache.write(written);
-        self.backend.apply(changes).await
+        let _writing = memory.rows.write(written);
+        let outcome = self.backend.apply(changes).await;
+        match &outcome {
+            Ok(()) => memory.recent.tell(moved),
+            Err(_) => memory.recent.clear(),
+        }
+        outcome
     }
 
     async fn many<M: Cached>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
-        let kept = |(dataset, id): &(String, &str)| self.cache.as_ref().and_then(|cache| cache.get::<M>(dataset, id));
+        let kept =
+            |(dataset, id): &(String, &str)| self.memory.as_ref().and_then(|memory| memory.rows.get::<M>(dataset, id));
         let mut found: Vec<Option<Arc<M>>> = keys.iter().map(kept).collect();
         let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
         if missing.is_empty() {
             return Ok(found);
         }
-        let epoch = self.cache.as_ref().map(|cache| cache.epoch());
+        let epoch = self.memory.as_ref().map(|memory| memory.rows.epoch());
         let wanted: Vec<_> = missing.iter().map(|index| key![&keys[*index].0, keys[*index].1]).collect();
         for (index, row) in missing.into_iter().zip(self.backend.get_many(M::TABLE, &wanted).await?) {
             let Some(row) = row else { continue };
             let row = Arc::new(decode::<M>(&row)?);
-            if let (Some(cache), Some(epoch)) = (&self.cache, epoch) {
-                cache.keep(epoch, &keys[index].0, keys[index].1, &row);
+            if let (Some(memory), Some(epoch)) = (&self.memory, epoch) {
+                memory.rows.keep(epoch, &keys[index].0, keys[index].1, &row);
             }
             found[index] = Some(row);
         }
@@ -270,6 +296,14 @@ impl ThesisStore {
 
     async fn first<M: Cached>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
         let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
+        if let Some(memory) = &self.memory {
+            // It lives in one dataset, so one that is kept need not be looked for in the others.
+            let kept = |(name, id): &(String, &str)| memory.rows.get::<M>(name, id);
+            let found = view.datasets().iter().zip(&keys).find_map(|(dataset, key)| Some((dataset, kept(key)?)));
+            if let Some((dataset, row)) = found {
+                return Ok(Some((dataset.clone(), row)));
+            }
+        }
         let found = self.many(&keys).await?;
         Ok(view.datasets().iter().zip(found).find_map(|(dataset, row)| Some((dataset.clone(), row?))))
     }
@@ -279,7 +313,8 @@ impl ThesisStore {
     /// # Errors
     /// When the store does not answer.
     pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
-        self.first(view, id).await
+        let found: Option<(Dataset, Arc<Thesis>)> = self.first(view, id).await?;
+        Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
     }
 
     /// Reads a profile that a view shows.
@@ -298,7 +333,7 @@ impl ThesisStore {
         self.first(view, id).await
     }
 
-    /// Reads theses by dataset and id, in the order asked.
+    /// Reads theses by dataset and id, in the order asked; awaited ones too.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -424,6 +459,62 @@ impl ThesisStore {
         let rows = self.backend.scan(&scan).await?;
         let author = |row: &Row| row.clustering.first().map(|author| author.text().to_owned());
         Ok(rows.iter().filter(|row| count(row) > 0).filter_map(author).collect())
+    }
+
+    /// Counts the theses on a token at `at`, as far as they lie at most `span` milliseconds back (up to a day), over all
+    /// datasets of a view together.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn counts(&self, view: &View, token: &str, at: i64, span: i64) -> StoreResult<Counts> {
+        let mut windows = Vec::with_capacity(view.datasets().len());
+        for dataset in view.datasets() {
+            windows.push(self.window(dataset, token, at, span).await?);
+        }
+        // Recursive: a writer that waits for one of them must not stand between two readers of both.
+        let guards: Vec<_> = windows.iter().map(|window| window.read_recursive()).collect();
+        let mut parts: Vec<&Recent> = guards.iter().map(|window| &window.recent).collect();
+        // The authors of all but the first have to be looked up.
+        parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
+        Ok(derivation::count(&parts, at))
+    }
+
+    /// The newest thesis on a token at `at`, however old, with its time; `day` is what [`Self::counts`] says then.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn latest(&self, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<(i64, String)>> {
+        if day.latest.is_some() {
+            return Ok(day.latest.clone());
+        }
+        let stretch = Stretch { from: i64::MIN / 2, to: at, after: None, descending: true };
+        let scope = IndexScope::Token(token.to_owned());
+        let mut latest = None;
+        for dataset in view.datasets() {
+            let rows = self.stretch(dataset, &scope, &stretch, 1).await?;
+            latest = latest.max(rows.into_iter().next().map(|row| (row.created_at, row.id)));
+        }
+        Ok(latest)
+    }
+
+    async fn window(&self, dataset: &Dataset, token: &str, at: i64, span: i64) -> StoreResult<SharedWindow> {
+        let scope = IndexScope::Token(token.to_owned());
+        let read = async |from, to| -> StoreResult<Recent> {
+            let stretch = Stretch { from, to, after: None, descending: false };
+            let rows = self.stretch(dataset, &scope, &stretch, usize::MAX).await?;
+            Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.profile_id)).collect())
+        };
+        let name = dataset.to_string();
+        if let Some(memory) = &self.memory {
+            if let Some(window) = memory.recent.get(&name, token, at) {
+                return Ok(window);
+            }
+            if let Some(filling) = memory.recent.fill(&name, token, at) {
+                let rows = read(filling.from, i64::MAX / 2).await?;
+                return Ok(filling.with(rows));
+            }
+        }
+        Ok(Window::read(read(at - span + 1, at).await?))
     }
 
     /// Reads a stretch of an index, at most `limit` rows.

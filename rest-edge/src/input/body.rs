@@ -1,13 +1,24 @@
 //! JSON bodies.
 
+use std::fmt;
+
 use bytes::Bytes;
 use http::{HeaderMap, header::CONTENT_TYPE};
 use prost_types::Timestamp;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
 use serde_json::{Map, Value};
-use thesis_proto::{error::ErrorCode, names, time::parse_iso8601, v1};
+use thesis_proto::{
+    error::{ErrorCode, FieldError},
+    names,
+    time::parse_iso8601,
+    v1,
+};
 
 use super::{Errors, NOT_A_TIME, Param, some_filters, some_of};
-use crate::answer::Failure;
+use crate::{answer::Failure, call::Call};
 
 /// The declared fields of a JSON object.
 #[derive(Debug)]
@@ -28,8 +39,10 @@ impl Body {
             return Err(Failure::shape(ErrorCode::InvalidRequest, "the body's Content-Type must be application/json"));
         }
         match serde_json::from_slice(body) {
-            Ok(Value::Object(fields)) => read.fields = fields,
-            Ok(_) => read.errors.add("body", "must be a JSON object"),
+            Ok(Members(members)) => members.into_iter().for_each(|(name, value)| read.add(name, value)),
+            Err(error) if error.is_data() => {
+                return Err(Failure::fields(vec![FieldError::new("body", "must be a JSON object")]));
+            }
             Err(_) => {
                 return Err(Failure::shape(ErrorCode::InvalidRequest, "the body is not valid JSON"));
             }
@@ -37,16 +50,29 @@ impl Body {
         Ok(read)
     }
 
+    fn add(&mut self, name: String, value: Value) {
+        if self.fields.contains_key(&name) {
+            self.errors.add(&name, "must be given once");
+        } else {
+            self.fields.insert(name, value);
+        }
+    }
+
     fn take(&mut self, name: &'static str) -> Option<Value> {
         debug_assert!(self.params.iter().any(|param| param.name == name), "{name} is not declared");
         self.fields.remove(name)
     }
 
-    /// A text.
+    /// Null is as good as absent.
+    fn given(&mut self, name: &'static str) -> Option<Value> {
+        self.take(name).filter(|value| !value.is_null())
+    }
+
+    /// A text; what is none stays as an empty one, so that core does not take it for absent.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
-        match self.take(name)? {
+        match self.given(name)? {
             Value::String(text) => Some(text),
-            _ => self.wrong(name, "must be a string"),
+            _ => self.wrong(name, "must be a string").or(Some(String::new())),
         }
     }
 
@@ -61,8 +87,7 @@ impl Body {
 
     /// A time.
     pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
-        let text = self.text(name)?;
-        let time = parse_iso8601(&text);
+        let time = self.given(name)?.as_str().and_then(parse_iso8601);
         if time.is_none() {
             self.errors.add(name, NOT_A_TIME);
         }
@@ -71,7 +96,7 @@ impl Body {
 
     /// A whole number; one beyond its type's bounds is also beyond every range that core allows.
     pub(crate) fn integer(&mut self, name: &'static str) -> Option<i32> {
-        match self.take(name)?.as_f64() {
+        match self.given(name)?.as_f64() {
             Some(number) if number.fract() == 0.0 => Some(number as i32),
             _ => self.wrong(name, "must be a whole number"),
         }
@@ -79,7 +104,7 @@ impl Body {
 
     /// An array of event types.
     pub(crate) fn event_types(&mut self, name: &'static str) -> Vec<i32> {
-        let Some(value) = self.take(name) else {
+        let Some(value) = self.given(name) else {
             return Vec::new();
         };
         let texts = self.texts(name, value);
@@ -89,7 +114,7 @@ impl Body {
 
     /// Filters of events.
     pub(crate) fn filters(&mut self, name: &'static str) -> Option<v1::EventFilters> {
-        let Value::Object(dimensions) = self.take(name)? else {
+        let Value::Object(dimensions) = self.given(name)? else {
             return self.wrong(name, "must be an object");
         };
         let mut filters = v1::EventFilters::default();
@@ -130,15 +155,43 @@ impl Body {
         None
     }
 
-    /// Ends the reading: what was bad, unknown fields included, is told at once.
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+    /// Ends the reading: leaves with the call what was bad, unknown fields included.
+    pub(crate) fn finish(self, call: &Call<'_>) {
+        call.tell(self.unread());
+    }
+
+    fn unread(mut self) -> Vec<FieldError> {
         for name in self.fields.keys() {
             self.errors.add(name, "is not a field of this request");
         }
-        if self.errors.0.is_empty() {
-            return Ok(());
+        self.errors.0
+    }
+}
+
+/// The members of an object, repeated ones included.
+struct Members(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfObject;
+
+        impl<'de> Visitor<'de> for OfObject {
+            type Value = Members;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
         }
-        Err(Failure::fields(self.errors.in_order_of(self.params)))
+
+        deserializer.deserialize_map(OfObject)
     }
 }
 
@@ -152,7 +205,7 @@ mod tests {
     use http::HeaderValue;
 
     use super::{
-        super::{Kind, Param},
+        super::{Kind, Param, all_errors},
         *,
     };
 
@@ -174,20 +227,16 @@ mod tests {
         body.event_types("events");
         body.filters("filters");
         body.nullable_text("description");
-        match body.finish() {
-            Ok(()) => Vec::new(),
-            Err(Failure::Shape(error)) => error.errors.into_iter().map(|error| error.param).collect(),
-            Err(other) => panic!("{other:?}"),
-        }
+        all_errors(PARAMS, &body.unread(), Vec::new()).into_iter().map(|error| error.param).collect()
     }
 
     #[test]
     fn every_bad_field_is_told_in_the_declared_order() {
-        let bad = r#"{"x": 1, "description": 1, "filters": {"token": "a", "y": []}, "events": ["no"], "url": null}"#;
+        let bad =
+            r#"{"x": 1, "description": 1, "filters": {"token": "a", "y": []}, "events": ["no"], "url": 7, "url": 8}"#;
         let mut params = told(bad);
         params[2..4].sort();
         assert_eq!(params, ["url", "events", "filters.token", "filters.y", "description", "x"]);
-        assert_eq!(told("[]"), ["body"]);
         assert_eq!(told(r#"{"events": [1], "filters": {"chain": [null]}}"#), ["events", "filters.chain"]);
     }
 
@@ -196,13 +245,18 @@ mod tests {
         assert!(told("").is_empty());
         let good = r#"{"url": "u", "events": ["thesis.created"], "filters": {"token": ["$RUN"]}, "description": null}"#;
         assert!(told(good).is_empty());
+        // Null is as good as absent.
+        assert!(told(r#"{"url": null, "events": null, "filters": null, "description": null}"#).is_empty());
+        assert_eq!(told(r#"{"zzz": null}"#), ["zzz"]);
     }
 
     #[test]
     fn what_is_not_json_is_refused_as_a_whole() {
         assert!(read("application/json; charset=utf-8", "{}").is_ok());
         assert!(read("text/plain", "{}").is_err());
-        assert!(read("application/json", "{").is_err());
+        for broken in ["{", "{} {}", "[]", "7", "null", r#"{"a": [1}"#] {
+            assert!(read("application/json", broken).is_err(), "{broken}");
+        }
         assert!(read("application/json", "{\"a\": \"\\ud800\"}").is_err());
         assert!(read("text/plain", "").is_ok());
     }

@@ -7,7 +7,7 @@ use prost_types::Timestamp;
 use thesis_proto::{error::ErrorCode, names, time::parse_iso8601, v1};
 
 use super::{Errors, Kind, NOT_A_TIME, Param, some_filters, some_of};
-use crate::answer::Failure;
+use crate::{answer::Failure, call::Call};
 
 /// Whether a query string carries an API key, which is refused before anything else.
 pub(crate) fn has_key(query: &str) -> bool {
@@ -60,7 +60,6 @@ impl<'a> Query<'a> {
             };
             if query.values.iter().any(|(seen, _)| *seen == param.name) {
                 query.errors.add(param.name, "must be given once");
-                query.errors.0.dedup();
             } else {
                 query.values.push((param.name, value));
             }
@@ -139,18 +138,15 @@ impl<'a> Query<'a> {
         some_filters(v1::EventFilters { token: texts("token"), handle: texts("handle"), chain: texts("chain") })
     }
 
-    /// Ends the reading: what was bad is told at once.
-    pub(crate) fn finish(self) -> Result<(), Failure> {
-        if self.errors.0.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::fields(self.errors.in_order_of(self.params)))
+    /// Ends the reading: leaves with the call what was bad.
+    pub(crate) fn finish(self, call: &Call<'_>) {
+        call.tell(self.errors.0);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::all_errors, *};
 
     const PARAMS: &[Param] = &[
         Param::new("q", Kind::Text(0, 9), ""),
@@ -167,11 +163,8 @@ mod tests {
         query.event_types("types");
         query.time("after");
         query.one_of("sort", |text| (text == "up").then_some(()));
-        match query.finish() {
-            Ok(()) => Vec::new(),
-            Err(Failure::Shape(error)) => error.errors.into_iter().map(|e| (e.param, e.message)).collect(),
-            Err(other) => panic!("{other:?}"),
-        }
+        let told = all_errors(PARAMS, &query.errors.0, Vec::new());
+        told.into_iter().map(|error| (error.param, error.message)).collect()
     }
 
     #[test]

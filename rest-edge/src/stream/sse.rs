@@ -68,14 +68,16 @@ async fn open(edge: &Edge, call: &Call<'_>) -> Answer {
         filters: query.filters(),
         cursor: last_event_id(call)?.or(from_cursor),
     };
-    query.finish()?;
+    query.finish(call);
     let types: Vec<_> = request.types().collect();
-    let filter = CompiledFilter::new(&types, request.filters.as_ref()).map_err(Failure::fields)?;
+    let filter = CompiledFilter::new(&types, request.filters.as_ref());
 
     let mut core = StreamServiceClient::new(edge.core.clone());
     let (told, mut rest, _) = core.open(call.request(request)).await?.into_parts();
     // The positions are fixed with the first message; the head must not be sent before.
     let first = rest.message().await?.ok_or_else(ApiError::unavailable)?;
+    // Core has taken the same filter.
+    let filter = filter.map_err(|_| Failure::incomplete())?;
     let connection = Connection {
         subscription: Some(Subscription::new(Opened { first, rest }, filter, edge.feeds.clone())),
         ping: pings(),
@@ -96,11 +98,13 @@ async fn open(edge: &Edge, call: &Call<'_>) -> Answer {
 
 /// `Last-Event-ID`; an empty one is what clients send that have seen none.
 fn last_event_id(call: &Call<'_>) -> Result<Option<String>, Failure> {
-    let Some(value) = call.head.headers.get("last-event-id").filter(|value| !value.is_empty()) else {
+    let mut values = call.head.headers.get_all("last-event-id").iter().filter(|value| !value.is_empty());
+    let Some(value) = values.next() else {
         return Ok(None);
     };
-    let text = value.to_str().map_err(|_| Failure::shape(ErrorCode::InvalidRequest, "Last-Event-ID cannot be read"))?;
-    Ok(Some(text.to_owned()))
+    let text = value.to_str().ok().filter(|_| values.next().is_none());
+    let unreadable = || Failure::shape(ErrorCode::InvalidRequest, "Last-Event-ID must be one cursor");
+    text.map(|text| Some(text.to_owned())).ok_or_else(unreadable)
 }
 
 fn pings() -> Interval {

@@ -19,6 +19,7 @@ use serde_json::Value;
 use thesis_proto::{
     channel::CoreChannel,
     clock::{Clock, IdSource, SharedClock, SharedIdSource},
+    error::{ApiError, ErrorCode, FieldError},
     v1,
 };
 use tokio_util::sync::CancellationToken;
@@ -50,12 +51,15 @@ type Script = Box<dyn Fn(&str, &Bytes) -> Reply + Send + Sync>;
 
 pub(crate) struct FakeCore {
     pub(crate) seen: Mutex<Vec<Seen>>,
+    /// What it answers to a part of a malformed request.
+    pub(crate) found: Mutex<ApiError>,
     answer: Script,
 }
 
 impl FakeCore {
     pub(crate) fn new(answer: impl Fn(&str, &Bytes) -> Reply + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { seen: Mutex::default(), answer: Box::new(answer) })
+        let found = Mutex::new(ApiError::validation(&[]));
+        Arc::new(Self { seen: Mutex::default(), found, answer: Box::new(answer) })
     }
 
     /// A core that answers everything with the least that is complete, and refuses what it is told to refuse.
@@ -75,7 +79,11 @@ impl FakeCore {
         let (head, body) = request.into_parts();
         let operation = head.uri.path().trim_start_matches("/thesis.v1.").to_owned();
         let message = body.collect().await.unwrap().to_bytes().slice(5..);
-        let answer = (self.answer)(&operation, &message);
+        let answer = if head.headers.contains_key("x-malformed") {
+            Err(self.found.lock().to_status("req_core"))
+        } else {
+            (self.answer)(&operation, &message)
+        };
         self.seen.lock().push(Seen { operation, headers: head.headers, message });
         let mut response = match answer {
             Err(status) => status.into_http(),
@@ -138,13 +146,10 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         "StreamService/Open" => reply(live(&[])),
         "GateService/Refuse" => {
             let told = v1::RefuseRequest::decode(message.clone()).unwrap().error.unwrap();
-            let code = thesis_proto::error::ErrorCode::parse(&told.code).unwrap();
-            let errors: Vec<_> = told
-                .errors
-                .into_iter()
-                .map(|error| thesis_proto::error::FieldError::new(error.param, error.message))
-                .collect();
-            Err(thesis_proto::error::ApiError::fields(code, Some(told.message), &errors).to_status("req_core"))
+            let code = ErrorCode::parse(&told.code).unwrap();
+            let errors: Vec<_> =
+                told.errors.into_iter().map(|error| FieldError::new(error.param, error.message)).collect();
+            Err(ApiError::fields(code, Some(told.message), &errors).to_status("req_core"))
         }
         // A list or wrapper without anything in it.
         _ => reply(()),

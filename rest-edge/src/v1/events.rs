@@ -55,7 +55,7 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
         limit: query.integer("limit"),
         cursor: query.text("cursor"),
     };
-    query.finish()?;
+    query.finish(call);
     let mut core = EventServiceClient::new(edge.core.clone());
     let (told, page, _) = core.list_events(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::EventList::from(&page))

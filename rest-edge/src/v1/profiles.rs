@@ -59,7 +59,7 @@ async fn find(edge: &Edge, call: &Call<'_>) -> Answer {
         handle: query.text("handle"),
         upstream_user_id: query.text("upstream_user_id"),
     };
-    query.finish()?;
+    query.finish(call);
     profile(edge, call, request).await
 }
 

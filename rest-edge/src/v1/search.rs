@@ -68,7 +68,7 @@ async fn search(edge: &Edge, call: &Call<'_>) -> Answer {
         sort: query.one_of("sort", names::parse_search_sort).unwrap_or_default().into(),
         limit: query.integer("limit"),
     };
-    query.finish()?;
+    query.finish(call);
     let mut core = SearchServiceClient::new(edge.core.clone());
     let (told, answer, _) = core.search(call.request(request)).await?.into_parts();
     found(&told, answer.result)
@@ -78,7 +78,7 @@ async fn semantic(edge: &Edge, call: &Call<'_>) -> Answer {
     let mut fields = call.fields()?;
     let request =
         v1::SemanticSearchRequest { query: fields.text("query").unwrap_or_default(), limit: fields.integer("limit") };
-    fields.finish()?;
+    fields.finish(call);
     let mut core = SearchServiceClient::new(edge.core.clone());
     let (told, answer, _) = core.semantic_search(call.request(request)).await?.into_parts();
     found(&told, answer.result)

@@ -39,7 +39,7 @@ async fn create(edge: &Edge, call: &Call<'_>) -> Answer {
         token: fields.text("token"),
         text: fields.text("text"),
     };
-    fields.finish()?;
+    fields.finish(call);
     let mut core = TestDataServiceClient::new(edge.core.clone());
     let (told, answer, _) = core.create_test_thesis(call.request(request)).await?.into_parts();
     let result = answer.result.ok_or_else(Failure::incomplete)?;

@@ -67,7 +67,7 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
         limit: query.integer("limit"),
         cursor: query.text("cursor"),
     };
-    query.finish()?;
+    query.finish(call);
     let mut core = ThesisServiceClient::new(edge.core.clone());
     let (told, page, _) = core.list_theses(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::ThesisList::from(&page))

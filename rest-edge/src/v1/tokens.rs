@@ -60,7 +60,7 @@ async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let r#ref = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::GetTokenRequest { r#ref, chain: query.text("chain") };
-    query.finish()?;
+    query.finish(call);
     let mut core = TokenServiceClient::new(edge.core.clone());
     let (told, answer, _) = core.get_token(call.request(request)).await?.into_parts();
     let token = answer.token.ok_or_else(Failure::incomplete)?;
@@ -71,7 +71,7 @@ async fn activity(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let r#ref = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::GetTokenActivityRequest { r#ref, chain: query.text("chain"), recent: query.integer("recent") };
-    query.finish()?;
+    query.finish(call);
     let mut core = TokenServiceClient::new(edge.core.clone());
     let (told, answer, _) = core.get_token_activity(call.request(request)).await?.into_parts();
     let activity = answer.activity.ok_or_else(Failure::incomplete)?;
@@ -82,7 +82,7 @@ async fn velocity(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let r#ref = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::GetThesisVelocityRequest { r#ref, chain: query.text("chain") };
-    query.finish()?;
+    query.finish(call);
     let mut core = TokenServiceClient::new(edge.core.clone());
     let (told, answer, _) = core.get_thesis_velocity(call.request(request)).await?.into_parts();
     let velocity = answer.velocity.ok_or_else(Failure::incomplete)?;

@@ -48,7 +48,7 @@ async fn verify(edge: &Edge, call: &Call<'_>) -> Answer {
         created_before: fields.time("created_before"),
         contains: fields.text("contains"),
     };
-    fields.finish()?;
+    fields.finish(call);
     let mut core = ThesisServiceClient::new(edge.core.clone());
     let (told, answer, _) = core.verify_thesis(call.request(request)).await?.into_parts();
     let verification = answer.verification.ok_or_else(Failure::incomplete)?;

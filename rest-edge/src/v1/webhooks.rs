@@ -87,7 +87,7 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
         cursor: query.text("cursor"),
         status: query.one_of("status", names::parse_webhook_status).unwrap_or_default().into(),
     };
-    query.finish()?;
+    query.finish(call);
     let mut core = WebhookServiceClient::new(edge.core.clone());
     let (told, page, _) = core.list_webhooks(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::WebhookList::from(&page))
@@ -101,7 +101,7 @@ async fn create(edge: &Edge, call: &Call<'_>) -> Answer {
         filters: fields.filters("filters"),
         description: fields.nullable_text("description"),
     };
-    fields.finish()?;
+    fields.finish(call);
     let mut core = WebhookServiceClient::new(edge.core.clone());
     let (told, answer, _) = core.create_webhook(call.request(request)).await?.into_parts();
     json(StatusCode::CREATED, &told, &json::WebhookWithSecret::from(&answer))
@@ -133,7 +133,7 @@ async fn deliveries(edge: &Edge, call: &mut Call<'_>) -> Answer {
         event_type: query.one_of("event_type", names::parse_event_type).unwrap_or_default().into(),
         event_id: query.text("event_id"),
     };
-    query.finish()?;
+    query.finish(call);
     let mut core = WebhookServiceClient::new(edge.core.clone());
     let (told, page, _) = core.list_deliveries(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::WebhookDeliveryList::from(&page))

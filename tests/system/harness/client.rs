@@ -1,6 +1,9 @@
 //! A REST client that holds every answer to what all answers must keep.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, AtomicUsize, Ordering},
+};
 
 use reqwest::{Method, RequestBuilder, Response, header::HeaderMap, redirect::Policy};
 use serde_json::{Value, json};
@@ -11,7 +14,9 @@ use super::{Sse, rows, text};
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    base: String,
+    /// Where its requests go, in turn.
+    edges: Arc<[String]>,
+    next: Arc<AtomicUsize>,
     key: Option<String>,
     /// What the edge takes for the client's address.
     pub(crate) address: String,
@@ -25,10 +30,16 @@ fn new_address() -> String {
 }
 
 impl Client {
-    /// A client of a base URL.
+    /// A client of one edge, by its base URL.
     pub(crate) fn new(base: &str, key: Option<&str>) -> Self {
+        Self::over(&[base.to_owned()], key)
+    }
+
+    /// A client whose requests alternate between edges.
+    pub(crate) fn over(edges: &[String], key: Option<&str>) -> Self {
         let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
-        Self { http, base: base.to_owned(), key: key.map(str::to_owned), address: new_address() }
+        let key = key.map(str::to_owned);
+        Self { http, edges: edges.into(), next: Arc::default(), key, address: new_address() }
     }
 
     /// The same client at another address.
@@ -43,12 +54,13 @@ impl Client {
 
     /// The same customer at another edge.
     pub(crate) fn moved_to(&self, base: &str) -> Self {
-        Self { base: base.to_owned(), ..Self::new(base, self.key.as_deref()) }
+        Self::new(base, self.key.as_deref())
     }
 
     /// A request with the client's key and address.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.http.request(method, format!("{}{path}", self.base));
+        let edge = &self.edges[self.next.fetch_add(1, Ordering::Relaxed) % self.edges.len()];
+        let request = self.http.request(method, format!("{edge}{path}"));
         let request = request.header("x-forwarded-for", &self.address);
         match &self.key {
             Some(key) => request.bearer_auth(key),

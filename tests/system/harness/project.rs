@@ -15,7 +15,7 @@ pub(crate) const ALL_SCOPES: &[&str] =
 pub(crate) struct Project {
     pub(crate) organization: v1::Organization,
     pub(crate) id: String,
-    http: String,
+    edges: Vec<String>,
     admin: Admin,
 }
 
@@ -35,7 +35,7 @@ impl Project {
         let organization = admin.create_organization(request).await.unwrap().into_inner().organization.unwrap();
         let request = v1::CreateProjectRequest { organization_id: organization.id.clone(), name: "Rockets".to_owned() };
         let project = admin.create_project(request).await.unwrap().into_inner().project.unwrap();
-        Self { organization, id: project.id, http: service.http.clone(), admin }
+        Self { organization, id: project.id, edges: service.edges.clone(), admin }
     }
 
     /// A new key.
@@ -53,7 +53,7 @@ impl Project {
             expires_at: end.map(from_millis),
         };
         let made = self.admin.clone().create_key(request).await.unwrap().into_inner();
-        let client = Client::new(&self.http, Some(&made.key));
+        let client = Client::over(&self.edges, Some(&made.key));
         Key { id: made.api_key.unwrap().id, raw: made.key, client }
     }
 

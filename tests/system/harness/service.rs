@@ -1,5 +1,7 @@
 //! A running service, on either store, shared by the tests.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use reqwest::StatusCode;
 use tempfile::TempDir;
 use thesis_proto::v1::{self, admin_service_client::AdminServiceClient};
@@ -43,6 +45,24 @@ standard_per_minute = 300
 heavy_per_minute = 60
 verify_per_minute = 60
 
+[plans.week]
+history_days = 7
+concurrent_streams = 100
+webhook_endpoints = 100
+requests_per_month = 1_000_000_000
+standard_per_minute = 1_000_000
+heavy_per_minute = 1_000_000
+verify_per_minute = 1_000_000
+
+[plans.month]
+history_days = 30
+concurrent_streams = 100
+webhook_endpoints = 100
+requests_per_month = 1_000_000_000
+standard_per_minute = 1_000_000
+heavy_per_minute = 1_000_000
+verify_per_minute = 1_000_000
+
 [plans.huge]
 history_days = 365
 concurrent_streams = 100
@@ -59,10 +79,14 @@ pub(crate) type Admin = AdminServiceClient<InterceptedService<Channel, fn(Reques
 
 /// A running service.
 pub(crate) struct Service {
-    /// Base URL of REST.
+    /// Base URL of REST, of the first edge.
     pub(crate) http: String,
-    /// Base URL of gRPC.
+    /// Base URLs of all edges.
+    pub(crate) edges: Vec<String>,
+    /// Base URL of gRPC, of the first core.
     pub(crate) grpc: String,
+    /// Base URLs of all cores.
+    pub(crate) cores: Vec<String>,
     /// Its processes.
     pub(crate) processes: Vec<Process>,
     /// Where its data is; other settings of a start stand in `setup`.
@@ -77,7 +101,7 @@ pub(crate) async fn embedded() -> &'static Service {
     SERVICE.get_or_init(async || Service::embedded(|setup| setup)).await
 }
 
-/// The service as three processes on the cluster that `TEST_SCYLLA_NODES` names, in a keyspace of this run.
+/// The service as two processes of each role on the cluster that `TEST_SCYLLA_NODES` names, in a keyspace of this run.
 pub(crate) async fn cluster() -> Option<&'static Service> {
     static SERVICE: OnceCell<Option<Service>> = OnceCell::const_new();
     let service = SERVICE.get_or_init(async || Service::cluster().await).await;
@@ -106,6 +130,14 @@ pub(super) fn credential(mut request: Request<()>) -> Result<Request<()>, Status
     Ok(request)
 }
 
+fn start_both(first: &Setup, second: &Setup) -> Vec<Process> {
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| first.start());
+        let second = second.start();
+        vec![first.join().unwrap(), second]
+    })
+}
+
 impl Service {
     /// A service of its own in one process on the embedded store, with settings of its own.
     pub(crate) fn embedded(settings: impl FnOnce(Setup) -> Setup) -> Self {
@@ -115,26 +147,33 @@ impl Service {
         // A core alone has no REST.
         let http = process.ready["http"].as_str().unwrap_or_default().to_owned();
         let grpc = process.address("grpc");
-        Self { http, grpc, processes: vec![process], dir, setup }
+        let (edges, cores) = (vec![http.clone()], vec![grpc.clone()]);
+        Self { http, edges, grpc, cores, processes: vec![process], dir, setup }
     }
 
-    async fn cluster() -> Option<Self> {
+    /// A service of its own on the cluster that `TEST_SCYLLA_NODES` names, in a keyspace of its own.
+    pub(crate) async fn cluster() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let nodes = std::env::var("TEST_SCYLLA_NODES").ok().filter(|nodes| !nodes.is_empty())?;
         let dir = tempfile::tempdir().unwrap();
         let replicas = nodes.split(',').count().min(3).to_string();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let keyspace = format!("system_{}_{}_{number}", std::process::id(), now_ms());
         let core = setup(&dir)
             .role("core")
             .set("SVC_STORE", "scylla")
             .set("SVC_SCYLLA_NODES", &nodes)
-            .set("SVC_SCYLLA_KEYSPACE", &format!("system_{}_{}", std::process::id(), now_ms()))
+            .set("SVC_SCYLLA_KEYSPACE", &keyspace)
             .set("SVC_SCYLLA_REPLICATION_FACTOR", &replicas);
-        let process = core.start();
-        let grpc = process.address("grpc");
-        let mut processes = vec![process];
-        for role in ["edge", "worker"] {
-            processes.push(setup(&dir).role(role).set("SVC_CORE_URL", &grpc).start());
-        }
-        let service = Self { http: processes[1].address("http"), grpc, processes, dir, setup: core };
+        // At once, against an empty keyspace: what has to happen once must.
+        let mut processes = start_both(&core, &core);
+        let cores: Vec<String> = processes.iter().map(|core| core.address("grpc")).collect();
+        let role = |role: &str| setup(&dir).role(role).set("SVC_CORE_URL", &cores.join(","));
+        processes.extend(start_both(&role("edge"), &role("edge")));
+        processes.extend(start_both(&role("worker"), &role("worker")));
+        let edges: Vec<String> = processes[2..4].iter().map(|edge| edge.address("http")).collect();
+        let service =
+            Self { http: edges[0].clone(), edges, grpc: cores[0].clone(), cores, processes, dir, setup: core };
         service.is_ready().await;
         Some(service)
     }
@@ -151,9 +190,9 @@ impl Service {
         }
     }
 
-    /// A connection to its gRPC address.
+    /// Connections to its gRPC addresses, used in turn.
     pub(crate) fn channel(&self) -> Channel {
-        Endpoint::from_shared(self.grpc.clone()).unwrap().connect_lazy()
+        Channel::balance_list(self.cores.iter().map(|core| Endpoint::from_shared(core.clone()).unwrap()))
     }
 
     /// The operators' commands.
@@ -163,12 +202,12 @@ impl Service {
 
     /// A client with a key.
     pub(crate) fn client(&self, key: &str) -> Client {
-        Client::new(&self.http, Some(key))
+        Client::over(&self.edges, Some(key))
     }
 
     /// A client without a key.
     pub(crate) fn anonymous(&self) -> Client {
-        Client::new(&self.http, None)
+        Client::over(&self.edges, None)
     }
 
     /// A new project of a new organization on plan `business`.

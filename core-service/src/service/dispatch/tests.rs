@@ -1,10 +1,10 @@
 use thesis_proto::v1::{EventType, WebhookStatus};
 
-use super::*;
+use super::{leases::LEASE_MS, state::PER_WEBHOOK, *};
 use crate::{
     domain::{
         control::ControlChange,
-        delivery::Status,
+        delivery::{Attempt, Status},
         id,
         row::{Profile, Thesis, Token},
     },
@@ -225,15 +225,61 @@ async fn of_two_replicas_one_hands_out_an_attempt() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    let dispatchers = [&cores[0].dispatcher, &cores[1].dispatcher];
+    let leases = [&cores[0].dispatcher.leases, &cores[1].dispatcher.leases];
     let now = clock_now(&cores[0]);
-    assert!(dispatchers[0].lease(3, now, now + LEASE_MS).await.unwrap());
-    assert!(!dispatchers[1].lease(3, now, now + LEASE_MS).await.unwrap(), "held by the other");
-    assert!(dispatchers[0].lease(3, now, now + LEASE_MS).await.unwrap(), "renewed by its holder");
+    assert!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap());
+    assert!(!leases[1].lease(3, now, now + LEASE_MS).await.unwrap(), "held by the other");
+    assert!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap(), "renewed by its holder");
     let later = now + LEASE_MS;
-    assert!(dispatchers[1].lease(3, later, later + LEASE_MS).await.unwrap(), "free once it has ended");
+    assert!(leases[1].lease(3, later, later + LEASE_MS).await.unwrap(), "free once it has ended");
 }
 
 fn clock_now(core: &Core) -> i64 {
     core.shared.clock.now_ms()
+}
+
+fn status_of(bench: &Bench, webhook: &str) -> WebhookStatus {
+    let status = bench.core.shared.control.state().webhook(webhook).unwrap().status;
+    WebhookStatus::try_from(status).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_is_gone_disables_its_webhook_at_once() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    bench.report(&claims.recv().await.unwrap(), 410).await;
+    assert_eq!(status_of(&bench, "wh_1"), WebhookStatus::Disabled);
+    assert_eq!(bench.delivery(&event, "wh_1").await.status(), Status::Failed);
+    bench.post().await;
+    assert!(bench.stays_away(&mut claims).await, "a disabled webhook gets nothing new");
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_failures_in_a_row_over_a_day_disable_a_webhook() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(1);
+    let mut fail = async |bench: &mut Bench, response: i32| {
+        bench.post().await;
+        let claimed = claims.recv().await.unwrap();
+        bench.report(&claimed, response).await;
+        // Repeating a report counts nothing.
+        bench.report(&claimed, response).await;
+        status_of(bench, "wh_1")
+    };
+    // Not within a day, however many.
+    for _ in 0..55 {
+        assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
+    }
+    // One that is delivered begins it anew.
+    bench.core.shared.deliveries.note("wh_1", true, bench.core.shared.clock.now_ms()).await.unwrap();
+    for _ in 0..49 {
+        assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
+    }
+    bench.clock.advance(86_400_000);
+    assert_eq!(fail(&mut bench, 500).await, WebhookStatus::DisabledFailing);
+    let streak = bench.core.shared.deliveries.note("wh_1", false, 0).await.unwrap();
+    assert_eq!(streak.failures, 1, "whoever enables it begins anew");
 }

@@ -43,6 +43,11 @@ impl Known {
     }
 }
 
+/// What decides between two profiles with one handle.
+fn claimed(profile: &Profile) -> (Option<i64>, Option<i64>, &str) {
+    (profile.source_updated_at, profile.age.map(|age| age.observed_at), &profile.id)
+}
+
 /// Where a command's entry stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -183,7 +188,7 @@ impl<'a> Draft<'a> {
         Ok(row.map(|row| String::from_utf8_lossy(&row.body).into_owned()))
     }
 
-    /// Decides what a profile's handle becomes: it is the profile's unless a profile seen later upstream holds it.
+    /// Decides what a profile's handle becomes: it is the profile's unless one that changed or was seen later holds it.
     pub(super) async fn claim(&mut self, profile: &Profile, before: Option<&Profile>) -> StoreResult<HandleClaim> {
         let wanted = handle::claim(&profile.handle);
         let mut claim = HandleClaim { takes: true, releases: None };
@@ -191,7 +196,7 @@ impl<'a> Draft<'a> {
             && holder != profile.id
             && let Some(other) = self.profile(&holder).await?
         {
-            claim.takes = other.source_updated_at <= profile.source_updated_at;
+            claim.takes = claimed(&other) <= claimed(profile);
         }
         if let Some(before) = before {
             let held = handle::claim(&before.handle);
@@ -228,7 +233,7 @@ impl<'a> Draft<'a> {
         Ok(row.is_none())
     }
 
-    /// The totals of a thesis' token after it comes (`by` 1) or goes (`by` -1).
+    /// The totals of a thesis' token after it comes (`by` 1), goes (`by` -1) or was gone before it came (`by` 0).
     async fn totals(&mut self, thesis: &Thesis, by: i64) -> StoreResult<Totals> {
         let (token, author) = (&thesis.token_id, &thesis.profile_id);
         let (theses, authors) = match self.totals.get(token).copied().or_else(|| self.known.totals.get(token)) {
@@ -281,8 +286,10 @@ impl<'a> Draft<'a> {
 
     /// Adds the deletion of a thesis.
     pub(super) async fn delete(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<Place> {
-        thesis.deleted_at = Some(self.now);
-        let totals = self.totals(&thesis, -1).await?;
+        // One that was deleted before it was seen has never been counted.
+        let by = if thesis.deleted_at.is_none() { -1 } else { 0 };
+        thesis.deleted_at.get_or_insert(self.now);
+        let totals = self.totals(&thesis, by).await?;
         self.put_thesis(&thesis);
         let id = id::derive("ent_", &["deleted", &thesis.id, &version.to_string()]);
         Ok(self.add(id, None, false, Kind::ThesisDeleted(ThesisDeleted { thesis, totals })))

@@ -1,10 +1,16 @@
+mod order;
+
 use std::{collections::HashSet, sync::Arc};
 
 use futures::future::join_all;
 
 use super::*;
 use crate::{
-    domain::entry::{ThesisCreated, Totals},
+    domain::{
+        derivation::DERIVE_EVERY_MS,
+        entry::{ThesisCreated, Totals},
+        row::{Profile, Thesis, Token},
+    },
     service::{
         core::Core,
         testing::{ManualClock, core, memory, shared_memory},

@@ -66,6 +66,10 @@ pub(super) const ALL: &[Migration] = migrations![
     "0024_shard_lease",
     "0025_token_totals",
     "0026_token_author",
+    "0027_minute_count",
+    "0028_replica_beat",
+    "0029_stream_slots",
+    "0030_webhook_streak",
 ];
 
 /// Time for one statement, and again for the nodes to agree on what it changed.

@@ -1,0 +1,70 @@
+//! Takes the reports of attempts, and gives up webhooks that are gone or fail all the time.
+
+use thesis_proto::v1::WebhookStatus;
+
+use super::Dispatcher;
+use crate::{
+    domain::{
+        control::{ControlChange, Webhook},
+        delivery::{Attempt, Status},
+    },
+    service::error::Result,
+};
+
+/// The answer of an endpoint that is gone for good.
+const GONE: i32 = 410;
+
+impl Dispatcher {
+    /// Takes a report. Repeating it, or reporting what another has reported, changes nothing.
+    ///
+    /// # Errors
+    /// When the store does not answer; the report is to be repeated then.
+    pub async fn report(&self, delivery_id: &str, attempt: Attempt) -> Result<()> {
+        let now_ms = self.shared.clock.now_ms();
+        if let Some(before) = self.shared.deliveries.get(delivery_id).await?
+            && !before.is_over()
+            && before.attempts_made() + 1 == attempt.number
+        {
+            let webhook = &before.webhook_id;
+            if attempt.response_status == Some(GONE) {
+                // First: once the attempt is written, its report counts no more.
+                self.disable(webhook, WebhookStatus::Disabled, now_ms).await?;
+            }
+            let after = before.after(attempt, now_ms);
+            if self.shared.deliveries.advance(&before, &after, now_ms).await? {
+                self.note(webhook, after.status() == Status::Delivered, now_ms).await;
+            }
+        }
+        self.release_claim(delivery_id);
+        Ok(())
+    }
+
+    /// Counts consecutive failures. The attempt itself is written already, so one that cannot be counted is left out.
+    async fn note(&self, webhook: &str, succeeded: bool, now_ms: i64) {
+        let note = async {
+            let streak = self.shared.deliveries.note(webhook, succeeded, now_ms).await?;
+            if streak.is_hopeless(now_ms) {
+                self.disable(webhook, WebhookStatus::DisabledFailing, now_ms).await?;
+                // Whoever enables it begins anew.
+                self.shared.deliveries.note(webhook, true, now_ms).await?;
+            }
+            Result::Ok(())
+        };
+        if let Err(error) = note.await {
+            tracing::warn!(webhook, %error, "counting how attempts end failed");
+        }
+    }
+
+    /// Gives an enabled webhook another status.
+    async fn disable(&self, id: &str, status: WebhookStatus, now_ms: i64) -> Result<()> {
+        let disable = |state: &crate::service::control::ControlState| {
+            let enabled = |webhook: &&std::sync::Arc<Webhook>| webhook.status == i32::from(WebhookStatus::Enabled);
+            let change = state.webhook(id).filter(enabled).map(|webhook| {
+                let changed = Webhook { status: status.into(), updated_at: now_ms, ..Webhook::clone(webhook) };
+                ControlChange::Webhook(changed)
+            });
+            Ok((change.into_iter().collect(), ()))
+        };
+        self.shared.control.change(disable).await
+    }
+}

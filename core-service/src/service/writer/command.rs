@@ -1,0 +1,66 @@
+//! What a dataset's writer is asked to do, and what became of it.
+
+use prost::Message as _;
+
+use crate::domain::{
+    entry::Sequenced,
+    observation::{Observation, Seen},
+    row::{Profile, Thesis, Token},
+};
+
+/// A thesis to be put into the log, with its author and token as they are now.
+#[derive(Clone, Debug)]
+pub struct NewThesis {
+    /// The thesis.
+    pub thesis: Thesis,
+    /// Its author.
+    pub profile: Profile,
+    /// Its token.
+    pub token: Token,
+    /// Generated through the API for a test.
+    pub test: bool,
+    /// The event's time, when that is not the time of the append.
+    pub at: Option<i64>,
+}
+
+/// What became of a command.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The row that it concerns.
+    pub id: String,
+    /// Its entry, new or found; none when there was nothing to tell.
+    pub entry: Option<Sequenced>,
+    /// Whether the entry is new.
+    pub applied: bool,
+    /// The id of the event that it caused.
+    pub event_id: Option<String>,
+    /// The field that contradicts what is known, when it was refused for that.
+    pub refused: Option<&'static str>,
+}
+
+pub(super) enum Command {
+    Create(Box<NewThesis>),
+    Observe(Box<Observation>),
+}
+
+impl Command {
+    /// About how much it adds to a batch.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Create(new) => 500 + new.thesis.encoded_len() + new.profile.encoded_len() + new.token.encoded_len(),
+            Self::Observe(observation) => match &observation.seen {
+                // Author and token may be told apart besides.
+                Seen::Thesis(seen) => 6_000 + seen.text.len(),
+                _ => 6_000,
+            },
+        }
+    }
+
+    /// Entries it may add.
+    pub(super) fn entries(&self) -> usize {
+        match self {
+            Self::Create(_) => 1,
+            Self::Observe(_) => 3,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The derived events that tokens of a dataset owe: at most one pair a token in five seconds, and the last one never lost.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::Writer;
+use crate::{
+    domain::{
+        derivation::DERIVE_EVERY_MS,
+        entry::{Kind, Sequenced},
+    },
+    key,
+    service::{core::Shared, derive::entries, projection::owed_by},
+    store::{Consistency, StoreResult, log::room, tables},
+};
+
+/// Tokens whose derived events go into one batch.
+const DERIVE_BATCH: usize = 32;
+/// Owed tokens read at once.
+const PAGE: usize = 10_000;
+
+/// What is owed.
+pub(super) struct Due {
+    shared: Arc<Shared>,
+    name: String,
+    /// By token: the sequence number of its newest thesis, and when its events are due.
+    tokens: BTreeMap<String, (u64, i64)>,
+}
+
+impl Due {
+    pub(super) fn new(shared: Arc<Shared>, name: String) -> Self {
+        Self { shared, name, tokens: BTreeMap::new() }
+    }
+
+    /// Reads what was owed before this writer started, or by another.
+    pub(super) async fn load(&mut self) -> StoreResult<()> {
+        for row in self.shared.backend.scan(&owed_by(&self.name, PAGE)).await? {
+            if let [_, token] = row.clustering.as_slice() {
+                // Not at once: their theses may be the beginning of a backlog, whose rest shall come first.
+                let at = self.shared.clock.now_ms() + DERIVE_EVERY_MS;
+                self.tokens.entry(token.text().to_owned()).or_insert((row.version.unsigned_abs(), at));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what entries add and settle.
+    pub(super) async fn take(&mut self, entries: &[Sequenced]) -> StoreResult<()> {
+        let mut derived_at = HashMap::new();
+        for sequenced in entries {
+            if let Some(Kind::ThesisCreated(created)) = &sequenced.entry.kind
+                && !self.tokens.contains_key(&created.token.id)
+                && !derived_at.contains_key(created.token.id.as_str())
+            {
+                derived_at.insert(created.token.id.as_str(), self.derived_at(&created.token.id).await?);
+            }
+        }
+        let mut owed: HashMap<&str, (u64, i64)> = HashMap::new();
+        for sequenced in entries {
+            match &sequenced.entry.kind {
+                Some(Kind::ThesisCreated(created)) => {
+                    owed.insert(&created.token.id, (sequenced.seq, sequenced.entry.created_at));
+                }
+                Some(Kind::TokenActivity(activity)) => {
+                    owed.remove(activity.token.id.as_str());
+                    self.tokens.remove(&activity.token.id);
+                    // A thesis that follows among these entries owes the next one five seconds after this.
+                    derived_at.insert(&activity.token.id, sequenced.entry.created_at);
+                }
+                _ => {}
+            }
+        }
+        for (token, (seq, created_at)) in owed {
+            match self.tokens.get_mut(token) {
+                Some((newest, _)) => *newest = seq,
+                None => {
+                    let last = derived_at.get(token).copied().unwrap_or(i64::MIN / 2);
+                    let now = self.shared.clock.now_ms();
+                    // What lies back comes in numbers, and must not have to follow an event of now.
+                    let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
+                    let at = (now + back).max(last + DERIVE_EVERY_MS);
+                    self.tokens.insert(token.to_owned(), (seq, at));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn derived_at(&self, token: &str) -> StoreResult<i64> {
+        let row = self.shared.backend.get(&tables::DERIVED, &key![&self.name, token], Consistency::Quorum).await?;
+        let bytes: Option<[u8; 8]> = row.and_then(|row| row.body.as_ref().try_into().ok());
+        Ok(bytes.map_or(i64::MIN / 2, i64::from_be_bytes))
+    }
+
+    /// How long until something is due; none while nothing is owed.
+    pub(super) fn wait(&self) -> Option<Duration> {
+        let next = self.tokens.values().map(|(_, at)| *at).min()?;
+        Some(Duration::from_millis((next - self.shared.clock.now_ms()).max(0).unsigned_abs()))
+    }
+
+    fn ready(&self, now: i64, limit: usize) -> Vec<(String, u64)> {
+        let ready = self.tokens.iter().filter(|(_, (_, at))| *at <= now).take(limit);
+        ready.map(|(token, (seq, _))| (token.clone(), *seq)).collect()
+    }
+
+    fn remove(&mut self, token: &str) {
+        self.tokens.remove(token);
+    }
+}
+
+impl Writer {
+    /// Appends the derived events of tokens that are due.
+    pub(super) async fn derive(&mut self) -> StoreResult<()> {
+        loop {
+            let now = self.shared.clock.now_ms();
+            let ready = self.due.ready(now, DERIVE_BATCH.min(room(self.head) / 2).max(1));
+            if ready.is_empty() {
+                return Ok(());
+            }
+            if room(self.head) < 2 {
+                // A pair must not be split over two buckets.
+                self.fill().await?;
+                continue;
+            }
+            let mut batch = Vec::with_capacity(ready.len() * 2);
+            for (token, seq) in &ready {
+                let at = now.max(self.last_created_at);
+                let pair = entries(&self.shared, &self.dataset, token, *seq, at).await?;
+                match pair {
+                    Some(pair) if self.is_new(&pair[0].id).await? => batch.extend(pair),
+                    // The token is unknown, or another writer was faster.
+                    _ => self.due.remove(token),
+                }
+            }
+            self.append(batch).await?;
+        }
+    }
+
+    async fn is_new(&self, id: &str) -> StoreResult<bool> {
+        Ok(self.shared.backend.get(&tables::EVENT, &key![&self.name, id], Consistency::Quorum).await?.is_none())
+    }
+}

@@ -1,0 +1,144 @@
+//! Appends a second: through one core, through two at once on one log, and as bare conditional batches of one client.
+
+use std::{
+    ops::RangeFrom,
+    path::Path,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+use axum::body::Bytes;
+use core_service::{
+    domain::dataset::Dataset,
+    service::{core::Core, projection::ROWS},
+    store::log::{Appended, LogStore, room},
+};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use thesis_proto::clock::{Clock as _, SystemClock};
+use tokio::time::Instant;
+
+use crate::{
+    Failure, Options, StoreKind,
+    counting::Counting,
+    data::Data,
+    load,
+    report::{aim, median, number, row},
+    store::Place,
+};
+
+const BARE_LOG: &str = "bench";
+
+/// How much is to be appended at once.
+#[derive(Clone, Copy)]
+struct Load {
+    name: &'static str,
+    /// Theses under way for each core.
+    under_way: usize,
+    /// Theses of each run.
+    theses: u64,
+}
+
+/// A core with the count of its appends.
+struct Counted {
+    core: Arc<Core>,
+    store: Arc<Counting>,
+}
+
+/// What was appended in a second.
+#[derive(Clone, Copy)]
+struct Run {
+    theses: f64,
+    batches: f64,
+}
+
+/// Of bare batches, one core and two, in each round.
+type Runs = [Vec<Run>; 3];
+
+/// Measures and prints the appends, in a keyspace of their own.
+pub(crate) async fn run(options: &Options, base: &Path) -> Result<(), Failure> {
+    let theses = options.theses.min(4_000);
+    let loads = [
+        Load { name: "one at a time", under_way: 1, theses: theses / 8 },
+        Load { name: "many under way", under_way: options.appends / 2, theses },
+    ];
+    let all = loads.iter().map(|load| 2 * load.theses).sum::<u64>() * options.rounds as u64;
+    let place = Place::new(options, StoreKind::Cql, all, base)?;
+    let measured = measure(options, &place, loads).await;
+    place.clear().await?;
+    println!("\nAppends to one log, medians of {} runs", options.rounds);
+    row(&["", "theses/s", "batches/s", "of bare", "aim"]);
+    for (load, runs) in loads.iter().zip(measured?) {
+        let of = |kind: usize, figure: fn(&Run) -> f64| median(runs[kind].iter().map(figure).collect());
+        for (kind, name) in ["bare batches", "one core", "two cores at once"].iter().enumerate() {
+            let (theses, batches) = (of(kind, |run| run.theses), of(kind, |run| run.batches));
+            let ratio = theses / of(0, |run| run.theses);
+            let aim = if kind == 2 { aim(ratio, 0.5) } else { String::new() };
+            let name = format!("{name}, {}", load.name);
+            row(&[&name, &number(theses), &number(batches), &format!("{ratio:.2}"), &aim]);
+        }
+    }
+    Ok(())
+}
+
+async fn measure(options: &Options, place: &Place, loads: [Load; 2]) -> Result<[Runs; 2], Failure> {
+    let cores = [counted(place).await?, counted(place).await?];
+    let (dataset, bare) = (load::dataset(&cores[0].core)?, LogStore::new(place.open().await?));
+    let name = dataset.to_string();
+    let mut data = Data::new(place.theses, options.days, SystemClock.now_ms());
+    let (mut runs, mut numbers, mut bare_head) = ([const { [const { Vec::new() }; 3] }; 2], 0.., 0);
+    for _ in 0..options.rounds {
+        for (load, [of_bare, of_one, of_two]) in loads.iter().zip(&mut runs) {
+            let before = bare.checkpoint(&name, ROWS).await?;
+            of_one.push(append(*load, &cores[..1], &dataset, &mut data, &mut numbers).await?);
+            let two = append(*load, &cores, &dataset, &mut data, &mut numbers).await?;
+            of_two.push(two);
+            // The same bytes, as many entries a batch as the two cores' batches held.
+            let written = bare.read(&name, before, u64::MAX, load.theses as usize).await?;
+            let entries: Vec<Bytes> = written.into_iter().map(|(_, entry)| entry).collect();
+            let batch = (two.theses / two.batches).round().max(1.0) as usize;
+            of_bare.push(append_bare(&bare, &mut bare_head, &entries, batch).await?);
+        }
+    }
+    for Counted { core, .. } in cores {
+        core.close().await;
+    }
+    Ok(runs)
+}
+
+async fn counted(place: &Place) -> Result<Counted, Failure> {
+    let store = Arc::new(Counting::new(place.open().await?));
+    Ok(Counted { core: load::core(store.clone(), None).await?, store })
+}
+
+/// Appends theses through cores in turns.
+async fn append(
+    load: Load,
+    cores: &[Counted],
+    dataset: &Dataset,
+    data: &mut Data,
+    numbers: &mut RangeFrom<u64>,
+) -> Result<Run, Failure> {
+    let appends = || cores.iter().map(|of| of.store.appends.load(Relaxed)).sum::<u64>() as f64;
+    let (before, started) = (appends(), Instant::now());
+    stream::iter(numbers.take(load.theses as usize).zip(cores.iter().cycle()))
+        .map(|(number, of)| of.core.datasets.create_thesis(dataset, data.thesis(number)))
+        .buffer_unordered(load.under_way * cores.len())
+        .try_for_each(|_| std::future::ready(Ok(())))
+        .await?;
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Run { theses: load.theses as f64 / seconds, batches: (appends() - before) / seconds })
+}
+
+async fn append_bare(log: &LogStore, head: &mut u64, entries: &[Bytes], batch: usize) -> Result<Run, Failure> {
+    let (started, mut left, mut batches) = (Instant::now(), entries, 0.0);
+    while !left.is_empty() {
+        let (next, rest) = left.split_at(batch.min(room(*head)).min(left.len()));
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&head.to_be_bytes());
+        if log.append(BARE_LOG, *head, id, next).await? == Appended::Lost {
+            return Err("a bare append lost against nobody".into());
+        }
+        (*head, left, batches) = (*head + next.len() as u64, rest, batches + 1.0);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Run { theses: entries.len() as f64 / seconds, batches: batches / seconds })
+}

@@ -1,0 +1,109 @@
+//! Where the theses of a measured service are kept: a folder of the embedded store, or a keyspace of its own.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use core_service::store::{
+    SharedBackend,
+    embedded::{EmbeddedStore, Options as EmbeddedOptions},
+    scylla::{ScyllaOptions, ScyllaStore},
+};
+use scylla::client::session_builder::SessionBuilder;
+use thesis_proto::clock::{Clock as _, SystemClock};
+
+use crate::{Failure, Options, StoreKind, load::FACTS, report::number};
+
+/// A place for theses, and how the service runs on it.
+pub(crate) struct Place {
+    /// How many it holds.
+    pub(crate) theses: u64,
+    /// As three processes.
+    pub(crate) apart: bool,
+    /// The embedded store's folder; for a keyspace, of the files around it.
+    pub(crate) dir: PathBuf,
+    cluster: Option<ScyllaOptions>,
+}
+
+impl Place {
+    /// The place for so many theses on a store, in a folder of its own below `base`.
+    pub(crate) fn new(options: &Options, store: StoreKind, theses: u64, base: &Path) -> Result<Self, Failure> {
+        let (name, cluster) = match store {
+            StoreKind::Embedded => ("embedded", None),
+            StoreKind::Cql if options.nodes.is_empty() => return Err("--store cql needs --nodes".into()),
+            StoreKind::Cql => ("cql", Some(cluster(&options.nodes, theses)?)),
+        };
+        let dir = base.join(format!("{name}-{theses}-{}", options.days));
+        std::fs::create_dir_all(&dir)?;
+        Ok(Self { theses, apart: options.processes && cluster.is_some(), dir, cluster })
+    }
+
+    /// Whether it is a keyspace.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.cluster.is_some()
+    }
+
+    /// Whether it was loaded by an earlier run.
+    pub(crate) fn is_loaded(&self) -> bool {
+        !self.is_cluster() && self.dir.join(FACTS).exists()
+    }
+
+    /// Opens it in this process.
+    pub(crate) async fn open(&self) -> Result<SharedBackend, Failure> {
+        let clock = Arc::new(SystemClock);
+        Ok(match &self.cluster {
+            None => Arc::new(EmbeddedStore::open(&self.dir, EmbeddedOptions::default(), clock)?),
+            Some(options) => Arc::new(ScyllaStore::connect(options.clone(), clock).await?),
+        })
+    }
+
+    /// Where the service keeps its search index.
+    pub(crate) fn search_dir(&self) -> Option<PathBuf> {
+        (!self.is_cluster()).then(|| self.dir.join("search"))
+    }
+
+    /// The service's settings for it.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut settings = vec![("SVC_DATA_DIR", self.dir.display().to_string())];
+        if let Some(options) = &self.cluster {
+            settings.extend([
+                ("SVC_STORE", "scylla".to_owned()),
+                ("SVC_SCYLLA_NODES", options.nodes.join(",")),
+                ("SVC_SCYLLA_KEYSPACE", options.keyspace.clone()),
+                ("SVC_SCYLLA_REPLICATION_FACTOR", options.replication_factor.to_string()),
+            ]);
+        }
+        settings
+    }
+
+    /// Removes what would outlive the run.
+    pub(crate) async fn clear(&self) -> Result<(), Failure> {
+        if let Some(options) = &self.cluster {
+            let session = SessionBuilder::new().known_nodes(&options.nodes).build().await?;
+            session.query_unpaged(format!("DROP KEYSPACE IF EXISTS {}", options.keyspace), ()).await?;
+        }
+        Ok(())
+    }
+}
+
+fn cluster(nodes: &[String], theses: u64) -> Result<ScyllaOptions, Failure> {
+    Ok(ScyllaOptions {
+        nodes: nodes.to_vec(),
+        keyspace: format!("bench_{}_{}_{theses}", SystemClock.now_ms(), std::process::id()),
+        replication_factor: u32::try_from(nodes.len())?.min(3),
+        datacenter: "datacenter1".to_owned(),
+        user: None,
+        password: None,
+        ca_file: None,
+    })
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = if self.is_cluster() { "CQL" } else { "the embedded store" };
+        let processes = if self.apart { "three processes" } else { "one process" };
+        write!(formatter, "{} theses on {store}, {processes}", number(self.theses as f64))
+    }
+}

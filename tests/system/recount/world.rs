@@ -1,0 +1,222 @@
+//! All that was ever written, kept as naively as can be: vectors in memory, each dataset for itself.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+use core_service::domain::id;
+use serde_json::{Value, json};
+use thesis_proto::{time::to_millis, v1};
+
+use crate::harness::{iso, text};
+
+/// The place of a dataset in the world: live, the sandbox, then one project after the other.
+pub(super) const LIVE: usize = 0;
+pub(super) const SANDBOX: usize = 1;
+pub(super) const PROJECTS: usize = 2;
+
+/// A profile; `row` is the public resource, with null for times that only the service knows yet.
+#[derive(Clone, Debug)]
+pub(super) struct Profile {
+    /// Empty for one that a test made.
+    pub(super) upstream_id: String,
+    pub(super) version: i64,
+    pub(super) observed_at: i64,
+    pub(super) row: Value,
+}
+
+/// A token; `row` is the public resource without its counts.
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub(super) version: i64,
+    pub(super) observed_at: i64,
+    pub(super) row: Value,
+}
+
+/// A thesis, deleted or not.
+#[derive(Clone, Debug)]
+pub(super) struct Thesis {
+    pub(super) dataset: usize,
+    pub(super) upstream_id: String,
+    pub(super) id: String,
+    pub(super) profile: String,
+    pub(super) token: String,
+    pub(super) text: String,
+    pub(super) likes: Option<i64>,
+    pub(super) replies: Option<i64>,
+    pub(super) created_at: i64,
+    pub(super) updated_at: i64,
+    pub(super) version: i64,
+    pub(super) engagement: i64,
+    pub(super) deleted: bool,
+}
+
+/// An event as it was told.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) at: i64,
+    pub(super) row: Value,
+}
+
+/// One dataset.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) name: String,
+    pub(super) profiles: Vec<Profile>,
+    pub(super) tokens: Vec<Token>,
+    pub(super) theses: Vec<Thesis>,
+    /// The profile that holds each handle, in lower case without `@`.
+    pub(super) handles: BTreeMap<String, String>,
+    /// Its events in order, as the service told them.
+    pub(super) log: Vec<Event>,
+    /// Events that must come next, with null for what only the service knows.
+    pub(super) owed: VecDeque<Value>,
+}
+
+/// Everything.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) datasets: Vec<Rows>,
+    /// Nothing was written since then.
+    pub(super) quiet_since: i64,
+}
+
+impl World {
+    /// An empty one with so many projects.
+    pub(super) fn new(projects: &[String]) -> Self {
+        let names = ["live", "sandbox"].map(str::to_owned).into_iter().chain(projects.iter().cloned());
+        Self { datasets: names.map(Rows::new).collect(), quiet_since: 0 }
+    }
+
+    /// Every thesis there ever was.
+    pub(super) fn theses(&self) -> impl Iterator<Item = &Thesis> {
+        self.datasets.iter().flat_map(|rows| &rows.theses)
+    }
+
+    /// The ids of all events known.
+    pub(super) fn events(&self) -> HashSet<&str> {
+        self.datasets.iter().flat_map(|rows| &rows.log).map(|event| text(&event.row, "id")).collect()
+    }
+}
+
+/// Where rows of a dataset come from.
+pub(super) fn source(dataset: usize) -> &'static str {
+    if dataset == LIVE { "upstream" } else { "sandbox" }
+}
+
+/// What claims a handle.
+pub(super) fn claim(handle: &str) -> String {
+    handle.strip_prefix('@').unwrap_or(handle).to_lowercase()
+}
+
+/// A symbol as it is shown.
+pub(super) fn symbol(text: &str) -> String {
+    format!("${}", text.strip_prefix('$').unwrap_or(text).to_uppercase())
+}
+
+/// An address as it is shown.
+pub(super) fn address(text: &str) -> String {
+    if text.starts_with("0x") { text.to_lowercase() } else { text.to_owned() }
+}
+
+/// The id that a token observed in a dataset has.
+pub(super) fn token_id(dataset: &str, seen: &v1::TokenObservation) -> String {
+    id::of_token(dataset, &seen.chain, &address(&seen.address))
+}
+
+/// A profile in short.
+pub(super) fn profile_ref(row: &Value) -> Value {
+    json!({
+        "id": row["id"], "handle": row["handle"], "display_name": row["display_name"], "avatar_url": row["avatar_url"],
+    })
+}
+
+/// A token in short.
+pub(super) fn token_ref(row: &Value) -> Value {
+    json!({
+        "id": row["id"], "symbol": row["symbol"], "name": row["name"], "chain": row["chain"], "address": row["address"],
+    })
+}
+
+/// A profile's row without what an observation tells.
+pub(super) fn bare_profile(dataset: usize, id: &str, handle: &str) -> Value {
+    json!({
+        "object": "profile", "id": id, "handle": format!("@{}", handle.strip_prefix('@').unwrap_or(handle)),
+        "display_name": null, "avatar_url": null, "profile_url": null, "bio": null, "verified": null,
+        "source": source(dataset), "livemode": dataset == LIVE, "created_at": null, "first_seen_at": null,
+        "updated_at": null, "source_updated_at": null,
+    })
+}
+
+/// A token's row without what an observation tells.
+pub(super) fn bare_token(dataset: usize, id: &str, shown: &str, chain: &str, at: &str) -> Value {
+    json!({
+        "object": "token", "id": id, "symbol": symbol(shown), "name": null, "chain": chain, "chain_id": null,
+        "address": address(at), "logo_url": null, "platform_url": null, "first_seen_at": null,
+        "metrics_scope": "ingested", "source": source(dataset), "livemode": dataset == LIVE, "updated_at": null,
+        "source_updated_at": null,
+    })
+}
+
+impl Rows {
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            profiles: Vec::new(),
+            tokens: Vec::new(),
+            theses: Vec::new(),
+            handles: BTreeMap::new(),
+            log: Vec::new(),
+            owed: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn profile(&self, id: &str) -> Option<&Profile> {
+        self.profiles.iter().find(|profile| profile.row["id"] == id)
+    }
+
+    pub(super) fn token(&self, id: &str) -> Option<&Token> {
+        self.tokens.iter().find(|token| token.row["id"] == id)
+    }
+
+    pub(super) fn thesis(&self, upstream_id: &str) -> Option<usize> {
+        self.theses.iter().position(|thesis| thesis.upstream_id == upstream_id)
+    }
+
+    /// A handle is the profile's unless one seen later upstream holds it; the one held before becomes free.
+    pub(super) fn claim(&mut self, row: &Value, before: Option<&str>) {
+        let (id, wanted) = (text(row, "id"), claim(text(row, "handle")));
+        let seen = |row: &Value| row["source_updated_at"].as_str().map(str::to_owned);
+        let holder = self.handles.get(&wanted).and_then(|holder| self.profile(holder));
+        let takes = holder.is_none_or(|holder| holder.row["id"] == id || seen(&holder.row) <= seen(row));
+        if let Some(held) = before.map(claim)
+            && held != wanted
+            && self.handles.get(&held).is_some_and(|holder| holder == id)
+        {
+            self.handles.remove(&held);
+        }
+        if takes {
+            self.handles.insert(wanted, id.to_owned());
+        }
+    }
+
+    /// The event that a thesis causes, with its author and token as they are.
+    pub(super) fn owe_created(&mut self, thesis: &Thesis, profile: &Value, token: &Value, id: Option<&str>) {
+        let data = json!({
+            "thesis_id": thesis.id, "profile": profile_ref(profile), "token": token_ref(token), "text": thesis.text,
+            "created_at": iso(thesis.created_at), "public_url": null,
+        });
+        self.owe(thesis.dataset, "thesis.created", data, id);
+    }
+
+    /// An event that must come next.
+    pub(super) fn owe(&mut self, dataset: usize, kind: &str, data: Value, id: Option<&str>) {
+        self.owed.push_back(json!({
+            "object": "event", "id": id, "type": kind, "created_at": null, "livemode": dataset == LIVE,
+            "source": source(dataset), "data": data,
+        }));
+    }
+}
+
+/// A time of an observation, as it is shown.
+pub(super) fn shown(time: Option<&prost_types::Timestamp>) -> Option<String> {
+    time.map(|time| iso(to_millis(time)))
+}

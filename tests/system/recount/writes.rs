@@ -1,0 +1,182 @@
+//! Random writes to all datasets at once, and what the service says became of them.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use thesis_proto::{
+    time::from_millis,
+    v1::{self, observation::Observed},
+};
+
+use super::{
+    customer::Customer,
+    log::{SEEN, adopt},
+    names::{TEST_HANDLES, TEST_SYMBOLS, author, past, saying, token},
+    observe::Became,
+    random::Random,
+    world::{PROJECTS, Rows, Thesis, World, bare_profile, bare_token, profile_ref, symbol, token_ref},
+};
+use crate::harness::{
+    Service,
+    ingest::{deletion, seen_at, thesis},
+    now_ms, text, time,
+};
+
+/// Writes to the datasets, and counts what was seen upstream.
+pub(super) struct Writer<'a> {
+    pub(super) service: &'a Service,
+    pub(super) random: Random,
+    /// The time of the last observation, before anything that the service saw itself.
+    pub(super) seen_at: i64,
+}
+
+impl Writer<'_> {
+    /// Writes so much to each dataset; gives the stretch of time that it took.
+    pub(super) async fn write(&mut self, world: &mut World, customers: &[Customer], sizes: usize) -> [i64; 2] {
+        let before = now_ms();
+        let batches: Vec<Vec<v1::Observation>> = (0..world.datasets.len())
+            .map(|dataset| {
+                let count = 1 + self.random.below(sizes);
+                let mut new = world.datasets[dataset].theses.len();
+                (0..count).map(|_| self.observation(world, dataset, &mut new)).collect()
+            })
+            .collect();
+        let names = world.datasets.iter().map(|rows| rows.name.clone());
+        let taken: Vec<_> = names.zip(&batches).map(|(name, batch)| (name, batch.clone())).collect();
+        let taken = taken.iter().map(|(name, batch)| self.service.ingest(name, batch.clone()));
+        let results = join_all(taken).await;
+        for (dataset, (batch, results)) in batches.iter().zip(results).enumerate() {
+            for (seen, result) in batch.iter().zip(results) {
+                let became = world.datasets[dataset].observe(dataset, seen, result.event_id.as_deref());
+                let told = Became { id: result.id, applied: result.applied, event: result.event_id.is_some() };
+                assert_eq!(told, became, "of {seen:?} in {}", world.datasets[dataset].name);
+            }
+        }
+        for (customer, dataset) in customers.iter().zip(PROJECTS..world.datasets.len()) {
+            for _ in 0..self.random.below(sizes.div_ceil(4)) {
+                self.test_thesis(world, customer, dataset).await;
+            }
+        }
+        let after = now_ms();
+        fill_in(world, customers, [before, after]).await;
+        world.quiet_since = now_ms();
+        [before, after]
+    }
+
+    fn observation(&mut self, world: &World, dataset: usize, new: &mut usize) -> v1::Observation {
+        self.seen_at += 1;
+        // Now and then something comes that is older than all that is known.
+        let at = if self.random.chance(12) { self.seen_at - 1_000_000_000 } else { self.seen_at };
+        let random = &mut self.random;
+        let known: Vec<&Thesis> =
+            world.datasets[dataset].theses.iter().filter(|thesis| !thesis.upstream_id.is_empty()).collect();
+        let one = |random: &mut Random| match known.as_slice() {
+            [] => "never".to_owned(),
+            _ if random.chance(3) => "never".to_owned(),
+            known => random.pick(known).upstream_id.clone(),
+        };
+        let chosen = random.below(100);
+        let observed = match chosen {
+            0..=49 => {
+                *new += 1;
+                Observed::Thesis(self.thesis(world, dataset, &format!("post {new}")))
+            }
+            50..=61 if !known.is_empty() => {
+                let edited = random.pick(&known);
+                let (id, created_at) = (edited.upstream_id.clone(), edited.created_at);
+                let mut seen = self.thesis(world, dataset, &id);
+                seen.created_at = Some(from_millis(created_at));
+                Observed::Thesis(seen)
+            }
+            62..=77 => {
+                let upstream_id = one(random);
+                let likes = random.maybe(85, |random| random.between(0, 9));
+                let replies = random.maybe(50, |random| random.between(0, 9));
+                Observed::Engagement(v1::EngagementObservation { upstream_id, likes, replies })
+            }
+            78..=86 => deletion(&one(random)),
+            87..=94 => Observed::Profile(author(random, world, dataset)),
+            _ => Observed::Token(token(random, world, dataset)),
+        };
+        seen_at(at, observed)
+    }
+
+    fn thesis(&mut self, world: &World, dataset: usize, upstream_id: &str) -> v1::ThesisObservation {
+        let now = now_ms();
+        let random = &mut self.random;
+        let (by, on) = (author(random, world, dataset), token(random, world, dataset));
+        let mut seen = thesis(upstream_id, &by, &on, &saying(random), past(random, world, now));
+        seen.likes = random.maybe(70, |random| random.between(0, 9));
+        seen.updated_at = random.maybe(30, |random| from_millis(now - random.between(0, 1_000_000)));
+        seen
+    }
+
+    /// A project's own thesis, by somebody and on something that it sees or that is new.
+    async fn test_thesis(&mut self, world: &mut World, customer: &Customer, dataset: usize) {
+        let view = customer.view(world);
+        let random = &mut self.random;
+        let held: Vec<&String> = view.rows().flat_map(|rows| rows.handles.keys()).collect();
+        let handle = if random.chance(70) { random.pick(&held).clone() } else { random.pick(&TEST_HANDLES).to_owned() };
+        let here: Vec<&Value> = view.rows().flat_map(|rows| &rows.tokens).map(|token| &token.row).collect();
+        let here: Vec<&Value> = here.into_iter().filter(|row| row["chain"] == "sandbox").collect();
+        let on = if random.chance(70) { text(random.pick(&here), "symbol") } else { random.pick(&TEST_SYMBOLS) };
+        let (on, said) = (symbol(on), saying(random));
+        let body = json!({"handle": handle, "token": on, "text": said});
+        let made = customer.caller.rest.post("/v1/test/theses", &body).await.ok(201);
+        let (row, event) = (&made["thesis"], &made["event"]);
+
+        let known = view.by_handle(&handle).and_then(|id| view.profile(id)).map(|profile| profile.row.clone());
+        let new_profile = known.is_none().then(|| bare_profile(dataset, text(&row["profile"], "id"), &handle));
+        let profile = known.or_else(|| new_profile.clone()).expect("an author");
+        let known = here.into_iter().find(|row| row["symbol"] == on).cloned();
+        let (id, at) = (text(&row["token"], "id"), text(&row["token"], "address"));
+        let new_token = known.is_none().then(|| bare_token(dataset, id, &on, "sandbox", at));
+        let token = known.or_else(|| new_token.clone()).expect("a token");
+        let thesis = Thesis {
+            dataset,
+            upstream_id: String::new(),
+            id: text(row, "id").to_owned(),
+            profile: text(&profile, "id").to_owned(),
+            token: text(&token, "id").to_owned(),
+            text: said,
+            likes: None,
+            replies: None,
+            created_at: time(row, "created_at"),
+            updated_at: time(row, "created_at"),
+            version: 0,
+            engagement: 0,
+            deleted: false,
+        };
+        let expected = json!({
+            "object": "event", "id": event["id"], "type": "thesis.created", "created_at": event["created_at"],
+            "livemode": false, "source": "sandbox", "test": true, "data": {
+                "thesis_id": thesis.id, "profile": profile_ref(&profile), "token": token_ref(&token),
+                "text": thesis.text, "created_at": row["created_at"], "public_url": null,
+            },
+        });
+        assert_eq!(*event, expected, "{} posted {body}", customer.name);
+        world.datasets[dataset].made(thesis.clone(), new_profile, new_token, expected);
+        assert_eq!(*row, customer.view(world).thesis_row(&thesis), "{} posted {body}", customer.name);
+    }
+}
+
+/// Who sees a dataset; somebody with no data of their own sees the sandbox.
+fn reader(customers: &[Customer], dataset: usize) -> &Customer {
+    let sees = |customer: &&Customer| customer.sight.datasets.last() == Some(&dataset);
+    customers.iter().find(sees).expect("a key for each dataset")
+}
+
+/// Reads the times that only the service knows of rows that are new or changed.
+async fn fill_in(world: &mut World, customers: &[Customer], within: [i64; 2]) {
+    let mut filling = Vec::new();
+    for (dataset, Rows { profiles, tokens, .. }) in world.datasets.iter_mut().enumerate() {
+        let client = &reader(customers, dataset).caller.rest;
+        let profiles = profiles.iter_mut().map(|profile| ("profiles", &mut profile.row));
+        let rows = profiles.chain(tokens.iter_mut().map(|token| ("tokens", &mut token.row)));
+        let unknown = rows.filter(|(_, row)| row["updated_at"].is_null() || row["first_seen_at"].is_null());
+        filling.extend(unknown.map(|(kind, row)| async move {
+            let found = client.get(&format!("/v1/{kind}/{}", text(row, "id"))).await.ok(200);
+            adopt(row, &found, &SEEN, within);
+        }));
+    }
+    join_all(filling).await;
+}

@@ -1,0 +1,267 @@
+//! Every parameter and field of every operation in each of its wrong forms, and the envelope that it gets.
+
+use std::collections::BTreeSet;
+
+use reqwest::{Method, header::HeaderValue};
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Client, Service, iso, now_ms, text};
+
+mod forms;
+mod table;
+
+use self::{
+    forms::{Told, Wrong, in_body, in_path, in_query, name_twice},
+    table::{Form, Row, TABLE},
+};
+
+on_both_stores![
+    the_table_names_every_parameter_of_the_description,
+    query_parameters,
+    path_parameters,
+    headers,
+    body_fields,
+    all_bad_fields_are_told_at_once,
+];
+
+async fn the_table_names_every_parameter_of_the_description(service: &Service) {
+    let document = service.anonymous().get("/v1/openapi.json").await.ok(200);
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let operation_name = format!("{} {path}", method.to_uppercase());
+            for parameter in operation["parameters"].as_array().unwrap() {
+                let (place, name) = (text(parameter, "in"), text(parameter, "name"));
+                described.insert((operation_name.clone(), place.to_owned(), name.to_owned()));
+            }
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"]["properties"];
+            for name in body.as_object().into_iter().flatten().map(|(name, _)| name) {
+                described.insert((operation_name.clone(), "body".to_owned(), name.clone()));
+            }
+        }
+    }
+    let each = |(operation, rows): &(&str, &[Row])| {
+        let row = |row: &Row| ((*operation).to_owned(), row.place.to_owned(), row.name.to_owned());
+        rows.iter().map(row).collect::<Vec<_>>()
+    };
+    let tested: BTreeSet<_> = TABLE.iter().flat_map(each).collect();
+    assert_eq!(tested, described);
+}
+
+/// A client whose requests no limit stops.
+async fn unlimited(service: &Service) -> Client {
+    service.project_on("huge").await.test().await
+}
+
+/// The rows of a place, each with its method and path.
+fn rows_in(place: &'static str) -> impl Iterator<Item = (Method, &'static str, &'static Row)> {
+    TABLE.iter().flat_map(move |(operation, rows)| {
+        let (method, path) = operation.split_once(' ').unwrap();
+        let of_place = rows.iter().filter(move |row| row.place == place);
+        of_place.map(move |row| (method.parse().unwrap(), path, row))
+    })
+}
+
+/// Compares a failure with what the table says of it.
+fn check(answer: &Answer, name: &str, told: &Told, context: &str) {
+    let (status, code, param, details) = match told {
+        Told::Field(message) => {
+            let errors = json!({"errors": [{"param": name, "message": message}]});
+            (422, "VALIDATION_FAILED", Some(name), Some(errors))
+        }
+        Told::Refused(reason) => (422, "WEBHOOK_URL_FORBIDDEN", Some(name), Some(json!({"reason": reason}))),
+        Told::Cursor => (400, "INVALID_CURSOR", Some("cursor"), None),
+        Told::Whole(status, code) => (*status, *code, None, None),
+    };
+    assert_eq!(answer.status, status, "{context}: {}", answer.text);
+    let error = answer.error(status, code);
+    assert_eq!((error["param"].as_str(), error.get("details")), (param, details.as_ref()), "{context}");
+    if let Told::Field(message) = told {
+        assert_eq!(text(&error, "message"), format!("{name}: {message}"), "{context}");
+    }
+}
+
+async fn query_parameters(service: &Service) {
+    let client = unlimited(service).await;
+    let webhook = client.webhook("http://127.0.0.1:19997/", &["thesis.created"]).await;
+    for (method, path, row) in rows_in("query") {
+        // What has to be there beside it.
+        let base = if path == "/v1/search" && row.name != "q" { "q=moon&" } else { "" };
+        let path = path.replace("{id}", text(&webhook, "id")).replace("{ref}", "RUN");
+        let ask = async |raw: &str| {
+            let target = format!("{path}?{base}{raw}");
+            (client.send(client.request(method.clone(), &target)).await, target)
+        };
+        let (wrong, right) = in_query(&row.form);
+        for Wrong { value, told } in &wrong {
+            let (answer, target) = ask(&format!("{}={value}", row.name)).await;
+            check(&answer, row.name, told, &target);
+        }
+        for broken in ["%", "%f", "%zz", "%ff", "a%C3"] {
+            let (answer, target) = ask(&format!("{}={broken}", row.name)).await;
+            check(&answer, row.name, &Told::Whole(400, "INVALID_REQUEST"), &target);
+        }
+        for value in &right {
+            // That it is once, and well-formed, is all that is asked here; a stream would not end.
+            if path != "/v1/events/stream" {
+                let (answer, target) = ask(&format!("{}={value}", row.name)).await;
+                assert!(answer.status != 422, "{target}: {}", answer.text);
+            }
+            let (answer, target) = ask(&format!("{0}={value}&x=1&{0}={value}", row.name)).await;
+            check(&answer, row.name, &Told::Field("must be given once".to_owned()), &target);
+        }
+    }
+}
+
+async fn path_parameters(service: &Service) {
+    let client = unlimited(service).await;
+    for (method, path, row) in rows_in("path") {
+        let place = format!("{{{}}}", row.name);
+        let (wrong, right) = in_path(&row.form);
+        for Wrong { value, told } in &wrong {
+            let target = path.replace(&place, value);
+            let answer = client.send(client.request(method.clone(), &target)).await;
+            check(&answer, row.name, told, &target);
+        }
+        for value in right {
+            let target = path.replace(&place, &value);
+            let answer = client.send(client.request(method.clone(), &target)).await;
+            assert!([200, 404].contains(&answer.status), "{target}: {}", answer.text);
+        }
+    }
+}
+
+async fn headers(service: &Service) {
+    let client = unlimited(service).await;
+    for (method, path, row) in rows_in("header") {
+        let path = path.replace("{id}", "unknown").replace("{ref}", "RUN");
+        let long = |length: usize| HeaderValue::from_str(&"x".repeat(length)).unwrap();
+        let whole = |code| Told::Whole(400, code);
+        let unreadable = ["é".as_bytes(), b"\xff", b"a\tb"].map(|bytes| vec![HeaderValue::from_bytes(bytes).unwrap()]);
+        let mut wrong: Vec<(Vec<HeaderValue>, &str, Told)> = Vec::new();
+        match row.form {
+            Form::IdempotencyKey => {
+                wrong.extend(unreadable.map(|values| (values, row.name, whole("INVALID_REQUEST"))));
+                for values in [vec![long(0)], vec![long(256)], vec![long(3), long(3)]] {
+                    wrong.push((values, row.name, whole("INVALID_REQUEST")));
+                }
+            }
+            Form::LastEventId => {
+                let [wide, invalid, _] = unreadable;
+                for values in [wide, invalid, vec![long(3), long(3)]] {
+                    wrong.push((values, row.name, whole("INVALID_REQUEST")));
+                }
+                wrong.push((vec![long(9)], row.name, Told::Cursor));
+                wrong.push((vec![long(513)], "from_cursor", Told::Field("must have 1 to 512 characters".to_owned())));
+            }
+            // Whatever it is, it names the resource's state or does not; here there is none.
+            Form::Tags => {
+                let request = client.request(method.clone(), &path.replace("unknown", "nobody"));
+                let answer = client.send(request.header(row.name, "\"")).await;
+                assert!([200, 404, 422].contains(&answer.status), "{path}: {}", answer.text);
+                continue;
+            }
+            _ => panic!("{} is in no header", row.name),
+        }
+        for (values, named, told) in wrong {
+            let mut request = client.request(method.clone(), &path).header("content-type", "application/json");
+            for value in &values {
+                request = request.header(row.name, value);
+            }
+            let answer = client.send(request.body("{}")).await;
+            check(&answer, named, &told, &format!("{path} {}: {values:?}", row.name));
+        }
+    }
+}
+
+/// A right body, made for a wrong form of one of its fields.
+fn right_body(path: &str, field: &str) -> Value {
+    let author = if field == "profile_id" { "profile_id" } else { "handle" };
+    match path {
+        "/v1/verify/thesis" => json!({author: "sbx_1", "token": "RUN", "created_after": iso(now_ms() - 60_000)}),
+        "/v1/test/theses" => json!({"handle": "writer", "token": "FORMS", "text": "x"}),
+        "/v1/webhooks" => json!({"url": "http://127.0.0.1:19997/", "events": ["thesis.created"]}),
+        "/v1/search/semantic" => json!({"query": "moon"}),
+        _ => panic!("{path} takes no body"),
+    }
+}
+
+async fn body_fields(service: &Service) {
+    let client = unlimited(service).await;
+    for (method, path, row) in rows_in("body") {
+        let good = right_body(path, row.name);
+        let send = async |body: String| {
+            let request = client.request(method.clone(), path).header("content-type", "application/json");
+            client.send(request.body(body)).await
+        };
+        let (wrong, right) = in_body(&row.form);
+        for (value, within, told) in wrong {
+            let mut body = good.clone();
+            body[row.name] = value;
+            let answer = send(body.to_string()).await;
+            check(&answer, &format!("{}{within}", row.name), &told, &format!("{path} {body}"));
+        }
+        for value in right {
+            let mut body = good.clone();
+            body[row.name] = value.clone();
+            let answer = send(body.to_string()).await;
+            assert!(answer.status < 300 || answer.status == 404, "{path} {body}: {}", answer.text);
+            if answer.status == 404 {
+                continue;
+            }
+            let answer = send(name_twice(&body, row.name)).await;
+            check(&answer, row.name, &Told::Field("must be given once".to_owned()), path);
+        }
+        let mut body = good.clone();
+        body["unknown"] = Value::Null;
+        if !matches!(row.form, Form::Disabled) {
+            let told = Told::Field("is not a field of this request".to_owned());
+            check(&send(body.to_string()).await, "unknown", &told, path);
+        }
+    }
+}
+
+async fn all_bad_fields_are_told_at_once(service: &Service) {
+    let client = unlimited(service).await;
+    // What the edge cannot read and what core refuses.
+    let path = "/v1/theses?limit=abc&since=x&chain=&sort=up&created_after=noon&profile=a%00&handle=a&handle=b";
+    client.get(path).await.invalid(&["profile", "handle", "chain", "created_after", "since", "sort", "limit"]);
+    let path = "/v1/search?q=%22&types=users&token=&limit=0&limit=0";
+    client.get(path).await.invalid(&["q", "types", "token", "limit"]);
+    client.get("/v1/events?chain=&types=x&limit=101&cursor=").await.invalid(&["types", "chain", "limit", "cursor"]);
+    client.get("/v1/events/stream?types=x&handle=@&from_cursor=").await.invalid(&["types", "handle", "from_cursor"]);
+    client.get("/v1/webhooks?limit=0&status=x").await.invalid(&["limit", "status"]);
+    client
+        .get("/v1/webhooks/wh_1/deliveries?limit=x&status=x&event_id=")
+        .await
+        .invalid(&["limit", "status", "event_id"]);
+    let backwards = "created_after=2026-03-02T00:00:00Z&created_before=2026-03-01T00:00:00Z";
+    for path in ["/v1/theses?", "/v1/events?", "/v1/search?q=moon&"] {
+        client.get(&format!("{path}{backwards}")).await.invalid(&["created_before"]);
+    }
+    let long = "x".repeat(201);
+    client.get(&format!("/v1/tokens/{long}/activity?chain=&recent=x")).await.invalid(&["ref", "chain", "recent"]);
+
+    let verify = json!({"handle": 7, "token": "", "chain": [], "created_before": "x", "contains": 1, "x": 1});
+    let fields = ["handle", "token", "chain", "created_after", "created_before", "contains", "x"];
+    client.post("/v1/verify/thesis", &verify).await.invalid(&fields);
+    // What is there in the wrong form is not missing.
+    let given = json!({"profile_id": 7, "token": 7, "created_after": 7});
+    client.post("/v1/verify/thesis", &given).await.invalid(&["profile_id", "token", "created_after"]);
+    let webhook = json!({"url": "", "events": "x", "filters": {"token": 1, "chain": [""], "x": []}, "description": 1});
+    let answer = client.post("/v1/webhooks", &webhook).await;
+    let error = answer.error(422, "VALIDATION_FAILED");
+    let named: BTreeSet<&str> =
+        error["details"]["errors"].as_array().unwrap().iter().map(|error| text(error, "param")).collect();
+    let all = ["url", "events", "filters.token", "filters.chain", "filters.x", "description"];
+    assert_eq!((text(&error, "param"), named), ("url", all.into()));
+    client.post("/v1/webhooks", &json!({})).await.invalid(&["url", "events"]);
+    client.post("/v1/test/theses", &json!({})).await.invalid(&["handle", "token", "text"]);
+    let thesis = json!({"text": 7, "token": "a b", "x": 1});
+    client.post("/v1/test/theses", &thesis).await.invalid(&["handle", "token", "text", "x"]);
+    // Nothing of it was done, nor counts it as used.
+    assert!(client.all("/v1/webhooks").await.is_empty());
+    assert!(client.all("/v1/theses?token=FORMS").await.is_empty());
+    let used = client.get("/v1/me/usage").await.ok(200);
+    assert_eq!(used["month"]["used"], 3, "{used}");
+}

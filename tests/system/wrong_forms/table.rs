@@ -1,0 +1,204 @@
+//! Which form each parameter and field has.
+
+/// The form of a parameter or field, which decides what is wrong with others.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    /// Text with its bounds in characters.
+    Text(usize, usize),
+    /// Text that must be there.
+    Needed(usize),
+    /// Text or null.
+    OrNull(usize),
+    /// A handle of a test thesis.
+    NewHandle,
+    /// A symbol of a test thesis.
+    NewSymbol,
+    /// An ISO 8601 time.
+    Time,
+    /// Such a time that must be there.
+    NeededTime,
+    /// A whole number with its bounds.
+    Integer(i32, i32),
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+    /// Some of these texts, comma-separated.
+    SomeOf(&'static [&'static str]),
+    /// References, comma-separated.
+    References(Reference),
+    /// Such as `90s`.
+    Span,
+    /// What a search looks for.
+    Words,
+    /// A cursor of a list or a stream.
+    Cursor,
+    /// An id in a path; what is none names nothing.
+    Id(&'static str),
+    /// A reference in a path with the characters it may have, and what a missing one gets.
+    Ref(usize, &'static str),
+    /// The types that a webhook wants.
+    Events,
+    /// A webhook's filters.
+    Filters,
+    /// A webhook's address.
+    Url,
+    /// `Idempotency-Key`
+    IdempotencyKey,
+    /// `Last-Event-ID`
+    LastEventId,
+    /// `If-None-Match`
+    Tags,
+    /// Of an operation that is off, whatever it is given.
+    Disabled,
+}
+
+/// What a list of references names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reference {
+    Token,
+    Handle,
+    Chain,
+}
+
+/// A parameter or field.
+pub(super) struct Row {
+    pub(super) place: &'static str,
+    pub(super) name: &'static str,
+    pub(super) form: Form,
+}
+
+const fn query(name: &'static str, form: Form) -> Row {
+    Row { place: "query", name, form }
+}
+
+const fn path(name: &'static str, form: Form) -> Row {
+    Row { place: "path", name, form }
+}
+
+const fn body(name: &'static str, form: Form) -> Row {
+    Row { place: "body", name, form }
+}
+
+const fn header(name: &'static str, form: Form) -> Row {
+    Row { place: "header", name, form }
+}
+
+pub(super) const EVENT_TYPES: &[&str] =
+    &["thesis.created", "profile.updated", "token.activity", "token.thesis_velocity"];
+
+const TAGS: Row = header("If-None-Match", Form::Tags);
+const KEY: Row = header("Idempotency-Key", Form::IdempotencyKey);
+const LIMIT: Row = query("limit", Form::Integer(1, 100));
+const CURSOR: Row = query("cursor", Form::Cursor);
+const CHAIN: Row = query("chain", Form::Text(1, 32));
+const AFTER: Row = query("created_after", Form::Time);
+const BEFORE: Row = query("created_before", Form::Time);
+const TYPES: Row = query("types", Form::SomeOf(EVENT_TYPES));
+const TOKENS: Row = query("token", Form::References(Reference::Token));
+const HANDLES: Row = query("handle", Form::References(Reference::Handle));
+const CHAINS: Row = query("chain", Form::References(Reference::Chain));
+const PROFILE: Row = path("ref", Form::Ref(80, "PROFILE_NOT_FOUND"));
+const TOKEN: Row = path("ref", Form::Ref(200, "TOKEN_NOT_FOUND"));
+const WEBHOOK: Row = path("id", Form::Id("WEBHOOK_NOT_FOUND"));
+
+/// Every operation that takes something.
+pub(super) const TABLE: &[(&str, &[Row])] = &[
+    ("GET /v1/me", &[TAGS]),
+    (
+        "GET /v1/profiles",
+        &[
+            query("id", Form::Text(1, 64)),
+            query("handle", Form::Text(1, 64)),
+            query("upstream_user_id", Form::Text(1, 64)),
+            TAGS,
+        ],
+    ),
+    ("GET /v1/profiles/{ref}", &[PROFILE, TAGS]),
+    ("GET /v1/profiles/{ref}/wallets", &[path("ref", Form::Disabled)]),
+    (
+        "GET /v1/theses",
+        &[
+            query("profile", Form::Text(1, 200)),
+            query("handle", Form::Text(1, 200)),
+            query("token", Form::Text(1, 200)),
+            CHAIN,
+            AFTER,
+            BEFORE,
+            query("since", Form::Span),
+            query("sort", Form::OneOf(&["created_at_desc", "created_at_asc", "likes_desc"])),
+            LIMIT,
+            CURSOR,
+        ],
+    ),
+    ("GET /v1/theses/{id}", &[path("id", Form::Id("THESIS_NOT_FOUND")), TAGS]),
+    (
+        "POST /v1/verify/thesis",
+        &[
+            body("handle", Form::Text(1, 64)),
+            body("profile_id", Form::Text(1, 64)),
+            body("token", Form::Needed(140)),
+            body("chain", Form::Text(1, 32)),
+            body("created_after", Form::NeededTime),
+            body("created_before", Form::Time),
+            body("contains", Form::Text(0, 500)),
+        ],
+    ),
+    ("GET /v1/tokens/{ref}", &[TOKEN, CHAIN, TAGS]),
+    ("GET /v1/tokens/{ref}/activity", &[TOKEN, CHAIN, query("recent", Form::Integer(1, 50))]),
+    ("GET /v1/tokens/{ref}/thesis-velocity", &[TOKEN, CHAIN]),
+    (
+        "GET /v1/search",
+        &[
+            query("q", Form::Words),
+            query("types", Form::SomeOf(&["theses", "profiles", "tokens"])),
+            CHAIN,
+            query("token", Form::Text(1, 200)),
+            query("handle", Form::Text(1, 200)),
+            AFTER,
+            BEFORE,
+            query("sort", Form::OneOf(&["relevance", "created_at_desc"])),
+            query("limit", Form::Integer(1, 50)),
+        ],
+    ),
+    ("POST /v1/search/semantic", &[body("query", Form::Disabled), body("limit", Form::Disabled)]),
+    (
+        "POST /v1/test/theses",
+        &[body("handle", Form::NewHandle), body("token", Form::NewSymbol), body("text", Form::Needed(2000)), KEY],
+    ),
+    ("GET /v1/events", &[TYPES, TOKENS, HANDLES, CHAINS, AFTER, BEFORE, LIMIT, CURSOR]),
+    ("GET /v1/events/{id}", &[path("id", Form::Id("EVENT_NOT_FOUND")), TAGS]),
+    (
+        "GET /v1/events/stream",
+        &[
+            TYPES,
+            TOKENS,
+            HANDLES,
+            CHAINS,
+            query("from_cursor", Form::Cursor),
+            header("Last-Event-ID", Form::LastEventId),
+        ],
+    ),
+    ("GET /v1/webhooks", &[LIMIT, CURSOR, query("status", Form::OneOf(&["enabled", "disabled", "disabled_failing"]))]),
+    (
+        "POST /v1/webhooks",
+        &[
+            body("url", Form::Url),
+            body("events", Form::Events),
+            body("filters", Form::Filters),
+            body("description", Form::OrNull(500)),
+            KEY,
+        ],
+    ),
+    ("GET /v1/webhooks/{id}", &[WEBHOOK, TAGS]),
+    ("DELETE /v1/webhooks/{id}", &[WEBHOOK]),
+    (
+        "GET /v1/webhooks/{id}/deliveries",
+        &[
+            WEBHOOK,
+            LIMIT,
+            CURSOR,
+            query("status", Form::OneOf(&["pending", "delivered", "failed", "retrying"])),
+            query("event_type", Form::OneOf(EVENT_TYPES)),
+            query("event_id", Form::Text(1, 64)),
+        ],
+    ),
+];
