@@ -119,6 +119,7 @@ async fn mixed(store: Store, rounds: u64, steps: usize) {
             two.calm().await;
             two.stop();
             one.acknowledged.entries.append(&mut two.acknowledged.entries);
+            one.acknowledged.gone.append(&mut two.acknowledged.gone);
             one.acknowledged.webhooks.append(&mut two.acknowledged.webhooks);
         } else {
             alone.await;

@@ -6,14 +6,14 @@ use futures::future::LocalBoxFuture;
 use thesis_proto::{
     time::from_millis,
     v1::{
-        self, admin_service_server::AdminService as _, observation::Observed,
-        webhook_service_server::WebhookService as _,
+        self, admin_service_server::AdminService as _, ingest_service_server::IngestService as _,
+        observation::Observed, webhook_service_server::WebhookService as _,
     },
 };
 use tonic::Code;
 
 use super::{
-    super::testing::NOON,
+    super::{testing::NOON, writer::thesis_event_id},
     place::Dice,
     world::{World, public, service},
 };
@@ -51,6 +51,8 @@ pub(super) const ALL: &[UseCase] = &[
     case!("ingest a renamed profile", ingest_profile),
     case!("ingest a token", ingest_token),
     case!("ingest several at once", ingest_several),
+    case!("ingest what comes before its thesis", ingest_early),
+    case!("ingest what contradicts", ingest_contradiction),
     case!("create a webhook", create_webhook),
     case!("delete a webhook", delete_webhook),
     case!("retry a delivery", retry_delivery, first_fails: true),
@@ -211,6 +213,32 @@ async fn ingest_several(world: &mut World) {
     }
 }
 
+async fn ingest_early(world: &mut World) {
+    ready(world).await;
+    world.ingest("live", vec![likes("liked", 8), deletion("gone")]).await;
+    let results = world.ingest("live", vec![thesis("liked", 1), thesis("gone", 1)]).await;
+    for (result, text) in results.iter().zip(["likes: Some(8)", "deleted_at: Some("]) {
+        world.expect(&tables::THESIS, key!["live", &result.id], text);
+        world.acknowledged.entries.insert(("live".to_owned(), thesis_event_id(&result.id)));
+    }
+}
+
+/// Of a call of which something is refused the rest is applied.
+async fn ingest_contradiction(world: &mut World) {
+    let id = world.ingest_thesis("case").await;
+    ready(world).await;
+    let mut other = thesis("case", 2);
+    if let Some(Observed::Thesis(seen)) = &mut other.observed {
+        seen.created_at = Some(from_millis(NOON + 2));
+    }
+    let message = v1::IngestRequest { dataset: "live".to_owned(), observations: vec![other, likes("case", 77)] };
+    let refused = world.ask(async |api| api.ingest(service(message.clone())).await).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    for text in ["case 1", "likes: Some(77)"] {
+        world.expect(&tables::THESIS, key!["live", &id], text);
+    }
+}
+
 async fn create_webhook(world: &mut World) {
     ready(world).await;
     let id = world.create_webhook("case", "https://1.1.1.1/case").await;
@@ -335,9 +363,8 @@ async fn revoke_key(world: &mut World) {
 }
 
 async fn used(world: &World) -> i64 {
-    let mut used = 0;
-    world.place.rows().await.each(&tables::USAGE, |_, _, version| used += version);
-    used
+    let rows = world.place.rows().await.all(&tables::USAGE).into_iter();
+    rows.map(|(_, row)| i64::from_be_bytes(row.body.as_ref().try_into().unwrap())).sum()
 }
 
 async fn count_requests(world: &mut World) {
@@ -360,7 +387,7 @@ async fn count_requests(world: &mut World) {
     drop(world.core().await);
     tokio::time::sleep(Duration::from_millis(700)).await;
     let counted = used(world).await - before;
-    // What was counted in the last third of a second before an end, or a second before a loss of power, may be lost.
+    // What was counted in the last tenth of a second before an end, or a second before a loss of power, may be lost.
     assert!(counted <= asked.get() && (ended || counted >= 3), "{counted} of {}", asked.get());
 }
 

@@ -57,7 +57,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
             drop(
                 api.ingest(service(v1::IngestRequest {
                     dataset: "live".to_owned(),
-                    observations: vec![cases::thesis(&format!("fills {room}"), 1)],
+                    observations: vec![cases::thesis(&format!("fills-{room}"), 1)],
                 }))
                 .await,
             );
@@ -70,7 +70,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
                 ..v1::CreateWebhookRequest::default()
             };
             refused(api.create_webhook(public(webhook, None)).await);
-            let observed = vec![cases::thesis(&format!("seen {room}"), 1)];
+            let observed = vec![cases::thesis(&format!("seen-{room}"), 1)];
             refused(
                 api.ingest(service(v1::IngestRequest { dataset: "live".to_owned(), observations: observed })).await,
             );

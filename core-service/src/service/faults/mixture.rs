@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use thesis_proto::v1::{
-    self, ingest_service_server::IngestService as _, test_data_service_server::TestDataService as _,
-    webhook_service_server::WebhookService as _,
+    self, ingest_service_server::IngestService as _, observation::Observed,
+    test_data_service_server::TestDataService as _, webhook_service_server::WebhookService as _,
 };
 use tonic::{Code, Status};
 
@@ -30,7 +30,8 @@ enum Wish {
 #[derive(Clone, Debug)]
 enum Told {
     Entry(String, String),
-    Entries(Vec<String>),
+    /// The theses seen, and those that are gone.
+    Seen(Vec<String>, Vec<String>),
     Webhook(String),
     NoWebhook(String),
 }
@@ -48,14 +49,17 @@ async fn ask(api: Api, wish: &Wish) -> Result<Told, Status> {
             Ok(Told::Entry(dataset, made.event.unwrap().id))
         }
         Wish::Observed(observations) => {
-            let created: Vec<bool> = observations
-                .iter()
-                .map(|observation| matches!(observation.observed, Some(v1::observation::Observed::Thesis(_))))
-                .collect();
-            let message = v1::IngestRequest { dataset: "live".to_owned(), observations };
+            let message = v1::IngestRequest { dataset: "live".to_owned(), observations: observations.clone() };
             let results = api.ingest(service(message)).await?.into_inner().results;
-            let theses = results.into_iter().zip(created).filter(|(_, created)| *created);
-            Ok(Told::Entries(theses.map(|(result, _)| thesis_event_id(&result.id)).collect()))
+            let (mut theses, mut gone) = (Vec::new(), Vec::new());
+            for (observation, result) in observations.iter().zip(results) {
+                match &observation.observed {
+                    Some(Observed::Thesis(_)) => theses.push(result.id),
+                    Some(Observed::Deletion(_)) => gone.push(result.id),
+                    _ => {}
+                }
+            }
+            Ok(Told::Seen(theses, gone))
         }
         Wish::Webhook(key) => {
             let message = v1::CreateWebhookRequest {
@@ -140,7 +144,10 @@ fn note(world: &mut World, told: Told, webhook: &mut Option<String>) {
     let acknowledged = &mut world.acknowledged;
     match told {
         Told::Entry(dataset, id) => acknowledged.entries.extend([(dataset, id)]),
-        Told::Entries(ids) => acknowledged.entries.extend(ids.into_iter().map(|id| ("live".to_owned(), id))),
+        Told::Seen(theses, gone) => {
+            acknowledged.entries.extend(theses.iter().map(|id| ("live".to_owned(), thesis_event_id(id))));
+            acknowledged.gone.extend(gone);
+        }
         Told::Webhook(id) => {
             acknowledged.webhooks.insert(id.clone());
             *webhook = Some(id);

@@ -28,6 +28,7 @@ use crate::{
         id,
         row::{Profile, Thesis, Token},
     },
+    key,
     store::{Backend as _, Row, SharedBackend, Table, faulty::MemoryStore, log::LogStore, tables, theses::ThesisStore},
 };
 
@@ -160,7 +161,17 @@ pub(super) async fn recount(world: &World) {
     }
     for (dataset, id) in &world.acknowledged.entries {
         let (_, entries) = all.iter().find(|(of, _)| of.to_string() == *dataset).expect("the dataset has a log");
-        assert!(entries.iter().any(|sequenced| sequenced.entry.id == *id), "{id} was acknowledged and is lost");
+        let told = entries.iter().any(|Sequenced { entry, .. }| match &entry.kind {
+            // A thesis that came after its own deletion causes no event.
+            Some(Kind::ThesisDeleted(deleted)) => thesis_event_id(&deleted.thesis.id) == *id,
+            _ => entry.id == *id,
+        });
+        assert!(told, "{id} was acknowledged and is lost");
+    }
+    for id in &world.acknowledged.gone {
+        let row = store.get(&tables::THESIS, &key!["live", id], crate::store::Consistency::Quorum).await.unwrap();
+        let row = Thesis::decode(row.expect("a deletion is remembered").body).unwrap();
+        assert!(row.deleted_at.is_some(), "the deletion of {id} was acknowledged: {row:?}");
     }
     for (table, key, text) in &world.expected {
         let row = store.get(table, key, crate::store::Consistency::Quorum).await.unwrap();
@@ -192,6 +203,7 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], due: &[(String, u64)]) 
     let mut derived: BTreeMap<&str, i64> = BTreeMap::new();
     let (mut profiles, mut tokens) = (BTreeSet::new(), BTreeSet::new());
     let mut theses: Vec<&Thesis> = Vec::new();
+    let mut gone_before = BTreeSet::new();
     let mut velocities = 0_i64;
     for pair in entries.windows(2) {
         assert!(pair[0].entry.created_at <= pair[1].entry.created_at, "time goes back in {dataset}");
@@ -201,12 +213,21 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], due: &[(String, u64)]) 
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 assert_eq!(entry.id, thesis_event_id(&created.thesis.id));
+                assert!(!gone_before.contains(&created.thesis.id), "came after its deletion: {entry:?}");
                 assert!(!created.introduces_profile || profiles.insert(&created.profile.id), "introduced twice");
                 assert!(!created.introduces_token || tokens.insert(&created.token.id), "introduced twice");
                 theses.push(&created.thesis);
                 owes.insert(&created.token.id, *seq);
             }
-            Some(Kind::ThesisDeleted(deleted)) => theses.retain(|thesis| thesis.id != deleted.thesis.id),
+            Some(Kind::ThesisDeleted(deleted)) => {
+                let before = theses.len();
+                theses.retain(|thesis| thesis.id != deleted.thesis.id);
+                let was_there = theses.len() < before;
+                assert!(was_there != gone_before.contains(&deleted.thesis.id), "deletes nothing: {entry:?}");
+            }
+            Some(Kind::ThesisAwaited(awaited)) if awaited.thesis.deleted_at.is_some() => {
+                assert!(gone_before.insert(&awaited.thesis.id), "deleted twice: {entry:?}");
+            }
             Some(Kind::TokenActivity(activity)) => {
                 velocities += 1;
                 assert!(owes.remove(activity.token.id.as_str()).is_some(), "derived from nothing: {entry:?}");

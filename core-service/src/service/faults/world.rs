@@ -69,6 +69,8 @@ impl Clock for PausedClock {
 pub(super) struct Acknowledged {
     /// Dataset and id of entries.
     pub(super) entries: BTreeSet<(String, String)>,
+    /// Theses of the live dataset that are gone upstream.
+    pub(super) gone: BTreeSet<String>,
     /// Kind and name of what operators made, each once.
     pub(super) made: Vec<(&'static str, String)>,
     /// Webhooks that are, and that are no more.
