@@ -36,8 +36,8 @@ const MAX_HEADERS: u32 = 32 * 1024;
 
 /// A service's part of a core.
 #[derive(Clone)]
-struct Api {
-    core: Arc<Core>,
+pub(crate) struct Api {
+    pub(crate) core: Arc<Core>,
 }
 
 /// Every service, to be called in process or served.

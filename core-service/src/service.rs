@@ -8,6 +8,8 @@ pub mod derive;
 pub mod dispatch;
 pub mod error;
 pub mod fan_out;
+#[cfg(test)]
+mod faults;
 pub mod gate;
 pub mod history;
 pub mod idempotency;

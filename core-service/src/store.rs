@@ -7,6 +7,8 @@
 mod conformance;
 pub mod deliveries;
 pub mod embedded;
+#[cfg(test)]
+pub(crate) mod faulty;
 pub mod log;
 mod recent_theses;
 mod row_cache;

@@ -378,11 +378,20 @@ impl Control {
             self.ids.fill(&mut batch);
             // Near the end of a bucket a batch is cut; the rest follows when `decide` is asked again.
             let fitting = &entries[..entries.len().min(crate::store::log::room(head))];
-            if self.log.append(CONTROL_LOG, head, batch, fitting).await? == Appended::Lost {
-                continue;
+            match self.log.append(CONTROL_LOG, head, batch, fitting).await {
+                Ok(Appended::Done) => {}
+                Ok(Appended::Lost) => continue,
+                Err(error) => {
+                    // It may stand in the log all the same, and is then to be seen by whoever looks before asking again.
+                    drop(self.catch_up().await);
+                    return Err(error.into());
+                }
             }
-            self.catch_up().await?;
-            self.project().await?;
+            self.take((head + 1..).zip(fitting.iter().cloned()).collect())?;
+            // It has happened. Rows only spare a start the reading of the log; the next change writes these too.
+            if let Err(error) = self.project().await {
+                tracing::warn!(%error, "storing the rows of the control log failed");
+            }
             if fitting.len() == entries.len() {
                 return Ok(answer);
             }

@@ -108,6 +108,20 @@ impl Core {
         clock: SharedClock,
         ids: SharedIdSource,
     ) -> Result<Arc<Self>> {
+        let search = Arc::new(SearchIndex::open(settings.search_dir.as_deref())?);
+        let core = Self::start_beside(search, backend, settings, clock, ids).await?;
+        core.tasks.spawn(super::search::follow(Arc::clone(&core)));
+        Ok(core)
+    }
+
+    /// The same beside an index that the caller keeps up.
+    pub(super) async fn start_beside(
+        search: Arc<SearchIndex>,
+        backend: SharedBackend,
+        settings: CoreSettings,
+        clock: SharedClock,
+        ids: SharedIdSource,
+    ) -> Result<Arc<Self>> {
         let keys = KeyRing::new(&settings.secret_key, Arc::clone(&ids));
         let control = Arc::new(Control::load(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&ids)).await?);
         let replica = if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) };
@@ -131,7 +145,7 @@ impl Core {
         let core = Arc::new(Self {
             gate: Gate::new(control, keys.clone(), limits, gate_settings, clock, ids),
             datasets: Datasets::new(Arc::clone(&shared), stop.clone(), tasks.clone()),
-            search: Arc::new(SearchIndex::open(settings.search_dir.as_deref())?),
+            search,
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids)),
             dispatcher: Dispatcher::new(Arc::clone(&shared), replica),
             slots,
@@ -154,7 +168,6 @@ impl Core {
         self.tasks.spawn(Arc::clone(&self.dispatcher).run(self.stop.clone()));
         self.tasks.spawn(crate::ingest::sandbox::tick(Arc::clone(self), tick_seconds));
         self.tasks.spawn(Arc::clone(self).keep_house());
-        self.tasks.spawn(super::search::follow(Arc::clone(self)));
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.gate.limits.run(core.shared.clock.as_ref(), &core.stop).await });
         let core = Arc::clone(self);

@@ -117,8 +117,16 @@ impl Idempotency {
                 kept.seed = known.seed;
             }
         }
-        if !self.write(&partition, expect, version, &kept).await? {
-            return Err(in_progress());
+        match self.write(&partition, expect, version, &kept).await {
+            Ok(true) => {}
+            Ok(false) => return Err(in_progress()),
+            // In doubt; what was written all the same must not keep this very client away.
+            Err(error) => {
+                let row = self.backend.get(&tables::IDEMPOTENCY, &partition, Consistency::Serial).await?;
+                if row.is_none_or(|row| row.body != kept.encode_to_vec()) {
+                    return Err(error);
+                }
+            }
         }
         let result = perform(&kept.seed).await;
         let answer = match &result {

@@ -31,6 +31,9 @@ pub(crate) const TEST_KEY: &str = "svc_test_012345678901234567890123456789012345
 /// The bootstrap live key of every test core.
 pub(crate) const LIVE_KEY: &str = "svc_live_0123456789012345678901234567890123456789";
 
+/// The service credential of every test core.
+pub(crate) const SERVICE_TOKEN: &str = "a service token of 32 characters";
+
 /// A clock that stands until it is moved.
 #[derive(Debug)]
 pub(crate) struct ManualClock(AtomicI64);
@@ -139,8 +142,8 @@ pub(crate) fn shared_memory(clock: &Arc<ManualClock>) -> SharedBackend {
     SharedMemory::new(clock)
 }
 
-/// Starts a core without a ticker. `replica` keeps the ids of several cores apart.
-pub(crate) async fn core(backend: SharedBackend, clock: &Arc<ManualClock>, replica: u64) -> Arc<Core> {
+/// What a test core is set up with: no ticker, nothing on disk.
+pub(crate) fn settings() -> CoreSettings {
     let plan = Plan {
         history_days: 7,
         concurrent_streams: 2,
@@ -150,9 +153,9 @@ pub(crate) async fn core(backend: SharedBackend, clock: &Arc<ManualClock>, repli
         heavy_per_minute: 60,
         verify_per_minute: 60,
     };
-    let settings = CoreSettings {
+    CoreSettings {
         secret_key: [7; 32],
-        service_token: "a service token of 32 characters".to_owned(),
+        service_token: SERVICE_TOKEN.to_owned(),
         plans: Plans::from([("free".to_owned(), plan), ("business".to_owned(), plan)]),
         features: Features::default(),
         webhook_allow_networks: Vec::new(),
@@ -160,7 +163,16 @@ pub(crate) async fn core(backend: SharedBackend, clock: &Arc<ManualClock>, repli
         sandbox_tick_seconds: 0,
         search_dir: None,
         bootstrap: Bootstrap { test_key: Some(TEST_KEY.to_owned()), live_key: Some(LIVE_KEY.to_owned()), plan: None },
-    };
-    let ids = CountingIds(AtomicU64::new(replica << 40));
-    Core::start(backend, settings, clock.clone(), Arc::new(ids)).await.expect("a core on a store in memory starts")
+    }
+}
+
+/// Ids of one replica: those of several keep apart.
+pub(crate) fn ids(replica: u64) -> Arc<CountingIds> {
+    Arc::new(CountingIds(AtomicU64::new(replica << 40)))
+}
+
+/// Starts a core without a ticker. `replica` keeps the ids of several cores apart.
+pub(crate) async fn core(backend: SharedBackend, clock: &Arc<ManualClock>, replica: u64) -> Arc<Core> {
+    let started = Core::start(backend, settings(), clock.clone(), ids(replica)).await;
+    started.expect("a core on a store in memory starts")
 }

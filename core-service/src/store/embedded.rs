@@ -10,8 +10,9 @@ mod key;
 mod open;
 mod read;
 mod row;
+mod summed;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
 use std::{
@@ -56,7 +57,7 @@ impl EmbeddedStore {
             };
             match guarded(|| read(&database.begin_read()?)) {
                 Ok(rows) => return Ok(rows),
-                Err(error) if again || matches!(error, redb::Error::Corrupted(_)) => {
+                Err(error) if again || summed::is_damage(&error) => {
                     return Err(store_error(&self.file, &error));
                 }
                 Err(_) => again = true,
@@ -68,6 +69,12 @@ impl EmbeddedStore {
                 let _ = healed.await;
             }
         }
+    }
+
+    /// Every row of a table with its whole key.
+    #[cfg(test)]
+    pub(crate) async fn all(&self, table: &'static Table) -> StoreResult<Vec<(Vec<Value>, Row)>> {
+        self.read(|tx| read::all(tx, table)).await
     }
 
     async fn write(&self, write: Write) -> StoreResult<Outcome> {

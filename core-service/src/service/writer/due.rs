@@ -67,6 +67,7 @@ impl Due {
                 Some(Kind::TokenActivity(activity)) => {
                     owed.remove(activity.token.id.as_str());
                     self.tokens.remove(&activity.token.id);
+                    // A thesis that follows among these entries owes the next one five seconds after this.
                     derived_at.insert(&activity.token.id, sequenced.entry.created_at);
                 }
                 _ => {}

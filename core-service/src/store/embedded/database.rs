@@ -4,11 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redb::{Database, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
 
-use super::disk::{Disk, Fence};
+use super::{
+    disk::{Disk, Fence},
+    summed::is_damage,
+};
 use crate::store::StoreError;
 
 /// Version of keys, rows and tables in the file.
-pub(super) const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
 const FORMAT_TABLE: TableDefinition<'static, &str, u64> = TableDefinition::new("_format");
 const VERSION: &str = "version";
 
@@ -24,6 +27,7 @@ pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T, redb::Error>) -> Resul
 pub(super) fn store_error(file: &str, error: &redb::Error) -> StoreError {
     match error {
         redb::Error::Corrupted(reason) => StoreError::Damaged(format!("{file}: {reason}")),
+        other if is_damage(other) => StoreError::Damaged(format!("{file}: {other}")),
         other => StoreError::Unavailable(format!("{file}: {other}")),
     }
 }

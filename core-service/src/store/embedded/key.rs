@@ -39,8 +39,8 @@ fn append(bytes: &mut Vec<u8>, values: &[Value]) {
 }
 
 /// The columns back from their bytes; `None` if these are no such columns.
-pub(super) fn decode(mut bytes: &[u8], columns: &[Column]) -> Option<Vec<Value>> {
-    let mut values = Vec::with_capacity(columns.len());
+pub(super) fn decode<'c>(mut bytes: &[u8], columns: impl IntoIterator<Item = &'c Column>) -> Option<Vec<Value>> {
+    let mut values = Vec::new();
     for column in columns {
         match column.kind {
             ColumnKind::Int => {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread,
@@ -17,11 +17,14 @@ use super::{
     EmbeddedStore,
     database::{self, FORMAT, Target},
     disk::Disk,
+    summed::Summed,
     writer::{Current, Writer},
 };
 
 pub(super) const FILE: &str = "store.redb";
 const LOCK: &str = "store.lock";
+/// How a file begins whose pages have no sums: that of a format before this one.
+const WITHOUT_SUMS: &[u8] = b"redb";
 /// Writes that may wait for the thread; more wait to be let in.
 const WAITING: usize = 1024;
 
@@ -30,7 +33,7 @@ const WAITING: usize = 1024;
 pub struct Options {
     /// Memory for pages of the file.
     pub cache_bytes: usize,
-    /// A file up to this size is verified wholly when it is opened; of a larger one only what opening it reads.
+    /// A file up to this size is verified wholly when it is opened; of a larger one a page when it is read.
     pub verify_bytes: u64,
 }
 
@@ -53,6 +56,12 @@ pub enum OpenError {
         file: String,
         /// Its format.
         found: u64,
+    },
+    /// A version from before the first one that this program reads wrote the file.
+    #[error("{file} has a format before {FORMAT}, which this version does not read")]
+    Older {
+        /// The file.
+        file: String,
     },
     /// The file is not what was written.
     #[error("{file} is damaged: {reason}")]
@@ -102,9 +111,10 @@ impl EmbeddedStore {
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
         let file = "the given disk".to_owned();
-        let disk = Disk::new(backend);
+        let disk = Disk::new(Summed::new(backend));
         format_new(&disk, &file, options)?;
-        Self::start(disk, file, None, true, options, clock)
+        let len = disk.len().map_err(|error| open_error(&file, error.into()))?;
+        Self::start(disk, file, None, len <= options.verify_bytes, options, clock)
     }
 
     /// A store that is gone with the process.
@@ -126,6 +136,7 @@ impl EmbeddedStore {
         let (database, fence) = database::open(&disk, Target::Disk, options.cache_bytes, verify).map_err(failed)?;
         match database::format(&database).map_err(failed)? {
             Some(FORMAT) => {}
+            Some(found) if found < FORMAT => return Err(OpenError::Older { file }),
             Some(found) => return Err(OpenError::Newer { file, found }),
             None => {
                 return Err(OpenError::Damaged { file, reason: "it has no format version".to_owned() });
@@ -169,6 +180,7 @@ fn open_error(file: &str, error: redb::Error) -> OpenError {
             OpenError::Io { file, source }
         }
         redb::Error::Corrupted(reason) => OpenError::Damaged { file, reason },
+        redb::Error::Io(source) => OpenError::Damaged { file, reason: source.to_string() },
         other => OpenError::Damaged { file, reason: other.to_string() },
     }
 }
@@ -185,10 +197,16 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
 }
 
 fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64), OpenError> {
-    let file = options.open(path).map_err(at(path))?;
+    let mut file = options.open(path).map_err(at(path))?;
     let len = file.metadata().map_err(at(path))?.len();
-    let backend = FileBackend::new(file).map_err(|error| open_error(&path.display().to_string(), error.into()))?;
-    Ok((Disk::new(backend), len))
+    let mut beginning = Vec::new();
+    file.by_ref().take(WITHOUT_SUMS.len() as u64).read_to_end(&mut beginning).map_err(at(path))?;
+    let name = path.display().to_string();
+    if beginning == WITHOUT_SUMS {
+        return Err(OpenError::Older { file: name });
+    }
+    let backend = FileBackend::new(file).map_err(|error| open_error(&name, error.into()))?;
+    Ok((Disk::new(Summed::new(backend)), len))
 }
 
 /// Makes a new file. It gets its name only when it is whole, so that an empty or half-made file is never taken for one.
@@ -203,7 +221,7 @@ fn create(dir: &Path, path: &Path, options: Options) -> Result<(), OpenError> {
 
 /// Makes an empty disk a store.
 fn format_new(disk: &Disk, file: &str, options: Options) -> Result<(), OpenError> {
-    if disk.len().map_err(|source| OpenError::Io { file: file.to_owned(), source })? > 0 {
+    if disk.len().map_err(|error| open_error(file, error.into()))? > 0 {
         return Ok(());
     }
     let (database, _fence) =

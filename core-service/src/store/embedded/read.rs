@@ -58,3 +58,20 @@ pub(super) fn slice(tx: &ReadTransaction, scan: &Scan) -> Result<Vec<Row>, redb:
     }
     Ok(found)
 }
+
+/// Every row of a table with its whole key.
+#[cfg(test)]
+pub(super) fn all(tx: &ReadTransaction, table: &Table) -> Result<Vec<(Vec<Value>, Row)>, redb::Error> {
+    use redb::ReadableTable as _;
+
+    let Some(rows) = open(tx, table)? else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for entry in rows.iter()? {
+        let (key, value) = entry?;
+        let key =
+            key::decode(key.value(), table.partition.iter().chain(table.clustering)).expect("a key of this table");
+        let clustering = key[table.partition.len()..].to_vec();
+        all.push((key, row(clustering, value.value())?));
+    }
+    Ok(all)
+}

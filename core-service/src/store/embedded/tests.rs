@@ -1,3 +1,5 @@
+mod damage;
+pub(crate) mod disk;
 mod faults;
 mod files;
 

@@ -1,92 +1,8 @@
 //! A disk that is full, fails, or loses what was not synced.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicI64, Ordering},
-    },
-};
+use std::sync::{Arc, atomic::Ordering};
 
-use parking_lot::Mutex;
-use redb::StorageBackend;
-
-use super::{super::*, Fixed, applied, apply, insert, inserted};
-
-/// A disk in memory.
-#[derive(Clone, Debug)]
-struct Disk(Arc<Inside>);
-
-#[derive(Debug)]
-struct Inside {
-    /// What programs see, and what a loss of power leaves.
-    bytes: Mutex<(Vec<u8>, Vec<u8>)>,
-    /// Writes that still work.
-    writes_left: AtomicI64,
-    /// Reads fail once.
-    fail_read: AtomicBool,
-}
-
-impl Disk {
-    fn new(bytes: Vec<u8>) -> Self {
-        let bytes = Mutex::new((bytes.clone(), bytes));
-        Self(Arc::new(Inside { bytes, writes_left: i64::MAX.into(), fail_read: false.into() }))
-    }
-
-    fn room(&self, writes: i64) {
-        self.0.writes_left.store(writes, Ordering::SeqCst);
-    }
-
-    fn after_power_loss(&self) -> Self {
-        Self::new(self.0.bytes.lock().1.clone())
-    }
-
-    fn write_one(&self) -> io::Result<()> {
-        let left = self.0.writes_left.fetch_sub(1, Ordering::SeqCst);
-        if left > 0 {
-            return Ok(());
-        }
-        self.room(0);
-        Err(io::ErrorKind::StorageFull.into())
-    }
-}
-
-impl StorageBackend for Disk {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.bytes.lock().0.len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        if self.0.fail_read.swap(false, Ordering::SeqCst) {
-            return Err(io::ErrorKind::Other.into());
-        }
-        let offset = usize::try_from(offset).unwrap();
-        let bytes = self.0.bytes.lock();
-        let read = bytes.0.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        out.copy_from_slice(read);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.write_one()?;
-        self.0.bytes.lock().0.resize(usize::try_from(len).unwrap(), 0);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.write_one()?;
-        let mut bytes = self.0.bytes.lock();
-        bytes.1 = bytes.0.clone();
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.write_one()?;
-        let offset = usize::try_from(offset).unwrap();
-        self.0.bytes.lock().0[offset..offset + data.len()].copy_from_slice(data);
-        Ok(())
-    }
-}
+use super::{super::*, Fixed, applied, apply, disk::Disk, insert, inserted};
 
 fn open(disk: &Disk) -> EmbeddedStore {
     // A cache too small to hide the disk.
@@ -195,9 +111,9 @@ async fn failed_read_is_read_again() {
     let store = open(&disk);
     insert(&store, "row").await.unwrap();
     apply(&store, "row", 5).await.unwrap();
-    disk.0.fail_read.store(true, Ordering::SeqCst);
+    disk.fail_read();
     assert!(inserted(&store, "row").await);
-    assert!(!disk.0.fail_read.load(Ordering::SeqCst));
+    assert!(!disk.fails_read());
     assert_eq!(applied(&store, "row").await, Some(5));
     store.check().await.unwrap();
     assert!(insert(&store, "next").await.unwrap());

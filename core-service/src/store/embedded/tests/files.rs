@@ -2,12 +2,13 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use redb::Database;
+use redb::{Database, backends::FileBackend};
 
 use super::{
     super::{
         database::{FORMAT, set_format},
         open::FILE,
+        summed::Summed,
         *,
     },
     Fixed, applied, apply, insert, inserted,
@@ -71,11 +72,24 @@ async fn folder_in_use_is_refused() {
 async fn newer_format_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     drop(open(dir.path()).unwrap());
-    let database = Database::open(dir.path().join(FILE)).unwrap();
+    let file = fs::File::options().read(true).write(true).open(dir.path().join(FILE)).unwrap();
+    let disk = Summed::new(FileBackend::new(file).unwrap());
+    let database = Database::builder().create_with_backend(disk).unwrap();
     set_format(&database, FORMAT + 1).unwrap();
     drop(database);
     let refused = open(dir.path()).err().unwrap();
     assert!(matches!(refused, OpenError::Newer { found, .. } if found == FORMAT + 1));
+    assert!(refused.to_string().contains(FILE), "{refused}");
+}
+
+#[tokio::test]
+async fn older_format_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::create(dir.path().join(FILE)).unwrap();
+    set_format(&database, 1).unwrap();
+    drop(database);
+    let refused = open(dir.path()).err().unwrap();
+    assert!(matches!(refused, OpenError::Older { .. }), "{refused}");
     assert!(refused.to_string().contains(FILE), "{refused}");
 }
 
@@ -99,8 +113,9 @@ async fn damaged_file_is_refused() {
     };
     let cases = [
         ("body", flip(inside)),
-        ("magic", flip(0)),
-        ("root", [&whole[..64], &[0xaa; 256], &whole[320..]].concat()),
+        ("magic", flip(4_096)),
+        ("root", [&whole[..4_160], &[0xaa; 256], &whole[4_416..]].concat()),
+        ("a page's sum", flip(4 * (1 + (inside / 4_096 - 1)) - 4)),
         ("cut", whole[..whole.len() / 2].to_vec()),
         ("empty", Vec::new()),
         ("other", b"something else entirely".repeat(1_000)),

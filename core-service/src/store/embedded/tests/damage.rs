@@ -1,0 +1,205 @@
+//! Bytes that change by themselves, pages that change places, files that end too soon: told, never taken for data.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use redb::StorageBackend as _;
+
+use super::{super::*, Fixed, disk::Disk};
+use crate::key;
+use crate::store::{
+    ConditionalWrite, Expect,
+    tables::{IDEMPOTENCY, PROFILE, TOKEN_SYMBOL},
+};
+
+const PAGE: usize = 4096;
+
+/// Repeatable random numbers.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 20) % below as u64).unwrap()
+    }
+}
+
+fn open(disk: &Disk, verify: bool) -> Result<EmbeddedStore, OpenError> {
+    // A cache too small to hide the disk.
+    let options = Options { cache_bytes: 0, verify_bytes: if verify { u64::MAX } else { 0 } };
+    EmbeddedStore::open_with_backend(disk.clone(), options, Arc::new(Fixed::default()))
+}
+
+fn bytes_of(disk: &Disk) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(disk.len().unwrap()).unwrap()];
+    disk.read(0, &mut bytes).unwrap();
+    bytes
+}
+
+type Rows = BTreeMap<Vec<Value>, Row>;
+
+async fn fill(store: &EmbeddedStore) -> Rows {
+    let mut rows = Rows::new();
+    for batch in 0..10 {
+        let mut changes = Vec::new();
+        for n in 0..40 {
+            let clustering = key!["c", format!("{batch}.{n}")];
+            let key = [key!["d", "S"], clustering.clone()].concat();
+            let body: bytes::Bytes = vec![batch; 20 + 97 * usize::from(batch) % 900].into();
+            rows.insert(key.clone(), Row { clustering, body: body.clone(), version: 5 });
+            changes.push(Change { table: &TOKEN_SYMBOL, key, version: 5, body: Some(body), ttl: None });
+        }
+        store.apply(changes).await.unwrap();
+        let write = ConditionalWrite {
+            clustering: vec![],
+            expect: Expect::Absent,
+            version: 1,
+            body: Some(vec![batch; 5_000].into()),
+        };
+        let partition = key!["d", batch.to_string()];
+        store.transact(Transaction { table: &IDEMPOTENCY, partition, writes: vec![write], ttl: None }).await.unwrap();
+    }
+    rows
+}
+
+/// Reads everything: the same as was written, or an error that names the file. Tells how often that was.
+async fn compare(store: &EmbeddedStore, rows: &Rows, what: &str) -> usize {
+    let mut told = 0;
+    let mut tell = |error: StoreError| {
+        assert!(error.to_string().contains("the given disk"), "{what}: {error}");
+        told += 1;
+    };
+    for (key, row) in rows {
+        match store.get(&TOKEN_SYMBOL, key, Consistency::Quorum).await {
+            Ok(found) => assert_eq!(found.as_ref(), Some(row), "{what}: {key:?}"),
+            Err(error) => tell(error),
+        }
+    }
+    match store.scan(&Scan::all(&TOKEN_SYMBOL, key!["d", "S"], usize::MAX)).await {
+        Ok(found) => assert!(found.iter().eq(rows.values()), "{what}: a scan"),
+        Err(error) => tell(error),
+    }
+    for batch in 0..10_u8 {
+        match store.get(&IDEMPOTENCY, &key!["d", batch.to_string()], Consistency::Quorum).await {
+            Ok(found) => assert!(found.is_some_and(|row| row.body.iter().all(|byte| *byte == batch)), "{what}"),
+            Err(error) => tell(error),
+        }
+    }
+    told
+}
+
+#[tokio::test]
+async fn what_is_damaged_is_told_and_never_read_as_data() {
+    let seed = std::env::var("TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    let mut dice = Dice(seed);
+    let disk = Disk::new(Vec::new());
+    let store = open(&disk, false).unwrap();
+    let rows = fill(&store).await;
+    store.close().await.unwrap();
+    drop(store);
+    let clean = bytes_of(&disk);
+    // What a killed process leaves is as good.
+    let store = open(&disk, false).unwrap();
+    super::apply(&store, "late", 1).await.unwrap();
+    super::insert(&store, "late").await.unwrap();
+    let killed = bytes_of(&disk);
+    drop(store);
+    let used = |bytes: &[u8]| bytes.chunks(PAGE).rposition(|page| page.iter().any(|byte| *byte != 0)).unwrap() + 1;
+    let (mut refused, mut told) = (0, 0);
+    for round in 0..48 {
+        let whole = if round % 2 == 0 { &clean } else { &killed };
+        let verify = round % 4 < 2;
+        let pages = used(whole);
+        let mut bytes = whole.clone();
+        let what = match round % 5 {
+            0 => {
+                let (a, b) = (dice.roll(pages), dice.roll(pages));
+                for at in 0..PAGE {
+                    bytes.swap(a * PAGE + at, b * PAGE + at);
+                }
+                format!("pages {a} and {b} swapped")
+            }
+            1 => {
+                let len = dice.roll(bytes.len());
+                bytes.truncate(len);
+                format!("cut at {len}")
+            }
+            2 => {
+                // The pages by which all others are found.
+                let at = dice.roll(2 * PAGE);
+                bytes[at] ^= 1 << dice.roll(8);
+                format!("a bit of byte {at}")
+            }
+            3 => {
+                let page = dice.roll(pages);
+                bytes[page * PAGE..(page + 1) * PAGE].fill(0);
+                format!("page {page} empty")
+            }
+            _ => {
+                let at = dice.roll(pages * PAGE);
+                bytes[at] ^= 1 << dice.roll(8);
+                format!("a bit of byte {at}")
+            }
+        };
+        // Before the start, or while the store is open: a debug build of the engine reads every page when it opens.
+        let running = round % 4 == 3;
+        let what = format!("TEST_SEED={seed} round {round}: {what}, verify {verify}, running {running}");
+        let disk = Disk::new(if running { whole.clone() } else { bytes.clone() });
+        match open(&disk, verify) {
+            Err(error) => {
+                assert!(error.to_string().contains("the given disk is damaged"), "{what}: {error}");
+                refused += 1;
+            }
+            Ok(store) => {
+                if running {
+                    disk.spoil(bytes);
+                }
+                told += compare(&store, &rows, &what).await.min(1);
+                // A write is done or refused, and what is not damaged can still be read.
+                drop(super::insert(&store, "later").await);
+                compare(&store, &rows, &what).await;
+            }
+        }
+    }
+    println!("{refused} refused at the start, {told} told at a read");
+    assert!(refused > 10 && told > 2);
+}
+
+/// A loss of power leaves any part of what was not synced; nothing of it is taken for damage.
+#[tokio::test]
+async fn what_a_loss_of_power_leaves_is_no_damage() {
+    let seed = std::env::var("TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    let mut dice = Dice(seed);
+    for round in 0..10 {
+        let mut disk = Disk::new(Vec::new());
+        let mut store = open(&disk, false).unwrap();
+        let mut durable: Vec<String> = Vec::new();
+        for step in 0..12 {
+            let id = format!("{round}.{step}");
+            match dice.roll(3) {
+                0 => super::apply(&store, &id, 5).await.unwrap(),
+                1 => {
+                    super::insert(&store, &id).await.unwrap();
+                    durable.push(id);
+                }
+                _ => {
+                    // In the middle of a write.
+                    disk.room(i64::try_from(dice.roll(12)).unwrap());
+                    if super::insert(&store, &id).await.is_ok() {
+                        durable.push(id);
+                    }
+                }
+            }
+            if dice.roll(3) == 0 {
+                let left = disk.after_power_loss_but(|| dice.roll(2) == 0);
+                drop(store);
+                disk = left;
+                store = open(&disk, round % 2 == 0).unwrap_or_else(|error| panic!("TEST_SEED={seed} {round}: {error}"));
+            }
+            disk.room(i64::MAX);
+            for id in &durable {
+                assert!(super::inserted(&store, id).await, "TEST_SEED={seed} {round}: {id} is lost");
+            }
+        }
+        assert!(store.all(&PROFILE).await.is_ok());
+    }
+}

@@ -1,0 +1,153 @@
+//! A disk in memory that can be full, fail, and lose what was not synced.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use redb::StorageBackend;
+
+/// A disk in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk(Arc<Inside>);
+
+#[derive(Debug)]
+struct Inside {
+    bytes: Mutex<Bytes>,
+    /// Writes that still work.
+    writes_left: AtomicI64,
+    /// Reads fail once.
+    fail_read: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Bytes {
+    /// What programs see.
+    seen: Vec<u8>,
+    /// What a loss of power leaves for sure.
+    synced: Vec<u8>,
+    /// What may be left of it besides, in order.
+    unsynced: Vec<Unsynced>,
+}
+
+#[derive(Debug)]
+enum Unsynced {
+    Length(usize),
+    Write(usize, Vec<u8>),
+}
+
+impl Unsynced {
+    fn reach(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Length(len) => bytes.resize(*len, 0),
+            Self::Write(at, data) => {
+                // Of a file that was not made longer, a write beyond its end is lost.
+                let end = (at + data.len()).min(bytes.len());
+                if *at < end {
+                    bytes[*at..end].copy_from_slice(&data[..end - at]);
+                }
+            }
+        }
+    }
+}
+
+impl Disk {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        let bytes = Bytes { seen: bytes.clone(), synced: bytes, unsynced: Vec::new() };
+        Self(Arc::new(Inside { bytes: Mutex::new(bytes), writes_left: i64::MAX.into(), fail_read: false.into() }))
+    }
+
+    /// How many writes there is still room for.
+    pub(crate) fn room(&self, writes: i64) {
+        self.0.writes_left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Changes what is on it behind everybody's back.
+    pub(crate) fn spoil(&self, bytes: Vec<u8>) {
+        self.0.bytes.lock().seen = bytes;
+    }
+
+    /// Has the next read fail.
+    pub(crate) fn fail_read(&self) {
+        self.0.fail_read.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the next read still fails.
+    pub(crate) fn fails_read(&self) -> bool {
+        self.0.fail_read.load(Ordering::SeqCst)
+    }
+
+    /// What another program sees now.
+    pub(crate) fn copy(&self) -> Self {
+        Self::new(self.0.bytes.lock().seen.clone())
+    }
+
+    /// What is left when the power is lost: nothing that was not synced.
+    pub(crate) fn after_power_loss(&self) -> Self {
+        self.after_power_loss_but(|| false)
+    }
+
+    /// The same where some of what was not synced is on the disk all the same.
+    pub(crate) fn after_power_loss_but(&self, mut stays: impl FnMut() -> bool) -> Self {
+        let bytes = self.0.bytes.lock();
+        let mut left = bytes.synced.clone();
+        bytes.unsynced.iter().filter(|_| stays()).for_each(|unsynced| unsynced.reach(&mut left));
+        Self::new(left)
+    }
+
+    fn write_one(&self) -> io::Result<()> {
+        let left = self.0.writes_left.fetch_sub(1, Ordering::SeqCst);
+        if left > 0 {
+            return Ok(());
+        }
+        self.room(0);
+        Err(io::ErrorKind::StorageFull.into())
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.bytes.lock().seen.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        if self.0.fail_read.swap(false, Ordering::SeqCst) {
+            return Err(io::ErrorKind::Other.into());
+        }
+        let offset = usize::try_from(offset).unwrap();
+        let bytes = self.0.bytes.lock();
+        let read = bytes.seen.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(read);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.write_one()?;
+        let len = usize::try_from(len).unwrap();
+        let mut bytes = self.0.bytes.lock();
+        bytes.seen.resize(len, 0);
+        bytes.unsynced.push(Unsynced::Length(len));
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.write_one()?;
+        let mut bytes = self.0.bytes.lock();
+        let Bytes { synced, unsynced, .. } = &mut *bytes;
+        unsynced.drain(..).for_each(|unsynced| unsynced.reach(synced));
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.write_one()?;
+        let offset = usize::try_from(offset).unwrap();
+        let mut bytes = self.0.bytes.lock();
+        bytes.seen[offset..offset + data.len()].copy_from_slice(data);
+        bytes.unsynced.push(Unsynced::Write(offset, data.to_vec()));
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! A backend as a process sees it on which something goes wrong: at a chosen call a timeout, or the process ends.
+
+mod memory;
+
+use std::{sync::Arc, task::Poll};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+
+pub(crate) use self::memory::MemoryStore;
+use super::{
+    Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
+};
+
+/// What goes wrong at a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is not done, and a timeout is reported.
+    NotDone,
+    /// It is done, and a timeout is reported.
+    Done,
+    /// Every other of its changes is made, and a timeout is reported: an `apply` is atomic by the row only.
+    Half,
+    /// The process ends before it.
+    Ends,
+    /// The process ends when every other of its changes is made.
+    EndsHalfway,
+    /// The process ends before it, and what was not yet synced is forgotten.
+    PowerLoss,
+}
+
+/// A call that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    Read,
+    /// With so many changes.
+    Apply(usize),
+    Transact,
+}
+
+impl Called {
+    /// What may go wrong with it. A process that ends before a read has ended before the next write.
+    pub(crate) fn faults(self, exclusive: bool) -> Vec<Fault> {
+        match self {
+            Self::Read => vec![Fault::NotDone],
+            _ if exclusive => vec![Fault::NotDone, Fault::Done, Fault::Ends, Fault::PowerLoss],
+            Self::Apply(changes) if changes > 1 => {
+                vec![Fault::NotDone, Fault::Done, Fault::Half, Fault::Ends, Fault::EndsHalfway]
+            }
+            _ => vec![Fault::NotDone, Fault::Done, Fault::Ends],
+        }
+    }
+}
+
+/// Decides what goes wrong, asked at every call that counts.
+pub(crate) type Chooser = Box<dyn FnMut(usize, Called) -> Option<Fault> + Send>;
+
+#[derive(Default)]
+struct Inside {
+    /// Calls are counted, and something may go wrong with them.
+    counts: bool,
+    /// Reads count too.
+    reads: bool,
+    calls: Vec<Called>,
+    total: usize,
+    /// Calls under way.
+    flying: usize,
+    chooser: Option<Chooser>,
+    ended: Option<Fault>,
+}
+
+/// One process on a backend.
+pub(crate) struct Process {
+    backend: SharedBackend,
+    inside: Mutex<Inside>,
+}
+
+impl Process {
+    pub(crate) fn new(backend: SharedBackend) -> Arc<Self> {
+        Arc::new(Self { backend, inside: Mutex::default() })
+    }
+
+    /// From now on calls count; reads only where they follow from a request, not from looking again and again.
+    pub(crate) fn count(&self, reads: bool) {
+        let mut inside = self.inside.lock();
+        (inside.counts, inside.reads) = (true, reads);
+    }
+
+    /// Calls count no more.
+    pub(crate) fn rest(&self) {
+        self.inside.lock().counts = false;
+    }
+
+    /// Who decides what goes wrong.
+    pub(crate) fn set_chooser(&self, chooser: Chooser) {
+        self.inside.lock().chooser = Some(chooser);
+    }
+
+    /// The calls that counted.
+    pub(crate) fn calls(&self) -> Vec<Called> {
+        self.inside.lock().calls.clone()
+    }
+
+    /// How many calls there were, counted or not, and whether some are under way.
+    pub(crate) fn busy(&self) -> (usize, bool) {
+        let inside = self.inside.lock();
+        (inside.total, inside.flying > 0)
+    }
+
+    /// Waits for a call without letting paused time run ahead of a store that works on another thread.
+    async fn wait<T>(&self, call: impl Future<Output = T>) -> T {
+        let mut call = std::pin::pin!(call);
+        let _flight = Flight::new(&self.inside);
+        loop {
+            match futures::poll!(call.as_mut()) {
+                Poll::Ready(answer) => return answer,
+                Poll::Pending => tokio::task::yield_now().await,
+            }
+        }
+    }
+
+    /// Ends it.
+    pub(crate) fn end(&self) {
+        self.inside.lock().ended.get_or_insert(Fault::Ends);
+    }
+
+    /// How it ended, if it did.
+    pub(crate) fn ended(&self) -> Option<Fault> {
+        self.inside.lock().ended
+    }
+
+    fn choose(&self, called: Called) -> StoreResult<Option<Fault>> {
+        let mut inside = self.inside.lock();
+        inside.total += 1;
+        if inside.ended.is_some() {
+            return Err(StoreError::Unavailable("the process has ended".to_owned()));
+        }
+        if !inside.counts || (called == Called::Read && !inside.reads) {
+            return Ok(None);
+        }
+        let number = inside.calls.len();
+        inside.calls.push(called);
+        let fault = inside.chooser.as_mut().and_then(|chooser| chooser(number, called));
+        if let Some(Fault::Ends | Fault::EndsHalfway | Fault::PowerLoss) = fault {
+            inside.ended = fault;
+        }
+        Ok(fault)
+    }
+
+    fn read(&self) -> StoreResult<()> {
+        match self.choose(Called::Read)? {
+            None => Ok(()),
+            Some(_) => Err(StoreError::Unavailable("a read timed out".to_owned())),
+        }
+    }
+}
+
+/// A call under way, whether or not somebody waits for its end.
+struct Flight<'a>(&'a Mutex<Inside>);
+
+impl<'a> Flight<'a> {
+    fn new(inside: &'a Mutex<Inside>) -> Self {
+        inside.lock().flying += 1;
+        Self(inside)
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        self.0.lock().flying -= 1;
+    }
+}
+
+fn doubt<T>() -> StoreResult<T> {
+    Err(StoreError::InDoubt("a write timed out".to_owned()))
+}
+
+#[async_trait]
+impl Backend for Process {
+    async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+        self.read()?;
+        self.wait(self.backend.get(table, key, consistency)).await
+    }
+
+    async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
+        self.read()?;
+        self.wait(self.backend.get_many(table, keys)).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        self.read()?;
+        self.wait(self.backend.scan(scan)).await
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        match self.choose(Called::Apply(changes.len()))? {
+            None => self.wait(self.backend.apply(changes)).await,
+            Some(Fault::Done) => {
+                self.wait(self.backend.apply(changes)).await?;
+                doubt()
+            }
+            Some(Fault::Half | Fault::EndsHalfway) => {
+                self.wait(self.backend.apply(changes.into_iter().step_by(2).collect())).await?;
+                doubt()
+            }
+            Some(Fault::NotDone | Fault::Ends | Fault::PowerLoss) => doubt(),
+        }
+    }
+
+    async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
+        match self.choose(Called::Transact)? {
+            None => self.wait(self.backend.transact(transaction)).await,
+            Some(Fault::Done) => {
+                self.wait(self.backend.transact(transaction)).await?;
+                doubt()
+            }
+            Some(_) => doubt(),
+        }
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.backend.is_exclusive()
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.backend.check().await
+    }
+
+    async fn sweep(&self, now_ms: i64) -> StoreResult<()> {
+        self.backend.sweep(now_ms).await
+    }
+
+    async fn close(&self) -> StoreResult<()> {
+        Ok(())
+    }
+}
