@@ -63,6 +63,7 @@ async fn a_customer_is_set_up_and_served(service: &Service) {
     assert_eq!(me["organization"], json!({"id": id, "name": "Umbrella & Söhne", "plan": "pro"}));
     let changed = admin(service, &["organization", "set-plan", id, "free"]);
     assert_eq!(changed["plan"], "free");
+    service.settle().await;
     let usage = client.get("/v1/me/usage").await.ok(200);
     assert_eq!((&usage["streams"]["limit"], &usage["rates"]["standard"]["limit"]), (&json!(2), &json!(300)));
 
@@ -72,6 +73,7 @@ async fn a_customer_is_set_up_and_served(service: &Service) {
     assert_eq!(rows(&listed)[..], [without_secret]);
     let revoked = admin(service, &["key", "revoke", text(&key, "id")]);
     assert!((now_ms() - time(&revoked, "revoked_at")).abs() < 60_000);
+    service.settle().await;
     client.get("/v1/me").await.error(401, "API_KEY_REVOKED");
     let again = admin(service, &["key", "revoke", text(&key, "id")]);
     assert_eq!(again["revoked_at"], revoked["revoked_at"]);
@@ -107,8 +109,10 @@ async fn projects_are_approved_withdrawn_and_archived(service: &Service) {
     assert_eq!(admin(service, &["project", "approve", id])["live_approved"], true);
     client.get("/v1/me").await.ok(200);
     assert_eq!(admin(service, &["project", "withdraw", id])["live_approved"], false);
+    service.settle().await;
     client.get("/v1/me").await.error(403, "LIVE_ACCESS_NOT_APPROVED");
     assert_eq!(admin(service, &["project", "archive", id])["archived"], true);
+    service.settle().await;
     client.get("/v1/me").await.error(403, "PROJECT_ARCHIVED");
 }
 

@@ -54,8 +54,9 @@ async fn customer(service: &Service) -> (String, Client) {
 
 async fn reading_answers_what_rest_answers(service: &Service) {
     let (key, rest) = customer(service).await;
+    let rest = rest.at_one_edge();
     let made = rest.thesis("writer", "BOTH", "x").await;
-    let mut meta = MetaServiceClient::new(service.channel());
+    let mut meta = MetaServiceClient::new(service.first_core());
     let me = meta.get_me(with_key(&key, v1::GetMeRequest {})).await.unwrap().into_inner().key.unwrap();
     assert_eq!(json(canonical::KeyInfo::from(&me)), rest.get("/v1/me").await.ok(200));
     let usage = meta.get_usage(with_key(&key, v1::GetUsageRequest {})).await.unwrap().into_inner().usage.unwrap();
@@ -287,8 +288,8 @@ fn remaining(metadata: &MetadataMap) -> i64 {
 
 async fn the_window_is_shared_with_rest(service: &Service) {
     let key = service.project_on("few").await.key(v1::Environment::Test, &[]).await;
-    let mut meta = MetaServiceClient::new(service.channel());
-    let over_rest = key.client.get("/v1/me").await;
+    let mut meta = MetaServiceClient::new(service.first_core());
+    let over_rest = key.client.at_one_edge().get("/v1/me").await;
     let answer = meta.get_me(with_key(&key.raw, v1::GetMeRequest {})).await.unwrap();
     let reset = answer.metadata().get("x-ratelimit-reset").unwrap().to_str().unwrap();
     if over_rest.header("x-ratelimit-reset") == reset {

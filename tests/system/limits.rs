@@ -35,7 +35,7 @@ fn has_no_window(answer: &Answer) {
 
 async fn every_accepted_answer_tells_the_window(service: &Service) {
     let project = service.project().await;
-    let client = project.test().await;
+    let client = project.test().await.at_one_edge();
     let counted = [
         client.get("/v1/me").await,
         client.get("/v1/theses/th_unknown").await,
@@ -55,7 +55,7 @@ async fn every_accepted_answer_tells_the_window(service: &Service) {
     let stream = client.stream("").await;
     assert!(stream.headers.contains_key("x-ratelimit-remaining"));
     // Refused after the key, before the rate: told, and not counted.
-    let narrow = project.key(Environment::Test, &["search:read"]).await.client;
+    let narrow = project.key(Environment::Test, &["search:read"]).await.client.at_one_edge();
     let refused = [narrow.get("/v1/theses").await, narrow.get("/v1/events").await];
     let [first, second] = refused.each_ref().map(window);
     assert!(second.1 == first.1 || second.2 > first.2);
@@ -86,7 +86,7 @@ async fn use_up(client: &Client, path: &str) -> Answer {
 }
 
 async fn the_window_ends_at_its_limit(service: &Service) {
-    let client = service.project_on("free").await.test().await;
+    let client = service.project_on("free").await.test().await.at_one_edge();
     let refused = use_up(&client, "/v1/me").await;
     assert_eq!(refused.number("x-ratelimit-limit"), 300);
     refused.error(429, "RATE_LIMITED");
@@ -110,7 +110,8 @@ async fn the_window_ends_at_its_limit(service: &Service) {
 
 async fn a_window_is_its_projects_and_environments(service: &Service) {
     let project = service.project_on("free").await;
-    let (one, other, live) = (project.test().await, project.test().await, project.live().await);
+    let (one, other) = (project.test().await.at_one_edge(), project.test().await.at_one_edge());
+    let live = project.live().await;
     let refused = use_up(&one, "/v1/me").await;
     let answer = other.get("/v1/me").await;
     if answer.number("x-ratelimit-reset") == refused.number("x-ratelimit-reset") {
@@ -151,7 +152,7 @@ async fn the_months_quota_ends(service: &Service) {
 /// Fails to authenticate until refused; tells after how many failures, all in one minute.
 async fn failures_until_refused(next: impl Fn() -> Client) -> (usize, Client, Answer) {
     loop {
-        let client = next();
+        let client = next().at_one_edge();
         let (minute, mut failures) = (now_ms() / 60_000, 0);
         let refused = loop {
             let answer = client.with_key(Some("svc_live_nobody")).get("/v1/me").await;

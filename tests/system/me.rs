@@ -94,7 +94,7 @@ async fn usage(client: &Client) -> Value {
 }
 
 async fn usage_follows_what_is_used(service: &Service) {
-    let client = service.test_client().await;
+    let client = service.test_client().await.at_one_edge();
     let before = usage(&client).await;
     assert_fields(&before, &["object", "month", "rates", "streams", "webhooks", "livemode"]);
     assert_eq!((text(&before, "object"), &before["livemode"]), ("usage", &json!(false)));
@@ -134,7 +134,8 @@ async fn usage_follows_what_is_used(service: &Service) {
 
 async fn usage_is_counted_per_project_and_environment(service: &Service) {
     let project = service.project().await;
-    let (one, other, live) = (project.test().await, project.test().await, project.live().await);
+    let (one, other) = (project.test().await.at_one_edge(), project.test().await.at_one_edge());
+    let live = project.live().await.at_one_edge();
     one.webhook("http://127.0.0.1:19999/", &["thesis.created"]).await;
     assert_eq!(usage(&other).await["webhooks"]["used"], 1);
     let live_usage = usage(&live).await;

@@ -65,6 +65,7 @@ async fn a_second_start_continues_where_the_first_stopped() {
     stream.end(Duration::from_secs(1)).await;
     service.processes = vec![service.setup.start()];
     service.http = service.processes[0].address("http");
+    service.edges = vec![service.http.clone()];
 
     let client = client.moved_to(&service.http);
     assert_eq!(client.all("/v1/theses?limit=100").await[1..], theses[..]);

@@ -25,6 +25,13 @@ impl Api {
     }
 }
 
+impl Api {
+    /// What another replica has acknowledged is to be seen.
+    async fn refresh(&self, method: &str) -> Result<(), Status> {
+        internal(&self.core, method, self.core.shared.control.refresh().await).map(drop)
+    }
+}
+
 #[async_trait]
 impl AdminService for Api {
     async fn create_organization(
@@ -44,6 +51,7 @@ impl AdminService for Api {
         request: Request<v1::ListOrganizationsRequest>,
     ) -> Result<Response<v1::ListOrganizationsResponse>, Status> {
         service_only(&self.core, &request)?;
+        self.refresh("AdminService/ListOrganizations").await?;
         let state = self.core.shared.control.state();
         let data = state.organizations().map(|row| convert::control::organization(row)).collect();
         Ok(Response::new(v1::ListOrganizationsResponse { data }))
@@ -78,6 +86,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ListProjectsResponse>, Status> {
         service_only(&self.core, &request)?;
         let of = request.into_inner().organization_id;
+        self.refresh("AdminService/ListProjects").await?;
         let state = self.core.shared.control.state();
         let wanted = state.projects().filter(|row| of.as_ref().is_none_or(|of| *of == row.organization_id));
         let data = wanted.map(|row| convert::control::project(row)).collect();
@@ -135,6 +144,7 @@ impl AdminService for Api {
     async fn list_keys(&self, request: Request<v1::ListKeysRequest>) -> Result<Response<v1::ListKeysResponse>, Status> {
         service_only(&self.core, &request)?;
         let of = request.into_inner().project_id;
+        self.refresh("AdminService/ListKeys").await?;
         let state = self.core.shared.control.state();
         let data = state.keys().filter(|row| row.project_id == of).map(|row| convert::control::api_key(row)).collect();
         Ok(Response::new(v1::ListKeysResponse { data }))

@@ -56,6 +56,7 @@ impl Api {
             rate(RateClass::Verify),
             self.core.slots.open(&caller.project.id),
         );
+        self.core.shared.control.refresh().await?;
         let webhooks = self.core.shared.control.state().webhooks(&caller.project.id, caller.key.live).count();
         Ok(v1::Usage {
             month: Some(v1::MonthUsage {

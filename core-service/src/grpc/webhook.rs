@@ -84,7 +84,7 @@ impl WebhookService for Api {
             let status = choice::<v1::WebhookStatus>(&mut fields, "status", message.status);
             fields.finish()?;
             call.charge().await?;
-            let page = webhooks::list(&self.core, &call.caller, status, limit, message.cursor.as_deref())?;
+            let page = webhooks::list(&self.core, &call.caller, status, limit, message.cursor.as_deref()).await?;
             Ok(v1::ListWebhooksResponse {
                 data: page.rows.iter().map(|row| convert::control::webhook(row)).collect(),
                 has_more: page.next_cursor.is_some(),
@@ -100,7 +100,7 @@ impl WebhookService for Api {
     ) -> Result<Response<v1::GetWebhookResponse>, Status> {
         answer(&self.core, Operation::GetWebhook, request, |call, message| async move {
             call.charge().await?;
-            let webhook = webhooks::get(&self.core, &call.caller, &message.id)?;
+            let webhook = webhooks::get(&self.core, &call.caller, &message.id).await?;
             Ok(v1::GetWebhookResponse { webhook: Some(convert::control::webhook(&webhook)) })
         })
         .await

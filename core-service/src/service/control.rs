@@ -301,18 +301,22 @@ impl Control {
         !self.backend.is_exclusive()
     }
 
-    /// Looks whether another replica has just made a key, unless it is known.
-    pub async fn meet_key(&self, hash: &[u8]) {
-        if self.state.read().key_by_hash(hash).is_some() {
-            return;
-        }
-        // Of many who ask at once, one looks for all who came before it began.
+    /// Takes in what any replica has acknowledged before.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn refresh(&self) -> Result<()> {
+        if self.is_shared() { self.catch_up().await } else { Ok(()) }
+    }
+
+    /// The same for those who can do without; of many at once, one looks for all who came before it began.
+    pub async fn look(&self) {
         let came = self.looks.load(Ordering::Relaxed);
         let _looking = self.looking.lock().await;
         if self.looks.load(Ordering::Relaxed) == came {
             self.looks.fetch_add(1, Ordering::Relaxed);
             if let Err(error) = self.catch_up().await {
-                tracing::debug!(%error, "looking for a key failed");
+                tracing::debug!(%error, "looking for news failed");
             }
         }
     }

@@ -189,10 +189,14 @@ impl Gate {
         id::random("req_", self.ids.as_ref())
     }
 
-    /// Makes sure that a key which another replica has made is known here.
+    /// Makes sure that what another replica has granted is known here, before it is denied.
     pub async fn meet(&self, authorization: Option<&str>) {
-        if let Some(raw) = authorization.and_then(bearer).filter(|raw| is_api_key(raw) && self.control.is_shared()) {
-            self.control.meet_key(&self.keys.key_hash(raw)).await;
+        if !self.control.is_shared() || !authorization.and_then(bearer).is_some_and(is_api_key) {
+            return;
+        }
+        let denied = self.authenticate(authorization, self.clock.now_ms()).err().map(|error| error.api.code);
+        if matches!(denied, Some(ErrorCode::InvalidApiKey | ErrorCode::LiveAccessNotApproved)) {
+            self.control.look().await;
         }
     }
 

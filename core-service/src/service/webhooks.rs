@@ -129,8 +129,9 @@ pub fn signing_secret(core: &Core, webhook: &Webhook) -> Result<String> {
 /// Reads a webhook of the caller's project and environment.
 ///
 /// # Errors
-/// `WEBHOOK_NOT_FOUND`.
-pub fn get(core: &Core, caller: &Caller, id: &str) -> Result<Arc<Webhook>> {
+/// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
+pub async fn get(core: &Core, caller: &Caller, id: &str) -> Result<Arc<Webhook>> {
+    core.shared.control.refresh().await?;
     let state = core.shared.control.state();
     let found = state.webhooks(&caller.project.id, caller.key.live).find(|webhook| webhook.id == id);
     found.cloned().ok_or_else(not_found)
@@ -155,8 +156,8 @@ pub async fn delete(core: &Core, caller: &Caller, id: &str) -> Result<()> {
 /// Lists the webhooks of the caller's project and environment, newest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
-pub fn list(
+/// `INVALID_CURSOR`, or when the store does not answer.
+pub async fn list(
     core: &Core,
     caller: &Caller,
     status: Option<i32>,
@@ -169,6 +170,7 @@ pub fn list(
         Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
         None => None,
     };
+    core.shared.control.refresh().await?;
     let state = core.shared.control.state();
     let mut rows: Vec<Arc<Webhook>> = state
         .webhooks(&caller.project.id, caller.key.live)
@@ -199,7 +201,7 @@ pub async fn list_deliveries(
     webhook_id: &str,
     query: &DeliveryQuery,
 ) -> Result<Page<Delivery>> {
-    get(core, &call.caller, webhook_id)?;
+    get(core, &call.caller, webhook_id).await?;
     let signer = core.shared.keys.cursor_signer();
     let number = |number: Option<i32>| number.unwrap_or_default().to_string();
     let event_id = query.event_id.as_deref().unwrap_or_default();

@@ -52,6 +52,11 @@ impl Client {
         Self { key: key.map(str::to_owned), ..self.clone() }
     }
 
+    /// The same customer at the first edge alone: replicas tell each other what they count a little later.
+    pub(crate) fn at_one_edge(&self) -> Self {
+        Self { edges: self.edges[..1].into(), ..self.clone() }
+    }
+
     /// The same customer at another edge.
     pub(crate) fn moved_to(&self, base: &str) -> Self {
         Self::new(base, self.key.as_deref())

@@ -5,7 +5,10 @@ use thesis_proto::{
     v1::{self, Environment},
 };
 
-use super::{Client, Service, service::Admin};
+use super::{
+    Client, Service,
+    service::{Admin, settle},
+};
 
 /// Every scope that may be granted while the Wallets API is off.
 pub(crate) const ALL_SCOPES: &[&str] =
@@ -16,6 +19,7 @@ pub(crate) struct Project {
     pub(crate) organization: v1::Organization,
     pub(crate) id: String,
     edges: Vec<String>,
+    cores: Vec<String>,
     admin: Admin,
 }
 
@@ -35,7 +39,7 @@ impl Project {
         let organization = admin.create_organization(request).await.unwrap().into_inner().organization.unwrap();
         let request = v1::CreateProjectRequest { organization_id: organization.id.clone(), name: "Rockets".to_owned() };
         let project = admin.create_project(request).await.unwrap().into_inner().project.unwrap();
-        Self { organization, id: project.id, edges: service.edges.clone(), admin }
+        Self { organization, id: project.id, edges: service.edges.clone(), cores: service.cores.clone(), admin }
     }
 
     /// A new key.
@@ -76,16 +80,19 @@ impl Project {
     /// Ends live access.
     pub(crate) async fn withdraw(&self) {
         self.admin.clone().withdraw_project(v1::WithdrawProjectRequest { id: self.id.clone() }).await.unwrap();
+        settle(&self.cores).await;
     }
 
     /// Archives the project.
     pub(crate) async fn archive(&self) {
         self.admin.clone().archive_project(v1::ArchiveProjectRequest { id: self.id.clone() }).await.unwrap();
+        settle(&self.cores).await;
     }
 
     /// Revokes a key.
     pub(crate) async fn revoke(&self, key: &Key) {
         self.admin.clone().revoke_key(v1::RevokeKeyRequest { id: key.id.clone() }).await.unwrap();
+        settle(&self.cores).await;
     }
 
     /// The name of the project's own dataset.

@@ -130,6 +130,15 @@ pub(super) fn credential(mut request: Request<()>) -> Result<Request<()>, Status
     Ok(request)
 }
 
+/// Asks each core for what any has acknowledged.
+pub(super) async fn settle(cores: &[String]) {
+    for core in cores {
+        let channel = Endpoint::from_shared(core.clone()).unwrap().connect_lazy();
+        let mut admin: Admin = AdminServiceClient::with_interceptor(channel, credential);
+        admin.list_organizations(v1::ListOrganizationsRequest {}).await.unwrap();
+    }
+}
+
 fn start_both(first: &Setup, second: &Setup) -> Vec<Process> {
     std::thread::scope(|scope| {
         let first = scope.spawn(|| first.start());
@@ -168,9 +177,11 @@ impl Service {
         // At once, against an empty keyspace: what has to happen once must.
         let mut processes = start_both(&core, &core);
         let cores: Vec<String> = processes.iter().map(|core| core.address("grpc")).collect();
-        let role = |role: &str| setup(&dir).role(role).set("SVC_CORE_URL", &cores.join(","));
-        processes.extend(start_both(&role("edge"), &role("edge")));
-        processes.extend(start_both(&role("worker"), &role("worker")));
+        // An edge for each core, so that a client that keeps to one edge keeps to one core.
+        let role = |role: &str, cores: &str| setup(&dir).role(role).set("SVC_CORE_URL", cores);
+        processes.extend(start_both(&role("edge", &cores[0]), &role("edge", &cores[1])));
+        let worker = role("worker", &cores.join(","));
+        processes.extend(start_both(&worker, &worker));
         let edges: Vec<String> = processes[2..4].iter().map(|edge| edge.address("http")).collect();
         let service =
             Self { http: edges[0].clone(), edges, grpc: cores[0].clone(), cores, processes, dir, setup: core };
@@ -195,9 +206,19 @@ impl Service {
         Channel::balance_list(self.cores.iter().map(|core| Endpoint::from_shared(core.clone()).unwrap()))
     }
 
+    /// A connection to the core behind the first edge.
+    pub(crate) fn first_core(&self) -> Channel {
+        Endpoint::from_shared(self.cores[0].clone()).unwrap().connect_lazy()
+    }
+
     /// The operators' commands.
     pub(crate) fn admin(&self) -> Admin {
         AdminServiceClient::with_interceptor(self.channel(), credential)
+    }
+
+    /// Waits until every core knows what operators have changed; by itself it does within a second.
+    pub(crate) async fn settle(&self) {
+        settle(&self.cores).await;
     }
 
     /// A client with a key.
