@@ -34,6 +34,9 @@ const AVOID_MS: i64 = 2_000;
 /// A core that has not begun to answer for so long is given up while there are others.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Bytes of an answer's headers at most.
+const MAX_HEADERS: u32 = 256 * 1024;
+
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A channel for the generated clients.
@@ -88,6 +91,8 @@ impl CoreChannel {
                     .keep_alive_timeout(Duration::from_secs(4))
                     .keep_alive_while_idle(true)
                     .tcp_nodelay(true)
+                    // Errors travel in headers, with all that they list.
+                    .http2_max_header_list_size(MAX_HEADERS)
                     .connect_lazy();
                 Ok(Core { channel, avoid_until: AtomicI64::new(0) })
             })

@@ -38,6 +38,8 @@ use crate::{
     v1 as resources,
 };
 
+/// Bytes of core's answer at most: a full page of the longest theses is some megabytes.
+pub(crate) const MAX_ANSWER: usize = 32 * 1024 * 1024;
 /// The largest body that is read.
 const MAX_BODY: usize = 64 * 1024;
 /// How much of a body that is too large is still taken in, so that its sender gets to read the answer.
@@ -224,7 +226,7 @@ impl Edge {
             return ApiError::new(code, error.message).into();
         };
         let request = v1::RefuseRequest { operation: operation.to_owned(), error: Some(error) };
-        let refused = timeout(PATIENCE, GateServiceClient::new(self.core.clone()).refuse(call.request(request))).await;
+        let refused = timeout(PATIENCE, core_client!(GateServiceClient, self).refuse(call.request(request))).await;
         match refused {
             Ok(Err(status)) => status.into(),
             Ok(Ok(_)) => Failure::incomplete(),

@@ -5,6 +5,13 @@
 //! checks to a route of `v1`, `answer`, `conditional`, `cors` and `encoding` turn what comes back into HTTP, and
 //! `stream` feeds open connections.
 
+/// A client of one of core's services.
+macro_rules! core_client {
+    ($client:ident, $edge:expr) => {
+        $client::new($edge.core.clone()).max_decoding_message_size(crate::edge::MAX_ANSWER)
+    };
+}
+
 mod answer;
 mod call;
 mod client_address;

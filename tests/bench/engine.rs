@@ -2,14 +2,14 @@
 
 use std::{collections::HashMap, path::Path};
 
-use core_service::store::tables;
-use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
+use core_service::store::{embedded::engine_view, tables};
+use redb::{Builder, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
 use tokio::time::Instant;
 
 use crate::{Failure, report::bytes_written};
 
 /// As the service opens its file.
-const CACHE_BYTES: usize = 256 << 20;
+const CACHE_BYTES: usize = 192 << 20;
 /// More log entries than this are not held in memory at once.
 const LOG_ENTRIES: u64 = 250_000;
 
@@ -66,7 +66,7 @@ pub(crate) fn replay(dir: &Path, theses_per_commit: f64) -> Result<Replayed, Fai
 }
 
 fn read(file: &Path) -> Result<Vec<Stored>, Failure> {
-    let database = Database::open(file)?;
+    let database = Builder::new().create_with_backend(engine_view(file)?)?;
     let tx = database.begin_read()?;
     let mut rows = Vec::new();
     for table in tables::ALL {

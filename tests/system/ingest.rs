@@ -11,7 +11,7 @@ use tonic_types::StatusExt as _;
 use crate::harness::{
     Client, Project, SOON, Service, TEST_KEY, eventually, ids,
     ingest::{author, deletion, engagement, revision, seen_at, thesis, token},
-    now_ms, text, time,
+    now_ms, rows, text, time,
 };
 
 on_both_stores![
@@ -30,6 +30,8 @@ on_both_stores![
     what_comes_beside_a_thesis_counts_by_its_time,
     a_thesis_brings_news_of_its_author,
     order_is_kept_within_a_call,
+    the_longest_theses_fill_a_page_and_a_stream,
+    many_refusals_fit_into_one_answer,
 ];
 
 const HOUR_MS: i64 = 3_600_000;
@@ -608,4 +610,39 @@ async fn order_is_kept_within_a_call(service: &Service) {
     assert_eq!(of.len(), 300);
     let log = service.check_log(&dataset).await;
     assert_eq!((log.gaps, log.duplicates, log.head), (0, 0, log.entries));
+}
+
+/// Whatever may be brought can be read: a page of it, and a stream of it.
+async fn the_longest_theses_fill_a_page_and_a_stream(service: &Service) {
+    let (project, client, dataset) = start(service).await;
+    let (by, on) = (author("u-long", "long"), token("sandbox", "long-address", "LONG"));
+    let mut stream = client.stream("?types=thesis.created&token=LONG").await;
+    let text = "\u{1f680}".repeat(10_000);
+    for batch in 0..25 {
+        let theses = (0..4).map(|number| {
+            let thesis = thesis(&format!("long-{batch}-{number}"), &by, &on, &text, now_ms() - 1_000);
+            seen_at(now_ms(), Observed::Thesis(thesis))
+        });
+        service.ingest(&dataset, theses.collect()).await;
+    }
+    let page = client.get("/v1/theses?token=LONG&limit=100").await.ok(200);
+    assert_eq!(rows(&page).len(), 100);
+    let page = client.get("/v1/events?types=thesis.created&token=LONG&limit=100").await.ok(200);
+    assert_eq!(rows(&page).len(), 100);
+    assert_eq!(stream.take(100).await.len(), 100);
+    drop(project);
+}
+
+async fn many_refusals_fit_into_one_answer(service: &Service) {
+    let (_project, _client, dataset) = start(service).await;
+    let on = token("sandbox", "refusals", "REF");
+    let theses = |by: &str, at: i64| {
+        let by = author(by, by);
+        let theses = (0..100).map(|number| thesis(&format!("ref-{number}"), &by, &on, "x", at));
+        theses.map(|thesis| seen_at(now_ms(), Observed::Thesis(thesis))).collect::<Vec<_>>()
+    };
+    let at = now_ms() - 1_000;
+    service.ingest(&dataset, theses("one", at)).await;
+    let refused = service.try_ingest(&dataset, theses("two", at)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
 }

@@ -178,7 +178,7 @@ impl Reader<'_> {
         self.word(&of("address"), &seen.address, None, ADDRESS);
         // Real ones have spaces.
         self.line(&of("symbol"), &seen.symbol, NAME);
-        if matches!(seen.symbol.trim(), "$") {
+        if matches!(seen.symbol.trim(), "" | "$") {
             self.reject(&of("symbol"), "must have something behind its sign");
         }
         if seen.chain_id.is_some_and(|id| !(0..=MAX_COUNT).contains(&id)) {

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Entries that one page looks at, at most; a page of a rare filter is short instead of slow.
-const LOOKED_AT: usize = 1_000;
+const LOOKED_AT: usize = 2_500;
 
 /// What a list of events is asked for, its shape checked.
 pub struct Query {

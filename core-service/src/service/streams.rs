@@ -25,6 +25,8 @@ pub const REPLAYED: usize = 1_000;
 const READ: usize = 200_000;
 /// Entries read at once.
 const PAGE: usize = 500;
+/// Bytes of entries after which a page of a tail is full: a message is to fit where messages are limited.
+const PAGE_BYTES: usize = 1024 * 1024;
 
 /// A stream as it opens.
 pub struct Opened {
@@ -154,7 +156,12 @@ async fn replay(
 pub async fn read_on(core: &Core, dataset: &Dataset, after: u64, upto: u64) -> Result<v1::TailResponse> {
     let rows = core.shared.log.read(&dataset.to_string(), after, upto, PAGE).await?;
     let mut answer = v1::TailResponse { events: Vec::new(), position: after };
+    let mut bytes = 0;
     for (seq, body) in rows {
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+        bytes += body.len();
         answer.position = seq;
         let event = convert::entry::event(dataset, &decode(body)?);
         answer.events.extend(event.map(|event| v1::TailEvent { position: seq, event: Some(event) }));

@@ -6,6 +6,9 @@ use thesis_proto::error::{ApiError, FieldError};
 
 use super::error::Result;
 
+/// Bad fields that one answer names: over gRPC they travel in a header of limited size.
+const MAX_TOLD: usize = 40;
+
 /// The bad fields found so far.
 #[derive(Debug, Default)]
 pub struct Fields {
@@ -13,9 +16,9 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Notes a bad field and the rule it breaks, the first one of each field.
+    /// Notes a bad field and the rule it breaks, the first one of each field, as long as they fit into an answer.
     pub fn reject(&mut self, param: &str, rule: impl Into<String>) {
-        if self.errors.iter().all(|error| error.param != param) {
+        if self.errors.len() < MAX_TOLD && self.errors.iter().all(|error| error.param != param) {
             self.errors.push(FieldError::new(param, rule));
         }
     }

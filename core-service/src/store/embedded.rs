@@ -25,7 +25,7 @@ use parking_lot::{Mutex, RwLock};
 use redb::{ReadTransaction, ReadableDatabase};
 use tokio::sync::{Semaphore, oneshot};
 
-pub use self::open::{OpenError, Options};
+pub use self::open::{OpenError, Options, engine_view};
 use self::{
     batch::{Outcome, Write},
     database::{guarded, store_error},

@@ -137,6 +137,9 @@ impl RecentTheses {
         for moved in moved {
             let Some(window) = windows.get(&moved.key) else { continue };
             let mut window = window.write();
+            if moved.created_at < window.from {
+                continue;
+            }
             match &mut window.missed {
                 Some(missed) => missed.push(moved),
                 None => moved.apply(&mut window.recent),

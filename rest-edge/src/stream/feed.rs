@@ -76,7 +76,7 @@ impl Feeds {
 
     /// Reads a dataset's log after a position.
     pub(super) fn tail(&self, dataset: &str, after: u64) -> Tail {
-        let mut core = StreamServiceClient::new(self.core.clone());
+        let mut core = core_client!(StreamServiceClient, self);
         let mut headers = http::HeaderMap::with_capacity(4);
         headers.insert(metadata::SERVICE_TOKEN, self.service_token.clone());
         let message = v1::TailRequest { dataset: dataset.to_owned(), after };

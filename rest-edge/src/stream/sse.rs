@@ -72,7 +72,7 @@ async fn open(edge: &Edge, call: &Call<'_>) -> Answer {
     let types: Vec<_> = request.types().collect();
     let filter = CompiledFilter::new(&types, request.filters.as_ref());
 
-    let mut core = StreamServiceClient::new(edge.core.clone());
+    let mut core = core_client!(StreamServiceClient, edge);
     let (told, mut rest, _) = core.open(call.request(request)).await?.into_parts();
     // The positions are fixed with the first message; the head must not be sent before.
     let first = rest.message().await?.ok_or_else(ApiError::unavailable)?;

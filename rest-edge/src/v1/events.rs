@@ -56,14 +56,14 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
         cursor: query.text("cursor"),
     };
     query.finish(call);
-    let mut core = EventServiceClient::new(edge.core.clone());
+    let mut core = core_client!(EventServiceClient, edge);
     let (told, page, _) = core.list_events(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::EventList::from(&page))
 }
 
 async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let id = take(&mut call.id);
-    let mut core = EventServiceClient::new(edge.core.clone());
+    let mut core = core_client!(EventServiceClient, edge);
     let (told, answer, _) = core.get_event(call.request(v1::GetEventRequest { id })).await?.into_parts();
     let event = answer.event.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Event::from(&event))

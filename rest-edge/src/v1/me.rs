@@ -26,14 +26,14 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn me(edge: &Edge, call: &Call<'_>) -> Answer {
-    let mut core = MetaServiceClient::new(edge.core.clone());
+    let mut core = core_client!(MetaServiceClient, edge);
     let (told, answer, _) = core.get_me(call.request(v1::GetMeRequest {})).await?.into_parts();
     let key = answer.key.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::KeyInfo::from(&key))
 }
 
 async fn usage(edge: &Edge, call: &Call<'_>) -> Answer {
-    let mut core = MetaServiceClient::new(edge.core.clone());
+    let mut core = core_client!(MetaServiceClient, edge);
     let (told, answer, _) = core.get_usage(call.request(v1::GetUsageRequest {})).await?.into_parts();
     let usage = answer.usage.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Usage::from(&usage))

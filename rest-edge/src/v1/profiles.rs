@@ -69,7 +69,7 @@ async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
 }
 
 async fn profile(edge: &Edge, call: &Call<'_>, request: v1::GetProfileRequest) -> Answer {
-    let mut core = ProfileServiceClient::new(edge.core.clone());
+    let mut core = core_client!(ProfileServiceClient, edge);
     let (told, answer, _) = core.get_profile(call.request(request)).await?.into_parts();
     let profile = answer.profile.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Profile::from(&profile))
@@ -77,7 +77,7 @@ async fn profile(edge: &Edge, call: &Call<'_>, request: v1::GetProfileRequest) -
 
 async fn wallets(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let request = v1::GetProfileWalletsRequest { r#ref: take(&mut call.id) };
-    let mut core = ProfileServiceClient::new(edge.core.clone());
+    let mut core = core_client!(ProfileServiceClient, edge);
     let (told, answer, _) = core.get_profile_wallets(call.request(request)).await?.into_parts();
     let wallets = answer.profile_wallets.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::ProfileWallets::from(&wallets))

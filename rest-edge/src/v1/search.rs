@@ -69,7 +69,7 @@ async fn search(edge: &Edge, call: &Call<'_>) -> Answer {
         limit: query.integer("limit"),
     };
     query.finish(call);
-    let mut core = SearchServiceClient::new(edge.core.clone());
+    let mut core = core_client!(SearchServiceClient, edge);
     let (told, answer, _) = core.search(call.request(request)).await?.into_parts();
     found(&told, answer.result)
 }
@@ -79,7 +79,7 @@ async fn semantic(edge: &Edge, call: &Call<'_>) -> Answer {
     let request =
         v1::SemanticSearchRequest { query: fields.text("query").unwrap_or_default(), limit: fields.integer("limit") };
     fields.finish(call);
-    let mut core = SearchServiceClient::new(edge.core.clone());
+    let mut core = core_client!(SearchServiceClient, edge);
     let (told, answer, _) = core.semantic_search(call.request(request)).await?.into_parts();
     found(&told, answer.result)
 }

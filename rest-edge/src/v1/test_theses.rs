@@ -40,7 +40,7 @@ async fn create(edge: &Edge, call: &Call<'_>) -> Answer {
         text: fields.text("text"),
     };
     fields.finish(call);
-    let mut core = TestDataServiceClient::new(edge.core.clone());
+    let mut core = core_client!(TestDataServiceClient, edge);
     let (told, answer, _) = core.create_test_thesis(call.request(request)).await?.into_parts();
     let result = answer.result.ok_or_else(Failure::incomplete)?;
     json(StatusCode::CREATED, &told, &json::TestThesisResult::from(&result))

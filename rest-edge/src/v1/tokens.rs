@@ -61,7 +61,7 @@ async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let mut query = call.query()?;
     let request = v1::GetTokenRequest { r#ref, chain: query.text("chain") };
     query.finish(call);
-    let mut core = TokenServiceClient::new(edge.core.clone());
+    let mut core = core_client!(TokenServiceClient, edge);
     let (told, answer, _) = core.get_token(call.request(request)).await?.into_parts();
     let token = answer.token.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Token::from(&token))
@@ -72,7 +72,7 @@ async fn activity(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let mut query = call.query()?;
     let request = v1::GetTokenActivityRequest { r#ref, chain: query.text("chain"), recent: query.integer("recent") };
     query.finish(call);
-    let mut core = TokenServiceClient::new(edge.core.clone());
+    let mut core = core_client!(TokenServiceClient, edge);
     let (told, answer, _) = core.get_token_activity(call.request(request)).await?.into_parts();
     let activity = answer.activity.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::TokenActivity::from(&activity))
@@ -83,7 +83,7 @@ async fn velocity(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let mut query = call.query()?;
     let request = v1::GetThesisVelocityRequest { r#ref, chain: query.text("chain") };
     query.finish(call);
-    let mut core = TokenServiceClient::new(edge.core.clone());
+    let mut core = core_client!(TokenServiceClient, edge);
     let (told, answer, _) = core.get_thesis_velocity(call.request(request)).await?.into_parts();
     let velocity = answer.velocity.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::ThesisVelocity::from(&velocity))

@@ -49,7 +49,7 @@ async fn verify(edge: &Edge, call: &Call<'_>) -> Answer {
         contains: fields.text("contains"),
     };
     fields.finish(call);
-    let mut core = ThesisServiceClient::new(edge.core.clone());
+    let mut core = core_client!(ThesisServiceClient, edge);
     let (told, answer, _) = core.verify_thesis(call.request(request)).await?.into_parts();
     let verification = answer.verification.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::ThesisVerification::from(&verification))

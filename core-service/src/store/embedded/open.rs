@@ -209,6 +209,15 @@ fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64), OpenError
     Ok((Disk::new(Summed::new(backend)), len))
 }
 
+/// The file of a store as its engine sees it, for a look at it while no service has it.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn engine_view(file: &Path) -> io::Result<impl StorageBackend> {
+    let file = File::options().read(true).write(true).open(file)?;
+    FileBackend::new(file).map(Summed::new).map_err(io::Error::other)
+}
+
 /// Makes a new file. It gets its name only when it is whole, so that an empty or half-made file is never taken for one.
 fn create(dir: &Path, path: &Path, options: Options) -> Result<(), OpenError> {
     let unfinished = path.with_extension("new");
