@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::{Failure, report::bytes_written};
 
 /// As the service opens its file.
-const CACHE_BYTES: usize = 192 << 20;
+const CACHE_BYTES: usize = 160 << 20;
 /// More log entries than this are not held in memory at once.
 const LOG_ENTRIES: u64 = 250_000;
 

@@ -39,7 +39,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 192 << 20, verify_bytes: 256 << 20 }
+        Self { cache_bytes: 160 << 20, verify_bytes: 256 << 20 }
     }
 }
 
