@@ -182,9 +182,9 @@ pub struct Control {
     changing: Mutex<()>,
     changed: watch::Sender<u64>,
     synced_at: AtomicI64,
-    /// Looks for unknown keys that have begun, and the right to one.
+    /// Looks for news that have begun, and the right to one.
     looks: AtomicU64,
-    looking: tokio::sync::Mutex<()>,
+    looking: Mutex<()>,
     current: watch::Sender<bool>,
 }
 
@@ -219,7 +219,7 @@ impl Control {
             log,
             synced_at: AtomicI64::new(clock.now_ms()),
             looks: AtomicU64::new(0),
-            looking: tokio::sync::Mutex::default(),
+            looking: Mutex::default(),
             clock,
             ids,
             changed: watch::Sender::new(state.head),
