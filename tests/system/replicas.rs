@@ -154,7 +154,7 @@ async fn usage(client: &Client) -> i64 {
 async fn open_streams_never_exceed_the_plan_over_all_replicas() {
     let Some(service) = crate::harness::cluster().await else { return };
     let second = Second::start(service);
-    let project = service.project_on("free").await;
+    let project = service.project_on("day").await;
     let here = project.test().await;
     let there = second.client(&here).await;
     let mut opening = JoinSet::new();
@@ -175,9 +175,9 @@ async fn open_streams_never_exceed_the_plan_over_all_replicas() {
     // A larger plan acts on both with the next stream.
     let mut admin = service.admin();
     let id = project.organization.id.clone();
-    admin.set_organization_plan(v1::SetOrganizationPlanRequest { id: id.clone(), plan: "pro".into() }).await.unwrap();
+    admin.set_organization_plan(v1::SetOrganizationPlanRequest { id: id.clone(), plan: "week".into() }).await.unwrap();
     opened.push(eventually("the plan acts there", SOON, async || Some(open(&there).await).filter(is_open)).await);
-    admin.set_organization_plan(v1::SetOrganizationPlanRequest { id, plan: "free".into() }).await.unwrap();
+    admin.set_organization_plan(v1::SetOrganizationPlanRequest { id, plan: "day".into() }).await.unwrap();
     eventually("the plan acts there again", SOON, async || (!is_open(&open(&there).await)).then_some(())).await;
     drop(opened);
     eventually("all places are free", SOON, async || (usage(&here).await == 0).then_some(())).await;

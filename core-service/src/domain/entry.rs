@@ -76,9 +76,6 @@ pub struct ThesisCreated {
     /// What the token has had with this thesis.
     #[prost(message, required, tag = "6")]
     pub totals: Totals,
-    /// A new author holds its handle from now on.
-    #[prost(bool, tag = "7")]
-    pub takes_handle: bool,
 }
 
 /// Running totals of a token in one dataset, as they are with the entry that carries them. The writer knows the state at
@@ -121,9 +118,6 @@ pub struct ProfileObserved {
     /// The profile.
     #[prost(message, required, tag = "1")]
     pub profile: Profile,
-    /// What becomes of its handle.
-    #[prost(message, required, tag = "2")]
-    pub claim: HandleClaim,
 }
 
 /// A token as it is now.
@@ -195,20 +189,9 @@ pub struct ProfileUpdated {
     /// The fields that changed.
     #[prost(string, repeated, tag = "2")]
     pub changed: Vec<String>,
-    /// What becomes of its handle.
-    #[prost(message, required, tag = "3")]
-    pub claim: HandleClaim,
-}
-
-/// What an observation does to the claims on handles, decided on the state at the log's head.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct HandleClaim {
-    /// The profile holds its handle from now on.
-    #[prost(bool, tag = "1")]
-    pub takes: bool,
-    /// The handle that it held and gives up.
-    #[prost(string, optional, tag = "2")]
-    pub releases: Option<String>,
+    /// The handle that it gave up.
+    #[prost(string, optional, tag = "3")]
+    pub previous_handle: Option<String>,
 }
 
 /// An entry where it stands in its log.

@@ -61,6 +61,25 @@ impl Age {
     }
 }
 
+/// What decides between two profiles with one handle: it belongs to the one that changed or was seen last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, prost::Message)]
+pub struct HandleClaim {
+    /// When the profile last changed upstream.
+    #[prost(int64, optional, tag = "1")]
+    pub source_updated_at: Option<i64>,
+    /// When it was last observed.
+    #[prost(int64, optional, tag = "2")]
+    pub observed_at: Option<i64>,
+}
+
+impl HandleClaim {
+    /// The claim of a profile on its handle.
+    #[must_use]
+    pub fn of(profile: &Profile) -> Self {
+        Self { source_updated_at: profile.source_updated_at, observed_at: profile.age.map(|age| age.observed_at) }
+    }
+}
+
 /// A profile.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Profile {

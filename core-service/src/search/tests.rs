@@ -200,10 +200,7 @@ fn exact_handles_and_symbols_are_first() {
         ("@x", "zoé"),
     ];
     for (handle, name) in people {
-        log.add(
-            &live,
-            Happened::ProfileObserved(ProfileObserved { profile: profile(handle, name), ..ProfileObserved::default() }),
-        );
+        log.add(&live, Happened::ProfileObserved(ProfileObserved { profile: profile(handle, name) }));
     }
     for (symbol, chain, name) in
         [("$RUN", "base", "A long name of a token"), ("$RUNRUN", "base", "run run run"), ("$RUN", "solana", "r")]

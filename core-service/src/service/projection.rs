@@ -10,15 +10,15 @@ use bytes::Bytes;
 use quick_cache::sync::Cache;
 
 use crate::{
-    domain::entry::{HandleClaim, Kind, Sequenced},
+    domain::entry::{Kind, Sequenced},
     key,
     store::{
         Change, Scan, SharedBackend, StoreResult,
         log::checkpoint_change,
         tables,
         theses::{
-            ThesisStore, creation_changes, deletion_changes, profile_changes, symbol_release, thesis_change,
-            token_changes, totals_changes,
+            ThesisStore, creation_changes, deletion_changes, handle_release, profile_changes, symbol_release,
+            thesis_change, token_changes, totals_changes,
         },
     },
 };
@@ -79,8 +79,7 @@ impl Projector {
                 let due = key![derive_slot(dataset), dataset, &created.token.id];
                 put(&tables::DERIVE_DUE, due, Some(Bytes::new()));
                 if created.introduces_profile {
-                    let claim = HandleClaim { takes: created.takes_handle, releases: None };
-                    profile_changes(dataset, &created.profile, &claim, version, changes);
+                    profile_changes(dataset, &created.profile, version, changes);
                 }
                 if created.introduces_token {
                     token_changes(dataset, &created.token, version, changes);
@@ -101,10 +100,13 @@ impl Projector {
                 totals_changes(dataset, &deleted.thesis, &deleted.totals, version, changes);
             }
             Some(Kind::ProfileUpdated(updated)) => {
-                profile_changes(dataset, &updated.profile, &updated.claim, version, changes);
+                profile_changes(dataset, &updated.profile, version, changes);
+                if let Some(handle) = &updated.previous_handle {
+                    changes.push(handle_release(dataset, &updated.profile, handle, version));
+                }
             }
             Some(Kind::ProfileObserved(observed)) => {
-                profile_changes(dataset, &observed.profile, &observed.claim, version, changes);
+                profile_changes(dataset, &observed.profile, version, changes);
             }
             Some(Kind::TokenObserved(observed)) => {
                 token_changes(dataset, &observed.token, version, changes);

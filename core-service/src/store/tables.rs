@@ -38,8 +38,8 @@ tables! {
     PROFILE "profile" (text("dataset"), text("id")) asc Versioned;
     /// Profile ids by upstream user id.
     UPSTREAM_REF "upstream_ref" (text("dataset"), text("upstream_id")) asc Versioned;
-    /// Profile ids by lower-case handle.
-    HANDLE_CLAIM "handle_claim" (text("dataset"), text("handle")) asc Versioned;
+    /// The profiles that have a handle, by its lower-case form. Which of them holds it is decided by their bodies.
+    HANDLE_CLAIMS "handle_claims" (text("dataset"), text("handle"); text("profile")) asc Versioned;
     /// Tokens.
     TOKEN "token" (text("dataset"), text("id")) asc Versioned;
     /// Token ids by address.

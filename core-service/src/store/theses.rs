@@ -8,7 +8,8 @@ use bytes::Bytes;
 use prost::Message;
 
 pub use self::changes::{
-    creation_changes, deletion_changes, profile_changes, symbol_release, thesis_change, token_changes, totals_changes,
+    creation_changes, deletion_changes, handle_release, profile_changes, symbol_release, thesis_change, token_changes,
+    totals_changes,
 };
 use super::{
     Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table,
@@ -22,7 +23,7 @@ use crate::{
         derivation::{self, Counts, Recent},
         entry::Totals,
         handle,
-        row::{IndexedThesis, Profile, Thesis, Token},
+        row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
         window::DAY_MS,
     },
     key,
@@ -263,12 +264,24 @@ impl ThesisStore {
         Ok(rows.into_iter().flatten().next().map(|row| String::from_utf8_lossy(&row.body).into_owned()))
     }
 
-    /// The id of the profile that holds a handle.
+    /// The id of the profile that holds a handle: of those that have it, the one with the latest claim.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn profile_id_by_handle(&self, view: &View, handle: &str) -> StoreResult<Option<String>> {
-        self.id_at(&tables::HANDLE_CLAIM, view, &handle::claim(handle)).await
+        let handle = handle::claim(handle);
+        for dataset in view.datasets() {
+            let scan = Scan::all(&tables::HANDLE_CLAIMS, key![dataset.to_string(), &handle], usize::MAX);
+            let mut latest = None;
+            for row in self.backend.scan(&scan).await? {
+                let claim: HandleClaim = decode(&row)?;
+                latest = latest.max(row.clustering.first().map(|profile| (claim, profile.text().to_owned())));
+            }
+            if let Some((_, profile)) = latest {
+                return Ok(Some(profile));
+            }
+        }
+        Ok(None)
     }
 
     /// The id of the profile with an upstream user id.

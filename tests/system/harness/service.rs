@@ -32,7 +32,7 @@ history_days = 1
 concurrent_streams = 2
 webhook_endpoints = 2
 requests_per_month = 1_000_000
-standard_per_minute = 1_000
+standard_per_minute = 1_000_000
 heavy_per_minute = 60
 verify_per_minute = 60
 

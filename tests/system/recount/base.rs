@@ -20,7 +20,6 @@ pub(super) async fn take_in(world: &mut World, customer: &Customer) {
         let upstream_id = format!("sbx_{number}");
         let row = client.get(&format!("/v1/profiles/{upstream_id}")).await.ok(200);
         let profile = Profile { upstream_id, age: None, row };
-        rows.claim(&profile, None);
         rows.profiles.push(profile);
     }
     for thesis in theses {

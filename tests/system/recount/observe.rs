@@ -8,7 +8,6 @@ use thesis_proto::{
 };
 
 use super::world::{Age, Profile, Rows, Thesis, Token, bare_profile, bare_token, shown, symbol, token_id};
-use crate::harness::text;
 
 const TOLD: [&str; 6] = ["handle", "display_name", "avatar_url", "profile_url", "bio", "verified"];
 
@@ -141,7 +140,6 @@ impl Rows {
             let mut row = bare_profile(dataset, &id, &seen.handle);
             fill_profile(&mut row, seen, true);
             let profile = Profile { upstream_id: seen.upstream_user_id.clone(), age: Some(age), row };
-            self.claim(&profile, None);
             self.profiles.push(profile);
             return (true, false);
         };
@@ -158,7 +156,6 @@ impl Rows {
         }
         if is_newer {
             profile.age = Some(age);
-            self.claim(&profile, Some(text(&before.row, "handle")));
         }
         self.profiles[index] = profile.clone();
         if !changed.is_empty() {
@@ -194,7 +191,6 @@ impl Rows {
     pub(super) fn made(&mut self, thesis: Thesis, profile: Option<Value>, token: Option<Value>, event: Value) {
         if let Some(row) = profile {
             let profile = Profile { upstream_id: String::new(), age: None, row };
-            self.claim(&profile, None);
             self.profiles.push(profile);
         }
         self.tokens.extend(token.map(|row| Token { age: None, row }));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     caller::{Failure, Outcome},
-    world::{LIVE, Profile, Rows, Thesis, Token, World, address, claim, profile_ref, source, symbol, token_ref},
+    world::{LIVE, Profile, Rows, Thesis, Token, World, address, profile_ref, source, symbol, token_ref},
 };
 use crate::harness::{iso, text};
 
@@ -78,7 +78,7 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn by_handle(self, handle: &str) -> Option<&'a str> {
-        self.rows().find_map(|rows| rows.handles.get(&claim(handle))).map(String::as_str)
+        self.rows().find_map(|rows| rows.by_handle(handle))
     }
 
     pub(super) fn by_upstream_id(self, upstream_id: &str) -> Option<&'a str> {

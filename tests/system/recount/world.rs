@@ -1,6 +1,6 @@
 //! All that was ever written, kept as naively as can be: vectors in memory, each dataset for itself.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 use core_service::domain::id;
 use serde_json::{Value, json};
@@ -83,8 +83,6 @@ pub(super) struct Rows {
     pub(super) theses: Vec<Thesis>,
     /// What was seen of theses before they were seen themselves.
     pub(super) awaited: Vec<Thesis>,
-    /// The profile that holds each handle, in lower case without `@`.
-    pub(super) handles: BTreeMap<String, String>,
     /// Its events in order, as the service told them.
     pub(super) log: Vec<Event>,
     /// Events that must come next, with null for what only the service knows.
@@ -191,7 +189,6 @@ impl Rows {
             tokens: Vec::new(),
             theses: Vec::new(),
             awaited: Vec::new(),
-            handles: BTreeMap::new(),
             log: Vec::new(),
             owed: VecDeque::new(),
         }
@@ -209,20 +206,11 @@ impl Rows {
         self.theses.iter().position(|thesis| thesis.upstream_id == upstream_id)
     }
 
-    /// A handle is the profile's unless one that changed or was seen later holds it; the one held before becomes free.
-    pub(super) fn claim(&mut self, profile: &Profile, before: Option<&str>) {
-        let (id, wanted) = (text(&profile.row, "id"), claim(text(&profile.row, "handle")));
-        let holder = self.handles.get(&wanted).and_then(|holder| self.profile(holder));
-        let takes = holder.is_none_or(|holder| holder.row["id"] == id || holder.seen() <= profile.seen());
-        if let Some(held) = before.map(claim)
-            && held != wanted
-            && self.handles.get(&held).is_some_and(|holder| holder == id)
-        {
-            self.handles.remove(&held);
-        }
-        if takes {
-            self.handles.insert(wanted, id.to_owned());
-        }
+    /// The id of the profile that holds a handle: the one that changed or was seen last of those that have it.
+    pub(super) fn by_handle(&self, handle: &str) -> Option<&str> {
+        let has_it = |profile: &&Profile| claim(text(&profile.row, "handle")) == claim(handle);
+        let holder = self.profiles.iter().filter(has_it).max_by_key(|profile| profile.seen());
+        holder.map(|profile| text(&profile.row, "id"))
     }
 
     /// The event that a thesis causes, with its author and token as they are.

@@ -13,14 +13,14 @@ use super::{
     names::{TEST_HANDLES, TEST_SYMBOLS, author, author_as, past, saying, token, token_as},
     observe::Became,
     random::Random,
-    world::{PROJECTS, Rows, Thesis, World, bare_profile, bare_token, profile_ref, symbol, token_ref},
+    world::{PROJECTS, Rows, Thesis, World, bare_profile, bare_token, claim, profile_ref, symbol, token_ref},
 };
 use crate::harness::{
     Service,
     ingest::{deletion, seen_at, thesis},
     now_ms, text, time,
 };
-use crate::ingest::named;
+use crate::ingest::refused::named;
 
 /// Writes to the datasets, and counts what was seen upstream.
 pub(super) struct Writer<'a> {
@@ -149,8 +149,10 @@ impl Writer<'_> {
     async fn test_thesis(&mut self, world: &mut World, customer: &Customer, dataset: usize) {
         let view = customer.view(world);
         let random = &mut self.random;
-        let held: Vec<&String> = view.rows().flat_map(|rows| rows.handles.keys()).collect();
-        let handle = if random.chance(70) { random.pick(&held).clone() } else { random.pick(&TEST_HANDLES).to_owned() };
+        let held = view.rows().flat_map(|rows| &rows.profiles).map(|profile| claim(text(&profile.row, "handle")));
+        let held: Vec<String> = held.collect();
+        let held: Vec<&str> = held.iter().map(String::as_str).collect();
+        let handle = if random.chance(70) { random.pick(&held) } else { random.pick(&TEST_HANDLES) };
         let here: Vec<&Value> = view.rows().flat_map(|rows| &rows.tokens).map(|token| &token.row).collect();
         let here: Vec<&Value> = here.into_iter().filter(|row| row["chain"] == "sandbox").collect();
         let on = if random.chance(70) { text(random.pick(&here), "symbol") } else { random.pick(&TEST_SYMBOLS) };
@@ -159,8 +161,8 @@ impl Writer<'_> {
         let made = customer.caller.rest.post("/v1/test/theses", &body).await.ok(201);
         let (row, event) = (&made["thesis"], &made["event"]);
 
-        let known = view.by_handle(&handle).and_then(|id| view.profile(id)).map(|profile| profile.row.clone());
-        let new_profile = known.is_none().then(|| bare_profile(dataset, text(&row["profile"], "id"), &handle));
+        let known = view.by_handle(handle).and_then(|id| view.profile(id)).map(|profile| profile.row.clone());
+        let new_profile = known.is_none().then(|| bare_profile(dataset, text(&row["profile"], "id"), handle));
         let profile = known.or_else(|| new_profile.clone()).expect("an author");
         let known = here.into_iter().find(|row| row["symbol"] == on).cloned();
         let (id, at) = (text(&row["token"], "id"), text(&row["token"], "address"));

@@ -37,7 +37,7 @@ const PROJECTED: &[&Table] = &[
     &tables::EVENT,
     &tables::PROFILE,
     &tables::UPSTREAM_REF,
-    &tables::HANDLE_CLAIM,
+    &tables::HANDLE_CLAIMS,
     &tables::TOKEN,
     &tables::TOKEN_ADDRESS,
     &tables::TOKEN_SYMBOL,

@@ -150,7 +150,8 @@ async fn replicas_overshoot_a_quota_by_less_than_a_thousandth() {
         admitted
     };
     let (here, there): (u64, u64) = tokio::join!(use_up(&one), use_up(&other));
-    assert!((LIMIT..=LIMIT + LIMIT / 1_000).contains(&(here + there)), "{here} + {there}");
+    // One that a replica is just refusing is seen by the other, and may cost it the last that would have fitted.
+    assert!((LIMIT - 1..=LIMIT + LIMIT / 1_000).contains(&(here + there)), "{here} + {there}");
     assert!(here > 0 && there > 0);
     exchange(&other, NOON + 1_000).await;
     assert_eq!(one.quota.used("org_1", NOON).await, here + there);

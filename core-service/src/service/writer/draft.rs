@@ -7,8 +7,8 @@ use quick_cache::sync::Cache;
 use super::NewThesis;
 use crate::{
     domain::{
-        entry::{Entry, HandleClaim, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
-        handle, id,
+        entry::{Entry, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
+        id,
         row::{Profile, Thesis, Token},
     },
     key,
@@ -43,11 +43,6 @@ impl Known {
     }
 }
 
-/// What decides between two profiles with one handle.
-fn claimed(profile: &Profile) -> (Option<i64>, Option<i64>, &str) {
-    (profile.source_updated_at, profile.age.map(|age| age.observed_at), &profile.id)
-}
-
 /// Where a command's entry stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -72,7 +67,6 @@ pub(super) struct Draft<'a> {
     profiles: HashMap<String, Option<Profile>>,
     tokens: HashMap<String, Option<Token>>,
     theses: HashMap<String, Option<Thesis>>,
-    holders: HashMap<String, Option<String>>,
     totals: HashMap<String, (i64, i64)>,
     of_author: HashMap<(String, String), i64>,
 }
@@ -92,7 +86,6 @@ impl<'a> Draft<'a> {
             profiles: HashMap::new(),
             tokens: HashMap::new(),
             theses: HashMap::new(),
-            holders: HashMap::new(),
             totals: HashMap::new(),
             of_author: HashMap::new(),
         }
@@ -178,39 +171,6 @@ impl<'a> Draft<'a> {
         self.theses.insert(thesis.id.clone(), Some(thesis.clone()));
     }
 
-    /// The id of the profile that holds a handle in this dataset.
-    async fn holder(&self, claimed: &str) -> StoreResult<Option<String>> {
-        if let Some(holder) = self.holders.get(claimed) {
-            return Ok(holder.clone());
-        }
-        let key = key![self.name, claimed];
-        let row = self.shared.backend.get(&tables::HANDLE_CLAIM, &key, Consistency::Quorum).await?;
-        Ok(row.map(|row| String::from_utf8_lossy(&row.body).into_owned()))
-    }
-
-    /// Decides what a profile's handle becomes: it is the profile's unless one that changed or was seen later holds it.
-    pub(super) async fn claim(&mut self, profile: &Profile, before: Option<&Profile>) -> StoreResult<HandleClaim> {
-        let wanted = handle::claim(&profile.handle);
-        let mut claim = HandleClaim { takes: true, releases: None };
-        if let Some(holder) = self.holder(&wanted).await?
-            && holder != profile.id
-            && let Some(other) = self.profile(&holder).await?
-        {
-            claim.takes = claimed(&other) <= claimed(profile);
-        }
-        if let Some(before) = before {
-            let held = handle::claim(&before.handle);
-            if held != wanted && self.holder(&held).await?.as_deref() == Some(profile.id.as_str()) {
-                self.holders.insert(held, None);
-                claim.releases = Some(before.handle.clone());
-            }
-        }
-        if claim.takes {
-            self.holders.insert(wanted, Some(profile.id.clone()));
-        }
-        Ok(claim)
-    }
-
     async fn is_new_profile(&self, id: &str) -> StoreResult<bool> {
         if self.profiles.contains_key(id) || self.known.profiles.get(id).is_some() {
             return Ok(false);
@@ -263,7 +223,6 @@ impl<'a> Draft<'a> {
     pub(super) async fn create(&mut self, id: String, new: &NewThesis) -> StoreResult<Place> {
         let introduces_profile = !new.thesis.sandbox_profile && self.is_new_profile(&new.profile.id).await?;
         let introduces_token = !new.thesis.sandbox_token && self.is_new_token(&new.token.id).await?;
-        let takes_handle = introduces_profile && self.claim(&new.profile, None).await?.takes;
         let totals = self.totals(&new.thesis, 1).await?;
         self.put_thesis(&new.thesis);
         if introduces_profile {
@@ -279,7 +238,6 @@ impl<'a> Draft<'a> {
             introduces_profile,
             introduces_token,
             totals,
-            takes_handle,
         };
         Ok(self.add(id, new.at, new.test, Kind::ThesisCreated(created)))
     }

@@ -62,7 +62,6 @@ fn created(new: &NewThesis) -> Kind {
         introduces_profile: true,
         introduces_token: true,
         totals: Totals { theses: 1, authors: 1, of_author: 1 },
-        takes_handle: true,
     })
 }
 

@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         Scan, SharedBackend,
-        tables::{EVENT, HANDLE_CLAIM, INDEX_BUCKET, TOKEN_SYMBOL},
+        tables::{EVENT, INDEX_BUCKET, TOKEN_SYMBOL, UPSTREAM_REF},
     },
 };
 
@@ -71,10 +71,10 @@ pub(crate) async fn partitions_do_not_mix(backend: &SharedBackend) {
 
 pub(crate) async fn odd_texts_come_back(backend: &SharedBackend) {
     let dataset = fresh("odd");
-    let changes = SORTED.map(|text| put(&HANDLE_CLAIM, key![&dataset, text], 1, text));
+    let changes = SORTED.map(|text| put(&UPSTREAM_REF, key![&dataset, text], 1, text));
     backend.apply(changes.to_vec()).await.unwrap();
     for text in SORTED {
-        assert_eq!(stored(backend, &HANDLE_CLAIM, key![&dataset, text]).await, Some((1, text.to_owned())));
+        assert_eq!(stored(backend, &UPSTREAM_REF, key![&dataset, text]).await, Some((1, text.to_owned())));
         // The same key in another table is another row.
         assert_eq!(stored(backend, &EVENT, key![&dataset, text]).await, None);
     }

@@ -70,6 +70,8 @@ pub(super) const ALL: &[Migration] = migrations![
     "0028_replica_beat",
     "0029_stream_slots",
     "0030_webhook_streak",
+    "0031_handle_claims",
+    "0032_no_handle_claim",
 ];
 
 /// Time for one statement, and again for the nodes to agree on what it changed.

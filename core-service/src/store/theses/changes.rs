@@ -6,10 +6,10 @@ use prost::Message as _;
 use super::IndexScope;
 use crate::{
     domain::{
-        entry::{HandleClaim, Totals},
+        entry::Totals,
         handle,
         reference::address_form,
-        row::{IndexedThesis, Profile, Thesis, Token},
+        row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
     },
     key,
     store::{Change, Table, Value, tables},
@@ -24,18 +24,20 @@ fn delete(table: &'static Table, key: Vec<Value>, version: i64) -> Change {
 }
 
 /// Changes that store a profile and make it findable.
-pub fn profile_changes(dataset: &str, profile: &Profile, claim: &HandleClaim, version: i64, changes: &mut Vec<Change>) {
+pub fn profile_changes(dataset: &str, profile: &Profile, version: i64, changes: &mut Vec<Change>) {
     let id = || Bytes::copy_from_slice(profile.id.as_bytes());
     changes.push(put(&tables::PROFILE, key![dataset, &profile.id], version, profile.encode_to_vec().into()));
-    if let Some(released) = &claim.releases {
-        changes.push(delete(&tables::HANDLE_CLAIM, key![dataset, handle::claim(released)], version));
-    }
-    if claim.takes {
-        changes.push(put(&tables::HANDLE_CLAIM, key![dataset, handle::claim(&profile.handle)], version, id()));
-    }
+    let claim = HandleClaim::of(profile).encode_to_vec();
+    let key = key![dataset, handle::claim(&profile.handle), &profile.id];
+    changes.push(put(&tables::HANDLE_CLAIMS, key, version, claim.into()));
     if !profile.upstream_id.is_empty() {
         changes.push(put(&tables::UPSTREAM_REF, key![dataset, &profile.upstream_id], version, id()));
     }
+}
+
+/// The change that takes a handle from a profile that gave it up.
+pub fn handle_release(dataset: &str, profile: &Profile, handle: &str, version: i64) -> Change {
+    delete(&tables::HANDLE_CLAIMS, key![dataset, handle::claim(handle), &profile.id], version)
 }
 
 /// Changes that store a token and make it findable.

@@ -3,7 +3,7 @@
 use super::Drafted;
 use crate::{
     domain::{
-        entry::{HandleClaim, Kind, ProfileObserved, ProfileUpdated, TokenObserved},
+        entry::{Kind, ProfileObserved, ProfileUpdated, TokenObserved},
         handle, id,
         observation::{ProfileSeen, TokenSeen},
         reference::address_form,
@@ -71,20 +71,21 @@ pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ProfileSeen, age: Age)
             (after, changed)
         }
     };
-    let claim =
-        if after.age == Some(age) { draft.claim(&after, before.as_ref()).await? } else { HandleClaim::default() };
     draft.put_profile(&after);
     // One that is older may still tell how old the wallets are, which changes nothing that anybody sees.
     let is_news =
         before.as_ref().is_none_or(|before| Profile { wallets_age: before.wallets_age, ..after.clone() } != *before);
     if changed.is_empty() {
         let entry_id = entry_id("profile", &id, age, [after.created_at, after.source_updated_at]);
-        let observed = ProfileObserved { profile: after, claim };
+        let observed = ProfileObserved { profile: after };
         let place = draft.add(entry_id, None, false, Kind::ProfileObserved(observed));
         return Ok(Drafted::at(id, if is_news { place } else { Place::Nowhere }));
     }
     let event_id = id::derive("evt_", &["profile.updated", &id, &age.name()]);
-    let updated = ProfileUpdated { profile: after, changed, claim };
+    let given_up =
+        |before: Profile| (handle::claim(&before.handle) != handle::claim(&after.handle)).then_some(before.handle);
+    let previous_handle = before.and_then(given_up);
+    let updated = ProfileUpdated { profile: after, changed, previous_handle };
     let place = draft.add(event_id.clone(), None, false, Kind::ProfileUpdated(updated));
     Ok(Drafted { event_id: Some(event_id), ..Drafted::at(id, place) })
 }

@@ -53,7 +53,7 @@ fn form(age: &Age) -> i64 {
 fn author(number: u8, age: Age) -> ProfileSeen {
     ProfileSeen {
         upstream_id: format!("u{number}"),
-        handle: format!("h{number}_{}", form(&age)),
+        handle: format!("h{}", form(&age)),
         bio: Some(age.name()),
         created_at: (age.observed_at % 2 == 0).then_some(7),
         source_updated_at: (age.observed_at % 3 == 0).then_some(age.observed_at),
@@ -78,6 +78,13 @@ fn created_at(number: u8) -> i64 {
 }
 
 fn observation((what, observed_at, revision): Step) -> Observation {
+    // Two authors are never seen at once: which of them holds a handle would be decided by their ids.
+    let observed_at = match what {
+        What::Thesis(number) | What::Engagement(number) | What::Deletion(number) | What::Profile(number) => {
+            observed_at * i64::from(AUTHORS) + i64::from(number % AUTHORS)
+        }
+        What::Token(_) => observed_at,
+    };
     let version = revision.unwrap_or(observed_at);
     let (own, beside) = (Age::own(revision, observed_at), Age::beside(observed_at));
     let figures = Some(version * 3 % 5);
@@ -137,8 +144,8 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
             seen.insert(format!("profile {by}"), format!("{row:?}"));
         }
         for form in 0..FORMS {
-            let held = store.profile_id_by_handle(&view, &format!("h{by}_{form}")).await.unwrap();
-            seen.insert(format!("handle {by} {form}"), (held.as_ref() == Some(&id)).to_string());
+            let held = store.profile_id_by_handle(&view, &format!("h{form}")).await.unwrap();
+            seen.insert(format!("handle {form} of {by}"), (held.as_ref() == Some(&id)).to_string());
         }
         seen.insert(format!("by {by}"), format!("{:?}", listed(IndexScope::Profile(id.clone())).await));
         for on in 0..TOKENS {
