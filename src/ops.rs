@@ -5,14 +5,17 @@ use std::{sync::Arc, time::Duration};
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 use core_service::service::core::Core;
 use metrics_exporter_prometheus::PrometheusHandle;
-use thesis_proto::channel::CoreChannel;
+use thesis_proto::{
+    channel::CoreChannel,
+    server::{self, Called, Limits},
+};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 
-use crate::Failure;
-
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes of answers that wait to be taken.
+const MAX_UNTAKEN: usize = 16 * 1024 * 1024;
 
 /// What a process needs to be of use.
 #[derive(Clone)]
@@ -46,14 +49,18 @@ pub(crate) async fn serve(
     listener: TcpListener,
     metrics: PrometheusHandle,
     need: Need,
+    connections: usize,
     stop: CancellationToken,
-) -> Result<(), Failure> {
+) {
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .with_state(Ops { need, stop })
         .route("/metrics", get(async move || ([("content-type", "text/plain; version=0.0.4")], metrics.render())));
-    Ok(axum::serve(listener, router).await?)
+    let limits =
+        Limits { connections, requests: 8, head: 16 * 1024, given_up: 100, untaken: MAX_UNTAKEN, drain: PATIENCE };
+    // It tells that the others stop, and is not stopped itself.
+    server::serve(listener, Arc::new(Called(router)), limits, CancellationToken::new()).await;
 }
 
 async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {

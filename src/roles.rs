@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Failure,
     config::{Refused, Settings},
+    files::Files,
     ops::{self, Need},
     ready::{self, Listening},
     secrets, telemetry,
@@ -100,14 +101,17 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
     };
     // Not before: a start that is refused says so in one line.
     telemetry::log(filter)?;
+    let files = Files::raised();
+    tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
     if settings.features.upstream_url.is_some() {
         tracing::warn!("SVC_UPSTREAM_URL is set, but this version has no upstream connector");
     }
     if let (Some(listener), Some(started)) = (grpc, &started) {
-        servers.spawn(grpc::serve(listener, Arc::clone(&started.core), stop.clone()));
+        servers.spawn(grpc::serve(listener, Arc::clone(&started.core), files.grpc, stop.clone()));
     }
     if let (Some(listener), Some(address)) = (http, at.http) {
         let mut config = EdgeConfig::new(addresses.public_url(address), token.clone());
+        config.max_connections = files.http;
         config.trusted_proxies.clone_from(&addresses.trusted_proxies);
         let (clock, ids) = (Arc::clone(&clock), Arc::clone(&ids));
         let serving = rest_edge::serve(listener, channel.clone(), config, clock, ids, stop.clone());
@@ -128,7 +132,7 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         parts.spawn(async move { Ok(working.await?) });
     }
     let need = started.as_ref().map_or_else(|| Need::Core(channel), |started| Need::Store(Arc::clone(&started.core)));
-    tokio::spawn(ops::serve(ops, metrics, need, stop.clone()));
+    tokio::spawn(ops::serve(ops, metrics, need, files.ops, stop.clone()));
 
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     ready::announce(role, at, started.as_ref().and_then(|started| started.first_key.as_ref()))?;

@@ -17,22 +17,44 @@ mod webhook;
 
 use std::{sync::Arc, time::Duration};
 
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::Response,
+};
 use http::{HeaderName, Method};
-use thesis_proto::v1;
-use tokio::net::TcpListener;
+use thesis_proto::{
+    error::ApiError,
+    server::{Bodies, BodyError, Called, Limits},
+    v1,
+};
+use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
-use tonic::{service::Routes, transport::server::TcpIncoming};
+use tonic::{Status, service::Routes};
 use tonic_health::ServingStatus;
+use tower::ServiceBuilder;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use crate::service::core::Core;
 
 /// Bytes of a request message at most; bodies over REST are smaller.
 const MAX_MESSAGE: usize = 256 * 1024;
+/// The same in its frame.
+const MAX_FRAME: usize = MAX_MESSAGE + 5;
+/// Bytes of request messages that are held at once.
+const MAX_MESSAGES: usize = 128 * 1024 * 1024;
+/// Calls worked on at once; more are refused, so that those which are let in are answered soon. A stream counts until it
+/// is open.
+const MAX_WORKED_ON: usize = 2_048;
 /// Calls that one connection may have open: every stream of an edge is one.
 const MAX_CALLS: u32 = 100_000;
+/// Calls that a connection may give up beyond those it lets end: an edge does while the store hangs.
+const MAX_GIVEN_UP: u32 = 100_000;
 /// Bytes of a request's headers at most.
 const MAX_HEADERS: u32 = 32 * 1024;
+/// Calls may take so long once the server stops.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// A service's part of a core.
 #[derive(Clone)]
@@ -59,7 +81,7 @@ pub fn routes(core: &Arc<Core>) -> Routes {
                 $(.add_service($server::new(api.clone()).max_decoding_message_size(MAX_MESSAGE)))*
         };
     }
-    services!(
+    let services = services!(
         ThesisServiceServer,
         EventServiceServer,
         StreamServiceServer,
@@ -73,17 +95,45 @@ pub fn routes(core: &Arc<Core>) -> Routes {
         GateServiceServer,
         AdminServiceServer,
         IngestServiceServer
-    )
-    .prepare()
+    );
+    let calls = Arc::new(Semaphore::new(MAX_WORKED_ON));
+    let room = Room { core: Arc::clone(core), messages: Bodies::new(MAX_MESSAGES), calls };
+    Routes::from(services.into_axum_router().layer(from_fn_with_state(room, enter))).prepare()
 }
 
-/// Serves gRPC and gRPC-web with reflection and health until told to stop; then calls under way may end.
+/// What all calls together may take.
+#[derive(Clone)]
+struct Room {
+    core: Arc<Core>,
+    messages: Bodies,
+    calls: Arc<Semaphore>,
+}
+
+/// Lets a call in if there is room, once its message is there.
+async fn enter(State(room): State<Room>, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let full = || ApiError::unavailable().to_status(&room.core.gate.new_request_id());
+    let refused = match room.messages.read(body, MAX_FRAME, MAX_FRAME).await {
+        Ok(body) => match room.calls.try_acquire() {
+            Ok(_slot) => return next.run(Request::from_parts(head, Body::from(body))).await,
+            Err(_) => full(),
+        },
+        Err(BodyError::NoRoom) => full(),
+        Err(error @ BodyError::Late) => Status::deadline_exceeded(error.to_string()),
+        Err(error) => Status::out_of_range(error.to_string()),
+    };
+    refused.into_http()
+}
+
+/// Serves gRPC and gRPC-web with reflection and health over so many connections, until told to stop; then calls under way
+/// may end.
 ///
 /// # Errors
-/// When the transport fails.
+/// When the description of the services cannot be read.
 pub async fn serve(
     listener: TcpListener,
     core: Arc<Core>,
+    connections: usize,
     shutdown: CancellationToken,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let reflection =
@@ -107,17 +157,16 @@ pub async fn serve(
         shutdown.cancelled().await;
         health.set_service_status("", ServingStatus::NotServing).await;
     };
-    tonic::transport::Server::builder()
-        .accept_http1(true)
-        .http2_keepalive_interval(Some(Duration::from_secs(20)))
-        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
-        .http2_max_header_list_size(Some(MAX_HEADERS))
-        .max_concurrent_streams(Some(MAX_CALLS))
-        .layer(cors())
-        .layer(tonic_web::GrpcWebLayer::new())
-        .add_routes(routes)
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), stopping)
-        .await?;
+    let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes.prepare());
+    let limits = Limits {
+        connections,
+        requests: MAX_CALLS,
+        head: MAX_HEADERS,
+        given_up: MAX_GIVEN_UP,
+        untaken: usize::MAX,
+        drain: DRAIN,
+    };
+    tokio::join!(thesis_proto::server::serve(listener, Arc::new(Called(service)), limits, shutdown.clone()), stopping);
     Ok(())
 }
 

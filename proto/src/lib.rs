@@ -11,6 +11,7 @@ pub mod json;
 pub mod metadata;
 pub mod names;
 pub mod resolve;
+pub mod server;
 pub mod time;
 
 /// The generated messages, clients and servers of `thesis.v1`; documented in the `.proto` files.

@@ -1,27 +1,24 @@
 //! A request's way: key in the query string, route and method, form, then core. Failures become answers here alone.
 
 use std::{
-    convert::Infallible,
     net::IpAddr,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
-use http_body_util::{BodyExt as _, Either};
+use http_body_util::Either;
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
 use thesis_proto::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
     error::{ApiError, ErrorCode, FieldError},
+    server::{Bodies, BodyError},
     v1::{self, gate_service_client::GateServiceClient},
 };
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -42,9 +39,13 @@ use crate::{
 pub(crate) const MAX_ANSWER: usize = 32 * 1024 * 1024;
 /// The largest body that is read.
 const MAX_BODY: usize = 64 * 1024;
+/// Bytes of bodies that are held at once, of all connections.
+const MAX_BODIES: usize = 64 * 1024 * 1024;
+/// Requests that wait for core at once; more are refused, so that those which are let in are answered soon.
+const MAX_CALLS: usize = 1_024;
 /// How much of a body that is too large is still taken in, so that its sender gets to read the answer.
 const MAX_DISCARDED: usize = 1024 * 1024;
-/// A body must have arrived, and core have answered, within so long each.
+/// Core must have answered within so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What all connections share.
@@ -59,6 +60,10 @@ pub(crate) struct Edge {
     pub(crate) discovery: Bytes,
     /// The description of the API.
     pub(crate) openapi: Bytes,
+    /// Requests that core may be asked to answer at once.
+    calls: Semaphore,
+    /// Bytes of bodies that may be held at once.
+    bodies: Bodies,
     router: matchit::Router<PathRoutes>,
     service_token: HeaderValue,
     trusted_proxies: Vec<IpNet>,
@@ -70,19 +75,13 @@ pub(crate) struct Edge {
 pub(crate) struct Peer {
     address: IpAddr,
     text: HeaderValue,
-    asked: AtomicBool,
 }
 
 impl Peer {
-    /// A peer that has not asked for anything yet.
+    /// A peer at an address.
     pub(crate) fn new(address: IpAddr) -> Self {
         let address = address.to_canonical();
-        Self { address, text: address_text(address), asked: AtomicBool::new(false) }
-    }
-
-    /// Whether a request came.
-    pub(crate) fn asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        Self { address, text: address_text(address) }
     }
 }
 
@@ -111,6 +110,8 @@ impl Edge {
             shutdown,
             discovery: resources::discovery_document(&config.public_url),
             openapi: openapi::describe(&routes, &config.public_url).to_string().into(),
+            calls: Semaphore::new(MAX_CALLS),
+            bodies: Bodies::new(MAX_BODIES),
             router: router(routes),
             service_token,
             trusted_proxies: config.trusted_proxies,
@@ -120,12 +121,11 @@ impl Edge {
     }
 
     /// Answers a request, whatever it is.
-    pub(crate) async fn answer<B>(&self, peer: &Peer, request: Request<B>) -> Result<Response<Body>, Infallible>
+    pub(crate) async fn respond<B>(&self, peer: &Peer, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
     {
-        peer.asked.store(true, Ordering::Relaxed);
         let started = self.clock.now_ms();
         let id = self.request_id();
         let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -157,7 +157,7 @@ impl Edge {
         if method == Method::HEAD {
             *response.body_mut() = Either::Left(Default::default());
         }
-        Ok(response)
+        response
     }
 
     async fn take<B>(&self, peer: &Peer, id: &HeaderValue, request: Request<B>) -> Answer
@@ -184,9 +184,12 @@ impl Edge {
         let origin = Origin { service_token: self.service_token.clone(), client_address, request_id: id.clone() };
         let mut call = Call { route, head, id: String::new(), body: Bytes::new(), origin, unread: OnceLock::new() };
         let answer = match self.read(&mut call, raw_id, body).await {
-            Ok(()) => timeout(PATIENCE, (route.handler)(self, &mut call))
-                .await
-                .unwrap_or_else(|_| Err(ApiError::unavailable().into())),
+            Ok(()) => match self.calls.try_acquire() {
+                Ok(_slot) => timeout(PATIENCE, (route.handler)(self, &mut call))
+                    .await
+                    .unwrap_or_else(|_| Err(ApiError::unavailable().into())),
+                Err(_) => Err(ApiError::unavailable().into()),
+            },
             Err(failure) => Err(failure),
         };
         match answer {
@@ -214,7 +217,7 @@ impl Edge {
             call.query()?;
         }
         if call.route.body.is_some() {
-            call.body = read_body(body).await?;
+            call.body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(unread)?;
         }
         call.idempotency_key().map(drop)
     }
@@ -269,35 +272,12 @@ fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
     }
 }
 
-/// Reads a whole body of bounded size in bounded time.
-async fn read_body<B>(body: B) -> Result<Bytes, Failure>
-where
-    B: HttpBody<Data = Bytes> + Send + Unpin,
-    B::Error: std::fmt::Debug,
-{
-    let mut body = body;
-    let too_large = || Failure::shape(ErrorCode::PayloadTooLarge, "a body may have 64 KiB at most");
-    if body.size_hint().lower() > MAX_DISCARDED as u64 {
-        return Err(too_large());
-    }
-    let reading = async {
-        let mut read = Vec::new();
-        let mut length = 0;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| Failure::shape(ErrorCode::InvalidRequest, "the body broke off"))?;
-            let Ok(data) = frame.into_data() else {
-                continue;
-            };
-            length += data.len();
-            if length > MAX_DISCARDED {
-                break;
-            }
-            if length <= MAX_BODY {
-                read.extend_from_slice(&data);
-            }
-        }
-        if length > MAX_BODY { Err(too_large()) } else { Ok(read.into()) }
+fn unread(error: BodyError) -> Failure {
+    let (code, message) = match error {
+        BodyError::TooLarge => (ErrorCode::PayloadTooLarge, "a body may have 64 KiB at most"),
+        BodyError::Broken => (ErrorCode::InvalidRequest, "the body broke off"),
+        BodyError::Late => (ErrorCode::InvalidRequest, "the body did not arrive in time"),
+        BodyError::NoRoom => return ApiError::unavailable().into(),
     };
-    let late = |_| Err(Failure::shape(ErrorCode::InvalidRequest, "the body did not arrive in time"));
-    timeout(PATIENCE, reading).await.unwrap_or_else(late)
+    Failure::shape(code, message)
 }

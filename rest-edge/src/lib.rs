@@ -33,9 +33,6 @@ use ipnet::IpNet;
 
 pub use crate::{openapi::openapi, server::serve};
 
-/// Connections served at once unless configured otherwise.
-pub const DEFAULT_MAX_CONNECTIONS: usize = 20_000;
-
 /// How an edge is set up.
 #[derive(Clone, Debug)]
 pub struct EdgeConfig {
@@ -45,7 +42,7 @@ pub struct EdgeConfig {
     pub service_token: String,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
-    /// Connections served at once; more are refused with 503.
+    /// Connections served at once; when all are in use, idle ones give way, or else a new one gets 503.
     pub max_connections: usize,
 }
 
@@ -56,7 +53,7 @@ impl EdgeConfig {
             public_url: public_url.into().trim_end_matches('/').to_owned(),
             service_token: service_token.into(),
             trusted_proxies: Vec::new(),
-            max_connections: DEFAULT_MAX_CONNECTIONS,
+            max_connections: 20_000,
         }
     }
 }

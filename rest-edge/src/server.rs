@@ -1,40 +1,36 @@
-//! Accepts connections, bounds them, and drains them in the end.
+//! The edge as what answers connections.
 
-use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use hyper::service::service_fn;
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{
-        conn::auto::Builder,
-        graceful::{GracefulShutdown, Watcher},
-    },
-};
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
 use thesis_proto::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
     error::ApiError,
+    server::{Answers, Limits, Metered},
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     EdgeConfig,
-    answer::raw,
+    answer::{Body, envelope, raw},
     edge::{Edge, Peer},
     refusal::Enveloped,
 };
 
-/// A request's head must have arrived within so long; an idle connection is closed after as long.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of a request's head at most.
+pub(crate) const MAX_HEAD: u32 = 16 * 1024;
+/// Requests of one connection at once.
+const MAX_REQUESTS: u32 = 128;
+/// Requests that a connection may give up beyond those it lets end.
+const MAX_GIVEN_UP: u32 = 200;
+/// Bytes of answers that wait to be taken.
+const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
 /// Open requests may take so long once the edge stops.
 const DRAIN: Duration = Duration::from_secs(8);
-const MAX_HEAD: usize = 16 * 1024;
 
 /// Serves the REST API until `shutdown`, then ends streams, finishes requests and returns.
 ///
@@ -48,95 +44,45 @@ pub async fn serve(
     ids: SharedIdSource,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let slots = Arc::new(Semaphore::new(config.max_connections.min(Semaphore::MAX_PERMITS)));
+    let limits = Limits {
+        connections: config.max_connections,
+        requests: MAX_REQUESTS,
+        head: MAX_HEAD,
+        given_up: MAX_GIVEN_UP,
+        untaken: MAX_UNTAKEN,
+        drain: DRAIN,
+    };
     let edge = Edge::new(core, config, clock, ids, shutdown.clone())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the service token has unprintable characters"))?;
-    let edge = Arc::new(edge);
-    let protocol = protocol();
-    let graceful = GracefulShutdown::new();
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = shutdown.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        while connections.try_join_next().is_some() {}
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of file handles, most likely: others close soon.
-                tracing::warn!(%error, "cannot accept a connection");
-                sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-            turn_away(&edge, &stream);
-            continue;
-        };
-        let serving = connection(Arc::clone(&edge), protocol.clone(), graceful.watcher(), stream, address);
-        connections.spawn(async move {
-            serving.await;
-            drop(slot);
-        });
-    }
-    drop(listener);
-    if timeout(DRAIN, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests did not end in time");
-    }
+    thesis_proto::server::serve(listener, Arc::new(edge), limits, shutdown).await;
     Ok(())
 }
 
-fn protocol() -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(MAX_HEAD);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Duration::from_secs(20))
-        .keep_alive_timeout(Duration::from_secs(10))
-        .max_concurrent_streams(128)
-        .max_header_list_size(MAX_HEAD as u32);
-    builder
-}
+impl Answers for Edge {
+    type Peer = Peer;
+    type Body = Body;
+    type Io = Enveloped<Metered<TcpStream>>;
 
-async fn connection(
-    edge: Arc<Edge>,
-    protocol: Builder<TokioExecutor>,
-    watcher: Watcher,
-    stream: TcpStream,
-    address: SocketAddr,
-) {
-    // A frame of a stream should leave at once.
-    if stream.set_nodelay(true).is_err() {
-        return;
+    fn peer(&self, address: SocketAddr) -> Peer {
+        Peer::new(address.ip())
     }
-    let peer = Arc::new(Peer::new(address.ip()));
-    let answering = Arc::clone(&edge);
-    let service = service_fn(|request| {
-        let (edge, peer) = (Arc::clone(&answering), Arc::clone(&peer));
-        async move { edge.answer(&peer, request).await }
-    });
-    let io = TokioIo::new(Enveloped::new(stream, edge));
-    let mut serving = pin!(watcher.watch(protocol.serve_connection(io, service)));
-    // Telling the protocols apart has no time limit of its own, so the first request has one here.
-    let ended = match timeout(HEAD_PATIENCE, serving.as_mut()).await {
-        Err(_) if peer.asked() => serving.await,
-        Err(_) => return,
-        Ok(ended) => ended,
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "connection ended");
-    }
-}
 
-/// Tells a connection beyond the limit to come again, as far as that works without waiting for it.
-fn turn_away(edge: &Edge, stream: &TcpStream) {
-    let id = edge.request_id();
-    let id = id.to_str().unwrap_or_default();
-    // Best effort: the connection is closed either way.
-    let _ = stream.try_write(&raw(&ApiError::unavailable(), id));
+    fn wrap(self: &Arc<Self>, stream: Metered<TcpStream>) -> Self::Io {
+        Enveloped::new(stream, Arc::clone(self))
+    }
+
+    async fn answer(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
+        self.respond(peer, request).await
+    }
+
+    fn refusal(&self) -> Response<Body> {
+        let id = self.request_id();
+        envelope(&ApiError::unavailable(), &Default::default(), id.to_str().unwrap_or_default())
+    }
+
+    fn turned_away(&self) -> Bytes {
+        raw(&ApiError::unavailable(), self.request_id().to_str().unwrap_or_default())
+    }
 }
 
 #[cfg(test)]
@@ -237,8 +183,8 @@ mod tests {
     #[tokio::test]
     async fn connections_beyond_the_limit_are_turned_away() {
         let (address, _shutdown, _serving) = start(1).await;
-        let mut first = send(address, "GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await;
-        read_until(&mut first, "\"ok\"}").await;
+        let mut first = send(address, "GET /v1/events/stream HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        read_until(&mut first, "\r\n\r\n").await;
         let mut second = TcpStream::connect(address).await.unwrap();
         let told = read_until(&mut second, "}}").await;
         assert!(told.starts_with("HTTP/1.1 503") && told.contains("SERVICE_UNAVAILABLE"), "{told}");

@@ -43,6 +43,7 @@ mod recount;
 mod replicas;
 mod roles;
 mod search;
+mod soak;
 mod streams;
 mod test_theses;
 mod theses;

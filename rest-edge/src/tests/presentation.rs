@@ -37,7 +37,7 @@ async fn send_at(edge: &Edge, method: &str, target: &str, headers: &[(&str, &str
         request = request.header(*name, *value);
     }
     let request = request.body(Full::<Bytes>::default()).unwrap();
-    let response: Response<_> = edge.answer(&Peer::new([192, 0, 2, 1].into()), request).await.unwrap();
+    let response: Response<_> = edge.respond(&Peer::new([192, 0, 2, 1].into()), request).await;
     let (head, body) = response.into_parts();
     (head.status, head.headers, body.collect().await.unwrap().to_bytes())
 }

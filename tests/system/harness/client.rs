@@ -62,6 +62,16 @@ impl Client {
         Self::new(base, self.key.as_deref())
     }
 
+    /// The same customer over new connections.
+    pub(crate) fn anew(&self) -> Self {
+        Self { http: Self::over(&self.edges, None).http, ..self.clone() }
+    }
+
+    /// Its key.
+    pub(crate) fn key(&self) -> &str {
+        self.key.as_deref().unwrap()
+    }
+
     /// A request with the client's key and address.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let edge = &self.edges[self.next.fetch_add(1, Ordering::Relaxed) % self.edges.len()];

@@ -128,6 +128,13 @@ impl Process {
         assert!(sent.success());
     }
 
+    /// Memory that it takes.
+    pub(crate) fn resident_mib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        resident.trim().split(' ').next().unwrap().parse::<u64>().unwrap() / 1_024
+    }
+
     /// Waits for its end.
     pub(crate) async fn exit(&mut self, within: Duration) -> ExitStatus {
         eventually("the process ends", within, async || self.child.try_wait().unwrap()).await

@@ -46,7 +46,7 @@ fn control(now: Vec<v1::OpenResponse>, later: Option<v1::OpenResponse>) -> Reply
 async fn open(core: &Arc<FakeCore>, query: &str, shutdown: CancellationToken) -> (HeaderMap, Body) {
     let request = Request::get(format!("/v1/events/stream{query}")).body(Full::<Bytes>::default()).unwrap();
     let edge = edge(core, shutdown);
-    let response = edge.answer(&Peer::new([192, 0, 2, 1].into()), request).await.unwrap();
+    let response = edge.respond(&Peer::new([192, 0, 2, 1].into()), request).await;
     assert_eq!(response.status(), 200);
     let (head, body) = response.into_parts();
     (head.headers, body)
@@ -152,8 +152,8 @@ async fn the_header_wins_over_the_parameter() {
         let core = FakeCore::new(|_, _| control(vec![live(&[])], None));
         let request = Request::get("/v1/events/stream?from_cursor=b").header("last-event-id", header);
         let request = request.body(Full::<Bytes>::default()).unwrap();
-        let response = edge(&core, CancellationToken::new()).answer(&Peer::new([192, 0, 2, 1].into()), request).await;
-        assert_eq!(response.unwrap().status(), 200);
+        let response = edge(&core, CancellationToken::new()).respond(&Peer::new([192, 0, 2, 1].into()), request).await;
+        assert_eq!(response.status(), 200);
         let told = v1::OpenRequest::decode(core.seen.lock()[0].message.clone()).unwrap();
         assert_eq!(told.cursor.as_deref(), Some(expected));
     }

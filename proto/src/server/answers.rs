@@ -1,0 +1,50 @@
+//! A tower service as what answers.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use hyper::body::{Body, Incoming};
+use tokio::net::TcpStream;
+use tonic::transport::server::TcpConnectInfo;
+use tower::{Service, ServiceExt as _};
+
+use super::{Answers, Metered};
+
+/// A tower service that answers; requests carry the peer's address as tonic's own server tells it.
+#[derive(Clone, Debug)]
+pub struct Called<S>(pub S);
+
+impl<S, B> Answers for Called<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Default + Send + Unpin + 'static,
+{
+    type Peer = SocketAddr;
+    type Body = B;
+    type Io = Metered<TcpStream>;
+
+    fn peer(&self, address: SocketAddr) -> SocketAddr {
+        address
+    }
+
+    fn wrap(self: &Arc<Self>, stream: Metered<TcpStream>) -> Self::Io {
+        stream
+    }
+
+    async fn answer(&self, peer: &SocketAddr, mut request: Request<Incoming>) -> Response<B> {
+        request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr: Some(*peer) });
+        self.0.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+    }
+
+    fn refusal(&self) -> Response<B> {
+        let mut response = Response::new(B::default());
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        response
+    }
+
+    fn turned_away(&self) -> Bytes {
+        Bytes::new()
+    }
+}

@@ -1,0 +1,99 @@
+//! Bodies of requests, read whole within bounds.
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::Body;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+/// A body must have arrived within so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a body was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// It is too large.
+    #[error("the body is too large")]
+    TooLarge,
+    /// It broke off.
+    #[error("the body broke off")]
+    Broken,
+    /// It did not arrive in time.
+    #[error("the body did not arrive in time")]
+    Late,
+    /// Other bodies leave no room for it.
+    #[error("there is no room for the body")]
+    NoRoom,
+}
+
+/// The room for bodies, of all connections together. A body takes of it what has arrived, so one that drips takes little.
+#[derive(Clone, Debug)]
+pub struct Bodies(Arc<Semaphore>);
+
+impl Bodies {
+    /// Room for so many bytes.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new(bytes)))
+    }
+
+    /// Reads a whole body of at most `limit` bytes. Of one that is larger up to `taken` bytes are taken in, so that its
+    /// sender gets to read the answer.
+    ///
+    /// # Errors
+    /// When it is too large, late or broken, or there is no room for it.
+    pub async fn read<B>(&self, mut body: B, limit: usize, taken: usize) -> Result<Bytes, BodyError>
+    where
+        B: Body<Data = Bytes, Error: Debug> + Unpin,
+    {
+        if body.size_hint().lower() > taken as u64 {
+            return Err(BodyError::TooLarge);
+        }
+        let mut kept = Kept { bytes: Vec::new(), room: None };
+        let reading = async {
+            let mut length = 0;
+            while let Some(frame) = body.frame().await {
+                let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+                length += data.len();
+                if length > taken {
+                    break;
+                }
+                if length <= limit {
+                    kept.add(&data, &self.0)?;
+                }
+            }
+            if length > limit { Err(BodyError::TooLarge) } else { Ok(()) }
+        };
+        timeout(PATIENCE, reading).await.unwrap_or(Err(BodyError::Late))?;
+        Ok(Bytes::from_owner(kept))
+    }
+}
+
+/// A body, and the room that it takes.
+struct Kept {
+    bytes: Vec<u8>,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Kept {
+    fn add(&mut self, data: &[u8], room: &Arc<Semaphore>) -> Result<(), BodyError> {
+        let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let more = Arc::clone(room).try_acquire_many_owned(size).map_err(|_| BodyError::NoRoom)?;
+        match &mut self.room {
+            Some(room) => room.merge(more),
+            None => self.room = Some(more),
+        }
+        self.bytes.extend_from_slice(data);
+        Ok(())
+    }
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}

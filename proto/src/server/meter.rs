@@ -1,0 +1,274 @@
+//! What one connection has taken and owes.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::Response;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes that may arrive within [`READ_WINDOW`] while no request begins: bodies, but not floods of control frames.
+const MAX_READ: u64 = 16 * 1024 * 1024;
+const READ_WINDOW: Duration = Duration::from_secs(60);
+/// Of the whole answers of a connection, one must be taken within so long.
+const TAKEN_WITHIN: Duration = Duration::from_secs(120);
+
+/// What one connection has taken and owes.
+#[derive(Debug)]
+pub(super) struct Meter {
+    began: Instant,
+    /// Requests whose answer is not yet taken, streams included.
+    open: AtomicU32,
+    /// Whole answers among them that are ready.
+    untaken: AtomicU32,
+    /// When the last request ended, or an answer was taken, in milliseconds since the connection began.
+    last_ms: AtomicU64,
+    asked: AtomicBool,
+    /// Bytes since a request began, and since when.
+    read: AtomicU64,
+    read_ms: AtomicU64,
+    given_up: AtomicU32,
+    may_give_up: u32,
+    room: Arc<Semaphore>,
+    close: CancellationToken,
+}
+
+impl Meter {
+    pub(super) fn new(may_give_up: u32, room: Arc<Semaphore>) -> Self {
+        Self {
+            began: Instant::now(),
+            open: AtomicU32::new(0),
+            untaken: AtomicU32::new(0),
+            last_ms: AtomicU64::new(0),
+            asked: AtomicBool::new(false),
+            read: AtomicU64::new(0),
+            read_ms: AtomicU64::new(0),
+            given_up: AtomicU32::new(0),
+            may_give_up,
+            room,
+            close: CancellationToken::new(),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Since when nothing is under way; none while something is.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let idle = self.open.load(Relaxed) == 0 && !self.close.is_cancelled();
+        idle.then(|| self.began + Duration::from_millis(self.last_ms.load(Relaxed)))
+    }
+
+    /// Whether a request came.
+    pub(super) fn asked(&self) -> bool {
+        self.asked.load(Relaxed)
+    }
+
+    /// Whether whole answers are not taken.
+    pub(super) fn is_stuck(&self) -> bool {
+        let since = self.now_ms().saturating_sub(self.last_ms.load(Relaxed));
+        self.untaken.load(Relaxed) > 0 && Duration::from_millis(since) > TAKEN_WITHIN
+    }
+
+    pub(super) fn close(&self) {
+        self.close.cancel();
+    }
+
+    pub(super) async fn closed(&self) {
+        self.close.cancelled().await;
+    }
+
+    /// Counts a request.
+    pub(super) fn begin(self: &Arc<Self>) -> Begun {
+        self.asked.store(true, Relaxed);
+        self.open.fetch_add(1, Relaxed);
+        self.read.store(0, Relaxed);
+        Begun(Some(Arc::clone(self)))
+    }
+
+    /// Whether so much may still arrive.
+    fn may_read(&self, bytes: usize) -> bool {
+        let read = self.read.fetch_add(bytes as u64, Relaxed);
+        if read < MAX_READ {
+            return true;
+        }
+        let now_ms = self.now_ms();
+        if now_ms - self.read_ms.swap(now_ms, Relaxed) < READ_WINDOW.as_millis() as u64 {
+            return false;
+        }
+        self.read.store(0, Relaxed);
+        true
+    }
+
+    fn ended(&self) {
+        self.last_ms.store(self.now_ms(), Relaxed);
+        self.open.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A request that is being answered; one that is dropped was given up.
+pub(super) struct Begun(Option<Arc<Meter>>);
+
+impl Begun {
+    /// Takes the answer, or its refusal where whole answers that wait leave no room for it.
+    pub(super) fn answered<B: Body>(
+        mut self,
+        answer: Response<B>,
+        refusal: impl FnOnce() -> Response<B>,
+    ) -> Response<Metering<B>> {
+        let meter = self.0.take().expect("it is answered once");
+        meter.given_up.store(meter.given_up.load(Relaxed).saturating_sub(1), Relaxed);
+        let Some(size) = answer.body().size_hint().exact() else {
+            return answer.map(|body| Metering { body, taking: Some(Taking { meter, whole: false, _room: None }) });
+        };
+        let room = Arc::clone(&meter.room).try_acquire_many_owned(u32::try_from(size).unwrap_or(u32::MAX)).ok();
+        let answer = if room.is_some() { answer } else { refusal() };
+        if meter.untaken.fetch_add(1, Relaxed) == 0 {
+            meter.last_ms.store(meter.now_ms(), Relaxed);
+        }
+        answer.map(|body| Metering { body, taking: Some(Taking { meter, whole: true, _room: room }) })
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let Some(meter) = self.0.take() else { return };
+        meter.ended();
+        if meter.given_up.fetch_add(1, Relaxed) >= meter.may_give_up {
+            meter.close();
+        }
+    }
+}
+
+/// An answer on its way.
+struct Taking {
+    meter: Arc<Meter>,
+    whole: bool,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        if self.whole {
+            self.meter.untaken.fetch_sub(1, Relaxed);
+        }
+        self.meter.ended();
+    }
+}
+
+/// Bytes of an answer, which count until they are written.
+struct Held {
+    bytes: Bytes,
+    _taking: Taking,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A body that is counted until it is taken.
+pub struct Metering<B> {
+    body: B,
+    taking: Option<Taking>,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = &mut *self;
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        if !this.body.is_end_stream() {
+            return Poll::Ready(frame);
+        }
+        // The connection may drop the body long before it has written its last bytes.
+        let hold = |bytes| match this.taking.take() {
+            Some(taking) => Bytes::from_owner(Held { bytes, _taking: taking }),
+            None => bytes,
+        };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(hold))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A connection of which is counted what arrives.
+#[derive(Debug)]
+pub struct Metered<T> {
+    stream: T,
+    meter: Arc<Meter>,
+}
+
+impl<T> Metered<T> {
+    pub(super) fn new(stream: T, meter: Arc<Meter>) -> Self {
+        Self { stream, meter }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        if self.meter.may_read(buffer.filled().len() - before) {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(Err(io::Error::other("too much arrived without a request")))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

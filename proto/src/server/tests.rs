@@ -1,0 +1,233 @@
+use std::time::Duration;
+
+use http_body_util::{Full, StreamBody};
+use hyper::body::Frame;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::Notify,
+};
+
+use super::*;
+
+/// More than what sockets take in unread.
+const LARGE: usize = 32 * 1024 * 1024;
+const LIMITS: Limits = Limits {
+    connections: 10,
+    requests: 100,
+    head: 16 * 1024,
+    given_up: 50,
+    untaken: LARGE * 3 / 2,
+    drain: Duration::from_secs(1),
+};
+
+/// Tells when a request waits, and lets it go on.
+#[derive(Default)]
+struct Gate {
+    waits: Notify,
+    go: Notify,
+}
+
+/// A server whose `/wait` is answered when told, and whose `/large` is large.
+async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let gate = Arc::<Gate>::default();
+    let waiting = Arc::clone(&gate);
+    let service = tower::service_fn(move |request: Request<Incoming>| {
+        let gate = Arc::clone(&waiting);
+        async move {
+            match request.uri().path() {
+                "/wait" => {
+                    let go = gate.go.notified();
+                    gate.waits.notify_one();
+                    go.await;
+                }
+                "/large" => return Ok(Response::new(Full::from(vec![b'x'; LARGE]))),
+                _ => {}
+            }
+            Ok::<_, Infallible>(Response::new(Full::from("hello")))
+        }
+    });
+    tokio::spawn(serve(listener, Arc::new(Called(service)), limits, CancellationToken::new()));
+    (address, gate)
+}
+
+async fn send(address: SocketAddr, bytes: impl AsRef<[u8]>) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(bytes.as_ref()).await.unwrap();
+    stream
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n")
+}
+
+/// What comes until this, or until the end.
+async fn read_until(stream: &mut TcpStream, end: &str) -> String {
+    let mut text = Vec::new();
+    while !text.ends_with(end.as_bytes()) && stream.read_buf(&mut text).await.unwrap_or(0) > 0 {}
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+async fn is_served(address: SocketAddr) -> bool {
+    let mut stream = send(address, get("/")).await;
+    read_until(&mut stream, "hello").await.ends_with("hello")
+}
+
+/// An answer's status, of which no more is read.
+async fn status(stream: &mut TcpStream) -> Option<String> {
+    let mut line = [0; 12];
+    stream.read_exact(&mut line).await.ok()?;
+    String::from_utf8(line[9..].to_vec()).ok()
+}
+
+/// Whether the server closes it.
+async fn ends(stream: &mut TcpStream) -> bool {
+    let mut rest = Vec::new();
+    let _ = timeout(Duration::from_secs(20), stream.read_to_end(&mut rest)).await.expect("it ends");
+    true
+}
+
+#[tokio::test]
+async fn idle_connections_give_way_and_busy_ones_do_not() {
+    let (address, gate) = start(Limits { connections: 3, ..LIMITS }).await;
+    let mut busy = send(address, get("/wait")).await;
+    gate.waits.notified().await;
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let mut dripping = send(address, "GET / HT").await;
+    for _ in 0..10 {
+        assert!(is_served(address).await);
+    }
+    assert!(ends(&mut silent).await && ends(&mut dripping).await);
+    gate.go.notify_waiters();
+    assert!(read_until(&mut busy, "hello").await.ends_with("hello"));
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_turned_away_when_all_are_busy() {
+    let (address, gate) = start(Limits { connections: 1, ..LIMITS }).await;
+    let mut busy = send(address, get("/wait")).await;
+    gate.waits.notified().await;
+    let mut second = send(address, get("/")).await;
+    assert!(ends(&mut second).await);
+    gate.go.notify_waiters();
+    assert!(read_until(&mut busy, "hello").await.ends_with("hello"));
+}
+
+/// An HTTP/2 frame.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// The preface, with empty settings.
+fn preface() -> Vec<u8> {
+    [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(4, 0, 0, &[])].concat()
+}
+
+/// `GET /wait` of `a`: three indexed headers and two literal ones.
+const HEADERS: &[u8] = b"\x82\x86\x04\x05/wait\x41\x01a";
+
+/// Writes the same again and again until the connection ends, and not for ever.
+async fn flood(address: SocketAddr, mut next: impl FnMut(u32) -> Vec<u8> + Send + 'static) {
+    let (mut reading, mut writing) = send(address, preface()).await.into_split();
+    let reading = tokio::spawn(async move {
+        let mut buffer = vec![0; 64 * 1024];
+        while reading.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+    });
+    let flooding = async {
+        for number in 0..10_000_000 {
+            if writing.write_all(&next(number)).await.is_err() {
+                return;
+            }
+        }
+        panic!("it was never ended");
+    };
+    timeout(Duration::from_secs(60), flooding).await.expect("it is ended in time");
+    reading.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn floods_end_their_connection_only() {
+    let (address, gate) = start(LIMITS).await;
+    let mut other = send(address, get("/wait")).await;
+    gate.waits.notified().await;
+    // Requests that are given up as soon as they are made, and those of which some are already worked on.
+    flood(address, |number| {
+        let stream = 2 * number + 1;
+        [frame(1, 5, stream, HEADERS), frame(3, 0, stream, &8_u32.to_be_bytes())].concat()
+    })
+    .await;
+    flood(address, |number| {
+        let headers = frame(1, 5, 2 * number + 1, HEADERS);
+        let earlier = (2 * number + 1).saturating_sub(20);
+        if number < 10 { headers } else { [headers, frame(3, 0, earlier, &8_u32.to_be_bytes())].concat() }
+    })
+    .await;
+    // Pings, settings, frames of an unknown type, headers without end.
+    flood(address, |_| frame(6, 0, 0, &[0; 8]).repeat(1_000)).await;
+    flood(address, |_| frame(4, 0, 0, &[0, 3, 0, 0, 0, 100]).repeat(1_000)).await;
+    flood(address, |_| frame(0xfa, 0, 0, &[0; 16_384])).await;
+    flood(address, |number| match number {
+        0 => frame(1, 1, 1, HEADERS),
+        _ => frame(9, 0, 1, &[0x82; 16_384]),
+    })
+    .await;
+    assert!(is_served(address).await);
+    gate.go.notify_waiters();
+    assert!(read_until(&mut other, "hello").await.ends_with("hello"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_nobody_takes_leave_no_room_for_more() {
+    let (address, _) = start(LIMITS).await;
+    let mut slow = send(address, get("/large")).await;
+    assert_eq!(status(&mut slow).await.as_deref(), Some("200"));
+    assert_eq!(status(&mut send(address, get("/large")).await).await.as_deref(), Some("503"));
+    assert!(is_served(address).await);
+    // As soon as they are taken there is room again.
+    let mut taken = vec![0; LARGE / 2];
+    slow.read_exact(&mut taken).await.unwrap();
+    drop(slow);
+    let mut third = loop {
+        let mut third = send(address, get("/large")).await;
+        if status(&mut third).await.as_deref() == Some("200") {
+            break third;
+        }
+    };
+    third.read_exact(&mut taken).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_ask_or_take_in_time_is_closed() {
+    let (address, _) = start(LIMITS).await;
+    for bytes in ["", "GET / HT", "PRI * HTTP/2.0\r\n", &get("/large")] {
+        let mut stream = send(address, bytes).await;
+        // Time goes on by itself when nothing else does.
+        sleep(Duration::from_secs(200)).await;
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+        assert!(rest.len() < LARGE, "{bytes}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_is_read_within_its_bounds() {
+    let bodies = Bodies::new(100);
+    let whole = |size: usize| Full::<Bytes>::from(vec![0; size]);
+    let kept = bodies.read(whole(60), 60, 80).await.unwrap();
+    assert_eq!(kept.len(), 60);
+    assert_eq!(bodies.read(whole(41), 60, 80).await, Err(BodyError::NoRoom));
+    drop(kept);
+    assert_eq!(bodies.read(whole(41), 60, 80).await.unwrap().len(), 41);
+    assert_eq!(bodies.read(whole(61), 60, 80).await, Err(BodyError::TooLarge));
+    assert_eq!(bodies.read(whole(81), 60, 80).await, Err(BodyError::TooLarge));
+    let dripping = futures::stream::unfold((), |()| async {
+        sleep(Duration::from_secs(1)).await;
+        Some((Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"x"))), ()))
+    });
+    assert_eq!(bodies.read(StreamBody::new(Box::pin(dripping)), 60, 80).await, Err(BodyError::Late));
+    let broken = futures::stream::iter([Ok(Frame::data(Bytes::from_static(b"x"))), Err("cut")]);
+    assert_eq!(bodies.read(StreamBody::new(broken), 60, 80).await, Err(BodyError::Broken));
+    assert_eq!(bodies.read(whole(60), 60, 80).await.unwrap().len(), 60);
+}

@@ -1,0 +1,49 @@
+//! How many files, and so connections, this process may have open.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Where the system names no limit.
+const MANY: u64 = 1 << 20;
+/// Nobody needs more, and each takes some memory.
+const MOST: u64 = 20_000;
+
+/// How connections share the files that may be open; the store has the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Files {
+    /// Files that may be open.
+    pub(crate) limit: u64,
+    /// Connections of REST clients.
+    pub(crate) http: usize,
+    /// Connections of gRPC clients, which are edges, workers and services.
+    pub(crate) grpc: usize,
+    /// Connections of operators.
+    pub(crate) ops: usize,
+}
+
+impl Files {
+    /// Raises the limit as far as this process may.
+    pub(crate) fn raised() -> Self {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+        Self::shared(if raised.is_ok() { maximum } else { current }.unwrap_or(MANY))
+    }
+
+    fn shared(limit: u64) -> Self {
+        let part = |twentieths: u64| usize::try_from((limit / 20 * twentieths).min(MOST)).unwrap_or(usize::MAX);
+        Self { limit, http: part(17), grpc: part(1), ops: 100 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_store_always_has_some_files_left() {
+        for limit in [1_024, 4_096, 20_000, MANY] {
+            let files = Files::shared(limit);
+            assert!(limit - (files.http + files.grpc + files.ops) as u64 >= limit / 50, "{files:?}");
+        }
+        assert_eq!(Files::shared(20_000).http, 17_000);
+    }
+}
