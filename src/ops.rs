@@ -57,8 +57,15 @@ pub(crate) async fn serve(
         .route("/readyz", get(ready))
         .with_state(Ops { need, stop })
         .route("/metrics", get(async move || ([("content-type", "text/plain; version=0.0.4")], metrics.render())));
-    let limits =
-        Limits { connections, requests: 8, head: 16 * 1024, given_up: 100, untaken: MAX_UNTAKEN, drain: PATIENCE };
+    let limits = Limits {
+        connections,
+        requests: 8,
+        head: 16 * 1024,
+        given_up: 100,
+        untaken: MAX_UNTAKEN,
+        lag: Duration::MAX,
+        drain: PATIENCE,
+    };
     // It tells that the others stop, and is not stopped itself.
     server::serve(listener, Arc::new(Called(router)), limits, CancellationToken::new()).await;
 }

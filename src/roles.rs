@@ -2,12 +2,7 @@
 
 mod core;
 
-use std::{
-    net::{SocketAddr, TcpListener as StdListener},
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, task::Poll, time::Duration};
 
 use core_service::grpc;
 use delivery_worker::{WorkerConfig, WorkerError};
@@ -17,7 +12,7 @@ use thesis_proto::{
     clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
 };
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     signal::unix::{SignalKind, signal},
     task::JoinSet,
     time::timeout,
@@ -33,6 +28,8 @@ use crate::{
     secrets, telemetry,
 };
 
+/// New connections that may wait to be accepted, as far as the system lets them.
+const BACKLOG: u32 = 4_096;
 /// Edge and worker may finish what they do for so long after a signal,
 const DRAIN: Duration = Duration::from_secs(7);
 /// then calls to core for so long, then its streams for as long again,
@@ -180,9 +177,11 @@ async fn finish(parts: &mut Parts, patience: Duration) {
 
 fn listen(setting: &'static str, address: SocketAddr) -> Result<TcpListener, Refused> {
     let bind = || {
-        let listener = StdListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        TcpListener::from_std(listener)
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // A port that was just used can be used again.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
     };
     bind().map_err(|error| Refused::new(setting, format!("cannot listen at {address}: {error}")))
 }

@@ -53,6 +53,8 @@ const MAX_CALLS: u32 = 100_000;
 const MAX_GIVEN_UP: u32 = 100_000;
 /// Bytes of a request's headers at most.
 const MAX_HEADERS: u32 = 32 * 1024;
+/// While calls wait longer than this for their turn, new ones are refused.
+const MAX_LAG: Duration = Duration::from_millis(300);
 /// Calls may take so long once the server stops.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -164,6 +166,7 @@ pub async fn serve(
         head: MAX_HEADERS,
         given_up: MAX_GIVEN_UP,
         untaken: usize::MAX,
+        lag: MAX_LAG,
         drain: DRAIN,
     };
     tokio::join!(thesis_proto::server::serve(listener, Arc::new(Called(service)), limits, shutdown.clone()), stopping);

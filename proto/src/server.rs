@@ -6,6 +6,7 @@
 
 mod answers;
 mod bodies;
+mod lag;
 mod meter;
 #[cfg(test)]
 mod tests;
@@ -40,12 +41,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::meter::Meter;
 pub use self::{
     answers::Called,
     bodies::{Bodies, BodyError},
     meter::{Metered, Metering},
 };
+use self::{lag::Lag, meter::Meter};
 
 /// A request's head must have arrived within so long; an idle connection over HTTP/1 is closed after as long.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
@@ -69,6 +70,8 @@ pub struct Limits {
     pub given_up: u32,
     /// Bytes of whole answers that wait to be taken, all connections together.
     pub untaken: usize,
+    /// While requests wait longer than this for their turn, new ones are refused.
+    pub lag: Duration,
     /// Open requests may take so long once the server stops.
     pub drain: Duration,
 }
@@ -106,6 +109,9 @@ pub trait Answers: Send + Sync + 'static {
 pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: Limits, shutdown: CancellationToken) {
     let untaken = Arc::new(Semaphore::new(limits.untaken.min(Semaphore::MAX_PERMITS)));
     let protocol = protocol(&limits);
+    let lag = Arc::new(Lag::new());
+    let watched = Arc::clone(&lag);
+    let watching = tokio::spawn(async move { watched.watch().await });
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let mut meters: Vec<Weak<Meter>> = Vec::new();
@@ -136,9 +142,11 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
         }
         let meter = Arc::new(Meter::new(limits.given_up, Arc::clone(&untaken)));
         meters.push(Arc::downgrade(&meter));
-        let (answers, protocol) = (Arc::clone(&answers), protocol.clone());
-        connections.spawn(connection(answers, protocol, graceful.watcher(), meter, stream, address));
+        let serving =
+            Arc::new(Serving { answers: Arc::clone(&answers), lag: Arc::clone(&lag), most: limits.lag, meter });
+        connections.spawn(connection(serving, protocol.clone(), graceful.watcher(), stream, address));
     }
+    watching.abort();
     drop(listener);
     if timeout(limits.drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time");
@@ -176,28 +184,37 @@ fn make_room(meters: &mut [Weak<Meter>]) -> bool {
     true
 }
 
-async fn connection<A: Answers>(
+/// What a connection is served with.
+struct Serving<A> {
     answers: Arc<A>,
+    lag: Arc<Lag>,
+    most: Duration,
+    meter: Arc<Meter>,
+}
+
+async fn connection<A: Answers>(
+    serving: Arc<Serving<A>>,
     protocol: Builder<TokioExecutor>,
     watcher: Watcher,
-    meter: Arc<Meter>,
     stream: TcpStream,
     address: SocketAddr,
 ) {
+    let Serving { answers, meter, .. } = &*serving;
     // A frame of a stream should leave at once.
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(&meter))));
+    let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(meter))));
     let peer = Arc::new(answers.peer(address));
     let service = service_fn(|request| {
-        let (answers, peer, begun) = (Arc::clone(&answers), Arc::clone(&peer), meter.begin());
+        let (serving, peer, begun) = (Arc::clone(&serving), Arc::clone(&peer), meter.begin());
         async move {
-            let answer = answers.answer(&peer, request).await;
+            let Serving { answers, lag, most, .. } = &*serving;
+            let answer = if lag.exceeds(*most) { answers.refusal() } else { answers.answer(&peer, request).await };
             Ok::<_, Infallible>(begun.answered(answer, || answers.refusal()))
         }
     });
-    let mut serving = pin!(watcher.watch(protocol.serve_connection(io, service)));
+    let mut connection = pin!(watcher.watch(protocol.serve_connection(io, service)));
     let watching = async {
         // Telling the protocols apart has no time limit of its own, so the first request has one here.
         sleep(HEAD_PATIENCE).await;
@@ -210,7 +227,7 @@ async fn connection<A: Answers>(
         }
     };
     tokio::select! {
-        ended = serving.as_mut() => {
+        ended = connection.as_mut() => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "connection ended");
             }

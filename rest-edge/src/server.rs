@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     EdgeConfig,
-    answer::{Body, envelope, raw},
+    answer::{Body, REQUEST_ID, envelope, raw},
+    cors,
     edge::{Edge, Peer},
     refusal::Enveloped,
 };
@@ -29,6 +30,8 @@ const MAX_REQUESTS: u32 = 128;
 const MAX_GIVEN_UP: u32 = 200;
 /// Bytes of answers that wait to be taken.
 const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
+/// While requests wait longer than this for their turn, new ones are refused.
+const MAX_LAG: Duration = Duration::from_millis(300);
 /// Open requests may take so long once the edge stops.
 const DRAIN: Duration = Duration::from_secs(8);
 
@@ -50,6 +53,7 @@ pub async fn serve(
         head: MAX_HEAD,
         given_up: MAX_GIVEN_UP,
         untaken: MAX_UNTAKEN,
+        lag: MAX_LAG,
         drain: DRAIN,
     };
     let edge = Edge::new(core, config, clock, ids, shutdown.clone())
@@ -77,7 +81,10 @@ impl Answers for Edge {
 
     fn refusal(&self) -> Response<Body> {
         let id = self.request_id();
-        envelope(&ApiError::unavailable(), &Default::default(), id.to_str().unwrap_or_default())
+        let mut response = envelope(&ApiError::unavailable(), &Default::default(), id.to_str().unwrap_or_default());
+        response.headers_mut().insert(REQUEST_ID, id);
+        cors::open(response.headers_mut());
+        response
     }
 
     fn turned_away(&self) -> Bytes {

@@ -150,10 +150,13 @@ where
 /// Demands the service credential.
 pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), Status> {
     let token = text(request.metadata(), SERVICE_TOKEN);
-    if core.gate.is_service(token.as_deref()) {
-        return Ok(());
+    if !core.gate.is_service(token.as_deref()) {
+        return Err(Status::unauthenticated("this method needs the service credential"));
     }
-    Err(Status::unauthenticated("this method needs the service credential"))
+    if !core.shared.control.is_current() {
+        return Err(Error::outdated().api.to_status(&core.gate.new_request_id()));
+    }
+    Ok(())
 }
 
 /// Answers an internal operation.

@@ -5,6 +5,7 @@ use hyper::body::Frame;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     sync::Notify,
+    time::Instant,
 };
 
 use super::*;
@@ -17,6 +18,7 @@ const LIMITS: Limits = Limits {
     head: 16 * 1024,
     given_up: 50,
     untaken: LARGE * 3 / 2,
+    lag: Duration::from_secs(5),
     drain: Duration::from_secs(1),
 };
 
@@ -196,6 +198,19 @@ async fn answers_that_nobody_takes_leave_no_room_for_more() {
         }
     };
     third.read_exact(&mut taken).await.unwrap();
+}
+
+#[tokio::test]
+async fn requests_are_refused_while_they_wait_too_long() {
+    let (address, _) = start(Limits { lag: Duration::ZERO, ..LIMITS }).await;
+    let refused = async || status(&mut send(address, get("/")).await).await.as_deref() == Some("503");
+    while refused().await {
+        tokio::task::yield_now().await;
+    }
+    // All that is ready waits while this thread is busy.
+    let busy = Instant::now();
+    while busy.elapsed() < Duration::from_millis(200) {}
+    while !refused().await {}
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use tonic::Code;
 use super::{
     super::{testing::NOON, writer::thesis_event_id},
     place::Dice,
-    world::{World, public, service},
+    world::{GONE, World, public, service},
 };
 use crate::{domain::id, grpc::Api, key, store::tables};
 
@@ -55,6 +55,7 @@ pub(super) const ALL: &[UseCase] = &[
     case!("ingest what contradicts", ingest_contradiction),
     case!("create a webhook", create_webhook),
     case!("delete a webhook", delete_webhook),
+    case!("disable a webhook that is gone", disable_webhook),
     case!("retry a delivery", retry_delivery, first_fails: true),
     case!("create an organization", create_organization),
     case!("change a plan", change_plan),
@@ -254,6 +255,13 @@ async fn delete_webhook(world: &mut World) {
     assert!(answer.is_ok() || answer.is_err_and(|status| status.code() == Code::NotFound));
     world.acknowledged.webhooks.remove(&id);
     world.acknowledged.deleted.insert(id);
+}
+
+async fn disable_webhook(world: &mut World) {
+    let id = world.create_webhook("webhook", &format!("https://1.1.1.1{GONE}")).await;
+    ready(world).await;
+    world.create_thesis("case", "case", "CASE").await;
+    world.acknowledged.disabled.insert(id);
 }
 
 async fn retry_delivery(world: &mut World) {

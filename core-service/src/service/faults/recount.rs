@@ -6,6 +6,7 @@ use std::{
 };
 
 use prost::Message as _;
+use thesis_proto::v1::WebhookStatus;
 
 use super::{
     super::{
@@ -121,7 +122,17 @@ pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
     if derived {
         store.each(&tables::DERIVE_DUE, |_, clustering, _| owed.push(format!("derived events of {clustering:?}")));
     }
-    owed.extend(deliveries(store).iter().filter(|row| !row.is_over()).map(|row| format!("{row:?}")));
+    let mut disabled = BTreeSet::new();
+    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
+        if let Some(ControlChange::Webhook(row)) = ControlEntry::decode(body).unwrap().change
+            && row.status != i32::from(WebhookStatus::Enabled)
+        {
+            disabled.insert(row.id);
+        }
+    }
+    // What waits for a webhook that is disabled goes on waiting.
+    let waiting = |row: &&Delivery| !row.is_over() && !disabled.contains(&row.webhook_id);
+    owed.extend(deliveries(store).iter().filter(waiting).map(|row| format!("{row:?}")));
     owed.join("; ")
 }
 
@@ -337,6 +348,10 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
     let webhooks: BTreeSet<String> =
         rows.keys().filter(|(kind, _)| *kind == "webhook").map(|(_, id)| id.clone()).collect();
     assert_eq!(webhooks, world.acknowledged.webhooks);
+    for id in &world.acknowledged.disabled {
+        let Some(ControlChange::Webhook(row)) = rows.get(&("webhook", id.clone())) else { panic!("{id} is lost") };
+        assert_eq!(row.status, i32::from(WebhookStatus::Disabled), "{id} is gone");
+    }
 }
 
 /// Each event has one delivery to each webhook that was there before it; each delivery an event, and as many attempts as

@@ -64,6 +64,9 @@ impl Clock for PausedClock {
     }
 }
 
+/// Ends the address of an endpoint that is gone for good.
+pub(super) const GONE: &str = "/gone";
+
 /// What was acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Acknowledged {
@@ -76,6 +79,8 @@ pub(super) struct Acknowledged {
     /// Webhooks that are, and that are no more.
     pub(super) webhooks: BTreeSet<String>,
     pub(super) deleted: BTreeSet<String>,
+    /// Webhooks whose endpoint has said that it is gone.
+    pub(super) disabled: BTreeSet<String>,
 }
 
 /// Random faults.
@@ -409,7 +414,13 @@ async fn work(core: Arc<Core>, sent: Arc<Mutex<BTreeSet<(String, i32)>>>, first_
     while let Some(Some(claimed)) = stop.run_until_cancelled(claims.recv()).await {
         let number = claimed.delivery.attempts_made() + 1;
         sent.lock().insert((claimed.delivery.id.clone(), number));
-        let status = if first_fails && number == 1 { 500 } else { 200 };
+        let status = if claimed.webhook.url.ends_with(GONE) {
+            410
+        } else if first_fails && number == 1 {
+            500
+        } else {
+            200
+        };
         let attempt = Attempt { number, response_status: Some(status), ..Attempt::default() };
         while core.dispatcher.report(&claimed.delivery.id, attempt.clone()).await.is_err() {
             if stop.run_until_cancelled(tokio::time::sleep(Duration::from_millis(500))).await.is_none() {
