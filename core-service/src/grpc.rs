@@ -19,7 +19,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, Method};
 use thesis_proto::v1;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 use tonic::{service::Routes, transport::server::TcpIncoming};
 use tonic_health::ServingStatus;
@@ -95,9 +95,16 @@ pub async fn serve(
         .add_service(reflection().build_v1alpha()?)
         .add_service(health_service);
     let mut current = core.shared.control.current();
+    // What cannot be away has no news of it.
+    let mut away = core.shared.backend.away().unwrap_or_else(|| watch::Sender::new(false).subscribe());
     let following = async {
-        while current.changed().await.is_ok() {
-            let serves = *current.borrow_and_update();
+        loop {
+            tokio::select! {
+                Ok(()) = current.changed() => {}
+                Ok(()) = away.changed() => {}
+                else => return,
+            }
+            let serves = *current.borrow_and_update() && !*away.borrow_and_update();
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
             health.set_service_status("", status).await;
         }
