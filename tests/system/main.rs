@@ -26,6 +26,7 @@ macro_rules! on_both_stores {
 }
 
 mod admin;
+mod away;
 mod crash;
 mod deliveries;
 mod errors;
@@ -43,6 +44,7 @@ mod recount;
 mod replicas;
 mod roles;
 mod search;
+mod soak;
 mod streams;
 mod test_theses;
 mod theses;

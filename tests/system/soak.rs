@@ -1,0 +1,22 @@
+//! Real faults for as long as told, by `tests/soak`: nodes of the cluster and processes of every role killed with -9 under
+//! load. `SOAK_MINUTES` says how long a scenario goes on, `TEST_SEED` repeats its choices.
+
+mod alone;
+mod customer;
+mod load;
+mod nodes;
+mod roles;
+mod tally;
+mod watch;
+
+use std::{str::FromStr, time::Duration};
+
+/// A setting of the environment.
+fn setting<T: FromStr>(name: &str, default: T) -> T {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// How long a scenario goes on.
+fn time() -> Duration {
+    Duration::from_secs_f64(60.0 * setting("SOAK_MINUTES", 3.0))
+}
