@@ -29,7 +29,10 @@ use thesis_proto::{
     server::{Bodies, BodyError, Called, Limits},
     v1,
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, service::Routes};
 use tonic_health::ServingStatus;
@@ -147,9 +150,16 @@ pub async fn serve(
         .add_service(reflection().build_v1alpha()?)
         .add_service(health_service);
     let mut current = core.shared.control.current();
+    // What cannot be away has no news of it.
+    let mut away = core.shared.backend.away().unwrap_or_else(|| watch::Sender::new(false).subscribe());
     let following = async {
-        while current.changed().await.is_ok() {
-            let serves = *current.borrow_and_update();
+        loop {
+            tokio::select! {
+                Ok(()) = current.changed() => {}
+                Ok(()) = away.changed() => {}
+                else => return,
+            }
+            let serves = *current.borrow_and_update() && !*away.borrow_and_update();
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
             health.set_service_status("", status).await;
         }

@@ -20,6 +20,7 @@ use std::{ops::Bound, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::sync::watch;
 
 /// A column of a key.
 #[derive(Debug)]
@@ -276,6 +277,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// True where this process is the only writer there can be.
     fn is_exclusive(&self) -> bool;
+
+    /// Tells whether the store has been silent for so long that it must count as away; none where it cannot be.
+    fn away(&self) -> Option<watch::Receiver<bool>> {
+        None
+    }
 
     /// Whether the store answers.
     async fn check(&self) -> StoreResult<()>;

@@ -118,12 +118,13 @@ impl Remote {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         let repeatable = is_repeatable(head.uri.path(), &head.headers);
-        let mut last = Err(Status::unavailable("no address of core is known").into());
+        let mut last = Err(BoxError::from("no address of core is known"));
         let order = self.order();
         for (place, core) in order.iter().enumerate() {
             let request = Request::from_parts(head.clone(), Body::new(Full::new(body.clone())));
             let calling = core.channel.clone().oneshot(request);
-            last = if repeatable && place + 1 < order.len() {
+            // A core that is slow over a call with an idempotency key holds that key, and another could not help.
+            last = if REPEATABLE.contains(head.uri.path()) && place + 1 < order.len() {
                 timeout(PATIENCE, calling).await.map_err(BoxError::from).and_then(|answer| Ok(answer?))
             } else {
                 calling.await.map_err(BoxError::from)
@@ -139,7 +140,8 @@ impl Remote {
                 break;
             }
         }
-        last
+        // However the way to core broke: it was not reached.
+        last.map_err(|error| Status::unavailable(error.to_string()).into())
     }
 }
 

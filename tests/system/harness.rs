@@ -1,12 +1,15 @@
 //! Starts the program, and speaks to it as its customers do.
 
 mod client;
+mod dice;
 pub(crate) mod ingest;
+mod ledger;
 mod process;
 mod project;
 mod receiver;
 mod service;
 mod sse;
+mod way;
 
 use std::time::Duration;
 
@@ -15,11 +18,14 @@ use thesis_proto::clock::{Clock as _, SystemClock};
 
 pub(crate) use self::{
     client::{Answer, Client},
+    dice::Dice,
+    ledger::Ledger,
     process::{Process, Setup},
     project::{ALL_SCOPES, Project},
     receiver::Receiver,
-    service::{LIVE_KEY, SERVICE_TOKEN, Service, TEST_KEY, cluster, embedded},
+    service::{LIVE_KEY, SERVICE_TOKEN, Service, TEST_KEY, cluster, embedded, nodes},
     sse::{Frame, Sse},
+    way::{Passage, Way},
 };
 
 /// How long anything may take that should happen soon.

@@ -26,6 +26,7 @@ macro_rules! on_both_stores {
 }
 
 mod admin;
+mod away;
 mod crash;
 mod deliveries;
 mod errors;

@@ -6,13 +6,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 use thesis_proto::v1::{self, Environment};
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinSet,
-    time::Instant,
-};
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::harness::{ALL_SCOPES, Answer, Client, Process, SERVICE_TOKEN, SOON, Service, Setup, eventually, now_ms};
 
@@ -27,11 +21,7 @@ struct Second {
 
 impl Second {
     fn start(service: &Service) -> Self {
-        Self::with(service, service.setup.clone())
-    }
-
-    fn with(service: &Service, setup: Setup) -> Self {
-        let core = setup.start();
+        let core = service.setup.start();
         let edge = Setup::new(service.dir.path()).role("edge").set("SVC_SERVICE_TOKEN", SERVICE_TOKEN);
         let edge = edge.set("SVC_TRUSTED_PROXIES", "127.0.0.0/8").set("SVC_CORE_URL", &core.address("grpc")).start();
         Self { core, edge }
@@ -264,71 +254,4 @@ async fn what_an_operator_changes_acts_on_every_replica_at_once() {
     project.archive().await;
     streams[2].end(AT_ONCE).await;
     acts("the archiving acts there", &other, 403, "PROJECT_ARCHIVED").await;
-}
-
-/// The way to a CQL node, which can be cut.
-async fn way_to(node: String) -> (String, watch::Sender<bool>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let (cut, is_cut) = watch::channel(false);
-    tokio::spawn(async move {
-        while let Ok((mut client, _)) = listener.accept().await {
-            let (node, mut is_cut) = (node.clone(), is_cut.clone());
-            tokio::spawn(async move {
-                let passing = async {
-                    let mut server = TcpStream::connect(&node).await?;
-                    copy_bidirectional(&mut client, &mut server).await
-                };
-                tokio::select! {
-                    _ = passing => {}
-                    _ = is_cut.wait_for(|cut| *cut) => {}
-                }
-            });
-        }
-    });
-    (address, cut)
-}
-
-// The way to the node goes on while a process is waited for.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_core_that_is_cut_off_from_the_store_stops_serving_and_recovers() {
-    let Some(service) = crate::harness::cluster().await else { return };
-    let node = std::env::var("TEST_SCYLLA_NODES").unwrap();
-    if node.contains(',') {
-        println!("left out: the driver would find the way to the other nodes");
-        return;
-    }
-    let (address, cut) = way_to(node).await;
-    let second = Second::with(service, service.setup.clone().set("SVC_SCYLLA_NODES", &address));
-    let here = service.test_client().await;
-    let there = second.client(&here).await;
-    let readyz = [second.core.address("ops"), second.edge.address("ops")].map(|ops| format!("{ops}/readyz"));
-    let ready = async || {
-        let mut statuses = Vec::new();
-        for url in &readyz {
-            statuses.push(reqwest::get(url).await.unwrap().status().as_u16());
-        }
-        statuses
-    };
-    assert_eq!(ready().await, [200, 200]);
-    let mut stream = there.stream("").await;
-    let cut_at = Instant::now();
-    cut.send_replace(true);
-    stream.end(Duration::from_secs(8)).await;
-    println!("the stream ended after {:?}", cut_at.elapsed());
-    assert!(cut_at.elapsed() > Duration::from_secs(4));
-    // Whatever it is, even what needs no store.
-    for answer in
-        [there.get("/v1/me").await, there.get("/v1/theses?limit=0").await, there.with_key(None).get("/v1/me").await]
-    {
-        answer.error(503, "SERVICE_UNAVAILABLE");
-    }
-    assert_eq!(ready().await, [503, 503]);
-    here.get("/v1/me").await.ok(200);
-    cut.send_replace(false);
-    eventually("it serves again", SOON, async || (there.get("/v1/me").await.status == 200).then_some(())).await;
-    eventually("it says so", SOON, async || (ready().await == [200, 200]).then_some(())).await;
-    let mut stream = there.stream("?types=thesis.created").await;
-    let event = here.thesis("writer", "CUT", "x").await.1;
-    assert_eq!(stream.next().await.data, event);
 }

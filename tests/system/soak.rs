@@ -1,11 +1,23 @@
-//! Real faults for as long as told, by `tests/soak`.
+//! Real faults for as long as told, by `tests/soak`: nodes of the cluster and processes of every role killed with -9 under
+//! load, crowds and floods. `SOAK_MINUTES` says how long a scenario goes on, `TEST_SEED` repeats its choices.
 
+mod alone;
+mod customer;
+mod load;
+mod nodes;
 mod overload;
+mod roles;
+mod tally;
+mod watch;
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
+
+/// A setting of the environment.
+fn setting<T: FromStr>(name: &str, default: T) -> T {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
 
 /// How long a scenario goes on.
 fn time() -> Duration {
-    let minutes = std::env::var("SOAK_MINUTES").ok().and_then(|minutes| minutes.parse().ok()).unwrap_or(3.0);
-    Duration::from_secs_f64(60.0 * minutes)
+    Duration::from_secs_f64(60.0 * setting("SOAK_MINUTES", 3.0))
 }

@@ -88,10 +88,24 @@ pub(super) fn status(error: &Error, request_id: &str, operation: &str) -> Status
     status
 }
 
+/// What work comes to, unless the store is away: nobody shall wait for that.
+pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    tokio::select! {
+        biased;
+        outcome = work => outcome,
+        () = core.shared.store_is_away() => Err(Error::store_away()),
+    }
+}
+
 /// Passes a request through the gate.
 pub(super) async fn admit(core: &Core, operation: Operation, meta: RequestMeta) -> Result<Call, Status> {
-    core.gate.meet(meta.authorization.as_deref()).await;
     let request_id = meta.request_id.clone();
+    let meeting = async {
+        core.gate.meet(meta.authorization.as_deref()).await;
+        Ok(())
+    };
+    let met = reached(core, meeting).await;
+    met.map_err(|error| status(&error, &request_id, operation.name()))?;
     let call = core.gate.admit(meta, operation).map_err(|(error, rate)| {
         let mut status = status(&error, &request_id, operation.name());
         if let Some(rate) = rate {
@@ -136,7 +150,7 @@ where
     F: Future<Output = Outcome<T>>,
 {
     let call = Arc::new(admit(core, operation, meta(core, &request)).await?);
-    let outcome = work(Arc::clone(&call), request.into_inner()).await;
+    let outcome = reached(core, work(Arc::clone(&call), request.into_inner())).await;
     match outcome {
         Ok(message) => {
             let mut response = Response::new(message);

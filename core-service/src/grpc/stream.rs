@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{admit, failed, finish, meta, service_only, status},
+    answer::{admit, failed, finish, meta, reached, service_only, status},
     event::compile,
     thesis::CURSOR,
 };
@@ -94,7 +94,8 @@ impl StreamService for Api {
         service_only(&self.core, &request)?;
         let call = admit(&self.core, Operation::Open, meta(&self.core, &request)).await?;
         let message = request.into_inner();
-        let opened = open(&self.core, &call, &message).await.map_err(|error| failed(&call, &error, Operation::Open))?;
+        let opened = reached(&self.core, open(&self.core, &call, &message)).await;
+        let opened = opened.map_err(|error| failed(&call, &error, Operation::Open))?;
         let (sender, receiver) = mpsc::channel(1);
         let first = opened
             .gap

@@ -28,6 +28,8 @@ use crate::{
 const HOUSEKEEPING: Duration = Duration::from_millis(300);
 /// How often expired rows are cleaned away, where the store does not do it.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
+/// What a request may still take while the store is away.
+const GRACE: Duration = Duration::from_millis(300);
 
 /// What a core is set up with.
 pub struct CoreSettings {
@@ -71,6 +73,20 @@ pub struct Shared {
     pub clock: SharedClock,
     /// Randomness.
     pub ids: SharedIdSource,
+}
+
+impl Shared {
+    /// Waits until the store is away; for a moment more at least, in which what needs no store is answered.
+    pub async fn store_is_away(&self) {
+        let Some(mut away) = self.backend.away() else { return std::future::pending().await };
+        loop {
+            // The sender lives as long as the store.
+            drop(away.wait_for(|away| *away).await);
+            if tokio::time::timeout(GRACE, away.wait_for(|away| !*away)).await.is_err() {
+                return;
+            }
+        }
+    }
 }
 
 /// A running core.

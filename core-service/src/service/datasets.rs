@@ -11,7 +11,7 @@ use super::{
     error::Result,
     fan_out::{self, FAN_OUT},
     projection::{DERIVE_SLOTS, ROWS, owed_by},
-    writer::{NewThesis, WriterHandle, advance},
+    writer::{NewThesis, WriterHandle, advance, wake_bucket},
 };
 use crate::{
     domain::{dataset::Dataset, entry::Sequenced},
@@ -196,10 +196,11 @@ impl Datasets {
     async fn hints(&self) -> Vec<Dataset> {
         let second = self.shared.clock.now_ms().div_euclid(1_000);
         let mut datasets = Vec::new();
-        for second in second - 2..=second + 1 {
-            match self.shared.backend.scan(&Scan::all(&tables::WAKE, key![second], 10_000)).await {
+        for bucket in wake_bucket(second - 2)..=wake_bucket(second + 1) {
+            match self.shared.backend.scan(&Scan::all(&tables::WAKE, key![bucket], 10_000)).await {
                 Ok(rows) => {
-                    datasets.extend(rows.iter().filter_map(|row| Dataset::parse(row.clustering.first()?.text())))
+                    let new = rows.iter().filter(|row| row.version >= second - 2);
+                    datasets.extend(new.filter_map(|row| Dataset::parse(row.clustering.first()?.text())));
                 }
                 Err(error) => tracing::debug!(%error, "reading wake rows failed"),
             }

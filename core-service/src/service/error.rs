@@ -37,6 +37,12 @@ impl Error {
         Self { api: Box::new(ApiError::unavailable()), why: Some(why) }
     }
 
+    /// A store that does not answer anybody.
+    #[must_use]
+    pub fn store_away() -> Self {
+        StoreError::Unavailable("nothing was answered lately".to_owned()).into()
+    }
+
     /// A failure of this service itself.
     pub fn internal(why: impl std::fmt::Display) -> Self {
         Self { api: Box::new(ApiError::internal()), why: Some(why.to_string()) }

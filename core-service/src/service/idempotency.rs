@@ -3,11 +3,17 @@
 //! What a request creates is named after a seed that is kept with its key, so that a repetition after a crash completes
 //! the first try instead of doing it twice, and a key used again after its time makes something new.
 
+use std::{sync::Arc, time::Duration};
+
 use prost::Message;
 use sha2::{Digest as _, Sha256};
 use thesis_proto::{
     clock::SharedIdSource,
     error::{ApiError, ErrorCode},
+};
+use tokio::{
+    runtime::Handle,
+    time::{sleep, timeout},
 };
 use tonic::{Code, Status};
 
@@ -19,13 +25,18 @@ use super::{
 use crate::{
     domain::operation::Operation,
     key,
-    store::{ConditionalWrite, Consistency, Expect, SharedBackend, Transaction, tables},
+    store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreResult, Transaction, Value, tables},
 };
 
 /// Answers are kept for so long.
 const KEPT_MS: i64 = 24 * 3_600_000;
 /// A request in flight keeps its repeats away for so long; then its server counts as dead.
 const IN_FLIGHT_MS: i64 = 30_000;
+const IN_FLIGHT: Duration = Duration::from_millis(IN_FLIGHT_MS.unsigned_abs());
+/// How often a key is tried to be taken when the store is in doubt or others take it.
+const TRIES: usize = 4;
+/// The pause before a key is tried to be given back again.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// What is stored of a request.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -42,6 +53,9 @@ struct Kept {
     /// What the request creates is named after this.
     #[prost(string, tag = "4")]
     seed: String,
+    /// Names the try that took the key last.
+    #[prost(string, tag = "5")]
+    holder: String,
 }
 
 /// An answer as it is kept.
@@ -92,64 +106,35 @@ impl Idempotency {
         let mut hasher = Sha256::new();
         hasher.update(operation.name());
         hasher.update(message.encode_to_vec());
-        let mut kept =
-            Kept { request: hasher.finalize().to_vec(), started_at: call.now_ms, answer: None, seed: fresh_seed };
-
-        let before = self.backend.get(&tables::IDEMPOTENCY, &partition, Consistency::Serial).await?;
-        let mut expect = Expect::Absent;
-        let mut version = 1;
-        if let Some(row) = before {
-            let known = Kept::decode(row.body).map_err(Error::internal)?;
-            expect = Expect::Version(row.version);
-            version = row.version + 1;
-            if call.now_ms - known.started_at < KEPT_MS {
-                if known.request != kept.request {
-                    let text = "this idempotency key was used for another request";
-                    return Err(Error::new(ErrorCode::IdempotencyKeyReused, text));
-                }
-                if let Some(sealed) = known.answer {
-                    *call.replayed.lock() = true;
-                    return self.replay(&sealed);
-                }
-                if call.now_ms - known.started_at < IN_FLIGHT_MS {
-                    return Err(in_progress());
-                }
-                kept.seed = known.seed;
-            }
+        let kept = Kept {
+            request: hasher.finalize().to_vec(),
+            started_at: call.now_ms,
+            answer: None,
+            holder: fresh_seed.clone(),
+            seed: fresh_seed,
+        };
+        // Should the request fail or be given up, its next try shall have its chance at once.
+        let mut place = Place(Row { backend: Arc::clone(&self.backend), partition, version: 0, kept });
+        if let Some(sealed) = place.0.take().await? {
+            *call.replayed.lock() = true;
+            return self.replay(&sealed);
         }
-        match self.write(&partition, expect, version, &kept).await {
-            Ok(true) => {}
-            Ok(false) => return Err(in_progress()),
-            // In doubt; what was written all the same must not keep this very client away.
-            Err(error) => {
-                let row = self.backend.get(&tables::IDEMPOTENCY, &partition, Consistency::Serial).await?;
-                if row.is_none_or(|row| row.body != kept.encode_to_vec()) {
-                    return Err(error);
-                }
-            }
-        }
-        let result = perform(&kept.seed).await;
+        let result = perform(&place.0.kept.seed).await;
         let answer = match &result {
-            Ok(message) => Some(Answer { message: Some(message.encode_to_vec()), ..Answer::default() }),
+            Ok(message) => Answer { message: Some(message.encode_to_vec()), ..Answer::default() },
             Err(error) if error.api.code.http_status() < 500 => {
                 let status = error.api.to_status("");
-                Some(Answer {
+                Answer {
                     message: None,
                     code: status.code().into(),
                     text: status.message().to_owned(),
                     details: status.details().to_vec(),
-                })
+                }
             }
-            // Never keep a 5xx: the next try shall have its chance at once.
-            Err(_) => None,
+            // Never keep a 5xx.
+            Err(_) => return result,
         };
-        match answer {
-            Some(answer) => kept.answer = Some(self.keys.seal(&answer.encode_to_vec())),
-            None => kept.started_at -= IN_FLIGHT_MS,
-        }
-        if let Err(error) = self.write(&partition, Expect::Version(version), version + 1, &kept).await {
-            tracing::warn!(%error, "keeping an answer for its idempotency key failed");
-        }
+        place.0.keep(self.keys.seal(&answer.encode_to_vec())).await;
         result
     }
 
@@ -164,23 +149,119 @@ impl Idempotency {
             }
         }
     }
+}
 
-    async fn write(
-        &self,
-        partition: &[crate::store::Value],
-        expect: Expect,
-        version: i64,
-        kept: &Kept,
-    ) -> Result<bool> {
-        let body = Some(kept.encode_to_vec().into());
-        let write = ConditionalWrite { clustering: Vec::new(), expect, version, body };
+/// A key's row, as this try writes it.
+#[derive(Clone)]
+struct Row {
+    backend: SharedBackend,
+    partition: Vec<Value>,
+    /// 0 while the key is neither taken nor perhaps taken.
+    version: i64,
+    kept: Kept,
+}
+
+impl Row {
+    /// Takes the key, or finds the answer that its request has had.
+    async fn take(&mut self) -> Result<Option<Vec<u8>>> {
+        let (mut expect, mut why) = (Expect::Absent, in_progress());
+        for _ in 0..TRIES {
+            self.version = match expect {
+                Expect::Version(version) => version + 1,
+                Expect::Absent | Expect::Any => 1,
+            };
+            match self.write(expect).await {
+                Ok(true) => return Ok(None),
+                Ok(false) => why = in_progress(),
+                Err(error) => why = error.into(),
+            }
+            // This read settles a write in doubt: it has happened, or never will.
+            let Some((version, known)) = self.read().await? else {
+                expect = Expect::Absent;
+                continue;
+            };
+            if known.holder == self.kept.holder {
+                self.version = version;
+                return Ok(None);
+            }
+            self.version = 0;
+            expect = Expect::Version(version);
+            let age_ms = self.kept.started_at - known.started_at;
+            if age_ms >= KEPT_MS {
+                continue;
+            }
+            if known.request != self.kept.request {
+                let text = "this idempotency key was used for another request";
+                return Err(Error::new(ErrorCode::IdempotencyKeyReused, text));
+            }
+            if known.answer.is_some() {
+                return Ok(known.answer);
+            }
+            if age_ms < IN_FLIGHT_MS {
+                return Err(in_progress());
+            }
+            self.kept.seed = known.seed;
+        }
+        Err(why)
+    }
+
+    async fn read(&self) -> Result<Option<(i64, Kept)>> {
+        let row = self.backend.get(&tables::IDEMPOTENCY, &self.partition, Consistency::Serial).await?;
+        row.map(|row| Ok((row.version, Kept::decode(row.body).map_err(Error::internal)?))).transpose()
+    }
+
+    async fn write(&self, expect: Expect) -> StoreResult<bool> {
+        let body = Some(self.kept.encode_to_vec().into());
+        let write = ConditionalWrite { clustering: Vec::new(), expect, version: self.version, body };
         let transaction = Transaction {
             table: &tables::IDEMPOTENCY,
-            partition: partition.to_vec(),
+            partition: self.partition.clone(),
             writes: vec![write],
             ttl: u32::try_from(2 * KEPT_MS / 1_000).ok(),
         };
-        Ok(self.backend.transact(transaction).await?)
+        self.backend.transact(transaction).await
+    }
+
+    /// Keeps the answer.
+    async fn keep(&mut self, sealed: Vec<u8>) {
+        let expect = Expect::Version(self.version);
+        self.version += 1;
+        self.kept.answer = Some(sealed);
+        if let Err(error) = self.write(expect).await {
+            tracing::warn!(%error, "keeping an answer for its idempotency key failed");
+        }
+    }
+
+    /// Lets the key be taken again, if this holds it.
+    async fn give_back(&mut self) -> Result<()> {
+        if let Some((version, known)) = self.read().await?
+            && known.holder == self.kept.holder
+            && known.answer.is_none()
+        {
+            self.version = version + 1;
+            self.write(Expect::Version(version)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A key that is taken while its request is performed; given back when dropped without an answer.
+struct Place(Row);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let (true, Ok(runtime)) = (self.0.version > 0 && self.0.kept.answer.is_none(), Handle::try_current()) else {
+            return;
+        };
+        let mut row = self.0.clone();
+        // Longer ago than it must be, since clocks differ.
+        row.kept.started_at -= 2 * IN_FLIGHT_MS;
+        // What kept the request from its end may keep this; once its time is over, this is in vain.
+        runtime.spawn(timeout(IN_FLIGHT, async move {
+            while row.give_back().await.is_err() {
+                sleep(AGAIN).await;
+            }
+        }));
     }
 }
 

@@ -54,6 +54,8 @@ const BATCH_BYTES: usize = 90 * 1024;
 const CATCH_UP: usize = 500;
 /// How long a hint of an append is kept.
 const WAKE_TTL: u32 = 3_600;
+/// Seconds whose hints stand in one partition.
+const WAKE_SECONDS: i64 = 8;
 
 struct Writer {
     shared: Arc<Shared>,
@@ -130,6 +132,8 @@ impl Writer {
                     () = stop.cancelled() => return,
                 }
             }
+            // Whoever gave up waiting was told so, and asks again if it is to be done.
+            jobs.retain(|job| !job.answer.is_closed());
             let batch = self.take_batch(&mut jobs);
             if !batch.is_empty() {
                 self.write(batch).await;
@@ -317,7 +321,7 @@ impl Writer {
         }
         let change = Change {
             table: &tables::WAKE,
-            key: key![second, &self.name],
+            key: key![wake_bucket(second), &self.name],
             version: second,
             body: Some(Bytes::new()),
             ttl: Some(WAKE_TTL),
@@ -340,6 +344,12 @@ pub fn thesis_event_id(thesis_id: &str) -> String {
 /// When it is damaged.
 pub fn decode(body: Bytes) -> StoreResult<Entry> {
     Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))
+}
+
+/// The partition of the hints of a second; a hint's version is its dataset's last second with an append.
+#[must_use]
+pub const fn wake_bucket(second: i64) -> i64 {
+    second.div_euclid(WAKE_SECONDS)
 }
 
 /// Moves a position forward; it never goes back.

@@ -1,19 +1,22 @@
 //! The CQL store: ScyllaDB or Apache Cassandra, through what both understand.
 
+mod hearing;
 mod migrate;
 mod read;
+mod retry;
 mod session;
 mod statements;
 mod write;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use scylla::client::session::Session;
 use thesis_proto::clock::SharedClock;
+use tokio::sync::watch;
 
 pub use self::session::{ConnectError, ScyllaOptions};
-use self::statements::Statements;
+use self::{hearing::Hearing, statements::Statements};
 use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, tables};
 
 /// Requests that one call has under way at most.
@@ -23,6 +26,7 @@ const PARALLEL: usize = 64;
 pub struct ScyllaStore {
     session: Session,
     statements: Statements,
+    hearing: Arc<Hearing>,
 }
 
 impl ScyllaStore {
@@ -33,7 +37,22 @@ impl ScyllaStore {
     pub async fn connect(options: ScyllaOptions, clock: SharedClock) -> Result<Self, ConnectError> {
         let session = session::open(&options).await?;
         migrate::run(&session, &options, migrate::ALL, clock.as_ref()).await?;
-        Ok(Self { session, statements: Statements::new(options.keyspace, &options.datacenter) })
+        let statements = Statements::new(options.keyspace, &options.datacenter);
+        Ok(Self { session, statements, hearing: Hearing::start() })
+    }
+
+    /// Waits for `request`, retries included, no longer than `limit`; `late` and `wrong` name the failures.
+    async fn limited<T, E>(
+        &self,
+        limit: Duration,
+        request: impl Future<Output = Result<T, E>> + Send,
+        late: fn(String) -> StoreError,
+        wrong: impl FnOnce(E) -> StoreError,
+    ) -> StoreResult<T> {
+        let answer = tokio::time::timeout(limit, request).await;
+        let answer = answer.map_err(|_| late(format!("no answer within {} ms", limit.as_millis())))?.map_err(wrong)?;
+        self.hearing.heard();
+        Ok(answer)
     }
 }
 
@@ -63,6 +82,10 @@ impl Backend for ScyllaStore {
         false
     }
 
+    fn away(&self) -> Option<watch::Receiver<bool>> {
+        Some(self.hearing.away())
+    }
+
     async fn check(&self) -> StoreResult<()> {
         self.get(&tables::READY_DONE, &[Value::Int(0)], Consistency::Quorum).await.map(drop)
     }
@@ -73,19 +96,6 @@ impl Backend for ScyllaStore {
 
     async fn close(&self) -> StoreResult<()> {
         Ok(())
-    }
-}
-
-/// Waits for `request`, retries included, no longer than `limit`; `late` and `wrong` name the failures.
-async fn limited<T, E>(
-    limit: Duration,
-    request: impl Future<Output = Result<T, E>> + Send,
-    late: fn(String) -> StoreError,
-    wrong: impl FnOnce(E) -> StoreError,
-) -> StoreResult<T> {
-    match tokio::time::timeout(limit, request).await {
-        Ok(answer) => answer.map_err(wrong),
-        Err(_) => Err(late(format!("no answer within {} ms", limit.as_millis()))),
     }
 }
 

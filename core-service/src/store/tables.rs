@@ -70,7 +70,7 @@ tables! {
     REPLICA_BEAT "replica_beat" (text("service"); text("replica")) asc Versioned;
     /// How many of a project's streams are open at each replica.
     STREAM_SLOTS "stream_slots" (text("project")) asc Conditional;
-    /// Hints that a log or a queue has something new, by second.
+    /// Hints that a log has something new, in partitions of eight seconds; version = the last second.
     WAKE "wake" (int("second"); text("topic")) asc Versioned;
     /// Answers kept for idempotency keys.
     IDEMPOTENCY "idempotency" (text("scope"), text("key")) asc Conditional;

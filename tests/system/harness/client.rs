@@ -149,6 +149,13 @@ impl Client {
         self.open(request.header("last-event-id", cursor)).await
     }
 
+    /// The same, unless it cannot be opened now.
+    pub(crate) async fn try_resume(&self, query: &str, cursor: &str) -> Option<Sse> {
+        let request = self.request(Method::GET, &format!("/v1/events/stream{query}"));
+        let response = request.header("last-event-id", cursor).send().await.ok()?;
+        (response.status() == 200).then(|| Sse::new(response))
+    }
+
     async fn open(&self, request: RequestBuilder) -> Sse {
         let response = request.send().await.unwrap();
         assert_eq!(response.status().as_u16(), 200, "{:?}", response.headers());

@@ -1,7 +1,7 @@
 //! A customer's webhook endpoint on loopback.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -105,6 +105,15 @@ impl Receiver {
     /// What has arrived.
     pub(crate) fn received(&self) -> Vec<Received> {
         self.inbox.received.lock().unwrap().clone()
+    }
+
+    /// How often each event has arrived.
+    pub(crate) fn arrivals(&self) -> HashMap<String, usize> {
+        let mut arrivals = HashMap::new();
+        for received in self.inbox.received.lock().unwrap().iter() {
+            *arrivals.entry(received.header("service-event-id").to_owned()).or_default() += 1;
+        }
+        arrivals
     }
 
     /// Waits for the delivery of an event.

@@ -1,11 +1,15 @@
 //! A running service, on either store, shared by the tests.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use reqwest::StatusCode;
+use serde_json::Value;
 use tempfile::TempDir;
 use thesis_proto::v1::{self, admin_service_client::AdminServiceClient};
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, task::spawn_blocking};
 use tonic::{
     Request, Status,
     service::interceptor::InterceptedService,
@@ -89,6 +93,8 @@ pub(crate) struct Service {
     pub(crate) cores: Vec<String>,
     /// Its processes.
     pub(crate) processes: Vec<Process>,
+    /// How each was started.
+    setups: Vec<Setup>,
     /// Where its data is; other settings of a start stand in `setup`.
     pub(crate) dir: TempDir,
     /// How its core was started.
@@ -109,6 +115,11 @@ pub(crate) async fn cluster() -> Option<&'static Service> {
         println!("left out: TEST_SCYLLA_NODES names no CQL cluster");
     }
     service.as_ref()
+}
+
+/// The nodes that `TEST_SCYLLA_NODES` names, comma-separated, if it names any.
+pub(crate) fn nodes() -> Option<String> {
+    std::env::var("TEST_SCYLLA_NODES").ok().filter(|nodes| !nodes.is_empty())
 }
 
 fn setup(dir: &TempDir) -> Setup {
@@ -139,11 +150,11 @@ pub(super) async fn settle(cores: &[String]) {
     }
 }
 
-fn start_both(first: &Setup, second: &Setup) -> Vec<Process> {
+/// Starts processes at the same moment.
+fn start_all(setups: &[Setup]) -> Vec<Process> {
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| first.start());
-        let second = second.start();
-        vec![first.join().unwrap(), second]
+        let starting: Vec<_> = setups.iter().map(|setup| scope.spawn(|| setup.start())).collect();
+        starting.into_iter().map(|starting| starting.join().unwrap()).collect()
     })
 }
 
@@ -157,13 +168,19 @@ impl Service {
         let http = process.ready["http"].as_str().unwrap_or_default().to_owned();
         let grpc = process.address("grpc");
         let (edges, cores) = (vec![http.clone()], vec![grpc.clone()]);
-        Self { http, edges, grpc, cores, processes: vec![process], dir, setup }
+        Self { http, edges, grpc, cores, processes: vec![process], setups: vec![setup.clone()], dir, setup }
     }
 
     /// A service of its own on the cluster that `TEST_SCYLLA_NODES` names, in a keyspace of its own.
     pub(crate) async fn cluster() -> Option<Self> {
+        Some(Self::of_replicas(2, &nodes()?, true).await)
+    }
+
+    /// A service of so many processes of each role on CQL nodes, in a keyspace of its own. Cores come first in
+    /// `processes`, then edges, then workers. With `apart`, each edge knows one core only, so that a client that keeps to
+    /// one edge keeps to one core.
+    pub(crate) async fn of_replicas(each: usize, nodes: &str, apart: bool) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let nodes = std::env::var("TEST_SCYLLA_NODES").ok().filter(|nodes| !nodes.is_empty())?;
         let dir = tempfile::tempdir().unwrap();
         let replicas = nodes.split(',').count().min(3).to_string();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -171,22 +188,38 @@ impl Service {
         let core = setup(&dir)
             .role("core")
             .set("SVC_STORE", "scylla")
-            .set("SVC_SCYLLA_NODES", &nodes)
+            .set("SVC_SCYLLA_NODES", nodes)
             .set("SVC_SCYLLA_KEYSPACE", &keyspace)
             .set("SVC_SCYLLA_REPLICATION_FACTOR", &replicas);
         // At once, against an empty keyspace: what has to happen once must.
-        let mut processes = start_both(&core, &core);
+        let mut setups = vec![core.clone(); each];
+        let mut processes = start_all(&setups);
         let cores: Vec<String> = processes.iter().map(|core| core.address("grpc")).collect();
-        // An edge for each core, so that a client that keeps to one edge keeps to one core.
+        let all = cores.join(",");
         let role = |role: &str, cores: &str| setup(&dir).role(role).set("SVC_CORE_URL", cores);
-        processes.extend(start_both(&role("edge", &cores[0]), &role("edge", &cores[1])));
-        let worker = role("worker", &cores.join(","));
-        processes.extend(start_both(&worker, &worker));
-        let edges: Vec<String> = processes[2..4].iter().map(|edge| edge.address("http")).collect();
-        let service =
-            Self { http: edges[0].clone(), edges, grpc: cores[0].clone(), cores, processes, dir, setup: core };
+        let edges = cores.iter().map(|core| role("edge", if apart { core } else { &all }));
+        let others: Vec<Setup> = edges.chain(vec![role("worker", &all); each]).collect();
+        processes.extend(start_all(&others));
+        setups.extend(others);
+        let edges: Vec<String> = processes[each..2 * each].iter().map(|edge| edge.address("http")).collect();
+        let (http, grpc) = (edges[0].clone(), cores[0].clone());
+        let service = Self { http, edges, grpc, cores, processes, setups, dir, setup: core };
         service.is_ready().await;
-        Some(service)
+        service
+    }
+
+    /// Kills a process with -9 and starts it again, where it listened before.
+    pub(crate) async fn kill_and_start(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        let mut setup = self.setups[index].clone();
+        for (name, setting) in [("http", "SVC_HTTP_ADDR"), ("grpc", "SVC_GRPC_ADDR"), ("ops", "SVC_OPS_ADDR")] {
+            if let Some(url) = process.ready[name].as_str() {
+                setup = setup.set(setting, url.strip_prefix("http://").unwrap());
+            }
+        }
+        process.signal("KILL");
+        process.exit(SOON).await;
+        self.processes[index] = spawn_blocking(move || setup.start()).await.unwrap();
     }
 
     /// Waits until every process says that it has what it needs.
@@ -198,6 +231,30 @@ impl Service {
                 (answer.status() == StatusCode::OK).then_some(())
             })
             .await;
+        }
+    }
+
+    /// Says what its processes logged as errors and warnings, most frequent first.
+    pub(crate) fn say_troubles(&self) {
+        let mut troubles = HashMap::<String, usize>::new();
+        for file in std::fs::read_dir(self.dir.path()).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "log") {
+                continue;
+            }
+            for line in std::fs::read_to_string(path).unwrap().lines() {
+                let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
+                if line["level"] == "ERROR" || line["level"] == "WARN" {
+                    let why = ["message", "operation", "error", "status", "code", "reason"].map(|name| &line[name]);
+                    let why: Vec<String> = why.iter().filter_map(|value| Some(value.as_str()?.to_owned())).collect();
+                    *troubles.entry(why.join(", ").chars().take(300).collect()).or_default() += 1;
+                }
+            }
+        }
+        let mut troubles: Vec<_> = troubles.into_iter().collect();
+        troubles.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        for (why, count) in troubles.iter().take(25) {
+            println!("{count:>8} times: {why}");
         }
     }
 

@@ -44,7 +44,7 @@ impl Sse {
     }
 
     /// The next frame, or none at the end of the stream.
-    async fn read(&mut self) -> Option<Frame> {
+    pub(crate) async fn read(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.frames.pop_front() {
                 return Some(frame);

@@ -25,6 +25,9 @@ impl Dispatcher {
     pub(super) async fn look(&self, now_ms: i64) -> Result<()> {
         let now = minute_of(now_ms);
         self.settle_late(now_ms).await?;
+        // Once a second suffices for minutes that are over.
+        let second = now_ms.div_euclid(1_000);
+        let late = std::mem::replace(&mut self.state.lock().second, second) != second;
         for shard in 0..SHARDS {
             if !self.leases.holds(shard, now_ms) {
                 let mut state = self.state.lock();
@@ -44,7 +47,8 @@ impl Dispatcher {
                     (done, done)
                 }
             };
-            for minute in (read - LATE_MINUTES).max(done) + 1..=now {
+            let from = if late || known.is_none() { (read - LATE_MINUTES).max(done) + 1 } else { now };
+            for minute in from..=now {
                 let webhooks = self.shared.deliveries.ready(shard, minute).await?;
                 self.activate(webhooks, minute);
             }

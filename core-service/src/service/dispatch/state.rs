@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) turn: String,
     /// Minutes of each shard that are done, as stored, and the newest that was read.
     pub(super) done: HashMap<i64, (i64, i64)>,
+    /// The second in which minutes that are over were looked through.
+    pub(super) second: i64,
 }
 
 impl State {

@@ -11,7 +11,7 @@ use scylla::{
 };
 
 use super::{
-    PARALLEL, ScyllaStore, StoreError, StoreResult, limited,
+    PARALLEL, ScyllaStore, StoreError, StoreResult,
     statements::{Bind, Shape, edge},
 };
 use crate::store::{Consistency, Row, Scan, Table, Value};
@@ -28,7 +28,7 @@ pub(super) async fn get(
     let statement = store.statement(table, Shape::Get { serial: consistency == Consistency::Serial }).await?;
     let values: Vec<Bind<'_>> = key.iter().map(Bind::from).collect();
     let request = store.session.execute_unpaged(&statement, values);
-    let answer = limited(LIMIT, request, StoreError::Unavailable, unavailable).await?;
+    let answer = store.limited(LIMIT, request, StoreError::Unavailable, unavailable).await?;
     let Some(mut row) = rows(answer)?.pop() else {
         return Ok(None);
     };
@@ -66,7 +66,7 @@ pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Ro
     loop {
         // Nearly always one page; a server may end it early where rows are large.
         let request = store.session.execute_single_page(&statement, &values, page);
-        let (answer, next) = limited(LIMIT, request, StoreError::Unavailable, unavailable).await?;
+        let (answer, next) = store.limited(LIMIT, request, StoreError::Unavailable, unavailable).await?;
         found.append(&mut rows(answer)?);
         match next.into_paging_control_flow() {
             ControlFlow::Continue(state) => page = state,

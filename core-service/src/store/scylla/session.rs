@@ -18,7 +18,7 @@ use scylla::{
     statement::{Consistency, SerialConsistency},
 };
 
-use super::migrate;
+use super::{migrate, retry::AskOthers};
 
 /// Where the cluster is and how to use it.
 #[derive(Clone)]
@@ -94,6 +94,14 @@ impl ConnectError {
 /// After this long without an answer, what may be repeated is also sent to another node.
 const SECOND_TRY: Duration = Duration::from_millis(400);
 
+/// A connection on which nothing is answered for so long is asked whether it lives,
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+/// and closed after so long again, so that what waits on it is not lost with a node that fell silent. A node's pauses for
+/// garbage are shorter.
+const SILENCE: Duration = Duration::from_secs(5);
+/// A new connection has so long.
+const CONNECT: Duration = Duration::from_secs(2);
+
 /// What every statement has in common: the data centre's quorum, asked of a replica where possible and never elsewhere.
 pub(super) fn profile(datacenter: &str) -> ExecutionProfileBuilder {
     let policy = DefaultPolicy::builder()
@@ -115,10 +123,15 @@ pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectErro
         return Err(ConnectError::Keyspace(name.clone()));
     }
     let speculation = SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: SECOND_TRY };
-    let profile = profile(&options.datacenter).speculative_execution_policy(Some(Arc::new(speculation)));
+    let profile = profile(&options.datacenter)
+        .speculative_execution_policy(Some(Arc::new(speculation)))
+        .retry_policy(Arc::new(AskOthers));
     let mut builder = SessionBuilder::new()
         .known_nodes(&options.nodes)
         .default_execution_profile_handle(profile.build().into_handle())
+        .connection_timeout(CONNECT)
+        .keepalive_interval(KEEP_ALIVE)
+        .keepalive_timeout(SILENCE)
         .schema_agreement_timeout(migrate::STEP);
     if let (Some(user), Some(password)) = (&options.user, &options.password) {
         builder = builder.user(user, password);

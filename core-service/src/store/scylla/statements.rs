@@ -15,7 +15,7 @@ use scylla::{
     statement::{Consistency, prepared::PreparedStatement},
 };
 
-use super::{ScyllaStore, StoreError, StoreResult, limited, session};
+use super::{ScyllaStore, StoreError, StoreResult, session};
 use crate::store::{Column, Table, Value};
 
 /// Preparing asks every node, and happens once.
@@ -168,7 +168,7 @@ impl ScyllaStore {
         }
         let preparing = self.session.prepare(shape.text(&self.statements.keyspace, table));
         let wrong = |error: scylla::errors::PrepareError| StoreError::Unavailable(error.to_string());
-        let mut statement = limited(PREPARE_LIMIT, preparing, StoreError::Unavailable, wrong).await?;
+        let mut statement = self.limited(PREPARE_LIMIT, preparing, StoreError::Unavailable, wrong).await?;
         statement.set_is_idempotent(shape.is_idempotent());
         if !shape.is_idempotent() {
             statement.set_execution_profile_handle(Some(self.statements.conditional.clone()));

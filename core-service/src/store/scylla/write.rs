@@ -14,7 +14,7 @@ use scylla::{
 };
 
 use super::{
-    PARALLEL, ScyllaStore, StoreError, StoreResult, limited,
+    PARALLEL, ScyllaStore, StoreError, StoreResult,
     statements::{Bind, Shape},
 };
 use crate::store::{Change, ConditionalWrite, Expect, Transaction, Value};
@@ -67,7 +67,7 @@ async fn write(store: &ScyllaStore, group: Vec<Change>) -> StoreResult<()> {
     // An earlier try, or another group, may have been written whatever the last error says.
     let doubt = |error: ExecutionError| StoreError::InDoubt(error.to_string());
     let request = send(store, statements, values, true);
-    limited(LIMIT, request, StoreError::InDoubt, doubt).await.map(drop)
+    store.limited(LIMIT, request, StoreError::InDoubt, doubt).await.map(drop)
 }
 
 pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> StoreResult<bool> {
@@ -79,7 +79,7 @@ pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> 
         values.push(binds);
     }
     let request = send(store, statements, values, false);
-    let answer = limited(LIMIT, request, StoreError::InDoubt, failed).await?;
+    let answer = store.limited(LIMIT, request, StoreError::InDoubt, failed).await?;
     applied(answer).ok_or_else(|| StoreError::InDoubt("the answer to a conditional write is not readable".to_owned()))
 }
 
@@ -140,7 +140,8 @@ fn applied(answer: QueryResult) -> Option<bool> {
     }
 }
 
-/// Only what surely stopped a conditional write before it began leaves no doubt.
+/// Only what surely stopped a conditional write before it began leaves no doubt. Too few replicas may also have been found
+/// at its last step, once it was decided.
 fn failed(error: ExecutionError) -> StoreError {
     let not_sent = match &error {
         ExecutionError::BadQuery(_)
@@ -153,8 +154,7 @@ fn failed(error: ExecutionError) -> StoreError {
                 | RequestAttemptError::CqlRequestSerialization(_)
                 | RequestAttemptError::UnableToAllocStreamId
                 | RequestAttemptError::DbError(
-                    DbError::Unavailable { .. }
-                        | DbError::IsBootstrapping
+                    DbError::IsBootstrapping
                         | DbError::Invalid
                         | DbError::SyntaxError
                         | DbError::Unauthorized

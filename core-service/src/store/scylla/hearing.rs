@@ -1,0 +1,67 @@
+//! Whether the cluster answers at all.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
+
+/// How often it is looked whether anything was heard.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Looks in a row without an answer after which the cluster counts as away. A core asks many times a second, so a second
+/// of silence is none by chance.
+const PATIENCE: u32 = 10;
+
+/// What was heard of a cluster.
+pub(super) struct Hearing {
+    heard: AtomicBool,
+    away: watch::Sender<bool>,
+}
+
+impl Hearing {
+    /// Listens as long as it is kept.
+    pub(super) fn start() -> Arc<Self> {
+        let hearing = Arc::new(Self { heard: AtomicBool::new(true), away: watch::Sender::new(false) });
+        let listening = Arc::downgrade(&hearing);
+        tokio::spawn(async move {
+            let mut looks = interval(LOOK_EVERY);
+            // Looks that this process was too busy for say nothing about the cluster.
+            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut silent = 0;
+            loop {
+                looks.tick().await;
+                let Some(hearing) = listening.upgrade() else { return };
+                silent = if hearing.heard.swap(false, Ordering::Relaxed) { 0 } else { silent + 1 };
+                hearing.judge(silent >= PATIENCE);
+            }
+        });
+        hearing
+    }
+
+    /// Something was answered as it should be.
+    pub(super) fn heard(&self) {
+        self.heard.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the cluster is away.
+    pub(super) fn away(&self) -> watch::Receiver<bool> {
+        self.away.subscribe()
+    }
+
+    fn judge(&self, is: bool) {
+        if self.away.send_if_modified(|away| std::mem::replace(away, is) != is) {
+            if is {
+                tracing::error!("the cluster does not answer any more");
+            } else {
+                tracing::info!("the cluster answers again");
+            }
+        }
+    }
+}

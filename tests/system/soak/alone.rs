@@ -1,0 +1,96 @@
+//! What the nodes do by themselves: the calls that the service is made of, as many as they answer, without the service.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use core_service::{
+    key,
+    store::{
+        Backend as _, Change, ConditionalWrite, Consistency, Expect, Transaction,
+        scylla::{ScyllaOptions, ScyllaStore},
+        tables,
+    },
+};
+use thesis_proto::clock::SystemClock;
+use tokio::{task::JoinSet, time::Instant};
+
+use crate::harness::{nodes, now_ms};
+
+/// Calls under way at once.
+const AT_ONCE: usize = 16;
+/// How long each kind of call is measured, after as long unmeasured: a node that has just started is slow.
+const MEASURED: Duration = Duration::from_secs(10);
+/// Rows that a thesis becomes, in partitions of their own.
+const ROWS: i64 = 12;
+
+/// The calls, by what they do.
+const KINDS: [&str; 3] = ["reads of a row", "writes of a thesis's rows", "conditional writes"];
+
+async fn call(store: &ScyllaStore, kind: usize, number: i64) {
+    let body = Some(vec![b'x'; 600].into());
+    match kind {
+        0 => drop(store.get(&tables::THESIS, &key!["alone", "0"], Consistency::Quorum).await.unwrap()),
+        1 => {
+            let change = |row| {
+                let (key, body) = (key!["alone", format!("{number} {row}")], body.clone());
+                Change { table: &tables::THESIS, key, version: 1, body, ttl: None }
+            };
+            store.apply((0..ROWS).map(change).collect()).await.unwrap();
+        }
+        _ => {
+            let write = ConditionalWrite { clustering: Vec::new(), expect: Expect::Absent, version: 1, body };
+            let partition = key![format!("alone {number}")];
+            let transaction = Transaction { table: &tables::DELIVERY, partition, writes: vec![write], ttl: None };
+            assert!(store.transact(transaction).await.unwrap());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by tests/soak"]
+async fn what_nodes_do_by_themselves() {
+    let nodes: Vec<String> = nodes().expect("TEST_SCYLLA_NODES").split(',').map(str::to_owned).collect();
+    let options = ScyllaOptions {
+        replication_factor: u32::try_from(nodes.len()).unwrap().min(3),
+        nodes,
+        keyspace: format!("alone_{}", now_ms()),
+        datacenter: "datacenter1".to_owned(),
+        user: None,
+        password: None,
+        ca_file: None,
+    };
+    let store = Arc::new(ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap());
+    let numbers = Arc::new(AtomicI64::new(0));
+    for (kind, what) in KINDS.into_iter().enumerate() {
+        let began = Instant::now();
+        let mut calling = JoinSet::new();
+        for _ in 0..AT_ONCE {
+            let (store, numbers) = (Arc::clone(&store), Arc::clone(&numbers));
+            calling.spawn(async move {
+                let mut took = Vec::new();
+                while began.elapsed() < 2 * MEASURED {
+                    let since = Instant::now();
+                    call(&store, kind, numbers.fetch_add(1, Ordering::Relaxed)).await;
+                    if began.elapsed() > MEASURED {
+                        took.push(since.elapsed());
+                    }
+                }
+                took
+            });
+        }
+        let mut took = calling.join_all().await.concat();
+        took.sort_unstable();
+        let a_second = took.len() as u64 / MEASURED.as_secs();
+        println!(
+            "{what}: {a_second} a second, {AT_ONCE} at once, p50 {:?} p99 {:?} max {:?}",
+            took[took.len() / 2],
+            took[took.len() * 99 / 100],
+            took[took.len() - 1]
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! A customer with a steady load, streams and a webhook.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::{load::Load, watch::Watch};
+use crate::harness::{Client, Ledger, Project, Receiver, Service};
+
+/// What is owed at the end has so long.
+const REST: Duration = Duration::from_secs(120);
+
+/// A customer who has begun.
+pub(super) struct Customer {
+    project: Project,
+    client: Client,
+    receiver: Receiver,
+    watches: Vec<Watch>,
+    pub(super) load: Arc<Load>,
+    running: JoinHandle<()>,
+    end: CancellationToken,
+}
+
+impl Customer {
+    /// Begins so many writes and reads a second; of so many writes one goes without an idempotency key.
+    pub(super) async fn start(service: &Service, (writes, reads): (u32, u32), streams: usize, bare_every: u64) -> Self {
+        let receiver = Receiver::start().await;
+        let project = service.project_on("huge").await;
+        let client = project.test().await;
+        client.webhook(&receiver.url, &["thesis.created"]).await;
+        let mut watches = Vec::new();
+        for _ in 0..streams {
+            watches.push(Watch::start(&client).await);
+        }
+        let load = Load::new(client.clone(), bare_every);
+        let first = client.post_once("/v1/test/theses", &Ledger::request("first"), "first").await.ok(201);
+        load.ledger.acknowledge("first", &first);
+        for watch in &watches {
+            watch.first().await;
+        }
+        let end = CancellationToken::new();
+        let running = tokio::spawn(Arc::clone(&load).run(writes, reads, end.clone()));
+        Self { project, client, receiver, watches, load, running, end }
+    }
+
+    /// Ends the load, and demands everything that was promised; gives how many requests were sent, and failed twice.
+    pub(super) async fn judge(self, service: &Service) -> (usize, usize) {
+        self.end.cancel();
+        self.running.await.unwrap();
+        let total = self.load.tally.total();
+        service.say_troubles();
+        service.is_ready().await;
+        let ledger = &self.load.ledger;
+        ledger.complete(&self.client).await;
+        let events = ledger.judge(service, &self.project, &self.client).await;
+        for watch in self.watches {
+            watch.saw(&events, REST).await;
+        }
+        ledger.delivered(&self.receiver, &events, REST).await;
+        total
+    }
+}
