@@ -162,7 +162,7 @@ impl Core {
             gate: Gate::new(control, keys.clone(), limits, gate_settings, clock, ids),
             datasets: Datasets::new(Arc::clone(&shared), stop.clone(), tasks.clone()),
             search,
-            idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids)),
+            idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
             dispatcher: Dispatcher::new(Arc::clone(&shared), replica),
             slots,
             urls: UrlVetter::new(settings.webhook_allow_networks, &settings.dns_servers)?,

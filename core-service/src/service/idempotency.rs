@@ -78,13 +78,14 @@ pub struct Idempotency {
     backend: SharedBackend,
     keys: KeyRing,
     ids: SharedIdSource,
+    started_at: i64,
 }
 
 impl Idempotency {
-    /// Keeps answers in this backend.
+    /// Keeps answers in this backend for a process that starts now.
     #[must_use]
-    pub fn new(backend: SharedBackend, keys: KeyRing, ids: SharedIdSource) -> Self {
-        Self { backend, keys, ids }
+    pub fn new(backend: SharedBackend, keys: KeyRing, ids: SharedIdSource, now_ms: i64) -> Self {
+        Self { backend, keys, ids, started_at: now_ms }
     }
 
     /// Performs a request that has passed all checks, once per idempotency key; without one, simply performs it.
@@ -115,7 +116,9 @@ impl Idempotency {
         };
         // Should the request fail or be given up, its next try shall have its chance at once.
         let mut place = Place(Row { backend: Arc::clone(&self.backend), partition, version: 0, kept });
-        if let Some(sealed) = place.0.take().await? {
+        // Whoever was at it before the only process there is started is dead.
+        let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };
+        if let Some(sealed) = place.0.take(dead_before).await? {
             *call.replayed.lock() = true;
             return self.replay(&sealed);
         }
@@ -162,8 +165,8 @@ struct Row {
 }
 
 impl Row {
-    /// Takes the key, or finds the answer that its request has had.
-    async fn take(&mut self) -> Result<Option<Vec<u8>>> {
+    /// Takes the key, or finds the answer that its request has had. Tries of before a time are dead.
+    async fn take(&mut self, dead_before: i64) -> Result<Option<Vec<u8>>> {
         let (mut expect, mut why) = (Expect::Absent, in_progress());
         for _ in 0..TRIES {
             self.version = match expect {
@@ -197,7 +200,7 @@ impl Row {
             if known.answer.is_some() {
                 return Ok(known.answer);
             }
-            if age_ms < IN_FLIGHT_MS {
+            if known.started_at >= dead_before.max(self.kept.started_at - IN_FLIGHT_MS + 1) {
                 return Err(in_progress());
             }
             self.kept.seed = known.seed;

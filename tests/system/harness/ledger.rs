@@ -105,8 +105,8 @@ impl Ledger {
         events.iter().rev().map(|event| text(event, "id").to_owned()).collect()
     }
 
-    /// Demands that every event reached the endpoint, and hardly any twice.
-    pub(crate) async fn delivered(&self, receiver: &Receiver, events: &[String], within: Duration) {
+    /// Demands that every event reached the endpoint; gives how often one did again.
+    pub(crate) async fn delivered(&self, receiver: &Receiver, events: &[String], within: Duration) -> usize {
         let arrived = eventually("every delivery", within, async || {
             let arrived = receiver.arrivals();
             events.iter().all(|event| arrived.contains_key(event)).then_some(arrived)
@@ -115,6 +115,6 @@ impl Ledger {
         let more = arrived.values().sum::<usize>() - arrived.len();
         println!("{} events delivered, {more} of them once more than needed", arrived.len());
         assert_eq!(arrived.len(), events.len(), "more events were delivered than there are");
-        assert!(more * 100 < events.len().max(1_000), "{more} duplicates of {}", events.len());
+        more
     }
 }

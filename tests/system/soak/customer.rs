@@ -57,7 +57,8 @@ impl Customer {
         for watch in self.watches {
             watch.saw(&events, REST).await;
         }
-        ledger.delivered(&self.receiver, &events, REST).await;
+        let again = ledger.delivered(&self.receiver, &events, REST).await;
+        assert!(again * 100 < events.len(), "a hundredth or more was delivered twice");
         total
     }
 }
