@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use scylla::client::session::Session;
 use thesis_proto::clock::SharedClock;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 pub use self::session::{ConnectError, ScyllaOptions};
 use self::{hearing::Hearing, statements::Statements};
@@ -22,11 +22,16 @@ use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Ta
 /// Requests that one call has under way at most.
 const PARALLEL: usize = 64;
 
+/// Requests that this process has under way at most.
+const AT_ONCE: usize = 64;
+
 /// A store on a CQL cluster, shared with other processes.
 pub struct ScyllaStore {
     session: Session,
     statements: Statements,
     hearing: Arc<Hearing>,
+    /// Leave to ask: what the cluster is too busy for waits here, where giving it up costs nothing.
+    leave: Semaphore,
 }
 
 impl ScyllaStore {
@@ -38,7 +43,7 @@ impl ScyllaStore {
         let session = session::open(&options).await?;
         migrate::run(&session, &options, migrate::ALL, clock.as_ref()).await?;
         let statements = Statements::new(options.keyspace, &options.datacenter);
-        Ok(Self { session, statements, hearing: Hearing::start() })
+        Ok(Self { session, statements, hearing: Hearing::start(), leave: Semaphore::new(AT_ONCE) })
     }
 
     /// Waits for `request`, retries included, no longer than `limit`; `late` and `wrong` name the failures.
@@ -49,7 +54,12 @@ impl ScyllaStore {
         late: fn(String) -> StoreError,
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
-        let answer = tokio::time::timeout(limit, request).await;
+        let asking = async {
+            // Never closed.
+            let _leave = self.leave.acquire().await;
+            request.await
+        };
+        let answer = tokio::time::timeout(limit, asking).await;
         let answer = answer.map_err(|_| late(format!("no answer within {} ms", limit.as_millis())))?.map_err(wrong)?;
         self.hearing.heard();
         Ok(answer)

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{load::Load, watch::Watch};
@@ -23,8 +23,15 @@ pub(super) struct Customer {
 }
 
 impl Customer {
-    /// Begins so many writes and reads a second; of so many writes one goes without an idempotency key.
-    pub(super) async fn start(service: &Service, (writes, reads): (u32, u32), streams: usize, bare_every: u64) -> Self {
+    /// Begins so many writes and reads a second, for a time to warm up a tenth of them; of so many writes one goes without
+    /// an idempotency key.
+    pub(super) async fn start(
+        service: &Service,
+        (writes, reads): (u32, u32),
+        warm_up: Duration,
+        streams: usize,
+        bare_every: u64,
+    ) -> Self {
         let receiver = Receiver::start().await;
         let project = service.project_on("huge").await;
         let client = project.test().await;
@@ -39,6 +46,12 @@ impl Customer {
         for watch in &watches {
             watch.first().await;
         }
+        let warm = CancellationToken::new();
+        let warming = tokio::spawn(Arc::clone(&load).run(writes.div_ceil(10), reads.div_ceil(10), warm.clone()));
+        sleep(warm_up).await;
+        warm.cancel();
+        warming.await.unwrap();
+        load.tally.begin("warming up");
         let end = CancellationToken::new();
         let running = tokio::spawn(Arc::clone(&load).run(writes, reads, end.clone()));
         Self { project, client, receiver, watches, load, running, end }

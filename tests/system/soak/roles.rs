@@ -28,7 +28,7 @@ async fn nothing_is_lost_in_two_of_each_role_on_a_cluster() {
 
 async fn nothing_is_lost(mut service: Service) {
     let mut dice = Dice::new();
-    let customer = Customer::start(&service, (WRITES, READS), STREAMS, 2).await;
+    let customer = Customer::start(&service, (WRITES, READS), Duration::ZERO, STREAMS, 2).await;
     let started = Instant::now();
     for kill in 1.. {
         sleep(Duration::from_millis(300 + dice.roll(3_000))).await;

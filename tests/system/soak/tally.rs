@@ -71,6 +71,12 @@ impl Tally {
         println!("{when:>24}  writes: {writes}\n{:>24}   reads: {reads}", "");
     }
 
+    /// Says what there was so far, and forgets it.
+    pub(super) fn begin(&self, when: &str) {
+        self.say(when);
+        *self.all.lock().unwrap() = Default::default();
+    }
+
     /// Says what there was in all; gives requests sent and requests that failed twice.
     pub(super) fn total(&self) -> (usize, usize) {
         let [writes, reads] = self.all.lock().unwrap().clone();
