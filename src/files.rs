@@ -30,7 +30,7 @@ impl Files {
 
     fn shared(limit: u64) -> Self {
         let part = |twentieths: u64| usize::try_from((limit / 20 * twentieths).min(MOST)).unwrap_or(usize::MAX);
-        Self { limit, http: part(17), grpc: part(1), ops: 100 }
+        Self { limit, http: part(17), grpc: part(1), ops: usize::try_from(limit / 100).unwrap_or(100).min(100) }
     }
 }
 

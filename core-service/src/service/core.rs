@@ -28,6 +28,8 @@ use crate::{
 const HOUSEKEEPING: Duration = Duration::from_millis(300);
 /// How often expired rows are cleaned away, where the store does not do it.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
+/// Tasks may take so long to end: the process itself has not much longer.
+const LAST_STEPS: Duration = Duration::from_millis(700);
 /// What a request may still take while the store is away.
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -214,12 +216,11 @@ impl Core {
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
-        if tokio::time::timeout(Duration::from_secs(5), self.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(LAST_STEPS, self.tasks.wait()).await.is_err() {
             tracing::warn!("some tasks did not end in time");
         }
-        self.gate.limits.flush(self.shared.clock.now_ms()).await;
-        self.slots.leave().await;
-        self.dispatcher.release().await;
+        // What others would have to wait for otherwise.
+        tokio::join!(self.gate.limits.flush(self.shared.clock.now_ms()), self.slots.leave(), self.dispatcher.release());
         if let Err(error) = self.shared.backend.close().await {
             tracing::error!(%error, "closing the store failed");
         }
