@@ -86,7 +86,7 @@ pub fn routes(core: &Arc<Core>) -> Routes {
                 $(.add_service($server::new(api.clone()).max_decoding_message_size(MAX_MESSAGE)))*
         };
     }
-    let services = services!(
+    services!(
         ThesisServiceServer,
         EventServiceServer,
         StreamServiceServer,
@@ -100,10 +100,8 @@ pub fn routes(core: &Arc<Core>) -> Routes {
         GateServiceServer,
         AdminServiceServer,
         IngestServiceServer
-    );
-    let calls = Arc::new(Semaphore::new(MAX_WORKED_ON));
-    let room = Room { core: Arc::clone(core), messages: Bodies::new(MAX_MESSAGES), calls };
-    Routes::from(services.into_axum_router().layer(from_fn_with_state(room, enter))).prepare()
+    )
+    .prepare()
 }
 
 /// What all calls together may take.
@@ -145,7 +143,10 @@ pub async fn serve(
         || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(v1::FILE_DESCRIPTOR_SET);
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_service_status("", ServingStatus::Serving).await;
-    let routes = routes(&core)
+    let calls = Arc::new(Semaphore::new(MAX_WORKED_ON));
+    let room = Room { core: Arc::clone(&core), messages: Bodies::new(MAX_MESSAGES), calls };
+    // An edge in this process bounds its calls itself.
+    let routes = Routes::from(routes(&core).into_axum_router().layer(from_fn_with_state(room, enter)))
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)
         .add_service(health_service);
