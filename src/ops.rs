@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{Router, extract::State, http::StatusCode, routing::get};
+use axum::{Router, extract::State, http::StatusCode, response::IntoResponse as _, routing::get};
 use core_service::service::core::Core;
 use metrics_exporter_prometheus::PrometheusHandle;
 use thesis_proto::{
@@ -66,8 +66,9 @@ pub(crate) async fn serve(
         lag: Duration::MAX,
         drain: PATIENCE,
     };
+    let called = Called { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response() };
     // It tells that the others stop, and is not stopped itself.
-    server::serve(listener, Arc::new(Called(router)), limits, CancellationToken::new()).await;
+    server::serve(listener, Arc::new(called), limits, CancellationToken::new()).await;
 }
 
 async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {

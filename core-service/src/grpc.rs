@@ -23,7 +23,7 @@ use axum::{
     middleware::{Next, from_fn_with_state},
     response::Response,
 };
-use http::{HeaderName, Method};
+use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN};
 use thesis_proto::{
     error::ApiError,
     server::{Bodies, BodyError, Called, Limits},
@@ -171,6 +171,13 @@ pub async fn serve(
         health.set_service_status("", ServingStatus::NotServing).await;
     };
     let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes.prepare());
+    // It does not pass the layers, and browsers shall be able to read it.
+    let refusal = move || {
+        let status = ApiError::unavailable().to_status(&core.gate.new_request_id());
+        let mut response = status.into_http();
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        response
+    };
     let limits = Limits {
         connections,
         requests: MAX_CALLS,
@@ -180,7 +187,10 @@ pub async fn serve(
         lag: MAX_LAG,
         drain: DRAIN,
     };
-    tokio::join!(thesis_proto::server::serve(listener, Arc::new(Called(service)), limits, shutdown.clone()), stopping);
+    tokio::join!(
+        thesis_proto::server::serve(listener, Arc::new(Called { service, refusal }), limits, shutdown.clone()),
+        stopping
+    );
     Ok(())
 }
 

@@ -146,11 +146,11 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
             Arc::new(Serving { answers: Arc::clone(&answers), lag: Arc::clone(&lag), most: limits.lag, meter });
         connections.spawn(connection(serving, protocol.clone(), graceful.watcher(), stream, address));
     }
-    watching.abort();
     drop(listener);
     if timeout(limits.drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time");
     }
+    watching.abort();
 }
 
 fn protocol(limits: &Limits) -> Builder<TokioExecutor> {

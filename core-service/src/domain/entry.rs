@@ -190,7 +190,7 @@ pub struct ProfileUpdated {
     #[prost(string, repeated, tag = "2")]
     pub changed: Vec<String>,
     /// The handle that it gave up.
-    #[prost(string, optional, tag = "3")]
+    #[prost(string, optional, tag = "4")]
     pub previous_handle: Option<String>,
 }
 

@@ -35,6 +35,8 @@ const IN_FLIGHT_MS: i64 = 30_000;
 const IN_FLIGHT: Duration = Duration::from_millis(IN_FLIGHT_MS.unsigned_abs());
 /// How often a key is tried to be taken when the store is in doubt or others take it.
 const TRIES: usize = 4;
+/// A key is tried to be given back for so long before a failure is told, and after it goes on.
+const AT_ONCE: Duration = Duration::from_millis(500);
 /// The pause before a key is tried to be given back again.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -135,9 +137,12 @@ impl Idempotency {
                 }
             }
             // Never keep a 5xx.
-            Err(_) => return result,
+            Err(_) => {
+                place.give_back().await;
+                return result;
+            }
         };
-        place.0.keep(self.keys.seal(&answer.encode_to_vec())).await;
+        place.keep(self.keys.seal(&answer.encode_to_vec())).await;
         result
     }
 
@@ -225,16 +230,6 @@ impl Row {
         self.backend.transact(transaction).await
     }
 
-    /// Keeps the answer.
-    async fn keep(&mut self, sealed: Vec<u8>) {
-        let expect = Expect::Version(self.version);
-        self.version += 1;
-        self.kept.answer = Some(sealed);
-        if let Err(error) = self.write(expect).await {
-            tracing::warn!(%error, "keeping an answer for its idempotency key failed");
-        }
-    }
-
     /// Lets the key be taken again, if this holds it.
     async fn give_back(&mut self) -> Result<()> {
         if let Some((version, known)) = self.read().await?
@@ -248,17 +243,40 @@ impl Row {
     }
 }
 
-/// A key that is taken while its request is performed; given back when dropped without an answer.
+/// A key that is taken while its request is performed; given back when dropped before the answer is kept.
 struct Place(Row);
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let (true, Ok(runtime)) = (self.0.version > 0 && self.0.kept.answer.is_none(), Handle::try_current()) else {
-            return;
-        };
+impl Place {
+    /// Keeps the answer. Should that fail, the next try completes what this one has done.
+    async fn keep(&mut self, sealed: Vec<u8>) {
+        let mut row = self.0.clone();
+        row.version += 1;
+        row.kept.answer = Some(sealed);
+        match row.write(Expect::Version(self.0.version)).await {
+            Ok(_) => self.0.version = 0,
+            Err(error) => tracing::warn!(%error, "keeping an answer for its idempotency key failed"),
+        }
+    }
+
+    /// Gives the key back before a failure is told, where the store lets it: the next try may follow at once.
+    async fn give_back(&mut self) {
+        if let Ok(Ok(())) = timeout(AT_ONCE, self.released().give_back()).await {
+            self.0.version = 0;
+        }
+    }
+
+    fn released(&self) -> Row {
         let mut row = self.0.clone();
         // Longer ago than it must be, since clocks differ.
         row.kept.started_at -= 2 * IN_FLIGHT_MS;
+        row
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let (true, Ok(runtime)) = (self.0.version > 0, Handle::try_current()) else { return };
+        let mut row = self.released();
         // What kept the request from its end may keep this; once its time is over, this is in vain.
         runtime.spawn(timeout(IN_FLIGHT, async move {
             while row.give_back().await.is_err() {

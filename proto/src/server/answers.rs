@@ -3,7 +3,7 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use tokio::net::TcpStream;
 use tonic::transport::server::TcpConnectInfo;
@@ -13,13 +13,19 @@ use super::{Answers, Metered};
 
 /// A tower service that answers; requests carry the peer's address as tonic's own server tells it.
 #[derive(Clone, Debug)]
-pub struct Called<S>(pub S);
+pub struct Called<S, R> {
+    /// The service.
+    pub service: S,
+    /// Makes the answer for a request that is refused.
+    pub refusal: R,
+}
 
-impl<S, B> Answers for Called<S>
+impl<S, R, B> Answers for Called<S, R>
 where
+    R: Fn() -> Response<B> + Send + Sync + 'static,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
-    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Default + Send + Unpin + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static,
 {
     type Peer = SocketAddr;
     type Body = B;
@@ -35,13 +41,11 @@ where
 
     async fn answer(&self, peer: &SocketAddr, mut request: Request<Incoming>) -> Response<B> {
         request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr: Some(*peer) });
-        self.0.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+        self.service.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
     }
 
     fn refusal(&self) -> Response<B> {
-        let mut response = Response::new(B::default());
-        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-        response
+        (self.refusal)()
     }
 
     fn turned_away(&self) -> Bytes {

@@ -50,7 +50,12 @@ async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
             Ok::<_, Infallible>(Response::new(Full::from("hello")))
         }
     });
-    tokio::spawn(serve(listener, Arc::new(Called(service)), limits, CancellationToken::new()));
+    let refusal = || {
+        let mut refusal = Response::new(Full::default());
+        *refusal.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+        refusal
+    };
+    tokio::spawn(serve(listener, Arc::new(Called { service, refusal }), limits, CancellationToken::new()));
     (address, gate)
 }
 

@@ -257,6 +257,10 @@ async fn a_crowd_and_floods_stop_nobody() {
     pass(&service, super::time() / 4, &[("crowd", &counts), ("bystander", &by)]).await;
     by.demand(0.1);
     assert!(counts.refused.load(Relaxed) > 0);
+    // What a member found wrong.
+    while let Some(ended) = members.try_join_next() {
+        ended.unwrap();
+    }
     members.shutdown().await;
     println!("the crowd has gone");
     eventually("others are served", SOON, async || (other.get(&other_path).await.status == 200).then_some(())).await;
