@@ -6,10 +6,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 use thesis_proto::v1::{self, Environment};
-use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep},
-};
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::harness::{ALL_SCOPES, Answer, Client, Process, SERVICE_TOKEN, SOON, Service, Setup, eventually, now_ms};
 
@@ -183,12 +180,7 @@ async fn open_streams_never_exceed_the_plan_over_all_replicas() {
         stream.end(Duration::from_secs(5)).await;
     }
     assert_eq!(usage(&here).await, 2);
-    // Not so often that the plan's requests are used up.
-    let again = async || {
-        sleep(Duration::from_millis(100)).await;
-        Some(open(&here).await).filter(is_open)
-    };
-    let _stream = eventually("its places return", SOON, again).await;
+    let _stream = eventually("its places return", SOON, async || Some(open(&here).await).filter(is_open)).await;
     let after = killed.elapsed();
     println!("a dead core's place was free again after {after:?}");
     assert!(after > Duration::from_secs(7), "{after:?}");
