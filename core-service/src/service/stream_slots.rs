@@ -186,16 +186,17 @@ impl StreamSlots {
         Ok(StreamSlot { slots: self, project, term })
     }
 
-    /// How many streams a project has open, over all replicas.
+    /// How many of a project's places are taken, over all replicas. A closed stream's is until every replica can give
+    /// it to another.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn open(&self, project: &str) -> Result<u32> {
-        let own = self.own(project);
         if self.backend.is_exclusive() {
-            return Ok(own);
+            return Ok(self.own(project));
         }
         let (_, places) = self.read(project, Consistency::Quorum).await?;
+        let own = places.held.iter().find(|held| held.replica == self.replica).map_or(0, |held| held.open);
         let others = self.others_alive(places).await?;
         Ok(own + others.iter().map(|held| held.open).sum::<u32>())
     }

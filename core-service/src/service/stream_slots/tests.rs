@@ -76,6 +76,17 @@ async fn replicas_that_race_never_open_more_than_the_limit() {
 }
 
 #[tokio::test]
+async fn a_place_is_told_as_free_when_every_replica_can_give_it() {
+    let Two { one, other, .. } = two().await;
+    drop(one.take("prj_1", 1).await.unwrap());
+    assert!(is_full(&other, 1).await);
+    assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (1, 1));
+    one.settle().await;
+    assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (0, 0));
+    other.take("prj_1", 1).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_dead_replicas_places_return_after_its_lease_and_not_before() {
     let Two { clock, one, other, .. } = two().await;
     let _held = one.take("prj_1", 1).await.unwrap();
