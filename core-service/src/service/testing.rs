@@ -1,11 +1,15 @@
 //! A core on a store in memory, with time in the test's hand.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
 };
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use thesis_proto::clock::{Clock, IdSource};
 
 use super::{
@@ -73,11 +77,18 @@ impl IdSource for CountingIds {
 pub(crate) struct SharedMemory {
     store: SharedBackend,
     away: AtomicBool,
+    /// Changes applied, by table.
+    applied: Mutex<HashMap<&'static str, usize>>,
 }
 
 impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
-        Arc::new(Self { store: memory(clock), away: AtomicBool::new(false) })
+        Arc::new(Self { store: memory(clock), away: AtomicBool::new(false), applied: Mutex::default() })
+    }
+
+    /// How many changes of a table were applied.
+    pub(crate) fn applied(&self, table: &Table) -> usize {
+        self.applied.lock().get(table.name).copied().unwrap_or_default()
     }
 
     /// Makes it answer nothing, or answer again.
@@ -108,6 +119,9 @@ impl Backend for SharedMemory {
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        for change in &changes {
+            *self.applied.lock().entry(change.table.name).or_default() += 1;
+        }
         self.store()?.apply(changes).await
     }
 

@@ -80,15 +80,16 @@ async fn found(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -
 async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, i64)> {
     let (mut theses, mut authors) = (0, 0);
     for dataset in view.datasets() {
-        let totals = shared.theses.totals(&dataset.to_string(), token).await?;
-        theses += totals.theses;
-        authors += totals.authors;
+        for totals in shared.theses.totals(&dataset.to_string(), &[token]).await? {
+            theses += totals.theses;
+            authors += totals.authors;
+        }
     }
     if let [first, second] = view.datasets() {
         // Who writes in both is the sandbox's, whose authors of a token are few.
         let shared_authors = shared.theses.authors(&first.to_string(), token).await?;
-        let ids: Vec<&str> = shared_authors.iter().map(String::as_str).collect();
-        let in_second = shared.theses.of_authors(&second.to_string(), token, &ids).await?;
+        let pairs: Vec<_> = shared_authors.iter().map(|author| (token, author.as_str())).collect();
+        let in_second = shared.theses.of_authors(&second.to_string(), &pairs).await?;
         let twice = in_second.iter().filter(|count| **count > 0).count();
         authors -= i64::try_from(twice).unwrap_or_default();
     }

@@ -6,6 +6,7 @@ mod command;
 mod draft;
 mod due;
 mod handle;
+mod look_up;
 mod observe;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ use super::{
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{Entry, Kind, Sequenced},
+        entry::{Entry, Sequenced},
         id,
     },
     key,
@@ -52,8 +53,16 @@ const BATCH_ENTRIES: usize = 256;
 const BATCH_BYTES: usize = 90 * 1024;
 /// Entries projected at once when catching up.
 const CATCH_UP: usize = 500;
+/// For how long a log counts as shared after another writer's append.
+const SHARED_MS: i64 = 2_000;
+/// How much longer this writer leaves derived events to the one that appended what they follow.
+const OTHERS_FIRST_MS: i64 = 1_000;
 /// How long a hint of an append is kept.
 const WAKE_TTL: u32 = 3_600;
+/// How long whoever appended first has for the rows of its entries before this writer makes them too.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it looks whether they are made.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Seconds whose hints stand in one partition.
 const WAKE_SECONDS: i64 = 8;
 
@@ -72,6 +81,8 @@ struct Writer {
     known: Known,
     /// Tokens that owe derived events.
     due: Due,
+    /// When another writer was last seen to append.
+    others_at: i64,
     /// The second of the last wake row.
     woken: i64,
 }
@@ -90,6 +101,7 @@ impl Writer {
             last_created_at: 0,
             current: false,
             known: Known::new(),
+            others_at: i64::MIN / 2,
             woken: 0,
         }
     }
@@ -159,20 +171,40 @@ impl Writer {
         jobs.drain(..count).collect()
     }
 
-    /// Projects what stands in the log beyond what is known.
+    /// Starts from the checkpoint, or after a failure from what is known, and follows the log to its head.
     async fn catch_up(&mut self) -> StoreResult<()> {
-        let log = self.shared.log.clone();
-        let started = self.head > 0;
-        if !started {
-            self.head = log.checkpoint(&self.name, ROWS).await?;
+        let log = &self.shared.log;
+        let projected = log.checkpoint(&self.name, ROWS).await?;
+        if self.head == 0 {
+            self.head = projected;
             if let Some(body) = log.get(&self.name, self.head).await? {
                 self.last_created_at = decode(body)?.created_at;
             }
         }
         self.due.load().await?;
         let head = log.head(&self.name, self.head, Consistency::Serial).await?;
-        // After a lost race or a failure, counts may have moved on.
-        self.known.forget_counts();
+        self.follow(head, projected).await
+    }
+
+    /// Follows what another writer has appended, if any. `lost` says that it certainly has.
+    async fn follow_others(&mut self, lost: bool) -> StoreResult<()> {
+        // Only a serial read sees an append that was begun and left; it gets in the way of those under way.
+        let mut head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
+        if lost && head <= self.head {
+            head = self.shared.log.head(&self.name, self.head, Consistency::Serial).await?;
+        }
+        if head > self.head {
+            self.others_at = self.shared.clock.now_ms();
+            let projected = self.projected(head).await?;
+            self.current = false;
+            self.follow(head, projected).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes over what stands in the log beyond what is known, and makes the rows beyond `projected`.
+    async fn follow(&mut self, head: u64, projected: u64) -> StoreResult<()> {
+        let log = self.shared.log.clone();
         while self.head < head {
             let entries: Vec<Sequenced> = log
                 .read(&self.name, self.head, head, CATCH_UP)
@@ -183,28 +215,36 @@ impl Writer {
             if entries.is_empty() {
                 return Err(StoreError::Unavailable(format!("log {} ends before its head {head}", self.name)));
             }
-            self.project(&entries).await?;
+            let missing = entries.partition_point(|entry| entry.seq <= projected);
+            self.projector.project(&entries[missing..]).await?;
+            self.learn(&entries, OTHERS_FIRST_MS).await?;
         }
         self.current = true;
         self.position.send_if_modified(|position| advance(position, self.head));
         Ok(())
     }
 
-    async fn project(&mut self, entries: &[Sequenced]) -> StoreResult<()> {
-        self.projector.project(entries).await?;
+    /// How far the rows are made, once they are up to `head` or whoever appended that has had the time.
+    async fn projected(&self, head: u64) -> StoreResult<u64> {
+        let mut left = PATIENCE;
+        loop {
+            let projected = self.shared.log.checkpoint(&self.name, ROWS).await?;
+            if projected >= head || left.is_zero() {
+                return Ok(projected);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+            left = left.saturating_sub(LOOK_EVERY);
+        }
+    }
+
+    /// Takes over what projected entries tell; what they owe is due so much later than for the writer that appended them.
+    async fn learn(&mut self, entries: &[Sequenced], later_ms: i64) -> StoreResult<()> {
         let Some(last) = entries.last() else { return Ok(()) };
-        self.due.take(entries).await?;
+        self.due.take(entries, later_ms).await?;
         self.head = last.seq;
         self.last_created_at = self.last_created_at.max(last.entry.created_at);
         for sequenced in entries {
-            if let Some(Kind::ThesisCreated(created)) = &sequenced.entry.kind {
-                if created.introduces_profile {
-                    self.known.profiles.insert(created.profile.id.clone(), ());
-                }
-                if created.introduces_token {
-                    self.known.tokens.insert(created.token.id.clone(), ());
-                }
-            }
+            self.known.learn(&sequenced.entry);
         }
         Ok(())
     }
@@ -229,13 +269,13 @@ impl Writer {
 
     /// Drafts what the commands add to the log and appends it; answers what became of each, in order.
     async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Vec<Written>> {
+        if self.shared.clock.now_ms() - self.others_at < SHARED_MS {
+            // An append that loses costs both writers more than looking first.
+            self.follow_others(false).await?;
+        }
         loop {
             let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at);
-            let created = jobs.iter().filter_map(|job| match &job.command {
-                Command::Create(new) => Some(thesis_event_id(&new.thesis.id)),
-                Command::Observe(_) => None,
-            });
-            draft.look_up(created.collect()).await?;
+            draft.look_up(jobs.iter().map(|job| &job.command)).await?;
             let mut drafted = Vec::with_capacity(jobs.len());
             for job in jobs {
                 drafted.push(match &job.command {
@@ -255,7 +295,7 @@ impl Writer {
                 self.fill().await?;
                 continue;
             }
-            let entries = draft.keep();
+            let entries = draft.entries;
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
             for Drafted { id, place, event_id, refused } in drafted {
@@ -301,12 +341,14 @@ impl Writer {
         self.shared.ids.fill(&mut batch);
         self.current = false;
         if self.shared.log.append(&self.name, self.head, batch, &bodies).await? == Appended::Lost {
-            self.catch_up().await?;
+            self.follow_others(true).await?;
+            self.current = true;
             return Ok(None);
         }
         let entries: Vec<Sequenced> =
             (self.head + 1..).zip(entries).map(|(seq, entry)| Sequenced { seq, entry }).collect();
-        self.project(&entries).await?;
+        self.projector.project(&entries).await?;
+        self.learn(&entries, 0).await?;
         self.current = true;
         self.position.send_if_modified(|position| advance(position, self.head));
         metrics::counter!("log_entries_appended_total").increment(entries.len() as u64);

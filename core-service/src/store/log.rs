@@ -215,7 +215,9 @@ impl LogStore {
                 Ok(true) => return Ok(Appended::Done),
                 Ok(false) => {
                     let first = key![log, int(bucket), int(head + 1)];
-                    let row = self.backend.get(&tables::EVENT_LOG, &first, Consistency::Serial).await?;
+                    // A serial read gets in the way of appends under way, and only doubt needs it.
+                    let consistency = if doubts > 0 { Consistency::Serial } else { Consistency::Quorum };
+                    let row = self.backend.get(&tables::EVENT_LOG, &first, consistency).await?;
                     let own = row.is_some_and(|row| row.body.starts_with(&batch));
                     return Ok(if own { Appended::Done } else { Appended::Lost });
                 }

@@ -344,21 +344,22 @@ impl ThesisStore {
         self.ids_in(&tables::TOKEN_SYMBOL, view, symbol, chain, limit).await
     }
 
-    /// What a token has had in a dataset, and which of it by these authors, in their order.
+    /// What tokens have had in a dataset, in the order asked.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn totals(&self, dataset: &str, token: &str) -> StoreResult<Totals> {
-        let row = self.backend.get(&tables::TOKEN_TOTALS, &key![dataset, token], Consistency::Quorum).await?;
-        row.as_ref().map_or(Ok(Totals::default()), decode)
+    pub async fn totals(&self, dataset: &str, tokens: &[&str]) -> StoreResult<Vec<Totals>> {
+        let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token]).collect();
+        let rows = self.backend.get_many(&tables::TOKEN_TOTALS, &keys).await?;
+        rows.iter().map(|row| row.as_ref().map_or(Ok(Totals::default()), decode)).collect()
     }
 
-    /// How many theses each of these authors has on a token in a dataset.
+    /// How many theses authors have on tokens in a dataset, by token and author, in the order asked.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn of_authors(&self, dataset: &str, token: &str, authors: &[&str]) -> StoreResult<Vec<i64>> {
-        let keys: Vec<_> = authors.iter().map(|author| key![dataset, token, *author]).collect();
+    pub async fn of_authors(&self, dataset: &str, pairs: &[(&str, &str)]) -> StoreResult<Vec<i64>> {
+        let keys: Vec<_> = pairs.iter().map(|(token, author)| key![dataset, *token, *author]).collect();
         let rows = self.backend.get_many(&tables::TOKEN_AUTHOR, &keys).await?;
         Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
     }

@@ -11,19 +11,20 @@ use crate::{
         id,
         row::{Profile, Thesis, Token},
     },
-    key,
     service::core::Shared,
-    store::{Consistency, StoreResult, tables},
+    store::StoreResult,
 };
 
-/// What the writer remembers of the state at the head; as long as nobody else appends, reading it again is needless.
+/// What the log's entries up to the head have told, whoever appended them, so that reading it again is needless.
 pub(super) struct Known {
+    /// Profiles that are there.
     pub(super) profiles: Cache<String, ()>,
+    /// Tokens that are there.
     pub(super) tokens: Cache<String, ()>,
     /// Theses and authors of a token.
-    totals: Cache<String, (i64, i64)>,
+    pub(super) totals: Cache<String, (i64, i64)>,
     /// Theses of an author on a token.
-    of_author: Cache<(String, String), i64>,
+    pub(super) of_author: Cache<(String, String), i64>,
 }
 
 impl Known {
@@ -36,10 +37,23 @@ impl Known {
         }
     }
 
-    /// Forgets counts, since another writer has moved them.
-    pub(super) fn forget_counts(&self) {
-        self.totals.clear();
-        self.of_author.clear();
+    /// Learns what an entry tells; entries come in order.
+    pub(super) fn learn(&self, entry: &Entry) {
+        let (thesis, totals) = match &entry.kind {
+            Some(Kind::ThesisCreated(created)) => {
+                if !created.thesis.sandbox_profile {
+                    self.profiles.insert(created.profile.id.clone(), ());
+                }
+                if !created.thesis.sandbox_token {
+                    self.tokens.insert(created.token.id.clone(), ());
+                }
+                (&created.thesis, &created.totals)
+            }
+            Some(Kind::ThesisDeleted(deleted)) => (&deleted.thesis, &deleted.totals),
+            _ => return,
+        };
+        self.totals.insert(thesis.token_id.clone(), (totals.theses, totals.authors));
+        self.of_author.insert((thesis.token_id.clone(), thesis.profile_id.clone()), totals.of_author);
     }
 }
 
@@ -56,19 +70,19 @@ pub(super) enum Place {
 
 /// The draft of one batch.
 pub(super) struct Draft<'a> {
-    shared: &'a Shared,
+    pub(super) shared: &'a Shared,
     name: &'a str,
-    known: &'a Known,
+    pub(super) known: &'a Known,
     floor: i64,
     now: i64,
     pub(super) entries: Vec<Entry>,
     ids: HashMap<String, usize>,
-    logged: HashMap<String, Option<u64>>,
-    profiles: HashMap<String, Option<Profile>>,
-    tokens: HashMap<String, Option<Token>>,
-    theses: HashMap<String, Option<Thesis>>,
-    totals: HashMap<String, (i64, i64)>,
-    of_author: HashMap<(String, String), i64>,
+    pub(super) logged: HashMap<String, Option<u64>>,
+    pub(super) profiles: HashMap<String, Option<Profile>>,
+    pub(super) tokens: HashMap<String, Option<Token>>,
+    pub(super) theses: HashMap<String, Option<Thesis>>,
+    pub(super) totals: HashMap<String, (i64, i64)>,
+    pub(super) of_author: HashMap<(String, String), i64>,
 }
 
 impl<'a> Draft<'a> {
@@ -92,32 +106,13 @@ impl<'a> Draft<'a> {
     }
 
     /// The dataset's name.
-    pub(super) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &'a str {
         self.name
     }
 
     /// Now, the same for the whole batch.
     pub(super) fn now(&self) -> i64 {
         self.now
-    }
-
-    /// Keeps what is known for the next batch, once this one stands in the log.
-    pub(super) fn keep(self) -> Vec<Entry> {
-        for (token, totals) in self.totals {
-            self.known.totals.insert(token, totals);
-        }
-        for (author, count) in self.of_author {
-            self.known.of_author.insert(author, count);
-        }
-        self.entries
-    }
-
-    /// Looks up at once whether entries with these ids stand in the log.
-    pub(super) async fn look_up(&mut self, ids: Vec<String>) -> StoreResult<()> {
-        let keys: Vec<_> = ids.iter().map(|id| key![self.name, id]).collect();
-        let rows = self.shared.backend.get_many(&tables::EVENT, &keys).await?;
-        self.logged.extend(ids.into_iter().zip(rows.into_iter().map(|row| row.map(|row| row.version.unsigned_abs()))));
-        Ok(())
     }
 
     /// Whether an entry that was looked up stands in the log, or one with its id in this draft.
@@ -140,7 +135,9 @@ impl<'a> Draft<'a> {
             return Ok(profile.clone());
         }
         let mut rows = self.shared.theses.profiles(&[(self.name.to_owned(), id)]).await?;
-        Ok(rows.pop().flatten().map(Arc::unwrap_or_clone))
+        let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
+        self.profiles.insert(id.to_owned(), found.clone());
+        Ok(found)
     }
 
     pub(super) async fn token(&mut self, id: &str) -> StoreResult<Option<Token>> {
@@ -148,7 +145,9 @@ impl<'a> Draft<'a> {
             return Ok(token.clone());
         }
         let mut rows = self.shared.theses.tokens(&[(self.name.to_owned(), id)]).await?;
-        Ok(rows.pop().flatten().map(Arc::unwrap_or_clone))
+        let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
+        self.tokens.insert(id.to_owned(), found.clone());
+        Ok(found)
     }
 
     pub(super) async fn thesis(&mut self, id: &str) -> StoreResult<Option<Thesis>> {
@@ -156,7 +155,9 @@ impl<'a> Draft<'a> {
             return Ok(thesis.clone());
         }
         let mut rows = self.shared.theses.theses(&[(self.name.to_owned(), id)]).await?;
-        Ok(rows.pop().flatten().map(Arc::unwrap_or_clone))
+        let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
+        self.theses.insert(id.to_owned(), found.clone());
+        Ok(found)
     }
 
     pub(super) fn put_profile(&mut self, profile: &Profile) {
@@ -171,26 +172,12 @@ impl<'a> Draft<'a> {
         self.theses.insert(thesis.id.clone(), Some(thesis.clone()));
     }
 
-    async fn is_new_profile(&self, id: &str) -> StoreResult<bool> {
-        if self.profiles.contains_key(id) || self.known.profiles.get(id).is_some() {
-            return Ok(false);
-        }
-        let row = self.shared.backend.get(&tables::PROFILE, &key![self.name, id], Consistency::Quorum).await?;
-        if row.is_some() {
-            self.known.profiles.insert(id.to_owned(), ());
-        }
-        Ok(row.is_none())
+    async fn is_new_profile(&mut self, id: &str) -> StoreResult<bool> {
+        Ok(self.known.profiles.get(id).is_none() && self.profile(id).await?.is_none())
     }
 
-    async fn is_new_token(&self, id: &str) -> StoreResult<bool> {
-        if self.tokens.contains_key(id) || self.known.tokens.get(id).is_some() {
-            return Ok(false);
-        }
-        let row = self.shared.backend.get(&tables::TOKEN, &key![self.name, id], Consistency::Quorum).await?;
-        if row.is_some() {
-            self.known.tokens.insert(id.to_owned(), ());
-        }
-        Ok(row.is_none())
+    async fn is_new_token(&mut self, id: &str) -> StoreResult<bool> {
+        Ok(self.known.tokens.get(id).is_none() && self.token(id).await?.is_none())
     }
 
     /// The totals of a thesis' token after it comes (`by` 1), goes (`by` -1) or was gone before it came (`by` 0).
@@ -199,15 +186,15 @@ impl<'a> Draft<'a> {
         let (theses, authors) = match self.totals.get(token).copied().or_else(|| self.known.totals.get(token)) {
             Some(totals) => totals,
             None => {
-                let totals = self.shared.theses.totals(self.name, token).await?;
-                (totals.theses, totals.authors)
+                let totals = self.shared.theses.totals(self.name, &[token.as_str()]).await?;
+                totals.first().map(|of| (of.theses, of.authors)).unwrap_or_default()
             }
         };
         let of = (token.clone(), author.clone());
         let before = match self.of_author.get(&of).copied().or_else(|| self.known.of_author.get(&of)) {
             Some(count) => count,
             None => {
-                let counts = self.shared.theses.of_authors(self.name, token, &[author.as_str()]).await?;
+                let counts = self.shared.theses.of_authors(self.name, &[(token.as_str(), author.as_str())]).await?;
                 counts.first().copied().unwrap_or_default()
             }
         };

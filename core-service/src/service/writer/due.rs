@@ -1,24 +1,28 @@
 //! The derived events that tokens of a dataset owe: at most one pair a token in five seconds, and the last one never lost.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::Writer;
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
-        entry::{Kind, Sequenced},
+        entry::{Entry, Kind, Sequenced},
     },
     key,
     service::{core::Shared, derive::entries, projection::owed_by},
-    store::{Consistency, StoreResult, log::room, tables},
+    store::{Consistency, Row, StoreResult, log::room, tables},
 };
 
 /// Tokens whose derived events go into one batch.
 const DERIVE_BATCH: usize = 32;
+/// Tokens counted at once.
+const DERIVED_AT_ONCE: usize = 8;
 /// Owed tokens read at once.
 const PAGE: usize = 10_000;
 
@@ -47,17 +51,14 @@ impl Due {
         Ok(())
     }
 
-    /// Takes what entries add and settle.
-    pub(super) async fn take(&mut self, entries: &[Sequenced]) -> StoreResult<()> {
-        let mut derived_at = HashMap::new();
-        for sequenced in entries {
-            if let Some(Kind::ThesisCreated(created)) = &sequenced.entry.kind
-                && !self.tokens.contains_key(&created.token.id)
-                && !derived_at.contains_key(created.token.id.as_str())
-            {
-                derived_at.insert(created.token.id.as_str(), self.derived_at(&created.token.id).await?);
-            }
-        }
+    /// Takes what entries add, due `later_ms` later than it could be, and settle.
+    pub(super) async fn take(&mut self, entries: &[Sequenced], later_ms: i64) -> StoreResult<()> {
+        let on = entries.iter().filter_map(|sequenced| match &sequenced.entry.kind {
+            Some(Kind::ThesisCreated(created)) => Some(created.token.id.as_str()),
+            _ => None,
+        });
+        let added = on.filter(|token| !self.tokens.contains_key(*token)).collect();
+        let mut derived_at = self.derived_at(added).await?;
         let mut owed: HashMap<&str, (u64, i64)> = HashMap::new();
         for sequenced in entries {
             match &sequenced.entry.kind {
@@ -82,17 +83,19 @@ impl Due {
                     // What lies back comes in numbers, and must not have to follow an event of now.
                     let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
                     let at = (now + back).max(last + DERIVE_EVERY_MS);
-                    self.tokens.insert(token.to_owned(), (seq, at));
+                    self.tokens.insert(token.to_owned(), (seq, at + later_ms));
                 }
             }
         }
         Ok(())
     }
 
-    async fn derived_at(&self, token: &str) -> StoreResult<i64> {
-        let row = self.shared.backend.get(&tables::DERIVED, &key![&self.name, token], Consistency::Quorum).await?;
-        let bytes: Option<[u8; 8]> = row.and_then(|row| row.body.as_ref().try_into().ok());
-        Ok(bytes.map_or(i64::MIN / 2, i64::from_be_bytes))
+    /// When derived events of tokens were last made, if ever.
+    async fn derived_at<'a>(&self, tokens: BTreeSet<&'a str>) -> StoreResult<HashMap<&'a str, i64>> {
+        let keys: Vec<_> = tokens.iter().map(|token| key![&self.name, *token]).collect();
+        let rows = self.shared.backend.get_many(&tables::DERIVED, &keys).await?;
+        let at = |row: Option<Row>| Some(i64::from_be_bytes(row?.body.as_ref().try_into().ok()?));
+        Ok(tokens.into_iter().zip(rows).filter_map(|(token, row)| Some((token, at(row)?))).collect())
     }
 
     /// How long until something is due; none while nothing is owed.
@@ -125,21 +128,25 @@ impl Writer {
                 self.fill().await?;
                 continue;
             }
+            let at = now.max(self.last_created_at);
+            let deriving: Vec<_> = ready.iter().map(|(token, seq)| self.derived(token, *seq, at)).collect();
+            let pairs: Vec<Option<_>> = stream::iter(deriving).buffered(DERIVED_AT_ONCE).try_collect().await?;
             let mut batch = Vec::with_capacity(ready.len() * 2);
-            for (token, seq) in &ready {
-                let at = now.max(self.last_created_at);
-                let pair = entries(&self.shared, &self.dataset, token, *seq, at).await?;
+            for ((token, _), pair) in ready.iter().zip(pairs) {
                 match pair {
-                    Some(pair) if self.is_new(&pair[0].id).await? => batch.extend(pair),
-                    // The token is unknown, or another writer was faster.
-                    _ => self.due.remove(token),
+                    Some(pair) => batch.extend(pair),
+                    None => self.due.remove(token),
                 }
             }
             self.append(batch).await?;
         }
     }
 
-    async fn is_new(&self, id: &str) -> StoreResult<bool> {
-        Ok(self.shared.backend.get(&tables::EVENT, &key![&self.name, id], Consistency::Quorum).await?.is_none())
+    /// A token's derived events, unless it is unknown or another writer was faster.
+    async fn derived(&self, token: &str, seq: u64, at: i64) -> StoreResult<Option<[Entry; 2]>> {
+        let Some(pair) = entries(&self.shared, &self.dataset, token, seq, at).await? else { return Ok(None) };
+        let key = key![&self.name, &pair[0].id];
+        let logged = self.shared.backend.get(&tables::EVENT, &key, Consistency::Quorum).await?;
+        Ok(logged.is_none().then_some(pair))
     }
 }

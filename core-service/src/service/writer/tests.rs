@@ -8,12 +8,12 @@ use super::*;
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
-        entry::{ThesisCreated, TokenActivity, Totals},
+        entry::{Kind, ThesisCreated, TokenActivity, Totals},
         row::{Profile, Thesis, Token},
     },
     service::{
         core::Core,
-        testing::{ManualClock, core, memory, shared_memory},
+        testing::{ManualClock, SharedMemory, core, memory, shared_memory},
     },
 };
 
@@ -119,7 +119,7 @@ async fn what_is_acknowledged_can_be_read_at_once() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_entry_that_was_appended_but_not_projected_is_projected_by_the_next_writer() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
@@ -137,6 +137,30 @@ async fn an_entry_that_was_appended_but_not_projected_is_projected_by_the_next_w
     let view = crate::domain::dataset::View::test("orphan");
     assert!(second.shared.theses.thesis(&view, &new.thesis.id).await.unwrap().is_some());
     assert_eq!(theses_of(&entries(&second, &dataset).await).len(), 1);
+}
+
+#[tokio::test]
+async fn what_another_core_has_projected_is_not_projected_again_and_its_counts_are_known() {
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let cores = [core(backend.clone(), &clock, 1).await, core(backend.clone(), &clock, 2).await];
+    let dataset = Dataset::Project("both".to_owned());
+    let before = backend.applied(&tables::THESIS);
+    // Each finds that the other was faster; 0, 6 and 12 are of one author on one token, 3 is the same author's on another.
+    for (turn, number) in [0, 6, 3, 1, 12].into_iter().enumerate() {
+        cores[turn % 2].datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
+    }
+    assert_eq!(backend.applied(&tables::THESIS) - before, 5);
+    let log = entries(&cores[0], &dataset).await;
+    let totals: Vec<[i64; 3]> = log
+        .iter()
+        .filter_map(|sequenced| match &sequenced.entry.kind {
+            Some(Kind::ThesisCreated(created)) => Some(&created.totals),
+            _ => None,
+        })
+        .map(|totals| [totals.theses, totals.authors, totals.of_author])
+        .collect();
+    assert_eq!(totals, [[1, 1, 1], [2, 1, 2], [1, 1, 1], [2, 2, 1], [3, 1, 3]]);
 }
 
 fn clock_now(core: &Core) -> i64 {
@@ -189,9 +213,9 @@ async fn what_another_core_derived_meanwhile_counts() {
     let activity = TokenActivity { token: new.token.clone(), ..TokenActivity::default() };
     let derived = Sequenced { seq: 2, entry: entry(&core, "derived".to_owned(), Kind::TokenActivity(activity)) };
     let mut due = Due::new(Arc::clone(&core.shared), dataset.to_string());
-    due.take(&[thesis(1)]).await.unwrap();
+    due.take(&[thesis(1)], 0).await.unwrap();
     assert_eq!(due.wait(), Some(Duration::ZERO));
-    // While this core owed the events, the other derived them and wrote one more thesis.
-    due.take(&[derived, thesis(3)]).await.unwrap();
-    assert_eq!(due.wait(), Some(Duration::from_millis(DERIVE_EVERY_MS.unsigned_abs())));
+    // While this core owed the events, the other derived them and wrote one more thesis, which it owes first.
+    due.take(&[derived, thesis(3)], OTHERS_FIRST_MS).await.unwrap();
+    assert_eq!(due.wait(), Some(Duration::from_millis((DERIVE_EVERY_MS + OTHERS_FIRST_MS).unsigned_abs())));
 }

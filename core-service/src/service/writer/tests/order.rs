@@ -150,7 +150,7 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
         seen.insert(format!("by {by}"), format!("{:?}", listed(IndexScope::Profile(id.clone())).await));
         for on in 0..TOKENS {
             let token = id::of_token(&name, "base", &format!("0xa{on}"));
-            let of = store.of_authors(&name, &token, &[&id]).await.unwrap();
+            let of = store.of_authors(&name, &[(&token, &id)]).await.unwrap();
             let here = listed(IndexScope::ProfileToken(id.clone(), token.clone())).await;
             let gone = listed(IndexScope::Deleted(id.clone(), token)).await;
             assert_eq!(of, [here.len() as i64], "a count of theses by an author on a token is off");
@@ -170,7 +170,7 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
         }
         let here = store.stretch(dataset, &IndexScope::Token(id.clone()), &everything, 100).await.unwrap();
         let authors: BTreeSet<&str> = here.iter().map(|row| row.profile_id.as_str()).collect();
-        let totals = store.totals(&name, &id).await.unwrap();
+        let totals = store.totals(&name, &[&id]).await.unwrap().remove(0);
         assert_eq!((totals.theses, totals.authors), (here.len() as i64, authors.len() as i64), "a total is off");
     }
     seen
