@@ -56,6 +56,8 @@ const MAX_CALLS: u32 = 100_000;
 const MAX_GIVEN_UP: u32 = 100_000;
 /// Bytes of a request's headers at most.
 const MAX_HEADERS: u32 = 32 * 1024;
+/// Bytes of answers that wait to be taken; they begin to be sent one message a call.
+const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
 /// While calls wait longer than this for their turn, new ones are refused.
 const MAX_LAG: Duration = Duration::from_millis(300);
 /// Calls may take so long once the server stops.
@@ -183,7 +185,7 @@ pub async fn serve(
         requests: MAX_CALLS,
         head: MAX_HEADERS,
         given_up: MAX_GIVEN_UP,
-        untaken: usize::MAX,
+        untaken: MAX_UNTAKEN,
         lag: MAX_LAG,
         drain: DRAIN,
     };

@@ -34,6 +34,9 @@ const AVOID_MS: i64 = 2_000;
 /// A core that has not begun to answer for so long is given up while there are others.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Bytes of one call's answer that may be on their way, and of all calls of a connection: as many as there can be.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// Bytes of an answer's headers at most.
 const MAX_HEADERS: u32 = 256 * 1024;
 
@@ -91,6 +94,9 @@ impl CoreChannel {
                     .keep_alive_timeout(Duration::from_secs(4))
                     .keep_alive_while_idle(true)
                     .tcp_nodelay(true)
+                    // A stream whose reader stands still must not take the room of the connection's others.
+                    .initial_stream_window_size(STREAM_WINDOW)
+                    .initial_connection_window_size(MAX_WINDOW)
                     // Errors travel in headers, with all that they list.
                     .http2_max_header_list_size(MAX_HEADERS)
                     .connect_lazy();

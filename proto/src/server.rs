@@ -1,23 +1,19 @@
 //! Accepts connections of a role, bounds what they may take, and drains them in the end. REST, gRPC and the operators'
 //! pages are all served by it.
 //!
-//! When all connections are in use, those that have been idle longest give way to new ones, so that connections which ask
-//! for nothing, or drip, cannot keep others out. What a connection may cost otherwise is bounded by [`Limits`].
+//! When all connections are in use, those that have been idle longest give way to new ones, and when answers that nobody
+//! takes leave no room, the slowest do; so connections which ask for nothing, drip or do not read cannot keep others out.
+//! What a connection may cost otherwise is bounded by [`Limits`].
 
 mod answers;
 mod bodies;
+mod connections;
 mod lag;
 mod meter;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    convert::Infallible,
-    net::SocketAddr,
-    pin::pin,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -35,7 +31,6 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     task::JoinSet,
     time::{interval, sleep, timeout},
 };
@@ -46,12 +41,10 @@ pub use self::{
     bodies::{Bodies, BodyError},
     meter::{Metered, Metering},
 };
-use self::{lag::Lag, meter::Meter};
+use self::{connections::Connections, lag::Lag, meter::Meter};
 
 /// A request's head must have arrived within so long; an idle connection over HTTP/1 is closed after as long.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
-/// Of those that may give way, this share does at once.
-const GIVE_WAY: usize = 64;
 /// How often a connection is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Window of one request body, and of all of a connection: bodies are small.
@@ -68,7 +61,7 @@ pub struct Limits {
     pub head: u32,
     /// Requests that a connection may give up beyond those that it lets end.
     pub given_up: u32,
-    /// Bytes of whole answers that wait to be taken, all connections together.
+    /// Bytes of answers that wait to be taken, all connections together.
     pub untaken: usize,
     /// While requests wait longer than this for their turn, new ones are refused.
     pub lag: Duration,
@@ -107,14 +100,13 @@ pub trait Answers: Send + Sync + 'static {
 
 /// Serves until `shutdown`, then finishes requests and returns.
 pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: Limits, shutdown: CancellationToken) {
-    let untaken = Arc::new(Semaphore::new(limits.untaken.min(Semaphore::MAX_PERMITS)));
+    let open = Connections::new(limits.untaken);
     let protocol = protocol(&limits);
     let lag = Arc::new(Lag::new());
     let watched = Arc::clone(&lag);
     let watching = tokio::spawn(async move { watched.watch().await });
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    let mut meters: Vec<Weak<Meter>> = Vec::new();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -127,21 +119,17 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
             Err(error) => {
                 // Out of file handles, most likely: others close soon.
                 tracing::warn!(%error, "cannot accept a connection");
-                make_room(&mut meters);
+                open.close_idle();
                 sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
-        if connections.len() >= limits.connections && !make_room(&mut meters) {
+        if connections.len() >= limits.connections && !open.close_idle() {
             // Best effort: the connection is closed either way.
             let _ = stream.try_write(&answers.turned_away());
             continue;
         }
-        if meters.len() > 2 * connections.len() + GIVE_WAY {
-            meters.retain(|meter| meter.strong_count() > 0);
-        }
-        let meter = Arc::new(Meter::new(limits.given_up, Arc::clone(&untaken)));
-        meters.push(Arc::downgrade(&meter));
+        let meter = open.add(limits.given_up, connections.len());
         let serving =
             Arc::new(Serving { answers: Arc::clone(&answers), lag: Arc::clone(&lag), most: limits.lag, meter });
         connections.spawn(connection(serving, protocol.clone(), graceful.watcher(), stream, address));
@@ -167,21 +155,6 @@ fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
         .max_concurrent_streams(limits.requests)
         .max_header_list_size(limits.head);
     builder
-}
-
-/// Closes connections that have been idle longest; tells whether there were any.
-fn make_room(meters: &mut [Weak<Meter>]) -> bool {
-    let idle = |meter: &Weak<Meter>| meter.upgrade().and_then(|meter| Some((meter.idle_since()?, meter)));
-    let mut idle: Vec<_> = meters.iter().filter_map(idle).collect();
-    if idle.is_empty() {
-        return false;
-    }
-    let share = idle.len() / GIVE_WAY;
-    idle.select_nth_unstable_by_key(share, |(since, _)| *since);
-    for (_, meter) in &idle[..=share] {
-        meter.close();
-    }
-    true
 }
 
 /// What a connection is served with.

@@ -1,5 +1,6 @@
 //! `AdminService`.
 
+use futures::TryFutureExt as _;
 use thesis_proto::{
     time::to_millis,
     v1::{self, admin_service_server::AdminService},
@@ -19,8 +20,7 @@ impl Api {
         name: &str,
         change: impl Fn(&mut Project),
     ) -> Result<Option<v1::Project>, Status> {
-        let changed = self.core.change_project(id, change).await;
-        let changed = internal(&self.core, name, changed)?.into_inner();
+        let changed = internal(&self.core, name, self.core.change_project(id, change)).await?.into_inner();
         Ok(Some(convert::control::project(&changed)))
     }
 }
@@ -28,7 +28,7 @@ impl Api {
 impl Api {
     /// What another replica has acknowledged is to be seen.
     async fn refresh(&self, method: &str) -> Result<(), Status> {
-        internal(&self.core, method, self.core.shared.control.refresh().await).map(drop)
+        internal(&self.core, method, self.core.shared.control.refresh()).await.map(drop)
     }
 }
 
@@ -40,10 +40,10 @@ impl AdminService for Api {
     ) -> Result<Response<v1::CreateOrganizationResponse>, Status> {
         service_only(&self.core, &request)?;
         let message = request.into_inner();
-        let made = self.core.create_organization(&message.name, message.plan.as_deref()).await;
-        let answer =
-            made.map(|row| v1::CreateOrganizationResponse { organization: Some(convert::control::organization(&row)) });
-        internal(&self.core, "AdminService/CreateOrganization", answer)
+        let made = self.core.create_organization(&message.name, message.plan.as_deref());
+        let answer = made
+            .map_ok(|row| v1::CreateOrganizationResponse { organization: Some(convert::control::organization(&row)) });
+        internal(&self.core, "AdminService/CreateOrganization", answer).await
     }
 
     async fn list_organizations(
@@ -63,10 +63,10 @@ impl AdminService for Api {
     ) -> Result<Response<v1::SetOrganizationPlanResponse>, Status> {
         service_only(&self.core, &request)?;
         let message = request.into_inner();
-        let changed = self.core.set_organization_plan(&message.id, &message.plan).await;
+        let changed = self.core.set_organization_plan(&message.id, &message.plan);
         let answer = changed
-            .map(|row| v1::SetOrganizationPlanResponse { organization: Some(convert::control::organization(&row)) });
-        internal(&self.core, "AdminService/SetOrganizationPlan", answer)
+            .map_ok(|row| v1::SetOrganizationPlanResponse { organization: Some(convert::control::organization(&row)) });
+        internal(&self.core, "AdminService/SetOrganizationPlan", answer).await
     }
 
     async fn create_project(
@@ -75,9 +75,9 @@ impl AdminService for Api {
     ) -> Result<Response<v1::CreateProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let message = request.into_inner();
-        let made = self.core.create_project(&message.organization_id, &message.name).await;
-        let answer = made.map(|row| v1::CreateProjectResponse { project: Some(convert::control::project(&row)) });
-        internal(&self.core, "AdminService/CreateProject", answer)
+        let made = self.core.create_project(&message.organization_id, &message.name);
+        let answer = made.map_ok(|row| v1::CreateProjectResponse { project: Some(convert::control::project(&row)) });
+        internal(&self.core, "AdminService/CreateProject", answer).await
     }
 
     async fn list_projects(
@@ -135,10 +135,10 @@ impl AdminService for Api {
             v1::Environment::Unspecified => return Err(Status::invalid_argument("environment: must be test or live")),
         };
         let expires_at = message.expires_at.as_ref().map(to_millis);
-        let made = self.core.create_key(&message.project_id, live, &message.name, &message.scopes, expires_at).await;
+        let made = self.core.create_key(&message.project_id, live, &message.name, &message.scopes, expires_at);
         let answer =
-            made.map(|(row, key)| v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key });
-        internal(&self.core, "AdminService/CreateKey", answer)
+            made.map_ok(|(row, key)| v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key });
+        internal(&self.core, "AdminService/CreateKey", answer).await
     }
 
     async fn list_keys(&self, request: Request<v1::ListKeysRequest>) -> Result<Response<v1::ListKeysResponse>, Status> {
@@ -155,14 +155,15 @@ impl AdminService for Api {
         request: Request<v1::RevokeKeyRequest>,
     ) -> Result<Response<v1::RevokeKeyResponse>, Status> {
         service_only(&self.core, &request)?;
-        let revoked = self.core.revoke_key(&request.into_inner().id).await;
-        let answer = revoked.map(|row| v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&row)) });
-        internal(&self.core, "AdminService/RevokeKey", answer)
+        let message = request.into_inner();
+        let revoked = self.core.revoke_key(&message.id);
+        let answer = revoked.map_ok(|row| v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&row)) });
+        internal(&self.core, "AdminService/RevokeKey", answer).await
     }
 
     async fn check_log(&self, request: Request<v1::CheckLogRequest>) -> Result<Response<v1::CheckLogResponse>, Status> {
         service_only(&self.core, &request)?;
-        let checked = self.core.check_log(&request.into_inner().dataset).await;
-        internal(&self.core, "AdminService/CheckLog", checked)
+        let message = request.into_inner();
+        internal(&self.core, "AdminService/CheckLog", self.core.check_log(&message.dataset)).await
     }
 }

@@ -173,7 +173,14 @@ pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), S
     Ok(())
 }
 
-/// Answers an internal operation.
-pub(super) fn internal<T>(core: &Core, name: &str, outcome: Outcome<T>) -> Result<Response<T>, Status> {
+/// Answers an internal operation, unless the store is away. One that has begun is not cut short: what it made may not be
+/// made twice.
+pub(super) async fn internal<T>(
+    core: &Core,
+    name: &str,
+    work: impl Future<Output = Outcome<T>>,
+) -> Result<Response<T>, Status> {
+    let is_away = core.shared.backend.away().is_some_and(|away| *away.borrow());
+    let outcome = if is_away { Err(Error::store_away()) } else { work.await };
     outcome.map(Response::new).map_err(|error| status(&error, &core.gate.new_request_id(), name))
 }

@@ -1,5 +1,6 @@
 //! `DeliveryService`: due attempts for delivery workers.
 
+use futures::TryFutureExt as _;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
@@ -13,7 +14,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{internal, service_only},
+    answer::{internal, reached, service_only},
 };
 use crate::{
     convert,
@@ -93,7 +94,7 @@ impl DeliveryService for Api {
             latency_ms: message.latency_ms,
             failure,
         };
-        let reported = self.core.dispatcher.report(&message.delivery_id, attempt).await;
-        internal(&self.core, "DeliveryService/Report", reported.map(|()| v1::ReportResponse {}))
+        let reported = reached(&self.core, self.core.dispatcher.report(&message.delivery_id, attempt));
+        internal(&self.core, "DeliveryService/Report", reported.map_ok(|()| v1::ReportResponse {})).await
     }
 }

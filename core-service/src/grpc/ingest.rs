@@ -13,7 +13,7 @@ use url::Url;
 
 use super::{
     Api,
-    answer::{internal, service_only},
+    answer::{internal, reached, service_only},
 };
 use crate::{
     domain::{
@@ -296,6 +296,7 @@ impl Api {
 impl IngestService for Api {
     async fn ingest(&self, request: Request<v1::IngestRequest>) -> Result<Response<v1::IngestResponse>, Status> {
         service_only(&self.core, &request)?;
-        internal(&self.core, "IngestService/Ingest", self.take(request.into_inner()).await)
+        let taken = reached(&self.core, self.take(request.into_inner()));
+        internal(&self.core, "IngestService/Ingest", taken).await
     }
 }

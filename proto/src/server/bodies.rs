@@ -6,12 +6,15 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout},
 };
 
 /// A body must have arrived within so long.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One that has been arriving for longer than this gives way when there is no room for others.
+const GIVES_WAY: Duration = Duration::from_secs(1);
 
 /// Why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,15 +33,19 @@ pub enum BodyError {
     NoRoom,
 }
 
-/// The room for bodies, of all connections together. A body takes of it what has arrived, so one that drips takes little.
+/// The room for bodies, of all connections together. A body takes of it what has arrived, so one that drips takes little;
+/// when there is no room left, those that have been arriving for longer than a second give way.
 #[derive(Clone, Debug)]
-pub struct Bodies(Arc<Semaphore>);
+pub struct Bodies {
+    room: Arc<Semaphore>,
+    crowded: Arc<Notify>,
+}
 
 impl Bodies {
     /// Room for so many bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes)))
+        Self { room: Arc::new(Semaphore::new(bytes)), crowded: Arc::default() }
     }
 
     /// Reads a whole body of at most `limit` bytes. Of one that is larger up to `taken` bytes are taken in, so that its
@@ -63,13 +70,28 @@ impl Bodies {
                     break;
                 }
                 if length <= limit {
-                    kept.add(&data, &self.0)?;
+                    kept.add(&data, &self.room).inspect_err(|_| self.crowded.notify_waiters())?;
                 }
             }
             if length > limit { Err(BodyError::TooLarge) } else { Ok(()) }
         };
-        timeout(PATIENCE, reading).await.unwrap_or(Err(BodyError::Late))?;
+        tokio::select! {
+            biased;
+            read = timeout(PATIENCE, reading) => read.unwrap_or(Err(BodyError::Late))?,
+            () = self.gives_way() => return Err(BodyError::NoRoom),
+        }
         Ok(Bytes::from_owner(kept))
+    }
+
+    /// Waits until a body that has been arriving since now has to give way.
+    async fn gives_way(&self) {
+        let began = Instant::now();
+        loop {
+            self.crowded.notified().await;
+            if began.elapsed() > GIVES_WAY {
+                return;
+            }
+        }
     }
 }
 

@@ -14,12 +14,15 @@ use std::{
 use bytes::Bytes;
 use http::Response;
 use hyper::body::{Body, Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::OwnedSemaphorePermit,
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
+
+use super::connections::{Connections, SLOW};
 
 /// Bytes that may arrive within [`READ_WINDOW`] while no request begins: bodies, but not floods of control frames.
 const MAX_READ: u64 = 16 * 1024 * 1024;
@@ -43,12 +46,13 @@ pub(super) struct Meter {
     read_ms: AtomicU64,
     given_up: AtomicU32,
     may_give_up: u32,
-    room: Arc<Semaphore>,
+    holding: Mutex<Holding>,
+    connections: Arc<Connections>,
     close: CancellationToken,
 }
 
 impl Meter {
-    pub(super) fn new(may_give_up: u32, room: Arc<Semaphore>) -> Self {
+    pub(super) fn new(may_give_up: u32, connections: Arc<Connections>) -> Self {
         Self {
             began: Instant::now(),
             open: AtomicU32::new(0),
@@ -59,7 +63,8 @@ impl Meter {
             read_ms: AtomicU64::new(0),
             given_up: AtomicU32::new(0),
             may_give_up,
-            room,
+            holding: Mutex::default(),
+            connections,
             close: CancellationToken::new(),
         }
     }
@@ -83,6 +88,25 @@ impl Meter {
     pub(super) fn is_stuck(&self) -> bool {
         let since = self.now_ms().saturating_sub(self.last_ms.load(Relaxed));
         self.untaken.load(Relaxed) > 0 && Duration::from_millis(since) > TAKEN_WITHIN
+    }
+
+    /// Bytes that wait to be taken, if it takes longer than this to take as many.
+    pub(super) fn held_longer_than(&self, time: Duration) -> Option<usize> {
+        let holding = self.holding.lock();
+        let since = self.now_ms().saturating_sub(holding.since_ms);
+        (holding.bytes > 0 && Duration::from_millis(since) > time).then_some(holding.bytes)
+    }
+
+    /// Room for bytes of an answer, if there is.
+    fn hold(self: &Arc<Self>, bytes: usize) -> Option<Room> {
+        let permit = self.connections.take(bytes)?;
+        let mut holding = self.holding.lock();
+        holding.bytes += bytes;
+        if holding.left == 0 {
+            holding.begin(self.now_ms());
+        }
+        drop(holding);
+        Some(Room { meter: Arc::clone(self), bytes, _permit: permit })
     }
 
     pub(super) fn close(&self) {
@@ -125,7 +149,7 @@ impl Meter {
 pub(super) struct Begun(Option<Arc<Meter>>);
 
 impl Begun {
-    /// Takes the answer, or its refusal where whole answers that wait leave no room for it.
+    /// Takes the answer, or its refusal where answers that wait leave no room for it.
     pub(super) fn answered<B: Body>(
         mut self,
         answer: Response<B>,
@@ -136,7 +160,7 @@ impl Begun {
         let Some(size) = answer.body().size_hint().exact() else {
             return answer.map(|body| Metering { body, taking: Some(Taking { meter, whole: false, _room: None }) });
         };
-        let room = Arc::clone(&meter.room).try_acquire_many_owned(u32::try_from(size).unwrap_or(u32::MAX)).ok();
+        let room = meter.hold(usize::try_from(size).unwrap_or(usize::MAX));
         let answer = if room.is_some() { answer } else { refusal() };
         if meter.untaken.fetch_add(1, Relaxed) == 0 {
             meter.last_ms.store(meter.now_ms(), Relaxed);
@@ -155,11 +179,45 @@ impl Drop for Begun {
     }
 }
 
+/// Room that bytes of an answer take until they are written.
+struct Room {
+    meter: Arc<Meter>,
+    bytes: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut holding = self.meter.holding.lock();
+        holding.bytes -= self.bytes;
+        holding.left = holding.left.saturating_sub(self.bytes);
+        if holding.left == 0 {
+            holding.begin(self.meter.now_ms());
+        }
+    }
+}
+
+/// What a connection has not yet taken, and how fast it takes it.
+#[derive(Debug, Default)]
+struct Holding {
+    bytes: usize,
+    /// So many of what there was at `since_ms` are still to be taken, or as many that came later.
+    left: usize,
+    since_ms: u64,
+}
+
+impl Holding {
+    fn begin(&mut self, now_ms: u64) {
+        (self.left, self.since_ms) = (self.bytes, now_ms);
+    }
+}
+
 /// An answer on its way.
 struct Taking {
     meter: Arc<Meter>,
+    /// It is there as a whole, and has its room.
     whole: bool,
-    _room: Option<OwnedSemaphorePermit>,
+    _room: Option<Room>,
 }
 
 impl Drop for Taking {
@@ -174,7 +232,8 @@ impl Drop for Taking {
 /// Bytes of an answer, which count until they are written.
 struct Held {
     bytes: Bytes,
-    _taking: Taking,
+    _room: Option<Room>,
+    _taking: Option<Taking>,
 }
 
 impl AsRef<[u8]> for Held {
@@ -199,13 +258,22 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = &mut *self;
         let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
-        if !this.body.is_end_stream() {
-            return Poll::Ready(frame);
-        }
-        // The connection may drop the body long before it has written its last bytes.
-        let hold = |bytes| match this.taking.take() {
-            Some(taking) => Bytes::from_owner(Held { bytes, _taking: taking }),
-            None => bytes,
+        let ends = this.body.is_end_stream();
+        let hold = |bytes: Bytes| {
+            let room = this.taking.as_ref().filter(|taking| !taking.whole).and_then(|Taking { meter, .. }| {
+                let room = meter.hold(bytes.len());
+                if room.is_none() && meter.held_longer_than(SLOW).is_some() {
+                    // It has begun, so nothing else can be answered any more. Who takes what it gets may go on.
+                    meter.close();
+                }
+                room
+            });
+            // The connection may drop the body long before it has written its last bytes.
+            let taking = if ends { this.taking.take() } else { None };
+            if room.is_none() && taking.is_none() {
+                return bytes;
+            }
+            Bytes::from_owner(Held { bytes, _room: room, _taking: taking })
         };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(hold))))
     }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use http_body_util::{Full, StreamBody};
+use futures::StreamExt as _;
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
 use hyper::body::Frame;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -29,7 +30,11 @@ struct Gate {
     go: Notify,
 }
 
-/// A server whose `/wait` is answered when told, and whose `/large` is large.
+fn text(bytes: impl Into<Bytes>) -> BoxBody<Bytes, Infallible> {
+    Full::new(bytes.into()).boxed()
+}
+
+/// A server whose `/wait` is answered when told, and whose `/large` is large, at once or in a `/stream`.
 async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -44,14 +49,19 @@ async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
                     gate.waits.notify_one();
                     go.await;
                 }
-                "/large" => return Ok(Response::new(Full::from(vec![b'x'; LARGE]))),
+                "/large" => return Ok(Response::new(text(vec![b'x'; LARGE]))),
+                "/stream" => {
+                    let frame = Ok(Frame::data(Bytes::from(vec![b'x'; LARGE])));
+                    let frames = futures::stream::iter([frame]).chain(futures::stream::pending());
+                    return Ok(Response::new(BoxBody::new(StreamBody::new(frames))));
+                }
                 _ => {}
             }
-            Ok::<_, Infallible>(Response::new(Full::from("hello")))
+            Ok::<_, Infallible>(Response::new(text("hello")))
         }
     });
     let refusal = || {
-        let mut refusal = Response::new(Full::default());
+        let mut refusal = Response::new(text(""));
         *refusal.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
         refusal
     };
@@ -186,23 +196,43 @@ async fn floods_end_their_connection_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_that_nobody_takes_leave_no_room_for_more() {
-    let (address, _) = start(LIMITS).await;
-    let mut slow = send(address, get("/large")).await;
-    assert_eq!(status(&mut slow).await.as_deref(), Some("200"));
-    assert_eq!(status(&mut send(address, get("/large")).await).await.as_deref(), Some("503"));
-    assert!(is_served(address).await);
-    // As soon as they are taken there is room again.
-    let mut taken = vec![0; LARGE / 2];
-    slow.read_exact(&mut taken).await.unwrap();
-    drop(slow);
-    let mut third = loop {
-        let mut third = send(address, get("/large")).await;
-        if status(&mut third).await.as_deref() == Some("200") {
-            break third;
+async fn answers_that_nobody_takes_leave_no_room_and_then_give_way() {
+    for path in ["/large", "/stream"] {
+        let (address, _) = start(LIMITS).await;
+        let large = async || {
+            let mut stream = send(address, "GET /large HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+            (status(&mut stream).await.as_deref() == Some("200")).then_some(stream)
+        };
+        let mut slow = send(address, get(path)).await;
+        assert_eq!(status(&mut slow).await.as_deref(), Some("200"));
+        assert!(large().await.is_none());
+        assert!(is_served(address).await);
+        let room = async {
+            loop {
+                if let Some(taking) = large().await {
+                    return taking;
+                }
+            }
+        };
+        let mut taking = timeout(Duration::from_secs(20), room).await.expect("there is room");
+        let mut rest = Vec::new();
+        let _ = slow.read_to_end(&mut rest).await;
+        assert!(rest.len() < LARGE);
+        // What is taken leaves room for more.
+        for _ in 0..3 {
+            let mut whole = Vec::new();
+            taking.read_to_end(&mut whole).await.unwrap();
+            assert!(whole.len() > LARGE);
+            taking = large().await.expect("there is room");
         }
-    };
-    third.read_exact(&mut taken).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_what_it_gets_goes_on_where_there_is_no_room() {
+    let (address, _) = start(Limits { untaken: LARGE / 2, ..LIMITS }).await;
+    let mut stream = send(address, get("/stream")).await;
+    stream.read_exact(&mut vec![0; LARGE]).await.unwrap();
 }
 
 #[tokio::test]
@@ -242,6 +272,23 @@ async fn a_body_is_read_within_its_bounds() {
     assert_eq!(bodies.read(whole(41), 60, 80).await.unwrap().len(), 41);
     assert_eq!(bodies.read(whole(61), 60, 80).await, Err(BodyError::TooLarge));
     assert_eq!(bodies.read(whole(81), 60, 80).await, Err(BodyError::TooLarge));
+    // One that stands still gives way after a second, when there is no room for another.
+    let still = || {
+        let some = futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(vec![0; 60])))]);
+        bodies.read(StreamBody::new(some.chain(futures::stream::pending())), 60, 80)
+    };
+    let crowd = async {
+        sleep(Duration::from_millis(900)).await;
+        assert_eq!(bodies.read(whole(60), 60, 80).await, Err(BodyError::NoRoom));
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!(bodies.read(whole(60), 60, 80).await, Err(BodyError::NoRoom));
+        sleep(Duration::from_millis(1)).await;
+        bodies.read(whole(60), 60, 80).await.map(|_| Instant::now())
+    };
+    let began = Instant::now();
+    let (still, after) = tokio::join!(still(), crowd);
+    assert_eq!(still, Err(BodyError::NoRoom));
+    assert!(after.unwrap() - began < Duration::from_secs(2));
     let dripping = futures::stream::unfold((), |()| async {
         sleep(Duration::from_secs(1)).await;
         Some((Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"x"))), ()))
