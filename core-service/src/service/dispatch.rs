@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     leases::Leases,
+    minutes::LATE_MINUTES,
     state::{Out, State, Worker},
 };
 use super::{
@@ -34,7 +35,7 @@ use super::{
 };
 use crate::{
     domain::{control::Webhook, dataset::Dataset, delivery::Delivery, entry::Entry},
-    store::deliveries::{Queued, minute_of, shard_of},
+    store::deliveries::{Queued, first_of, minute_of, shard_of},
 };
 
 /// How often the ready minutes are read without a hint.
@@ -202,8 +203,13 @@ impl Dispatcher {
         if take == 0 {
             return Ok(true);
         }
-        let due = self.shared.deliveries.due(webhook, now_ms, out + take).await?;
+        let from_ms = first_of(minute - LATE_MINUTES);
+        let due = self.shared.deliveries.due(webhook, from_ms, now_ms, out + take).await?;
         let looked_at_all = due.len() < out + take;
+        let minute = match due.first() {
+            Some(first) => self.state.lock().move_on(webhook, minute, minute_of(first.due_at)),
+            None => minute,
+        };
         let fresh: Vec<Queued> = {
             let state = self.state.lock();
             due.into_iter().filter(|queued| !state.out.contains_key(&queued.delivery)).collect()
@@ -228,22 +234,25 @@ impl Dispatcher {
         let ids: Vec<String> = due.iter().map(|queued| queued.delivery.clone()).collect();
         let deliveries = self.shared.deliveries.get_many(&ids).await?;
         for (queued, delivery) in due.into_iter().zip(deliveries) {
-            let current =
-                delivery.filter(|delivery| !delivery.is_over() && delivery.next_attempt_at == Some(queued.due_at));
-            let Some(delivery) = current else {
+            if self.state.lock().out.contains_key(&queued.delivery) {
+                continue; // It stands in the queue twice.
+            }
+            let is_due = |at: i64| at <= queued.due_at;
+            let Some(delivery) = delivery.filter(|delivery| delivery.next_attempt_at.is_some_and(is_due)) else {
                 self.shared.deliveries.unqueue(webhook_id, &queued).await?;
                 continue;
             };
             match &webhook {
                 Usable::Yes(webhook) => {
-                    if !self.send(delivery, webhook, minute, now_ms).await? {
+                    if !self.send(delivery, queued.due_at, webhook, minute, now_ms).await? {
                         return Ok(false);
                     }
                 }
                 // They wait; enabling the webhook makes it ready again.
                 Usable::Disabled => return Ok(true),
                 Usable::No => {
-                    self.shared.deliveries.advance(&delivery, &delivery.cancelled(), now_ms).await?;
+                    let cancelled = delivery.cancelled();
+                    self.shared.deliveries.advance(&delivery, &cancelled, Some(queued.due_at), now_ms).await?;
                 }
             }
         }
@@ -265,7 +274,14 @@ impl Dispatcher {
     }
 
     /// Gives an attempt to the worker with the most room; false when none has any.
-    async fn send(&self, delivery: Delivery, webhook: &Arc<Webhook>, minute: i64, now_ms: i64) -> Result<bool> {
+    async fn send(
+        &self,
+        delivery: Delivery,
+        queued_at: i64,
+        webhook: &Arc<Webhook>,
+        minute: i64,
+        now_ms: i64,
+    ) -> Result<bool> {
         let body = self.shared.log.get(&delivery.dataset, delivery.seq).await?;
         let body = body.ok_or_else(|| Error::internal(format!("{} points to no entry", delivery.id)))?;
         let dataset =
@@ -287,7 +303,7 @@ impl Dispatcher {
         worker.out += 1;
         *state.out_by_webhook.entry(webhook.id.clone()).or_default() += 1;
         let webhook = webhook.id.clone();
-        let out = Out { worker: id, webhook, attempt, since: now_ms, until: now_ms + CLAIM_MS, minute };
+        let out = Out { worker: id, webhook, attempt, queued_at, since: now_ms, until: now_ms + CLAIM_MS, minute };
         state.out.insert(delivery_id, out);
         Ok(true)
     }

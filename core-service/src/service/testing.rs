@@ -79,11 +79,14 @@ pub(crate) struct SharedMemory {
     away: AtomicBool,
     /// Changes applied, by table.
     applied: Mutex<HashMap<&'static str, usize>>,
+    /// The last scan of each table.
+    scanned: Mutex<HashMap<&'static str, Scan>>,
 }
 
 impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
-        Arc::new(Self { store: memory(clock), away: AtomicBool::new(false), applied: Mutex::default() })
+        let (away, applied, scanned) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+        Arc::new(Self { store: memory(clock), away, applied, scanned })
     }
 
     /// How many changes of a table were applied.
@@ -94,6 +97,11 @@ impl SharedMemory {
     /// Makes it answer nothing, or answer again.
     pub(crate) fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::SeqCst);
+    }
+
+    /// The last scan of a table.
+    pub(crate) fn scanned(&self, table: &Table) -> Option<Scan> {
+        self.scanned.lock().get(table.name).cloned()
     }
 
     fn store(&self) -> StoreResult<&SharedBackend> {
@@ -115,6 +123,7 @@ impl Backend for SharedMemory {
     }
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        self.scanned.lock().insert(scan.table.name, scan.clone());
         self.store()?.scan(scan).await
     }
 

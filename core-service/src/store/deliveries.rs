@@ -29,10 +29,10 @@ const MONTH_MS: i64 = 30 * DAY_MS;
 /// Webhooks read of one minute at most.
 const READY_ROWS: usize = 100_000;
 
-/// A due attempt, as its queue says.
+/// An attempt, as its queue says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// When it is due.
+    /// When it is due, or a minute before it was queued if that is later: nothing new ever stands far behind now.
     pub due_at: i64,
     /// The delivery.
     pub delivery: String,
@@ -57,6 +57,12 @@ pub fn shard_of(webhook: &str) -> i64 {
 #[must_use]
 pub fn minute_of(at: i64) -> i64 {
     at.div_euclid(MINUTE_MS)
+}
+
+/// When a minute begins.
+#[must_use]
+pub fn first_of(minute: i64) -> i64 {
+    minute * MINUTE_MS
 }
 
 fn decode(row: &Row) -> StoreResult<Delivery> {
@@ -132,24 +138,33 @@ impl DeliveryStore {
     fn queue(&self, delivery: &Delivery, now_ms: i64, changes: &mut Vec<Change>) {
         let Some(due_at) = delivery.next_attempt_at else { return };
         let webhook = &delivery.webhook_id;
-        changes.push(hint(&tables::QUEUE, key![webhook, due_at, &delivery.id], 1, Some(Bytes::new())));
+        // The same place when two replicas queue it at about the same time.
+        let place = due_at.max(now_ms - MINUTE_MS);
+        changes.push(hint(&tables::QUEUE, key![webhook, place, &delivery.id], 1, Some(Bytes::new())));
         let ready = key![shard_of(webhook), minute_of(due_at.max(now_ms)), webhook];
         changes.push(hint(&tables::READY, ready, 1, Some(Bytes::new())));
     }
 
-    /// Replaces a delivery by what an attempt made of it, if nobody did so before, and moves it in its queue. The next
-    /// attempt is queued first and the last one taken out last, so that a crash between leaves a hint too many.
+    /// Replaces a delivery by what an attempt made of it, if nobody did so before, and moves it in its queue, where it
+    /// stands at `queued_at`, if that is known. The next attempt is queued first and the last one taken out last, so that
+    /// a crash between leaves a hint too many.
     ///
     /// # Errors
     /// When the store does not answer; doing it again is safe.
-    pub async fn advance(&self, before: &Delivery, after: &Delivery, now_ms: i64) -> StoreResult<bool> {
+    pub async fn advance(
+        &self,
+        before: &Delivery,
+        after: &Delivery,
+        queued_at: Option<i64>,
+        now_ms: i64,
+    ) -> StoreResult<bool> {
         let mut changes = Vec::new();
         self.queue(after, now_ms, &mut changes);
         if !changes.is_empty() {
             self.backend.apply(changes).await?;
         }
         let written = self.write(after, Expect::Version(i64::from(before.attempts_made()))).await?;
-        if written && let Some(due_at) = before.next_attempt_at {
+        if written && let Some(due_at) = queued_at {
             self.unqueue(&before.webhook_id, &Queued { due_at, delivery: before.id.clone() }).await?;
         }
         Ok(written)
@@ -195,12 +210,14 @@ impl DeliveryStore {
         self.backend.apply(vec![Change { table: &tables::QUEUE, key, version: 1, body: None, ttl: None }]).await
     }
 
-    /// The attempts of a webhook that are due, earliest first.
+    /// The attempts of a webhook that are due, earliest first, of those queued for `from_ms` or later. Reading what was
+    /// taken out before costs a cluster as much as what is there, and too much of it fails.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn due(&self, webhook: &str, now_ms: i64, limit: usize) -> StoreResult<Vec<Queued>> {
+    pub async fn due(&self, webhook: &str, from_ms: i64, now_ms: i64, limit: usize) -> StoreResult<Vec<Queued>> {
         let mut scan = Scan::all(&tables::QUEUE, key![webhook], limit);
+        scan.from = Bound::Included(key![from_ms]);
         scan.to = Bound::Included(key![now_ms]);
         let rows = self.backend.scan(&scan).await?;
         Ok(rows

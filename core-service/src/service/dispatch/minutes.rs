@@ -9,7 +9,7 @@ use crate::{
 /// An attempt out for so long may have been reported to another replica.
 const UNREPORTED_MS: i64 = 1_000;
 /// Minutes behind now that are read again, since a hint may be written late.
-const LATE_MINUTES: i64 = 2;
+pub(super) const LATE_MINUTES: i64 = 2;
 /// Minutes looked back where nothing is known.
 const LOOK_BACK_MINUTES: i64 = 24 * 60;
 

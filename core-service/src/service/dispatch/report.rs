@@ -31,7 +31,9 @@ impl Dispatcher {
                 self.disable(webhook, WebhookStatus::Disabled, now_ms).await?;
             }
             let after = before.after(attempt, now_ms);
-            if self.shared.deliveries.advance(&before, &after, now_ms).await? {
+            // Of one that another replica handed out, that one takes the row out of the queue.
+            let queued_at = self.state.lock().out.get(delivery_id).map(|out| out.queued_at);
+            if self.shared.deliveries.advance(&before, &after, queued_at, now_ms).await? {
                 self.note(webhook, after.status() == Status::Delivered, now_ms).await;
             }
         }

@@ -22,6 +22,8 @@ pub(super) struct Out {
     pub(super) webhook: String,
     /// The attempt's number.
     pub(super) attempt: i32,
+    /// Where it stands in its queue.
+    pub(super) queued_at: i64,
     pub(super) since: i64,
     pub(super) until: i64,
     /// The minute in which the webhook was found to have something due.
@@ -74,6 +76,18 @@ impl State {
 
     pub(super) fn activate(&mut self, webhook: String, minute: i64) {
         self.active.entry(webhook).and_modify(|known| *known = minute.min(*known)).or_insert(minute);
+    }
+
+    /// Notes that a queue read from `read` on begins in this minute; gives the minute since when it has something due.
+    pub(super) fn move_on(&mut self, webhook: &str, read: i64, begins: i64) -> i64 {
+        match self.active.get_mut(webhook) {
+            // Otherwise something earlier was told of meanwhile.
+            Some(minute) if *minute == read => {
+                *minute = begins.max(read);
+                *minute
+            }
+            _ => read,
+        }
     }
 
     /// Attempts that one webhook may have out: the rest stays free for those that become due meanwhile.

@@ -10,9 +10,10 @@ use crate::{
     },
     service::{
         core::Core,
-        testing::{ManualClock, core, memory, shared_memory},
+        testing::{ManualClock, SharedMemory, core, memory, shared_memory},
         writer::NewThesis,
     },
+    store::{SharedBackend, tables},
 };
 
 const PROJECT: &str = "hooks";
@@ -26,7 +27,11 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let clock = ManualClock::new();
-        let core = core(memory(&clock), &clock, 1).await;
+        Self::on(memory(&clock), clock).await
+    }
+
+    async fn on(backend: SharedBackend, clock: Arc<ManualClock>) -> Self {
+        let core = core(backend, &clock, 1).await;
         let bench = Self { clock, core, posted: 0 };
         let organization_id = bench.core.shared.control.state().organizations().next().unwrap().id.clone();
         bench
@@ -218,6 +223,28 @@ async fn one_webhooks_backlog_leaves_room_for_its_neighbours() {
         }
     }
     drop(place);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_taken_out_of_a_queue_long_ago_is_not_read_again() {
+    const HOUR_MS: i64 = 3_600_000;
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let mut bench = Bench::on(backend.clone(), clock).await;
+    let webhook = bench.webhook("wh_busy").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(10);
+    for _ in 0..3 {
+        let event = bench.post().await;
+        let claimed = claims.recv().await.unwrap();
+        assert_eq!(claimed.delivery.event_id, event);
+        bench.report(&claimed, 200).await;
+        bench.becomes(&event, &webhook.id, Status::Delivered).await;
+        let scan = backend.scanned(&tables::QUEUE).unwrap();
+        let Bound::Included(from) = &scan.from else { panic!("read from the beginning: {scan:?}") };
+        assert!(from[0].int() > clock_now(&bench.core) - HOUR_MS / 2);
+        assert!(bench.stays_away(&mut claims).await);
+        bench.clock.advance(HOUR_MS);
+    }
 }
 
 #[tokio::test(start_paused = true)]
