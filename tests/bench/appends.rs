@@ -9,10 +9,10 @@ use std::{
 use axum::body::Bytes;
 use core_service::{
     domain::dataset::Dataset,
-    service::{core::Core, projection::ROWS},
+    service::{core::Core, projection::ROWS, writer::NewThesis},
     store::log::{Appended, LogStore, room},
 };
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
 use thesis_proto::clock::{Clock as _, SystemClock};
 use tokio::time::Instant;
 
@@ -48,6 +48,8 @@ struct Counted {
 struct Run {
     theses: f64,
     batches: f64,
+    /// Of the time until all were through, how much until one was: little means that it kept the other waiting.
+    first: f64,
 }
 
 /// Of bare batches, one core and two, in each round.
@@ -65,7 +67,7 @@ pub(crate) async fn run(options: &Options, base: &Path) -> Result<(), Failure> {
     let measured = measure(options, &place, loads).await;
     place.clear().await?;
     println!("\nAppends to one log, medians of {} runs", options.rounds);
-    row(&["", "theses/s", "batches/s", "of bare", "aim"]);
+    row(&["", "theses/s", "batches/s", "of bare", "first ends", "aim"]);
     for (load, runs) in loads.iter().zip(measured?) {
         let of = |kind: usize, figure: fn(&Run) -> f64| median(runs[kind].iter().map(figure).collect());
         for (kind, name) in ["bare batches", "one core", "two cores at once"].iter().enumerate() {
@@ -73,7 +75,8 @@ pub(crate) async fn run(options: &Options, base: &Path) -> Result<(), Failure> {
             let ratio = theses / of(0, |run| run.theses);
             let aim = if kind == 2 { aim(ratio, 0.5) } else { String::new() };
             let name = format!("{name}, {}", load.name);
-            row(&[&name, &number(theses), &number(batches), &format!("{ratio:.2}"), &aim]);
+            let first = format!("{:.2}", of(kind, |run| run.first));
+            row(&[&name, &number(theses), &number(batches), &format!("{ratio:.2}"), &first, &aim]);
         }
     }
     Ok(())
@@ -118,14 +121,23 @@ async fn append(
     numbers: &mut RangeFrom<u64>,
 ) -> Result<Run, Failure> {
     let appends = || cores.iter().map(|of| of.store.appends.load(Relaxed)).sum::<u64>() as f64;
+    let share = load.theses as usize / cores.len();
+    let shares: Vec<Vec<NewThesis>> =
+        cores.iter().map(|_| numbers.take(share).map(|number| data.thesis(number)).collect()).collect();
     let (before, started) = (appends(), Instant::now());
-    stream::iter(numbers.take(load.theses as usize).zip(cores.iter().cycle()))
-        .map(|(number, of)| of.core.datasets.create_thesis(dataset, data.thesis(number)))
-        .buffer_unordered(load.under_way * cores.len())
-        .try_for_each(|_| std::future::ready(Ok(())))
-        .await?;
-    let seconds = started.elapsed().as_secs_f64();
-    Ok(Run { theses: load.theses as f64 / seconds, batches: (appends() - before) / seconds })
+    let ended = try_join_all(cores.iter().zip(shares).map(async |(of, theses)| {
+        stream::iter(theses)
+            .map(|thesis| of.core.datasets.create_thesis(dataset, thesis))
+            .buffer_unordered(load.under_way)
+            .try_for_each(|_| std::future::ready(Ok(())))
+            .await?;
+        Ok::<_, Failure>(started.elapsed().as_secs_f64())
+    }));
+    let ended = ended.await?;
+    let first = ended.iter().copied().fold(f64::MAX, f64::min);
+    let slower = ended.iter().copied().fold(0.0, f64::max);
+    let theses = load.theses as f64 / slower;
+    Ok(Run { theses, batches: (appends() - before) / slower, first: first / slower })
 }
 
 async fn append_bare(log: &LogStore, head: &mut u64, entries: &[Bytes], batch: usize) -> Result<Run, Failure> {
@@ -140,5 +152,5 @@ async fn append_bare(log: &LogStore, head: &mut u64, entries: &[Bytes], batch: u
         (*head, left, batches) = (*head + next.len() as u64, rest, batches + 1.0);
     }
     let seconds = started.elapsed().as_secs_f64();
-    Ok(Run { theses: entries.len() as f64 / seconds, batches: batches / seconds })
+    Ok(Run { theses: entries.len() as f64 / seconds, batches: batches / seconds, first: 1.0 })
 }

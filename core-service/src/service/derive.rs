@@ -13,6 +13,18 @@ use crate::{
     store::StoreResult,
 };
 
+const ACTIVITY: &str = "token.activity";
+
+/// The id of a token's activity after its thesis at `covered`.
+#[must_use]
+pub fn activity_id(dataset: &str, token_id: &str, covered: u64) -> String {
+    derived_id(ACTIVITY, dataset, token_id, covered)
+}
+
+fn derived_id(kind: &str, dataset: &str, token_id: &str, covered: u64) -> String {
+    id::derive("evt_", &[kind, dataset, token_id, &covered.to_string()])
+}
+
 /// The two derived events of a token after its thesis at `covered`; none when the token is unknown.
 ///
 /// # Errors
@@ -30,9 +42,9 @@ pub async fn entries(
     let view = dataset.counted_with();
     let counts = shared.theses.counts(&view, token_id, at, DAY_MS).await?;
     let latest = shared.theses.latest(&view, token_id, at, &counts).await?;
-    let (name, covered) = (dataset.to_string(), covered.to_string());
+    let name = dataset.to_string();
     let entry = |kind_name: &str, kind: Kind| Entry {
-        id: id::derive("evt_", &[kind_name, &name, token_id, &covered]),
+        id: derived_id(kind_name, &name, token_id, covered),
         created_at: at,
         test: false,
         kind: Some(kind),
@@ -52,7 +64,7 @@ pub async fn entries(
         previous_1h: counts.previous_1h,
     };
     Ok(Some([
-        entry("token.activity", Kind::TokenActivity(activity)),
+        entry(ACTIVITY, Kind::TokenActivity(activity)),
         entry("token.thesis_velocity", Kind::ThesisVelocity(velocity)),
     ]))
 }

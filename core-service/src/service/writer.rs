@@ -1,6 +1,6 @@
-//! The writer of one dataset's log. It knows the log up to its head, because it has projected it; it drops what is in the
-//! log already, appends what waits as one batch on the condition that the head is still that, projects it, and only then
-//! answers, so that its caller reads its own write. On losing the race it projects what was added and tries again.
+//! The writer of one dataset's log. It knows the log up to its head; it drops what is in the log already, appends what
+//! waits as one batch on the condition that the head is still that, projects it, and only then answers, so that its caller
+//! reads its own write. On losing the race it takes over what was added, once its rows are made, and tries again.
 
 mod command;
 mod draft;
@@ -15,7 +15,10 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use prost::Message as _;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -62,7 +65,7 @@ const WAKE_TTL: u32 = 3_600;
 /// How long whoever appended first has for the rows of its entries before this writer makes them too.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it looks whether they are made.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Seconds whose hints stand in one partition.
 const WAKE_SECONDS: i64 = 8;
 
@@ -183,41 +186,47 @@ impl Writer {
         }
         self.due.load().await?;
         let head = log.head(&self.name, self.head, Consistency::Serial).await?;
-        self.follow(head, projected).await
+        self.follow(head, projected, Vec::new()).await
     }
 
     /// Follows what another writer has appended, if any. `lost` says that it certainly has.
     async fn follow_others(&mut self, lost: bool) -> StoreResult<()> {
+        if self.shared.backend.is_exclusive() {
+            return Ok(());
+        }
         // Only a serial read sees an append that was begun and left; it gets in the way of those under way.
         let mut head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
         if lost && head <= self.head {
             head = self.shared.log.head(&self.name, self.head, Consistency::Serial).await?;
         }
-        if head > self.head {
-            self.others_at = self.shared.clock.now_ms();
-            let projected = self.projected(head).await?;
-            self.current = false;
-            self.follow(head, projected).await?;
+        if head <= self.head {
+            return Ok(());
         }
-        Ok(())
+        self.others_at = self.shared.clock.now_ms();
+        let (projected, first) = tokio::try_join!(self.projected(head), self.entries_after(self.head, head))?;
+        self.current = false;
+        self.follow(head, projected, first).await
     }
 
-    /// Takes over what stands in the log beyond what is known, and makes the rows beyond `projected`.
-    async fn follow(&mut self, head: u64, projected: u64) -> StoreResult<()> {
-        let log = self.shared.log.clone();
+    async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<Sequenced>> {
+        let rows = self.shared.log.read(&self.name, after, head, CATCH_UP).await?;
+        rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? })).collect()
+    }
+
+    /// Takes over what stands in the log beyond what is known, of which the first may have been read, and makes the rows
+    /// beyond `projected`.
+    async fn follow(&mut self, head: u64, projected: u64, mut entries: Vec<Sequenced>) -> StoreResult<()> {
         while self.head < head {
-            let entries: Vec<Sequenced> = log
-                .read(&self.name, self.head, head, CATCH_UP)
-                .await?
-                .into_iter()
-                .map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? }))
-                .collect::<StoreResult<_>>()?;
+            if entries.is_empty() {
+                entries = self.entries_after(self.head, head).await?;
+            }
             if entries.is_empty() {
                 return Err(StoreError::Unavailable(format!("log {} ends before its head {head}", self.name)));
             }
             let missing = entries.partition_point(|entry| entry.seq <= projected);
             self.projector.project(&entries[missing..]).await?;
             self.learn(&entries, OTHERS_FIRST_MS).await?;
+            entries.clear();
         }
         self.current = true;
         self.position.send_if_modified(|position| advance(position, self.head));
@@ -226,14 +235,13 @@ impl Writer {
 
     /// How far the rows are made, once they are up to `head` or whoever appended that has had the time.
     async fn projected(&self, head: u64) -> StoreResult<u64> {
-        let mut left = PATIENCE;
+        let until = Instant::now() + PATIENCE;
         loop {
             let projected = self.shared.log.checkpoint(&self.name, ROWS).await?;
-            if projected >= head || left.is_zero() {
+            if projected >= head || Instant::now() >= until {
                 return Ok(projected);
             }
             tokio::time::sleep(LOOK_EVERY).await;
-            left = left.saturating_sub(LOOK_EVERY);
         }
     }
 
@@ -296,6 +304,10 @@ impl Writer {
                 continue;
             }
             let entries = draft.entries;
+            if entries.is_empty() {
+                // What it found may be another's, of which not all rows are made yet.
+                self.follow_others(false).await?;
+            }
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
             for Drafted { id, place, event_id, refused } in drafted {

@@ -16,10 +16,8 @@ const READS: u32 = 200;
 const STREAMS: usize = 4;
 /// Of all requests, those that must be answered other than by 5xx, once one retry is allowed.
 const ANSWERED: f64 = 0.999;
-/// Nodes that have just started are several times slower.
-const WARM_UP: Duration = Duration::from_secs(60);
-/// How long all nodes are there, and one of them is not.
-const WHOLE: Duration = Duration::from_secs(20);
+/// Nodes that have just started are several times slower, so all are there for so long before one is killed.
+const WHOLE: Duration = Duration::from_secs(60);
 const AWAY: Duration = Duration::from_secs(20);
 
 /// The nodes that `tests/soak` started.
@@ -51,9 +49,9 @@ async fn requests_are_answered_while_nodes_die() {
     let service = Service::of_replicas(2, &contacts, false).await;
     let rates = (setting("SOAK_WRITES", WRITES), setting("SOAK_READS", READS));
     println!("{} writes and {} reads a second", rates.0, rates.1);
-    let customer = Customer::start(&service, rates, WARM_UP, STREAMS, u64::MAX).await;
+    let customer = Customer::start(&service, rates, WHOLE, STREAMS, u64::MAX).await;
     let started = Instant::now();
-    pass(&customer.load, "all nodes", WHOLE).await;
+    pass(&customer.load, "all nodes", AWAY).await;
     for node in (1..=nodes.count).cycle() {
         nodes.kill(node);
         pass(&customer.load, &format!("node {node} dead"), AWAY).await;

@@ -15,7 +15,11 @@ use crate::{
         entry::{Entry, Kind, Sequenced},
     },
     key,
-    service::{core::Shared, derive::entries, projection::owed_by},
+    service::{
+        core::Shared,
+        derive::{activity_id, entries},
+        projection::owed_by,
+    },
     store::{Consistency, Row, StoreResult, log::room, tables},
 };
 
@@ -117,6 +121,10 @@ impl Due {
 impl Writer {
     /// Appends the derived events of tokens that are due.
     pub(super) async fn derive(&mut self) -> StoreResult<()> {
+        if !self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
+            // Another writer may have made them.
+            self.follow_others(false).await?;
+        }
         loop {
             let now = self.shared.clock.now_ms();
             let ready = self.due.ready(now, DERIVE_BATCH.min(room(self.head) / 2).max(1));
@@ -144,9 +152,10 @@ impl Writer {
 
     /// A token's derived events, unless it is unknown or another writer was faster.
     async fn derived(&self, token: &str, seq: u64, at: i64) -> StoreResult<Option<[Entry; 2]>> {
-        let Some(pair) = entries(&self.shared, &self.dataset, token, seq, at).await? else { return Ok(None) };
-        let key = key![&self.name, &pair[0].id];
-        let logged = self.shared.backend.get(&tables::EVENT, &key, Consistency::Quorum).await?;
-        Ok(logged.is_none().then_some(pair))
+        let key = key![&self.name, &activity_id(&self.name, token, seq)];
+        if self.shared.backend.get(&tables::EVENT, &key, Consistency::Quorum).await?.is_some() {
+            return Ok(None);
+        }
+        entries(&self.shared, &self.dataset, token, seq, at).await
     }
 }
