@@ -248,7 +248,7 @@ impl Dispatcher {
                         return Ok(false);
                     }
                 }
-                // They wait; enabling the webhook makes it ready again.
+                // They wait; enabling the webhook has to make it ready again, since the minute of the first.
                 Usable::Disabled => return Ok(true),
                 Usable::No => {
                     let cancelled = delivery.cancelled();

@@ -191,7 +191,7 @@ impl Writer {
 
     /// Follows what another writer has appended, if any. `lost` says that it certainly has.
     async fn follow_others(&mut self, lost: bool) -> StoreResult<()> {
-        if self.shared.backend.is_exclusive() {
+        if !lost && self.shared.backend.is_exclusive() {
             return Ok(());
         }
         // Only a serial read sees an append that was begun and left; it gets in the way of those under way.
