@@ -1,5 +1,9 @@
 use std::sync::atomic::AtomicU32;
 
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
 use tokio::{
     io::AsyncReadExt as _,
     net::{TcpListener, TcpStream},
@@ -15,6 +19,8 @@ use crate::{
     v1::{
         meta_service_client::MetaServiceClient,
         meta_service_server::{MetaService, MetaServiceServer},
+        stream_service_client::StreamServiceClient,
+        stream_service_server::{StreamService, StreamServiceServer},
         test_data_service_client::TestDataServiceClient,
         test_data_service_server::{TestDataService, TestDataServiceServer},
     },
@@ -39,6 +45,7 @@ impl Counting {
         let address = format!("http://{}", listener.local_addr().unwrap());
         let server = Server::builder()
             .add_service(MetaServiceServer::new(self.clone()))
+            .add_service(StreamServiceServer::new(self.clone()))
             .add_service(TestDataServiceServer::new(self.clone()));
         tokio::spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
         address
@@ -57,6 +64,24 @@ impl MetaService for Counting {
 
     async fn get_usage(&self, _: Request<v1::GetUsageRequest>) -> Result<Response<v1::GetUsageResponse>, Status> {
         self.answer()
+    }
+}
+
+#[tonic::async_trait]
+impl StreamService for Counting {
+    type OpenStream = BoxStream<'static, Result<v1::OpenResponse, Status>>;
+    type TailStream = BoxStream<'static, Result<v1::TailResponse, Status>>;
+
+    async fn open(&self, _: Request<v1::OpenRequest>) -> Result<Response<Self::OpenStream>, Status> {
+        self.answer::<()>().map(|_| Response::new(stream::pending().boxed()))
+    }
+
+    /// As much as its reader takes.
+    async fn tail(&self, _: Request<v1::TailRequest>) -> Result<Response<Self::TailStream>, Status> {
+        let id = "x".repeat(64 * 1024);
+        let event = v1::TailEvent { event: Some(v1::Event { id, ..v1::Event::default() }), ..v1::TailEvent::default() };
+        let page = Ok(v1::TailResponse { events: vec![event], position: 1 });
+        self.answer::<()>().map(|_| Response::new(stream::repeat(page).boxed()))
     }
 }
 
@@ -163,4 +188,25 @@ fn every_method_says_whether_it_may_be_repeated() {
     assert!(!is_repeatable("/thesis.v1.WebhookService/RotateWebhookSecret", &none));
     assert!(!is_repeatable("/thesis.v1.AdminService/CreateKey", &none));
     assert!(!is_repeatable("/thesis.v1.DeliveryService/Claim", &none));
+}
+
+#[tokio::test]
+async fn streams_that_nobody_reads_keep_no_other_call_waiting() {
+    let server = Counting::default();
+    let channel = channel(&[server.serve().await]);
+    let calling = async {
+        let mut unread = Vec::new();
+        for _ in 0..100 {
+            let mut client = StreamServiceClient::new(channel.clone());
+            unread.push(client.tail(v1::TailRequest::default()).await.unwrap().into_inner());
+        }
+        // What they may send ahead has arrived by the time that all have a page.
+        for stream in &mut unread {
+            stream.next().await.unwrap().unwrap();
+        }
+        for _ in 0..20 {
+            read(&channel).await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), calling).await.expect("all are answered");
 }
