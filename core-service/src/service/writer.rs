@@ -6,7 +6,6 @@ mod command;
 mod draft;
 mod due;
 mod handle;
-mod look_up;
 mod observe;
 #[cfg(test)]
 mod tests;

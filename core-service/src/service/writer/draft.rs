@@ -1,5 +1,7 @@
 //! A batch as it is drafted: entries computed from the state at the log's head, and what they make of that state.
 
+mod look_up;
+
 use std::{collections::HashMap, sync::Arc};
 
 use quick_cache::sync::Cache;
@@ -18,13 +20,13 @@ use crate::{
 /// What the log's entries up to the head have told, whoever appended them, so that reading it again is needless.
 pub(super) struct Known {
     /// Profiles that are there.
-    pub(super) profiles: Cache<String, ()>,
+    profiles: Cache<String, ()>,
     /// Tokens that are there.
-    pub(super) tokens: Cache<String, ()>,
+    tokens: Cache<String, ()>,
     /// Theses and authors of a token.
-    pub(super) totals: Cache<String, (i64, i64)>,
+    totals: Cache<String, (i64, i64)>,
     /// Theses of an author on a token.
-    pub(super) of_author: Cache<(String, String), i64>,
+    of_author: Cache<(String, String), i64>,
 }
 
 impl Known {
@@ -70,19 +72,19 @@ pub(super) enum Place {
 
 /// The draft of one batch.
 pub(super) struct Draft<'a> {
-    pub(super) shared: &'a Shared,
+    shared: &'a Shared,
     name: &'a str,
-    pub(super) known: &'a Known,
+    known: &'a Known,
     floor: i64,
     now: i64,
     pub(super) entries: Vec<Entry>,
     ids: HashMap<String, usize>,
-    pub(super) logged: HashMap<String, Option<u64>>,
-    pub(super) profiles: HashMap<String, Option<Profile>>,
-    pub(super) tokens: HashMap<String, Option<Token>>,
-    pub(super) theses: HashMap<String, Option<Thesis>>,
-    pub(super) totals: HashMap<String, (i64, i64)>,
-    pub(super) of_author: HashMap<(String, String), i64>,
+    logged: HashMap<String, Option<u64>>,
+    profiles: HashMap<String, Option<Profile>>,
+    tokens: HashMap<String, Option<Token>>,
+    theses: HashMap<String, Option<Thesis>>,
+    totals: HashMap<String, (i64, i64)>,
+    of_author: HashMap<(String, String), i64>,
 }
 
 impl<'a> Draft<'a> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{command::Command, draft::Draft, thesis_event_id};
+use super::Draft;
 use crate::{
     domain::{
         id,
@@ -10,6 +10,7 @@ use crate::{
         reference::address_form,
     },
     key,
+    service::writer::{command::Command, thesis_event_id},
     store::{StoreResult, tables},
 };
 
@@ -72,7 +73,10 @@ fn owned<M: Clone>(rows: Vec<Option<Arc<M>>>) -> impl Iterator<Item = Option<M>>
 
 impl Draft<'_> {
     /// Reads what commands will ask for and nobody knows yet.
-    pub(super) async fn look_up(&mut self, commands: impl Iterator<Item = &Command>) -> StoreResult<()> {
+    pub(in crate::service::writer) async fn look_up(
+        &mut self,
+        commands: impl Iterator<Item = &Command>,
+    ) -> StoreResult<()> {
         let mut wanted = Wanted::default();
         for command in commands {
             wanted.add(self, command);
