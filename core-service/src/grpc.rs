@@ -58,7 +58,7 @@ const MAX_GIVEN_UP: u32 = 100_000;
 const MAX_HEADERS: u32 = 32 * 1024;
 /// Bytes of answers that wait to be taken; they begin to be sent one message a call.
 const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
-/// While calls wait longer than this for their turn, new ones are refused.
+/// While calls wait longer than this for their turn, for more than a moment, new ones are refused.
 const MAX_LAG: Duration = Duration::from_millis(300);
 /// Calls may take so long once the server stops.
 const DRAIN: Duration = Duration::from_secs(10);

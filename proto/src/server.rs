@@ -63,7 +63,7 @@ pub struct Limits {
     pub given_up: u32,
     /// Bytes of answers that wait to be taken, all connections together.
     pub untaken: usize,
-    /// While requests wait longer than this for their turn, new ones are refused.
+    /// While requests wait longer than this for their turn, for more than a moment, new ones are refused.
     pub lag: Duration,
     /// Open requests may take so long once the server stops.
     pub drain: Duration,
@@ -102,7 +102,7 @@ pub trait Answers: Send + Sync + 'static {
 pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: Limits, shutdown: CancellationToken) {
     let open = Connections::new(limits.untaken);
     let protocol = protocol(&limits);
-    let lag = Arc::new(Lag::new());
+    let lag = Arc::new(Lag::new(limits.lag));
     let watched = Arc::clone(&lag);
     let watching = tokio::spawn(async move { watched.watch().await });
     let graceful = GracefulShutdown::new();
@@ -130,8 +130,7 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
             continue;
         }
         let meter = open.add(limits.given_up, connections.len());
-        let serving =
-            Arc::new(Serving { answers: Arc::clone(&answers), lag: Arc::clone(&lag), most: limits.lag, meter });
+        let serving = Arc::new(Serving { answers: Arc::clone(&answers), lag: Arc::clone(&lag), meter });
         connections.spawn(connection(serving, protocol.clone(), graceful.watcher(), stream, address));
     }
     drop(listener);
@@ -161,7 +160,6 @@ fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
 struct Serving<A> {
     answers: Arc<A>,
     lag: Arc<Lag>,
-    most: Duration,
     meter: Arc<Meter>,
 }
 
@@ -182,8 +180,8 @@ async fn connection<A: Answers>(
     let service = service_fn(|request| {
         let (serving, peer, begun) = (Arc::clone(&serving), Arc::clone(&peer), meter.begin());
         async move {
-            let Serving { answers, lag, most, .. } = &*serving;
-            let answer = if lag.exceeds(*most) { answers.refusal() } else { answers.answer(&peer, request).await };
+            let Serving { answers, lag, .. } = &*serving;
+            let answer = if lag.is_overload() { answers.refusal() } else { answers.answer(&peer, request).await };
             Ok::<_, Infallible>(begun.answered(answer, || answers.refusal()))
         }
     });

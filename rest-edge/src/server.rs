@@ -30,7 +30,7 @@ const MAX_REQUESTS: u32 = 128;
 const MAX_GIVEN_UP: u32 = 200;
 /// Bytes of answers that wait to be taken.
 const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
-/// While requests wait longer than this for their turn, new ones are refused.
+/// While requests wait longer than this for their turn, for more than a moment, new ones are refused.
 const MAX_LAG: Duration = Duration::from_millis(300);
 /// Open requests may take so long once the edge stops.
 const DRAIN: Duration = Duration::from_secs(8);

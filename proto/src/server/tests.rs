@@ -237,15 +237,20 @@ async fn who_takes_what_it_gets_goes_on_where_there_is_no_room() {
 
 #[tokio::test]
 async fn requests_are_refused_while_they_wait_too_long() {
-    let (address, _) = start(Limits { lag: Duration::ZERO, ..LIMITS }).await;
+    let (address, _) = start(Limits { lag: Duration::from_millis(10), ..LIMITS }).await;
     let refused = async || status(&mut send(address, get("/")).await).await.as_deref() == Some("503");
-    while refused().await {
-        tokio::task::yield_now().await;
-    }
-    // All that is ready waits while this thread is busy.
-    let busy = Instant::now();
-    while busy.elapsed() < Duration::from_millis(200) {}
+    while refused().await {}
+    // All that is ready waits while this thread is busy, again and again.
+    let busy = tokio::spawn(async {
+        loop {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(20) {}
+            tokio::task::yield_now().await;
+        }
+    });
     while !refused().await {}
+    busy.abort();
+    while refused().await {}
 }
 
 #[tokio::test(start_paused = true)]
