@@ -9,6 +9,7 @@ mod handle;
 mod observe;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,6 +27,7 @@ use self::{
     due::Due,
     handle::Job,
     observe::{Drafted, observe},
+    turns::{GIVE_WAY, Turns},
 };
 pub use self::{
     command::{NewThesis, Written},
@@ -55,8 +57,6 @@ const BATCH_ENTRIES: usize = 256;
 const BATCH_BYTES: usize = 90 * 1024;
 /// Entries projected at once when catching up.
 const CATCH_UP: usize = 500;
-/// For how long a log counts as shared after another writer's append.
-const SHARED_MS: i64 = 2_000;
 /// How much longer this writer leaves derived events to the one that appended what they follow.
 const OTHERS_FIRST_MS: i64 = 1_000;
 /// How long a hint of an append is kept.
@@ -83,8 +83,8 @@ struct Writer {
     known: Known,
     /// Tokens that owe derived events.
     due: Due,
-    /// When another writer was last seen to append.
-    others_at: i64,
+    /// What other writers do.
+    turns: Turns,
     /// The second of the last wake row.
     woken: i64,
 }
@@ -95,6 +95,7 @@ impl Writer {
         Self {
             projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
             due: Due::new(Arc::clone(&shared), name.clone()),
+            turns: Turns::new(Arc::clone(&shared), name.clone()),
             shared,
             dataset,
             name,
@@ -103,7 +104,6 @@ impl Writer {
             last_created_at: 0,
             current: false,
             known: Known::new(),
-            others_at: i64::MIN / 2,
             woken: 0,
         }
     }
@@ -188,10 +188,10 @@ impl Writer {
         self.follow(head, projected, Vec::new()).await
     }
 
-    /// Follows what another writer has appended, if any. `lost` says that it certainly has.
-    async fn follow_others(&mut self, lost: bool) -> StoreResult<()> {
+    /// Follows what another writer has appended; tells whether it had. `lost` says that it certainly has.
+    async fn follow_others(&mut self, lost: bool) -> StoreResult<bool> {
         if !lost && self.shared.backend.is_exclusive() {
-            return Ok(());
+            return Ok(false);
         }
         // Only a serial read sees an append that was begun and left; it gets in the way of those under way.
         let mut head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
@@ -199,12 +199,25 @@ impl Writer {
             head = self.shared.log.head(&self.name, self.head, Consistency::Serial).await?;
         }
         if head <= self.head {
-            return Ok(());
+            return Ok(false);
         }
-        self.others_at = self.shared.clock.now_ms();
-        let (projected, first) = tokio::try_join!(self.projected(head), self.entries_after(self.head, head))?;
+        self.turns.saw(head);
+        let telling = async { if lost { self.turns.lost(head).await } else { Ok(()) } };
+        let (projected, first, ()) =
+            tokio::try_join!(self.projected(head), self.entries_after(self.head, head), telling)?;
         self.current = false;
-        self.follow(head, projected, first).await
+        self.follow(head, projected, first).await?;
+        Ok(true)
+    }
+
+    /// Lets a writer go first that lost to this one.
+    async fn give_way(&mut self) -> StoreResult<()> {
+        self.turns.give(self.head);
+        let until = Instant::now() + GIVE_WAY;
+        while !self.follow_others(false).await? && Instant::now() < until {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(())
     }
 
     async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<Sequenced>> {
@@ -276,9 +289,9 @@ impl Writer {
 
     /// Drafts what the commands add to the log and appends it; answers what became of each, in order.
     async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Vec<Written>> {
-        if self.shared.clock.now_ms() - self.others_at < SHARED_MS {
-            // An append that loses costs both writers more than looking first.
-            self.follow_others(false).await?;
+        // An append that loses costs both writers more than looking first.
+        if self.turns.is_shared() && !self.follow_others(false).await? && self.turns.is_anothers().await? {
+            self.give_way().await?;
         }
         loop {
             let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at);
@@ -366,7 +379,7 @@ impl Writer {
         Ok(Some(entries))
     }
 
-    /// Tells the other replicas, before the append: a hint may be false, never missing.
+    /// Tells the other replicas, before the append: a hint may be false, never missing. Looks, as seldom, for their writers.
     async fn wake(&mut self) -> StoreResult<()> {
         let second = self.shared.clock.now_ms().div_euclid(1_000);
         if self.shared.backend.is_exclusive() || self.woken == second {
@@ -379,7 +392,7 @@ impl Writer {
             body: Some(Bytes::new()),
             ttl: Some(WAKE_TTL),
         };
-        self.shared.backend.apply(vec![change]).await?;
+        tokio::try_join!(self.shared.backend.apply(vec![change]), self.turns.look())?;
         self.woken = second;
         Ok(())
     }

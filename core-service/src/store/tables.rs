@@ -32,6 +32,8 @@ tables! {
     EVENT_LOG "event_log" (text("dataset"), int("bucket"); int("seq")) asc Conditional;
     /// How far the projections of a log have come: body empty, version = sequence number.
     LOG_CHECKPOINT "log_checkpoint" (text("dataset"); text("projection")) asc Versioned;
+    /// Writers of a log that lost a race to another: body empty, version = the head at which they did.
+    LOG_LOSER "log_loser" (text("dataset"); text("writer")) asc Versioned;
     /// Position of an event in its log.
     EVENT "event" (text("dataset"), text("id")) asc Versioned;
     /// Profiles.

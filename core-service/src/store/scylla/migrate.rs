@@ -72,6 +72,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0030_webhook_streak",
     "0031_handle_claims",
     "0032_no_handle_claim",
+    "0033_log_loser",
 ];
 
 /// Time for one statement, and again for the nodes to agree on what it changed.
