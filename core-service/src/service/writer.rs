@@ -27,7 +27,7 @@ use self::{
     due::Due,
     handle::Job,
     observe::{Drafted, observe},
-    turns::{GIVE_WAY, Turns},
+    turns::Turns,
 };
 pub use self::{
     command::{NewThesis, Written},
@@ -201,10 +201,11 @@ impl Writer {
         if head <= self.head {
             return Ok(false);
         }
-        self.turns.saw(head);
-        let telling = async { if lost { self.turns.lost(head).await } else { Ok(()) } };
-        let (projected, first, ()) =
-            tokio::try_join!(self.projected(head), self.entries_after(self.head, head), telling)?;
+        self.turns.share();
+        if lost {
+            self.turns.lost(head).await;
+        }
+        let (projected, first) = tokio::try_join!(self.projected(head), self.entries_after(self.head, head))?;
         self.current = false;
         self.follow(head, projected, first).await?;
         Ok(true)
@@ -213,9 +214,9 @@ impl Writer {
     /// Lets a writer go first that lost to this one.
     async fn give_way(&mut self) -> StoreResult<()> {
         self.turns.give(self.head);
-        let until = Instant::now() + GIVE_WAY;
+        let until = Instant::now() + turns::GIVE_WAY;
         while !self.follow_others(false).await? && Instant::now() < until {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(turns::LOOK_EVERY).await;
         }
         Ok(())
     }
@@ -240,6 +241,7 @@ impl Writer {
             self.learn(&entries, OTHERS_FIRST_MS).await?;
             entries.clear();
         }
+        self.turns.followed(head);
         self.current = true;
         self.position.send_if_modified(|position| advance(position, self.head));
         Ok(())
@@ -290,8 +292,11 @@ impl Writer {
     /// Drafts what the commands add to the log and appends it; answers what became of each, in order.
     async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Vec<Written>> {
         // An append that loses costs both writers more than looking first.
-        if self.turns.is_shared() && !self.follow_others(false).await? && self.turns.is_anothers().await? {
-            self.give_way().await?;
+        if self.turns.is_shared() {
+            self.follow_others(false).await?;
+            if self.turns.is_anothers().await {
+                self.give_way().await?;
+            }
         }
         loop {
             let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at);
@@ -319,6 +324,7 @@ impl Writer {
             if entries.is_empty() {
                 // What it found may be another's, of which not all rows are made yet.
                 self.follow_others(false).await?;
+                self.turns.needs_none().await;
             }
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
@@ -369,6 +375,7 @@ impl Writer {
             self.current = true;
             return Ok(None);
         }
+        self.turns.had_one();
         let entries: Vec<Sequenced> =
             (self.head + 1..).zip(entries).map(|(seq, entry)| Sequenced { seq, entry }).collect();
         self.projector.project(&entries).await?;
@@ -392,7 +399,8 @@ impl Writer {
             body: Some(Bytes::new()),
             ttl: Some(WAKE_TTL),
         };
-        tokio::try_join!(self.shared.backend.apply(vec![change]), self.turns.look())?;
+        let (told, ()) = tokio::join!(self.shared.backend.apply(vec![change]), self.turns.look());
+        told?;
         self.woken = second;
         Ok(())
     }

@@ -32,7 +32,7 @@ tables! {
     EVENT_LOG "event_log" (text("dataset"), int("bucket"); int("seq")) asc Conditional;
     /// How far the projections of a log have come: body empty, version = sequence number.
     LOG_CHECKPOINT "log_checkpoint" (text("dataset"); text("projection")) asc Versioned;
-    /// Writers of a log that lost a race to another: body empty, version = the head at which they did.
+    /// Writers of a log that lost a race to another: body = the head at which they did, version = how often.
     LOG_LOSER "log_loser" (text("dataset"); text("writer")) asc Versioned;
     /// Position of an event in its log.
     EVENT "event" (text("dataset"), text("id")) asc Versioned;

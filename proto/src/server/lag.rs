@@ -12,29 +12,28 @@ use tokio::{
 };
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A machine that stood still for a moment is late once and through with everything soon after; what is late for so long
-/// is a queue.
+/// A machine that stood still for a moment is late once and through with everything soon after; looks in a row that were
+/// late for longer than this together show a queue.
 const MOMENT_MS: u64 = 1_000;
 const NOTHING: u64 = u64::MAX;
 
-/// How long what is ready to run waits for its turn, which shows overload before anything else does. Times are
-/// milliseconds since `began`.
+/// How long what is ready to run waits for its turn, which shows overload before anything else does.
 #[derive(Debug)]
 pub(super) struct Lag {
     began: Instant,
     /// What waits longer is late.
     limit_ms: u64,
-    /// Since when every look was late.
-    late_since: AtomicU64,
-    /// When the look began that has not ended.
+    /// How long the last looks took that were late, up to the last one in time, in milliseconds.
+    late_for: AtomicU64,
+    /// When the look began that has not ended, in milliseconds since `began`.
     looking_since: AtomicU64,
 }
 
 impl Lag {
     pub(super) fn new(limit: Duration) -> Self {
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(NOTHING);
-        let (late_since, looking_since) = (AtomicU64::new(NOTHING), AtomicU64::new(NOTHING));
-        Self { began: Instant::now(), limit_ms, late_since, looking_since }
+        let (late_for, looking_since) = (AtomicU64::new(0), AtomicU64::new(NOTHING));
+        Self { began: Instant::now(), limit_ms, late_for, looking_since }
     }
 
     fn now_ms(&self) -> u64 {
@@ -47,9 +46,9 @@ impl Lag {
     }
 
     fn is_overload_at(&self, now_ms: u64) -> bool {
-        let looking = self.looking_since.load(Relaxed);
-        let late = if now_ms.saturating_sub(looking) > self.limit_ms { looking } else { NOTHING };
-        now_ms.saturating_sub(self.late_since.load(Relaxed).min(late)) > MOMENT_MS
+        let looking = now_ms.saturating_sub(self.looking_since.load(Relaxed));
+        let late = if looking > self.limit_ms { looking } else { 0 };
+        self.late_for.load(Relaxed).saturating_add(late) > MOMENT_MS
     }
 
     fn begin(&self, now_ms: u64) {
@@ -57,10 +56,9 @@ impl Lag {
     }
 
     fn end(&self, now_ms: u64) {
-        let since = self.looking_since.load(Relaxed);
-        let late = now_ms - since > self.limit_ms;
-        self.late_since.store(if late { self.late_since.load(Relaxed).min(since) } else { NOTHING }, Relaxed);
-        self.looking_since.store(NOTHING, Relaxed);
+        let looked = now_ms.saturating_sub(self.looking_since.swap(NOTHING, Relaxed));
+        let late = looked > self.limit_ms;
+        self.late_for.store(if late { self.late_for.load(Relaxed).saturating_add(looked) } else { 0 }, Relaxed);
     }
 
     /// Looks again and again; never ends.
@@ -89,21 +87,22 @@ mod tests {
         let lag = Lag::new(Duration::from_millis(300));
         // One late look.
         lag.begin(0);
-        assert!(!lag.is_overload_at(999));
+        assert!(!lag.is_overload_at(600));
         lag.end(600);
-        assert!(!lag.is_overload_at(650));
-        // Two, and a third that has not ended.
-        lag.begin(650);
-        assert!(!lag.is_overload_at(951));
-        lag.end(980);
-        assert!(lag.is_overload_at(1_001));
-        lag.begin(1_030);
-        assert!(lag.is_overload_at(1_031));
-        lag.end(1_330);
-        assert!(!lag.is_overload_at(1_331), "that one was in time");
+        assert!(!lag.is_overload_at(5_000));
+        // A second that takes it beyond a moment before it ends, and a third.
+        lag.begin(5_000);
+        assert!(!lag.is_overload_at(5_400));
+        assert!(lag.is_overload_at(5_401));
+        lag.end(5_401);
+        assert!(lag.is_overload_at(5_450));
+        lag.begin(5_450);
+        assert!(lag.is_overload_at(5_451));
+        lag.end(5_750);
+        assert!(!lag.is_overload_at(5_751), "that one was in time");
         // One that does not end.
-        lag.begin(1_380);
-        assert!(!lag.is_overload_at(2_380));
-        assert!(lag.is_overload_at(2_381));
+        lag.begin(5_800);
+        assert!(!lag.is_overload_at(6_800));
+        assert!(lag.is_overload_at(6_801));
     }
 }
