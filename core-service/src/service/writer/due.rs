@@ -129,6 +129,7 @@ impl Writer {
             let now = self.shared.clock.now_ms();
             let ready = self.due.ready(now, DERIVE_BATCH.min(room(self.head) / 2).max(1));
             if ready.is_empty() {
+                self.turns.needs_none().await;
                 return Ok(());
             }
             if room(self.head) < 2 {
