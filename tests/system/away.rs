@@ -17,10 +17,9 @@ use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus,
 
 use crate::harness::{Client, Ledger, Passage, Receiver, SOON, Service, Way, eventually};
 
-/// Who needs the store is answered so soon.
-const TOLD_WITHIN: Duration = Duration::from_secs(2);
-/// What needs no store; how long it takes is the machine's doing.
-const NO_STORE: &str = "the description";
+/// Who needs the store is answered within two seconds, to which a machine that is busy with other tests may add. One that
+/// waited for the store itself would take longer than both: two seconds for each read, five for each write.
+const TOLD_WITHIN: Duration = Duration::from_secs(2 + 1);
 /// Asking at once, each one thing after another.
 const ASKING: usize = 10;
 
@@ -40,13 +39,12 @@ async fn ask(client: Client, name: usize, ledger: Arc<Ledger>, asked: Arc<Asked>
         }
         let said = format!("{name} {number}");
         let get = |path: &str| client.request(Method::GET, path);
-        let (what, request) = match number % 7 {
+        let (what, request) = match number % 6 {
             0 => ("a thesis", get(&thesis)),
             1 => ("a list", get("/v1/theses?token=CRASH&limit=5")),
             2 => ("events", get("/v1/events?limit=5")),
             3 => ("activity", get("/v1/tokens/CRASH/activity")),
             4 => ("a stream", get("/v1/events/stream")),
-            5 => (NO_STORE, get("/v1/openapi.json")),
             _ => {
                 let request = client.request(Method::POST, "/v1/test/theses").json(&Ledger::request(&said));
                 ("a write", request.header("idempotency-key", &said))
@@ -160,8 +158,7 @@ async fn a_store_that_is_away_is_told_soon_and_nothing_is_lost() {
         }
         let slowest = asked.slowest.lock().unwrap().clone();
         println!("{cut:?}: {} requests refused, the slowest answers: {slowest:?}", asked.refused.lock().unwrap());
-        let machine = slowest[NO_STORE];
-        assert!(slowest.values().all(|took| *took < TOLD_WITHIN + machine));
+        assert!(slowest.values().all(|took| *took < TOLD_WITHIN), "{slowest:?}");
         assert!(*asked.refused.lock().unwrap() > ASKING);
 
         way.set(Passage::Open);
