@@ -22,6 +22,7 @@ mod recount;
 pub mod resolve;
 pub mod search;
 pub mod secrets;
+pub mod selection;
 pub mod stream_slots;
 pub mod streams;
 pub mod test_thesis;

@@ -7,6 +7,7 @@
 mod conformance;
 pub mod deliveries;
 pub mod embedded;
+pub mod events;
 #[cfg(test)]
 pub(crate) mod faulty;
 pub mod log;
@@ -274,6 +275,16 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Writes rows of one partition if every condition holds; tells whether it did. Durable when it returns.
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool>;
+
+    /// Writes as [`Backend::transact`] does and then, if every condition held, makes changes as [`Backend::apply`] does;
+    /// embedded makes it one transaction, durable as a whole. When it fails, the changes may be missing.
+    async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
+        let holds = self.transact(transaction).await?;
+        if holds && !beside.is_empty() {
+            self.apply(beside).await?;
+        }
+        Ok(holds)
+    }
 
     /// True where this process is the only writer there can be.
     fn is_exclusive(&self) -> bool;

@@ -68,7 +68,8 @@ pub(crate) struct Edge {
     service_token: HeaderValue,
     trusted_proxies: Vec<IpNet>,
     clock: SharedClock,
-    ids: SharedIdSource,
+    /// Randomness.
+    pub(crate) ids: SharedIdSource,
 }
 
 /// The other end of a connection.

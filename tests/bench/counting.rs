@@ -42,10 +42,15 @@ impl Backend for Counting {
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
-        let (entries, of_log) = (transaction.writes.len() as u64, transaction.table.name == tables::EVENT_LOG.name);
-        let done = self.store.transact(transaction).await?;
+        self.transact_with(transaction, Vec::new()).await
+    }
+
+    async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
+        let (entries, of_log) =
+            (transaction.writes.len() + beside.len(), transaction.table.name == tables::EVENT_LOG.name);
+        let done = self.store.transact_with(transaction, beside).await?;
         if done {
-            self.entries.fetch_add(entries, Relaxed);
+            self.entries.fetch_add(entries as u64, Relaxed);
             self.appends.fetch_add(of_log.into(), Relaxed);
         }
         Ok(done)

@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, path::Path};
 
-use core_service::store::{embedded::engine_view, tables};
+use core_service::store::{
+    embedded::{engine_view, version_of},
+    tables,
+};
 use redb::{Builder, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
 use tokio::time::Instant;
 
@@ -77,7 +80,7 @@ fn read(file: &Path) -> Result<Vec<Stored>, Failure> {
         for row in stored.iter()? {
             let (key, value) = row?;
             let value = value.value().to_vec();
-            let version = value.first_chunk().map_or(0, |version| u64::from_be_bytes(*version));
+            let version = version_of(&value).map_or(0, i64::unsigned_abs);
             if version <= LOG_ENTRIES {
                 rows.push(Stored { version, table: table.name, key: key.value().to_vec(), value });
             }

@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, async_trait};
 use super::{
     Api,
     answer::{admit, failed, finish, meta, reached, service_only, status},
-    event::compile,
+    event::event_filter,
     thesis::CURSOR,
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// How often an open stream's key is looked at again, for what no change tells: its expiry.
+/// Longest time until an open stream's key is looked at again, for what no change tells: its expiry.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long an ended stream keeps its slot at most, for the edge to close it.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -52,7 +52,7 @@ fn history_path(message: &v1::OpenRequest) -> String {
 
 async fn open(core: &Core, call: &Call, message: &v1::OpenRequest) -> Outcome<Opened> {
     let mut fields = Fields::default();
-    let filter = compile(&mut fields, &message.types, message.filters.as_ref(), "");
+    let filter = event_filter(&mut fields, &message.types, message.filters.clone());
     fields.optional_length("from_cursor", message.cursor.as_deref(), CURSOR);
     fields.finish()?;
     call.charge().await?;
@@ -68,6 +68,10 @@ fn end(reason: v1::StreamEndReason) -> v1::OpenResponse {
 async fn control(core: Arc<Core>, call: Call, slot: StreamSlot, sender: mpsc::Sender<v1::OpenResponse>) {
     let (mut changes, mut current) = (core.shared.control.changes(), core.shared.control.current());
     let mut outdated = std::pin::pin!(async { drop(current.wait_for(|current| !*current).await) });
+    let expires_in = || {
+        let expires_at = call.caller.key.expires_at?;
+        Some(Duration::from_millis((expires_at - core.shared.clock.now_ms()).max(1).unsigned_abs()))
+    };
     let reason = loop {
         tokio::select! {
             () = sender.closed() => return,
@@ -75,7 +79,7 @@ async fn control(core: Arc<Core>, call: Call, slot: StreamSlot, sender: mpsc::Se
             () = &mut outdated => break v1::StreamEndReason::ShuttingDown,
             () = slot.lost() => break v1::StreamEndReason::ShuttingDown,
             changed = changes.changed() => if changed.is_err() { break v1::StreamEndReason::ShuttingDown },
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(expires_in().map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY))) => {}
         }
         if !core.gate.still_admits(&call.meta, Operation::Open) {
             break v1::StreamEndReason::Revoked;
@@ -97,15 +101,8 @@ impl StreamService for Api {
         let opened = reached(&self.core, open(&self.core, &call, &message)).await;
         let opened = opened.map_err(|error| failed(&call, &error, Operation::Open))?;
         let (sender, receiver) = mpsc::channel(1);
-        let first = opened
-            .gap
-            .map(Message::Gap)
-            .into_iter()
-            .chain(opened.replayed.into_iter().map(Message::Event))
-            .chain([Message::Live(v1::StreamLive { positions: opened.live })])
-            .map(|message| v1::OpenResponse { message: Some(message) });
-        let first: Vec<_> = first.collect();
-        let stream = tokio_stream::iter(first).chain(ReceiverStream::new(receiver)).map(Ok);
+        let begin = v1::OpenResponse { message: Some(Message::Begin(opened.begin)) };
+        let stream = tokio_stream::once(begin).chain(ReceiverStream::new(receiver)).map(Ok);
         let mut response = Response::new(Box::pin(stream) as Self::OpenStream);
         finish(&call, response.metadata_mut());
         tokio::spawn(control(Arc::clone(&self.core), call, opened.slot, sender));
@@ -119,8 +116,11 @@ impl StreamService for Api {
         let message = request.into_inner();
         let dataset =
             Dataset::parse(&message.dataset).ok_or_else(|| Status::invalid_argument("dataset: is not a dataset"))?;
+        let mut fields = Fields::default();
+        let filter = event_filter(&mut fields, &message.types, message.filters);
         let core = Arc::clone(&self.core);
         let failed = |error: &Error, core: &Core| status(error, &core.gate.new_request_id(), "StreamService/Tail");
+        fields.finish().map_err(|error| failed(&error, &core))?;
         let mut position = core.datasets.position(&dataset).await.map_err(|error| failed(&error, &core))?;
         let (sender, receiver) = mpsc::channel(2);
         tokio::spawn(async move {
@@ -128,7 +128,7 @@ impl StreamService for Api {
             loop {
                 let upto = *position.borrow_and_update();
                 if after < upto {
-                    let read = streams::read_on(&core, &dataset, after, upto).await;
+                    let read = streams::read_on(&core, &dataset, &filter, after, upto).await;
                     let answer = read.map_err(|error| failed(&error, &core));
                     after = answer.as_ref().map_or(after, |batch| batch.position);
                     let failed = answer.is_err();

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     domain::{id, operation::Features, plan::Plans},
     search::SearchIndex,
-    store::{SharedBackend, deliveries::DeliveryStore, log::LogStore, theses::ThesisStore},
+    store::{SharedBackend, deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
 
 /// How often what has ended is forgotten.
@@ -63,6 +63,8 @@ pub struct Shared {
     pub log: LogStore,
     /// The rows in it.
     pub theses: ThesisStore,
+    /// Where events stand in the logs.
+    pub events: EventIndex,
     /// The deliveries in it.
     pub deliveries: DeliveryStore,
     /// Organizations, projects, keys, webhooks.
@@ -146,6 +148,7 @@ impl Core {
         let shared = Arc::new(Shared {
             log: LogStore::new(Arc::clone(&backend)),
             theses: ThesisStore::new(Arc::clone(&backend)),
+            events: EventIndex::new(Arc::clone(&backend)),
             deliveries: DeliveryStore::new(Arc::clone(&backend)),
             control: Arc::clone(&control),
             keys: keys.clone(),

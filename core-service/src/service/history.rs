@@ -2,33 +2,34 @@
 
 use std::collections::VecDeque;
 
-use thesis_proto::{error::ErrorCode, filter::CompiledFilter, v1};
+use thesis_proto::{error::ErrorCode, v1};
 
 use super::{
     core::Core,
     error::{Error, Result},
     gate::Call,
+    selection::{EventFilter, Selection, select},
     writer::decode,
 };
 use crate::{
     convert,
     domain::{
-        dataset::{Dataset, View},
+        dataset::Dataset,
         entry::{Entry, Sequenced},
         list_cursor::{HistoryPosition, list_name},
         window::HISTORY_GRACE_MS,
     },
     key,
-    store::{Consistency, tables},
+    store::{Consistency, events::Between, tables},
 };
 
-/// Entries that one page looks at, at most; a page of a rare filter is short instead of slow.
-const LOOKED_AT: usize = 2_500;
+/// Most entries that one page looks at; a page of a filter that no index serves is short instead of slow.
+const MOST_LOOKED_AT: usize = 2_500;
 
 /// What a list of events is asked for, its shape checked.
 pub struct Query {
     /// Which events.
-    pub filter: CompiledFilter,
+    pub filter: EventFilter,
     /// All that decides the filter, as given; names the list.
     pub filter_text: String,
     /// Inclusive, unix milliseconds.
@@ -50,19 +51,30 @@ pub struct Page {
     pub next_cursor: Option<String>,
 }
 
+/// What of a dataset's log is read backward.
+pub struct Stretch {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// From here down, exclusive.
+    pub before: u64,
+    /// Down to here, exclusive.
+    pub after: u64,
+    /// Nothing older than this, in unix milliseconds.
+    pub from: i64,
+}
+
 struct Side {
-    dataset: Dataset,
+    stretch: Stretch,
     name: String,
-    /// Entries from here down are not read yet.
-    before: u64,
-    /// Entries down to here, exclusive, are wanted.
-    after: u64,
     waiting: VecDeque<Sequenced>,
+    /// Nothing beyond what waits is wanted.
+    done: bool,
 }
 
 /// Reads the logs of a view backward, merged.
 pub struct Backward<'a> {
     core: &'a Core,
+    selection: Selection,
     sides: Vec<Side>,
     page: usize,
 }
@@ -71,17 +83,16 @@ pub struct Backward<'a> {
 pub type Positions = Vec<u64>;
 
 impl<'a> Backward<'a> {
-    /// Reads from `before` (exclusive) down to `after` (exclusive), of each dataset in the order of the view.
+    /// Reads what is selected of these stretches, a page of each at once.
     #[must_use]
-    pub fn new(core: &'a Core, view: &View, before: &[u64], after: &[u64], page: usize) -> Self {
-        let sides = view.datasets().iter().zip(before.iter().zip(after)).map(|(dataset, (before, after))| Side {
-            dataset: dataset.clone(),
-            name: dataset.to_string(),
-            before: *before,
-            after: *after,
+    pub fn new(core: &'a Core, selection: Selection, stretches: Vec<Stretch>, page: usize) -> Self {
+        let side = |stretch: Stretch| Side {
+            name: stretch.dataset.to_string(),
+            stretch,
             waiting: VecDeque::new(),
-        });
-        Self { core, sides: sides.collect(), page }
+            done: false,
+        };
+        Self { core, selection, sides: stretches.into_iter().map(side).collect(), page }
     }
 
     /// Takes the next entry, with its dataset's place in the view.
@@ -90,42 +101,71 @@ impl<'a> Backward<'a> {
     /// When the store does not answer.
     pub async fn next(&mut self) -> Result<Option<(usize, Sequenced)>> {
         for side in &mut self.sides {
-            if side.waiting.is_empty() && side.before > side.after + 1 {
-                let wanted = usize::try_from(side.before - side.after - 1).unwrap_or(usize::MAX).min(self.page);
-                let rows = self.core.shared.log.read_back(&side.name, side.before, wanted).await?;
-                for (seq, body) in rows {
-                    side.waiting.push_back(Sequenced { seq, entry: decode(body)? });
-                }
-                if side.waiting.is_empty() {
-                    side.before = side.after + 1;
-                }
+            if side.waiting.is_empty() && !side.done {
+                side.fill(self.core, &self.selection, self.page).await?;
             }
         }
         let newest = self
             .sides
             .iter()
             .enumerate()
-            .filter_map(|(index, side)| Some((side.waiting.front()?.entry.created_at, &side.dataset, index)))
+            .filter_map(|(index, side)| Some((side.waiting.front()?.entry.created_at, &side.stretch.dataset, index)))
             .max()
             .map(|(_, _, index)| index);
         Ok(newest.and_then(|index| {
             let side = &mut self.sides[index];
             let taken = side.waiting.pop_front()?;
-            side.before = taken.seq;
+            side.stretch.before = taken.seq;
             Some((index, taken))
         }))
     }
 
-    /// Where reading stands: entries from there up have been taken.
+    /// Where reading stands: entries from there up have been taken, or are not wanted.
     #[must_use]
     pub fn positions(&self) -> Positions {
-        self.sides.iter().map(|side| side.waiting.front().map_or(side.before, |next| next.seq + 1)).collect()
+        self.sides.iter().map(|side| side.waiting.front().map_or(side.stretch.before, |next| next.seq + 1)).collect()
+    }
+
+    /// Whether there may be more to take.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.sides.iter().any(|side| !side.done || !side.waiting.is_empty())
     }
 
     /// The event that an entry of the dataset at this place is.
     #[must_use]
     pub fn event(&self, index: usize, entry: &Entry) -> Option<v1::Event> {
-        convert::entry::event(&self.sides[index].dataset, entry)
+        convert::entry::event(&self.sides[index].stretch.dataset, entry)
+    }
+}
+
+impl Side {
+    /// Reads the next entries.
+    async fn fill(&mut self, core: &Core, selection: &Selection, page: usize) -> Result<()> {
+        let Stretch { before, after, from, .. } = self.stretch;
+        let wanted = usize::try_from(before.saturating_sub(after + 1)).unwrap_or(usize::MAX).min(page);
+        let log = &core.shared.log;
+        let (found, rows) = match selection {
+            Selection::All => {
+                let rows = log.read_back(&self.name, before, wanted).await?;
+                (rows.len(), rows)
+            }
+            Selection::Scopes(scopes) => {
+                let between = Between { after, before };
+                let seqs = core.shared.events.positions(&self.name, scopes, between, true, wanted).await?;
+                (seqs.len(), log.get_many(&self.name, &seqs).await?)
+            }
+        };
+        self.done = found < page;
+        for (seq, body) in rows {
+            let entry = decode(body)?;
+            if entry.created_at < from {
+                self.done = true;
+                break;
+            }
+            self.waiting.push_back(Sequenced { seq, entry });
+        }
+        Ok(())
     }
 }
 
@@ -177,31 +217,28 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
             positions
         }
     };
-    let bottom = vec![0; before.len()];
-    let mut reader = Backward::new(core, view, &before, &bottom, query.limit.max(50) * 2);
+    let stretches = view.datasets().iter().zip(before).map(|(dataset, before)| Stretch {
+        dataset: dataset.clone(),
+        before,
+        after: 0,
+        from,
+    });
+    let selection = select(&core.shared, view, &query.filter).await?;
+    let mut reader = Backward::new(core, selection, stretches.collect(), query.limit + 1);
     let mut events = Vec::new();
-    let mut more = true;
-    for looked_at in 0.. {
-        if events.len() == query.limit || looked_at == LOOKED_AT {
+    for _ in 0..MOST_LOOKED_AT {
+        if events.len() == query.limit {
             break;
         }
         // Reading may never have to wait; others' requests shall not for all of it.
         tokio::task::coop::consume_budget().await;
-        let Some((index, taken)) = reader.next().await? else {
-            more = false;
-            break;
-        };
-        if taken.entry.created_at < from {
-            more = false;
-            break;
-        }
-        let event = reader.event(index, &taken.entry).filter(|event| query.filter.matches(event));
+        let Some((index, taken)) = reader.next().await? else { break };
+        let event = reader.event(index, &taken.entry).filter(|event| query.filter.compiled.matches(event));
         events.extend(event);
     }
-    let positions = reader.positions();
-    more = more && positions.iter().any(|before| *before > 1);
-    let next_cursor = more.then(|| {
-        signer.sign(&name, &HistoryPosition { before: positions, from: query.created_after.map_or(0, |_| from) })
+    let next_cursor = reader.has_more().then(|| {
+        let position = HistoryPosition { before: reader.positions(), from: query.created_after.map_or(0, |_| from) };
+        signer.sign(&name, &position)
     });
     Ok(Page { events, next_cursor })
 }

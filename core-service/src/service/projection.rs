@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use prost::Message as _;
 use quick_cache::sync::Cache;
 
 use crate::{
@@ -14,7 +15,8 @@ use crate::{
     key,
     store::{
         Change, Scan, SharedBackend, StoreResult,
-        log::checkpoint_change,
+        events::event_changes,
+        log::{Appended, BatchId, LogStore, checkpoint_change},
         tables,
         theses::{
             ThesisStore, creation_changes, deletion_changes, handle_release, profile_changes, symbol_release,
@@ -116,6 +118,49 @@ impl Projector {
             }
             Some(Kind::ThesisVelocity(_)) | None => {}
         }
+        event_changes(dataset, entry, sequenced.seq, is_new_bucket, changes);
+    }
+
+    /// The rows of entries in order, then the checkpoint.
+    fn rows(&self, entries: &[Sequenced]) -> (Vec<Change>, Option<Change>) {
+        let mut changes = Vec::with_capacity(entries.len() * 20);
+        for entry in entries {
+            self.changes(entry, &mut changes);
+        }
+        let checkpoint = entries.last().map(|last| checkpoint_change(&self.dataset, ROWS, last.seq));
+        (changes, checkpoint)
+    }
+
+    /// Appends entries to the log and writes their rows: in one step where no other process can come between.
+    ///
+    /// # Errors
+    /// When the store does not answer; entries that are in the log all the same are projected later.
+    pub async fn append(
+        &self,
+        log: &LogStore,
+        head: u64,
+        batch: BatchId,
+        entries: &[Sequenced],
+    ) -> StoreResult<Appended> {
+        let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
+        if !self.backend.is_exclusive() {
+            let appended = log.append(&self.dataset, head, batch, &bodies).await?;
+            if appended == Appended::Done {
+                self.project(entries).await?;
+            }
+            return Ok(appended);
+        }
+        let (mut changes, checkpoint) = self.rows(entries);
+        changes.extend(checkpoint);
+        let append = async |changes| {
+            let appended = log.append_with(&self.dataset, head, batch, &bodies, changes).await?;
+            Ok((appended == Appended::Done, appended))
+        };
+        let appended = self.theses.in_step(changes, append).await;
+        if !matches!(appended, Ok(Appended::Done)) {
+            self.known_buckets.clear();
+        }
+        appended
     }
 
     /// Writes the rows of entries in order, then the checkpoint.
@@ -123,12 +168,7 @@ impl Projector {
     /// # Errors
     /// When the store does not answer; the entries are projected again later.
     pub async fn project(&self, entries: &[Sequenced]) -> StoreResult<()> {
-        let Some(last) = entries.last() else { return Ok(()) };
-        let mut changes = Vec::with_capacity(entries.len() * 14);
-        for entry in entries {
-            self.changes(entry, &mut changes);
-        }
-        let checkpoint = checkpoint_change(&self.dataset, ROWS, last.seq);
+        let (mut changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
         let written = if self.backend.is_exclusive() {
             changes.push(checkpoint);
             self.theses.apply(changes).await

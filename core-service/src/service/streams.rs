@@ -1,10 +1,9 @@
-//! Opens streams: what was missed, then the positions at which live begins. And tails: one dataset's events for all
-//! connections of an edge.
+//! Opens streams: where one begins, and what lies before that and is not replayed. And reads a log onward, for all
+//! connections of an edge or for one that is behind.
 
 use thesis_proto::{
     cursor::{CursorEncoder, StreamCursor},
     error::{ApiError, ErrorCode},
-    filter::CompiledFilter,
     time::format_millis,
     v1,
 };
@@ -13,16 +12,23 @@ use super::{
     core::Core,
     error::{Error, Result},
     gate::Call,
-    history::Backward,
+    history::{Backward, Stretch},
+    selection::{EventFilter, Selection, select},
     stream_slots::StreamSlot,
     writer::decode,
 };
-use crate::{convert, domain::dataset::Dataset, store::Consistency};
+use crate::{
+    convert,
+    domain::dataset::Dataset,
+    store::{Consistency, events::Between},
+};
 
-/// Missed events that are replayed at most.
-pub const REPLAYED: usize = 1_000;
-/// Entries that are read at most to find them.
-const READ: usize = 200_000;
+/// Most missed events that are replayed.
+pub const MOST_REPLAYED: usize = 1_000;
+/// Most events not replayed that are counted.
+const MOST_COUNTED: i64 = 10_000;
+/// Most entries that are looked at to find where a stream begins.
+const MOST_LOOKED_AT: usize = 200_000;
 /// Entries read at once.
 const PAGE: usize = 500;
 /// Bytes of entries after which a page of a tail is full: a message is to fit where messages are limited.
@@ -32,25 +38,15 @@ const PAGE_BYTES: usize = 1024 * 1024;
 pub struct Opened {
     /// Its place among the project's open streams.
     pub slot: StreamSlot,
-    /// What was missed and cannot be replayed.
-    pub gap: Option<v1::StreamGap>,
-    /// What was missed and is replayed, oldest first.
-    pub replayed: Vec<v1::StreamEvent>,
-    /// Where live begins.
-    pub live: Vec<v1::DatasetPosition>,
+    /// Where it begins.
+    pub begin: v1::StreamBegin,
 }
 
 /// Opens a stream.
 ///
 /// # Errors
 /// `INVALID_CURSOR`, `STREAM_LIMIT_REACHED`, or when the store does not answer.
-pub async fn open(
-    core: &Core,
-    call: &Call,
-    filter: &CompiledFilter,
-    path: &str,
-    cursor: Option<&str>,
-) -> Result<Opened> {
+pub async fn open(core: &Core, call: &Call, filter: &EventFilter, path: &str, cursor: Option<&str>) -> Result<Opened> {
     let view = &call.caller.view;
     let names: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
     let invalid =
@@ -61,110 +57,220 @@ pub async fn open(
     };
     let limit = call.caller.plan.concurrent_streams;
     let slot = core.slots.take(&call.caller.project.id, limit).await?;
-    let mut positions = Vec::new();
+    let mut live = Vec::new();
     for dataset in view.datasets() {
-        positions.push(core.datasets.refresh(dataset).await?);
+        live.push(core.datasets.refresh(dataset).await?);
     }
-    let mut opened = Opened { slot, gap: None, replayed: Vec::new(), live: Vec::new() };
-    if let Some(mut after) = cursor {
-        for (index, after) in after.iter_mut().enumerate() {
-            if *after > positions[index] {
-                // Another replica may be ahead; beyond the log itself nothing was ever issued.
-                let head = core.shared.log.head(&names[index], *after, Consistency::Serial).await?;
-                if *after > head {
-                    return Err(invalid());
+    for (index, after) in cursor.iter().flatten().enumerate() {
+        if *after > live[index] {
+            // Another replica may be ahead; beyond the log itself nothing was ever issued.
+            let head = core.shared.log.head(&names[index], *after, Consistency::Serial).await?;
+            if *after > head {
+                return Err(invalid());
+            }
+            live[index] = *after;
+        }
+    }
+    let (positions, gap) = match cursor {
+        None => (live.clone(), None),
+        Some(after) => {
+            let missed = Missed { core, call, filter, after, live: &live };
+            match missed.gap().await? {
+                None => (missed.after, None),
+                Some(gap) => {
+                    let encoder = CursorEncoder::new(&names);
+                    let told = v1::StreamGap {
+                        first_cursor: encoder.encode(&missed.after),
+                        last_cursor: encoder.encode(&gap.begin),
+                        skipped: gap.skipped,
+                        path: missed.path(path, &gap).await?,
+                    };
+                    (gap.begin, Some(told))
                 }
-                positions[index] = *after;
             }
         }
-        replay(core, call, filter, path, &names, &after, &positions, &mut opened).await?;
-    }
-    opened.live = names
-        .into_iter()
-        .zip(&positions)
-        .map(|(dataset, position)| v1::DatasetPosition { dataset, position: *position })
-        .collect();
-    Ok(opened)
+    };
+    let named = |positions: &[u64]| {
+        let named = names.iter().zip(positions);
+        named.map(|(dataset, at)| v1::DatasetPosition { dataset: dataset.clone(), position: *at }).collect()
+    };
+    let begin = v1::StreamBegin { positions: named(&positions), live: named(&live), gap };
+    Ok(Opened { slot, begin })
 }
 
-#[expect(clippy::too_many_arguments, reason = "one step of `open`, apart only to be read apart")]
-async fn replay(
-    core: &Core,
-    call: &Call,
-    filter: &CompiledFilter,
-    path: &str,
-    names: &[String],
-    after: &[u64],
-    positions: &[u64],
-    opened: &mut Opened,
-) -> Result<()> {
-    let before: Vec<u64> = positions.iter().map(|position| position + 1).collect();
-    let mut reader = Backward::new(core, &call.caller.view, &before, after, PAGE);
-    let window = call.caller.plan.window_start(call.now_ms);
-    let mut newest_first = Vec::new();
-    // Where the replay starts, and whether something before that is skipped.
-    let mut frontier = None;
-    let mut skipped = false;
-    for read in 0.. {
-        let full = newest_first.len() == REPLAYED;
-        if full && frontier.is_none() {
-            frontier = Some(reader.positions());
+/// What a client missed: the matching events after its cursor, up to the present.
+struct Missed<'a> {
+    core: &'a Core,
+    call: &'a Call,
+    filter: &'a EventFilter,
+    after: Vec<u64>,
+    live: &'a [u64],
+}
+
+/// Missed events that are not replayed.
+struct Gap {
+    /// The stream begins after these.
+    begin: Vec<u64>,
+    /// How many they are, as far as they are counted.
+    skipped: Option<i64>,
+    /// When the newest of them was made, and the oldest one if they were all looked at.
+    newest: Option<i64>,
+    oldest: Option<i64>,
+}
+
+impl Missed<'_> {
+    /// Whether the missed events that an index or the distance shows are few and none has left the window.
+    async fn are_few(&self, selection: &Selection) -> Result<bool> {
+        let mut left = MOST_REPLAYED;
+        for (index, dataset) in self.call.caller.view.datasets().iter().enumerate() {
+            let (name, after, live) = (dataset.to_string(), self.after[index], self.live[index]);
+            let oldest = match selection {
+                Selection::All => {
+                    let missed = usize::try_from(live - after).unwrap_or(usize::MAX);
+                    if missed > left {
+                        return Ok(false);
+                    }
+                    left -= missed;
+                    (missed > 0).then_some(after + 1)
+                }
+                Selection::Scopes(scopes) => {
+                    let between = Between { after, before: live + 1 };
+                    let found = self.core.shared.events.positions(&name, scopes, between, false, left + 1).await?;
+                    if found.len() > left {
+                        return Ok(false);
+                    }
+                    left -= found.len();
+                    found.first().copied()
+                }
+            };
+            let from = self.from(dataset);
+            if let Some(oldest) = oldest
+                && let Some(body) = self.core.shared.log.get(&name, oldest).await?
+                && decode(body)?.created_at < from
+            {
+                return Ok(false);
+            }
         }
-        if read == READ {
-            skipped = true;
-            break;
-        }
-        let Some((index, taken)) = reader.next().await? else { break };
-        let Some(event) = reader.event(index, &taken.entry).filter(|event| filter.matches(event)) else {
-            continue;
-        };
-        if full || taken.entry.created_at < window {
-            skipped = true;
-            frontier.get_or_insert_with(|| {
-                let mut at = reader.positions();
-                at[index] = taken.seq + 1;
-                at
-            });
-            break;
-        }
-        newest_first.push((index, taken.seq, taken.entry.created_at, event));
+        Ok(true)
     }
-    let encoder = CursorEncoder::new(names);
-    let mut at = after.to_vec();
-    if skipped {
-        let start = frontier.unwrap_or_else(|| reader.positions());
-        at = start.iter().zip(after).map(|(before, after)| before.saturating_sub(1).max(*after)).collect();
-        let until = newest_first.last().map_or(call.now_ms, |(_, _, created_at, _)| *created_at);
-        let separator = if path.contains('?') { '&' } else { '?' };
-        opened.gap = Some(v1::StreamGap {
-            first_cursor: encoder.encode(after),
-            last_cursor: encoder.encode(&at),
-            path: format!("{path}{separator}created_before={}", format_millis(until)),
+
+    /// Where the history window begins for a dataset; the sandbox is never cut off.
+    fn from(&self, dataset: &Dataset) -> i64 {
+        let window = self.call.caller.plan.window_start(self.call.now_ms);
+        if *dataset == Dataset::Sandbox { i64::MIN / 2 } else { window }
+    }
+
+    /// The events that are not replayed, if there are any: all but the newest, and those that have left the window.
+    async fn gap(&self) -> Result<Option<Gap>> {
+        let view = &self.call.caller.view;
+        let selection = select(&self.core.shared, view, self.filter).await?;
+        if self.are_few(&selection).await? {
+            return Ok(None);
+        }
+        let stretches = view.datasets().iter().enumerate().map(|(index, dataset)| Stretch {
+            dataset: dataset.clone(),
+            before: self.live[index] + 1,
+            after: self.after[index],
+            from: i64::MIN,
         });
+        let mut reader = Backward::new(self.core, selection, stretches.collect(), PAGE);
+        let mut begin: Vec<Option<u64>> = vec![None; self.after.len()];
+        let (mut replayed, mut skipped, mut newest, mut oldest) = (0, 0, None, None);
+        for _ in 0..MOST_LOOKED_AT {
+            if skipped > MOST_COUNTED {
+                break;
+            }
+            tokio::task::coop::consume_budget().await;
+            let Some((index, taken)) = reader.next().await? else { break };
+            let at = taken.entry.created_at;
+            if !reader.event(index, &taken.entry).is_some_and(|event| self.filter.compiled.matches(&event)) {
+                continue;
+            }
+            if replayed < MOST_REPLAYED && at >= self.from(&view.datasets()[index]) {
+                replayed += 1;
+                continue;
+            }
+            skipped += 1;
+            begin[index].get_or_insert(taken.seq);
+            newest = newest.or(Some(at));
+            oldest = Some(at);
+        }
+        let all = !reader.has_more();
+        if all && skipped == 0 {
+            return Ok(None);
+        }
+        // What was not looked at is not replayed either.
+        let unseen = reader.positions().into_iter().map(|position| if all { 0 } else { position - 1 });
+        let begin = begin.into_iter().zip(unseen).zip(&self.after);
+        Ok(Some(Gap {
+            begin: begin
+                .map(|((skipped, unseen), after)| skipped.unwrap_or_default().max(unseen).max(*after))
+                .collect(),
+            skipped: (all && skipped <= MOST_COUNTED).then_some(skipped),
+            newest,
+            oldest: oldest.filter(|_| all),
+        }))
     }
-    for (index, seq, _, event) in newest_first.into_iter().rev() {
-        at[index] = seq;
-        opened.replayed.push(v1::StreamEvent { cursor: encoder.encode(&at), event: Some(event) });
+
+    /// The list of what lies in a gap, under `/v1/events`: bounded by its oldest and newest event.
+    async fn path(&self, list: &str, gap: &Gap) -> Result<String> {
+        let window = self.call.caller.plan.window_start(self.call.now_ms);
+        let oldest = match gap.oldest {
+            Some(oldest) => oldest,
+            None => self.last_seen().await?,
+        };
+        let from = oldest.max(window);
+        let to = gap.newest.unwrap_or(self.call.now_ms).max(from);
+        let separator = if list.contains('?') { '&' } else { '?' };
+        let (from, to) = (format_millis(from), format_millis(to));
+        Ok(format!("{list}{separator}created_after={from}&created_before={to}"))
     }
-    Ok(())
+
+    /// The time of the oldest entry that the client has seen last of a dataset.
+    async fn last_seen(&self) -> Result<i64> {
+        let mut oldest = i64::MAX;
+        for (dataset, after) in self.call.caller.view.datasets().iter().zip(&self.after) {
+            let body = self.core.shared.log.get(&dataset.to_string(), *after).await?;
+            oldest = oldest.min(body.map(decode).transpose()?.map_or(i64::MIN, |entry| entry.created_at));
+        }
+        Ok(oldest)
+    }
 }
 
-/// Reads the events of a dataset after a position, up to what is projected.
+/// Reads the matching events of a dataset after a position, up to what is projected.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn read_on(core: &Core, dataset: &Dataset, after: u64, upto: u64) -> Result<v1::TailResponse> {
-    let rows = core.shared.log.read(&dataset.to_string(), after, upto, PAGE).await?;
-    let mut answer = v1::TailResponse { events: Vec::new(), position: after };
+pub async fn read_on(
+    core: &Core,
+    dataset: &Dataset,
+    filter: &EventFilter,
+    after: u64,
+    upto: u64,
+) -> Result<v1::TailResponse> {
+    let (name, log) = (dataset.to_string(), &core.shared.log);
+    let (rows, mut reached) = match select(&core.shared, &dataset.counted_with(), filter).await? {
+        Selection::All => (log.read(&name, after, upto, PAGE).await?, after),
+        Selection::Scopes(scopes) => {
+            let between = Between { after, before: upto + 1 };
+            let seqs = core.shared.events.positions(&name, &scopes, between, false, PAGE).await?;
+            let reached = if seqs.len() < PAGE { upto } else { after };
+            (log.get_many(&name, &seqs).await?, reached)
+        }
+    };
+    let mut events = Vec::new();
     let mut bytes = 0;
     for (seq, body) in rows {
         if bytes >= PAGE_BYTES {
-            break;
+            // The rest is read the next time.
+            let position = events.last().map_or(after, |event: &v1::TailEvent| event.position);
+            return Ok(v1::TailResponse { events, position });
         }
         bytes += body.len();
-        answer.position = seq;
+        reached = reached.max(seq);
         let event = convert::entry::event(dataset, &decode(body)?);
-        answer.events.extend(event.map(|event| v1::TailEvent { position: seq, event: Some(event) }));
+        let event = event.filter(|event| filter.compiled.matches(event));
+        events.extend(event.map(|event| v1::TailEvent { position: seq, event: Some(event) }));
     }
-    Ok(answer)
+    Ok(v1::TailResponse { events, position: reached })
 }

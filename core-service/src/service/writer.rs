@@ -366,19 +366,17 @@ impl Writer {
             return Ok(Some(Vec::new()));
         }
         self.wake().await?;
-        let bodies: Vec<Bytes> = entries.iter().map(|entry| entry.encode_to_vec().into()).collect();
+        let entries: Vec<Sequenced> =
+            (self.head + 1..).zip(entries).map(|(seq, entry)| Sequenced { seq, entry }).collect();
         let mut batch = [0; 16];
         self.shared.ids.fill(&mut batch);
         self.current = false;
-        if self.shared.log.append(&self.name, self.head, batch, &bodies).await? == Appended::Lost {
+        if self.projector.append(&self.shared.log, self.head, batch, &entries).await? == Appended::Lost {
             self.follow_others(true).await?;
             self.current = true;
             return Ok(None);
         }
         self.turns.had_one();
-        let entries: Vec<Sequenced> =
-            (self.head + 1..).zip(entries).map(|(seq, entry)| Sequenced { seq, entry }).collect();
-        self.projector.project(&entries).await?;
         self.learn(&entries, 0).await?;
         self.current = true;
         self.position.send_if_modified(|position| advance(position, self.head));

@@ -7,6 +7,7 @@ mod batch;
 mod database;
 mod disk;
 mod key;
+mod letters;
 mod open;
 mod read;
 mod row;
@@ -25,11 +26,14 @@ use parking_lot::{Mutex, RwLock};
 use redb::{ReadTransaction, ReadableDatabase};
 use tokio::sync::{Semaphore, oneshot};
 
-pub use self::open::{OpenError, Options, engine_view};
 use self::{
     batch::{Outcome, Write},
     database::{guarded, store_error},
     writer::{Current, Job, Message},
+};
+pub use self::{
+    open::{OpenError, Options, engine_view},
+    row::version_of,
 };
 use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value};
 
@@ -116,7 +120,11 @@ impl Backend for EmbeddedStore {
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
-        Ok(self.write(Write::Transact(transaction)).await? == Outcome::Transacted(true))
+        self.transact_with(transaction, Vec::new()).await
+    }
+
+    async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
+        Ok(self.write(Write::Transact(transaction, beside)).await? == Outcome::Transacted(true))
     }
 
     fn is_exclusive(&self) -> bool {

@@ -218,6 +218,24 @@ impl Backend for Process {
         }
     }
 
+    async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
+        if !self.backend.is_exclusive() {
+            let holds = self.transact(transaction).await?;
+            if holds && !beside.is_empty() {
+                self.apply(beside).await?;
+            }
+            return Ok(holds);
+        }
+        match self.choose(Called::Transact)? {
+            None => self.wait(self.backend.transact_with(transaction, beside)).await,
+            Some(Fault::Done) => {
+                self.wait(self.backend.transact_with(transaction, beside)).await?;
+                doubt()
+            }
+            Some(_) => doubt(),
+        }
+    }
+
     fn is_exclusive(&self) -> bool {
         self.backend.is_exclusive()
     }

@@ -3,12 +3,13 @@
 //! An append is one conditional batch in one partition: the head moves only from the expected value, with the entries
 //! beside it. A bucket's head row stands at sequence number -1; a new bucket opens on its own absent head.
 
-use std::ops::Bound;
+use std::{collections::HashMap, ops::Bound};
 
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction, tables,
+    Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction,
+    tables,
 };
 use crate::key;
 
@@ -18,6 +19,8 @@ const BUCKET: u64 = 10_000;
 const HEAD_ROW: i64 = -1;
 /// Bytes that name an append.
 const BATCH_ID: usize = 16;
+/// Entries are read as one stretch where that reads at most this many times as much.
+const DENSE: usize = 4;
 /// How often an append in doubt is repeated.
 const DOUBT_RETRIES: u32 = 5;
 
@@ -175,12 +178,46 @@ impl LogStore {
         row.as_ref().map(payload).transpose()
     }
 
+    /// Reads entries by their sequence numbers, in the order asked; entries that stand close together are read as one
+    /// stretch.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn get_many(&self, log: &str, seqs: &[u64]) -> StoreResult<Vec<(u64, Bytes)>> {
+        let (Some(lowest), Some(highest)) = (seqs.iter().min(), seqs.iter().max()) else { return Ok(Vec::new()) };
+        let stretch = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
+        if stretch <= seqs.len().saturating_mul(DENSE) {
+            let mut entries: HashMap<u64, Bytes> =
+                self.read(log, lowest - 1, *highest, stretch).await?.into_iter().collect();
+            return Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect());
+        }
+        let keys: Vec<_> = seqs.iter().map(|seq| key![log, int(bucket_of(*seq)), int(*seq)]).collect();
+        let rows = self.backend.get_many(&tables::EVENT_LOG, &keys).await?;
+        let found = seqs.iter().zip(&rows).filter_map(|(seq, row)| Some((*seq, row.as_ref()?)));
+        found.map(|(seq, row)| Ok((seq, payload(row)?))).collect()
+    }
+
     /// Appends entries after `head`, at most [`room`] of them, if that is still the head. An append in doubt is
     /// repeated: a repetition that loses to its own first try has been done.
     ///
     /// # Errors
     /// When the store does not answer, or the append stays in doubt.
     pub async fn append(&self, log: &str, head: u64, batch: BatchId, entries: &[Bytes]) -> StoreResult<Appended> {
+        self.append_with(log, head, batch, entries, Vec::new()).await
+    }
+
+    /// The same, and if it is done makes changes with it, as [`super::Backend::transact_with`] does.
+    ///
+    /// # Errors
+    /// As for [`LogStore::append`].
+    pub async fn append_with(
+        &self,
+        log: &str,
+        head: u64,
+        batch: BatchId,
+        entries: &[Bytes],
+        beside: Vec<Change>,
+    ) -> StoreResult<Appended> {
         let bucket = bucket_of(head + 1);
         let opens = head == bucket * BUCKET;
         if opens && bucket > 0 {
@@ -211,7 +248,7 @@ impl LogStore {
 
         let mut doubts = 0;
         loop {
-            match self.backend.transact(transaction.clone()).await {
+            match self.backend.transact_with(transaction.clone(), beside.clone()).await {
                 Ok(true) => return Ok(Appended::Done),
                 Ok(false) => {
                     let first = key![log, int(bucket), int(head + 1)];
@@ -243,8 +280,8 @@ impl LogStore {
 
 /// The change that moves a projection's checkpoint.
 #[must_use]
-pub fn checkpoint_change(log: &str, projection: &str, seq: u64) -> super::Change {
-    super::Change {
+pub fn checkpoint_change(log: &str, projection: &str, seq: u64) -> Change {
+    Change {
         table: &tables::LOG_CHECKPOINT,
         key: key![log, projection],
         version: int(seq),

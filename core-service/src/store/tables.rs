@@ -36,6 +36,10 @@ tables! {
     LOG_LOSER "log_loser" (text("dataset"); text("writer")) asc Versioned;
     /// Position of an event in its log.
     EVENT "event" (text("dataset"), text("id")) asc Versioned;
+    /// Events by scope and sequence number.
+    EVENT_INDEX "event_index" (text("dataset"), text("scope"), int("bucket"); int("seq")) desc Versioned;
+    /// Tokens that have or had a symbol, by its upper-case form.
+    EVENT_SYMBOL "event_symbol" (text("dataset"), text("symbol"); text("token")) asc Versioned;
     /// Profiles.
     PROFILE "profile" (text("dataset"), text("id")) asc Versioned;
     /// Profile ids by upstream user id.
@@ -52,7 +56,7 @@ tables! {
     THESIS "thesis" (text("dataset"), text("id")) asc Versioned;
     /// Theses by scope and time.
     THESIS_INDEX "thesis_index" (text("dataset"), text("scope"), int("bucket"); int("created_at"), text("id")) desc Versioned;
-    /// The buckets of a scope that hold something.
+    /// The buckets of a scope, of theses or of events, that hold something.
     INDEX_BUCKET "index_bucket" (text("dataset"), text("scope"); int("bucket")) desc Versioned;
     /// Totals of a token.
     TOKEN_TOTALS "token_totals" (text("dataset"), text("token")) asc Versioned;

@@ -101,7 +101,7 @@ pub struct Indexed {
     pub created_at: i64,
     /// Its id.
     pub id: String,
-    /// Its author.
+    /// Its author, in the index of a token; empty in others.
     pub profile_id: String,
 }
 
@@ -158,7 +158,19 @@ impl ThesisStore {
     /// # Errors
     /// When the store does not answer.
     pub async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
-        let Some(memory) = &self.memory else { return self.backend.apply(changes).await };
+        self.in_step(changes, async |changes| Ok((true, self.backend.apply(changes).await?))).await
+    }
+
+    /// Makes changes of rows by a write that tells whether it made them.
+    ///
+    /// # Errors
+    /// What the write says.
+    pub async fn in_step<T>(
+        &self,
+        changes: Vec<Change>,
+        write: impl AsyncFnOnce(Vec<Change>) -> StoreResult<(bool, T)>,
+    ) -> StoreResult<T> {
+        let Some(memory) = &self.memory else { return write(changes).await.map(|(_, answer)| answer) };
         let moved = changes.iter().filter_map(Moved::by).collect();
         let written: Vec<_> = changes
             .iter()
@@ -166,12 +178,13 @@ impl ThesisStore {
             .filter_map(|change| Some((change.table, change.key.last()?.text().to_owned())))
             .collect();
         let _writing = memory.rows.write(written);
-        let outcome = self.backend.apply(changes).await;
+        let outcome = write(changes).await;
         match &outcome {
-            Ok(()) => memory.recent.tell(moved),
+            Ok((true, _)) => memory.recent.tell(moved),
+            Ok((false, _)) => {}
             Err(_) => memory.recent.clear(),
         }
-        outcome
+        outcome.map(|(_, answer)| answer)
     }
 
     async fn many<M: Cached>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {

@@ -28,12 +28,29 @@ impl<'a> From<&'a v1::StreamTicket> for StreamTicket<'a> {
 pub struct StreamGap<'a> {
     first_cursor: &'a str,
     last_cursor: &'a str,
+    /// Matching events that were not replayed; null beyond 10,000.
+    skipped: Option<i64>,
     /// Lists what was skipped, with the same filters.
     path: &'a str,
 }
 
 impl<'a> From<&'a v1::StreamGap> for StreamGap<'a> {
     fn from(gap: &'a v1::StreamGap) -> Self {
-        Self { first_cursor: &gap.first_cursor, last_cursor: &gap.last_cursor, path: &gap.path }
+        let (first_cursor, last_cursor) = (&gap.first_cursor, &gap.last_cursor);
+        Self { first_cursor, last_cursor, skipped: gap.skipped, path: &gap.path }
+    }
+}
+
+/// Where a stream stands, told at its beginning and every 15 seconds.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StreamCursor<'a> {
+    #[schema(schema_with = constant::stream_cursor)]
+    object: &'static str,
+    cursor: &'a str,
+}
+
+impl<'a> From<&'a str> for StreamCursor<'a> {
+    fn from(cursor: &'a str) -> Self {
+        Self { object: "stream_cursor", cursor }
     }
 }

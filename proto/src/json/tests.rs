@@ -181,6 +181,7 @@ snapshots! {
             first_cursor: "a".into(),
             last_cursor: "b".into(),
             path: "/v1/events?types=thesis.created".into(),
+            skipped: Some(7),
         } => StreamGap;
 }
 

@@ -28,6 +28,13 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 /// Reads a dataset's log, in order, without an end.
 pub(super) type Tail = BoxStream<'static, Result<Batch, Status>>;
 
+/// Which events are wanted, as core is asked for them; by default all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) types: Vec<i32>,
+    pub(super) filters: Option<v1::EventFilters>,
+}
+
 /// The feeds of an edge.
 pub(crate) struct Feeds {
     core: CoreChannel,
@@ -56,14 +63,14 @@ impl Feeds {
         Arc::new(Self { core, service_token, shutdown, ring_entries, feeds: Mutex::default() })
     }
 
-    /// Follows a dataset from a position on. The first follower starts its feed.
-    pub(super) fn follow(self: &Arc<Self>, dataset: &str, after: u64) -> Follower {
+    /// Follows what is wanted of a dataset from a position on. The first follower starts its feed, at the present.
+    pub(super) fn follow(self: &Arc<Self>, dataset: &str, after: u64, live: u64, wanted: &Arc<Wanted>) -> Follower {
         let mut feeds = self.feeds.lock();
         let feed = feeds.get(dataset).cloned().unwrap_or_else(|| {
             let feed = Arc::new(Feed {
                 dataset: dataset.to_owned(),
-                ring: RwLock::new(Ring::new(after, self.ring_entries)),
-                news: watch::Sender::new(after),
+                ring: RwLock::new(Ring::new(live, self.ring_entries)),
+                news: watch::Sender::new(live),
             });
             feeds.insert(dataset.to_owned(), Arc::clone(&feed));
             tokio::spawn(Arc::clone(self).run(Arc::clone(&feed)));
@@ -71,15 +78,16 @@ impl Feeds {
         });
         // Under the lock, so that a feed about to end sees that it is wanted.
         let news = WatchStream::from_changes(feed.news.subscribe());
-        Follower::new(Arc::clone(self), feed, news, after)
+        Follower::new(Arc::clone(self), feed, news, Arc::clone(wanted), after)
     }
 
-    /// Reads a dataset's log after a position.
-    pub(super) fn tail(&self, dataset: &str, after: u64) -> Tail {
+    /// Reads what is wanted of a dataset's log after a position.
+    pub(super) fn tail(&self, dataset: &str, after: u64, wanted: &Wanted) -> Tail {
         let mut core = core_client!(StreamServiceClient, self);
         let mut headers = http::HeaderMap::with_capacity(4);
         headers.insert(metadata::SERVICE_TOKEN, self.service_token.clone());
-        let message = v1::TailRequest { dataset: dataset.to_owned(), after };
+        let Wanted { types, filters } = wanted.clone();
+        let message = v1::TailRequest { dataset: dataset.to_owned(), after, types, filters };
         let request = Request::from_parts(MetadataMap::from_headers(headers), http::Extensions::new(), message);
         let call = async move { core.tail(request).await };
         call.map_ok(Response::into_inner).try_flatten_stream().map_ok(Batch::from).boxed()
@@ -90,7 +98,7 @@ impl Feeds {
         let mut pause = PAUSES.0;
         loop {
             let position = feed.ring.read().position();
-            let mut tail = self.tail(&feed.dataset, position);
+            let mut tail = self.tail(&feed.dataset, position, &Wanted::default());
             loop {
                 let batch = tokio::select! {
                     () = &mut unwanted => return,

@@ -11,16 +11,17 @@ use tokio_stream::wrappers::WatchStream;
 use tonic::Status;
 
 use super::{
-    feed::{Feed, Feeds, Tail},
+    feed::{Feed, Feeds, Tail, Wanted},
     ring::{Batch, Entry},
 };
 
 /// A position in a dataset's log and the way on from there: from the shared feed, or, when that begins later, from an
-/// own reading of the log until it is inside.
+/// own reading of what is wanted of the log until it is inside.
 pub(super) struct Follower {
     feeds: Arc<Feeds>,
     pub(super) feed: Arc<Feed>,
     news: WatchStream<u64>,
+    wanted: Arc<Wanted>,
     position: u64,
     /// Only while behind the feed.
     catching_up: Option<CatchingUp>,
@@ -32,8 +33,14 @@ struct CatchingUp {
 }
 
 impl Follower {
-    pub(super) fn new(feeds: Arc<Feeds>, feed: Arc<Feed>, news: WatchStream<u64>, position: u64) -> Self {
-        Self { feeds, feed, news, position, catching_up: None }
+    pub(super) fn new(
+        feeds: Arc<Feeds>,
+        feed: Arc<Feed>,
+        news: WatchStream<u64>,
+        wanted: Arc<Wanted>,
+        position: u64,
+    ) -> Self {
+        Self { feeds, feed, news, wanted, position, catching_up: None }
     }
 
     /// Everything up to here has been read.
@@ -62,7 +69,7 @@ impl Follower {
                 self.catching_up = None;
             }
             Err(_) if self.catching_up.is_none() => {
-                let tail = self.feeds.tail(&self.feed.dataset, self.position);
+                let tail = self.feeds.tail(&self.feed.dataset, self.position, &self.wanted);
                 let batch = Batch { entries: Default::default(), position: self.position };
                 self.catching_up = Some(CatchingUp { tail, batch });
             }

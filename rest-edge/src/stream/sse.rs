@@ -1,6 +1,6 @@
 //! `GET /v1/events/stream`: Server-Sent Events.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, ops::RangeInclusive, time::Duration};
 
 use bytes::Bytes;
 use futures::stream::unfold;
@@ -11,17 +11,18 @@ use http::{
 use http_body_util::{BodyExt as _, Either, StreamBody};
 use hyper::body::Frame;
 use thesis_proto::{
+    cursor::CursorEncoder,
     error::{ApiError, ErrorCode},
     filter::CompiledFilter,
     json,
-    v1::{self, stream_service_client::StreamServiceClient},
+    v1::{self, open_response::Message, stream_service_client::StreamServiceClient},
 };
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ring::event_frame,
-    subscription::{Opened, Step, Subscription},
+    feed::Wanted,
+    subscription::{Step, Subscription},
 };
 use crate::{
     answer::{Answer, Body, Failure, copy_headers},
@@ -34,8 +35,8 @@ use crate::{
 const PING: Duration = Duration::from_secs(15);
 /// Frames are written in pieces of about this size.
 const PIECE: usize = 16 * 1024;
-/// How long a client waits before it opens a stream again that the service ended.
-const RECONNECT: &str = "retry: 1000\n\n";
+/// Shortest and longest time that a client is told to wait before it opens a stream again.
+const RECONNECT_MS: RangeInclusive<u32> = 500..=5_000;
 
 const QUERY: &[Param] = &[
     Param::TYPES,
@@ -71,16 +72,24 @@ async fn open(edge: &Edge, call: &Call<'_>) -> Answer {
     query.finish(call);
     let types: Vec<_> = request.types().collect();
     let filter = CompiledFilter::new(&types, request.filters.as_ref());
+    let wanted = Wanted { types: request.types.clone(), filters: request.filters.clone() };
 
     let mut core = core_client!(StreamServiceClient, edge);
-    let (told, mut rest, _) = core.open(call.request(request)).await?.into_parts();
+    let (told, mut control, _) = core.open(call.request(request)).await?.into_parts();
     // The positions are fixed with the first message; the head must not be sent before.
-    let first = rest.message().await?.ok_or_else(ApiError::unavailable)?;
+    let begin = match control.message().await?.and_then(|first| first.message) {
+        Some(Message::Begin(begin)) => begin,
+        _ => return Err(ApiError::unavailable().into()),
+    };
     // Core has taken the same filter.
     let filter = filter.map_err(|_| Failure::incomplete())?;
+    let reconnect_ms = reconnect_ms(edge);
+    let first = first_piece(&begin, reconnect_ms);
     let connection = Connection {
-        subscription: Some(Subscription::new(Opened { first, rest }, filter, edge.feeds.clone())),
+        subscription: Some(Subscription::new(begin, control, filter, wanted, &edge.feeds)),
+        first: Some(first),
         ping: pings(),
+        reconnect_ms,
         shutdown: edge.shutdown.clone(),
     };
     let pieces = unfold(connection, |mut connection| async move {
@@ -113,19 +122,59 @@ fn pings() -> Interval {
     pings
 }
 
+/// How long this client waits before it comes again: not at the same time as all the others.
+fn reconnect_ms(edge: &Edge) -> u32 {
+    let mut random = [0; 4];
+    edge.ids.fill(&mut random);
+    RECONNECT_MS.start() + u32::from_le_bytes(random) % (RECONNECT_MS.end() - RECONNECT_MS.start() + 1)
+}
+
+/// What comes right after the head: a cursor to resume with, and what was missed and is not replayed.
+fn first_piece(begin: &v1::StreamBegin, reconnect_ms: u32) -> Bytes {
+    let view: Vec<String> = begin.positions.iter().map(|place| place.dataset.clone()).collect();
+    let positions: Vec<u64> = begin.positions.iter().map(|place| place.position).collect();
+    let cursor = CursorEncoder::new(&view).encode(&positions);
+    let (first, last) = match &begin.gap {
+        Some(gap) => (&gap.first_cursor, &gap.last_cursor),
+        None => (&cursor, &cursor),
+    };
+    let mut piece = Vec::new();
+    write_cursor(&mut piece, first);
+    piece.truncate(piece.len() - 1);
+    piece.extend_from_slice(format!("retry: {reconnect_ms}\n\n").as_bytes());
+    if let Some(gap) = &begin.gap {
+        let mut frame = b"event: stream.gap\ndata: ".to_vec();
+        frame.extend(serde_json::to_vec(&json::StreamGap::from(gap)).expect("texts always serialise"));
+        frame.extend_from_slice(b"\n\n");
+        write_event(&mut piece, last, &frame);
+    }
+    piece.into()
+}
+
 /// One open stream.
 struct Connection {
     /// Gone once the stream has ended.
     subscription: Option<Subscription>,
+    /// What has to be written before anything else.
+    first: Option<Bytes>,
     ping: Interval,
+    reconnect_ms: u32,
     shutdown: CancellationToken,
 }
 
 impl Connection {
-    /// The next piece to write.
+    /// The next piece to write. That the stream must end is seen before each, however slowly they are taken.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let subscription = self.subscription.as_mut()?;
+            let ended =
+                if self.shutdown.is_cancelled() { Some(Step::End { reconnect: true }) } else { subscription.ended() };
+            if let Some(Step::End { reconnect }) = ended {
+                return self.end(reconnect);
+            }
+            if let Some(first) = self.first.take() {
+                return Some(first);
+            }
             let mut piece = Vec::new();
             let mut cursor = String::new();
             subscription.read(|cursors, positions, entry| {
@@ -141,25 +190,31 @@ impl Connection {
                 biased;
                 () = self.shutdown.cancelled() => Step::End { reconnect: true },
                 step = subscription.next() => step,
-                _ = self.ping.tick() => return Some(Bytes::from_static(b": ping\n\n")),
-            };
-            match step {
-                Step::More => {}
-                Step::Gap(gap) => return Some(gap_frame(&gap)),
-                Step::Replayed(replayed) => {
-                    let Some(event) = &replayed.event else {
-                        continue;
-                    };
-                    write_event(&mut piece, &replayed.cursor, &event_frame(event));
+                _ = self.ping.tick() => {
+                    piece.extend_from_slice(b": ping\n");
+                    write_cursor(&mut piece, &subscription.cursor());
                     return Some(piece.into());
                 }
-                Step::End { reconnect } => {
-                    self.subscription = None;
-                    return reconnect.then(|| Bytes::from_static(RECONNECT.as_bytes()));
-                }
+            };
+            if let Step::End { reconnect } = step {
+                return self.end(reconnect);
             }
         }
     }
+
+    fn end(&mut self, reconnect: bool) -> Option<Bytes> {
+        self.subscription = None;
+        reconnect.then(|| format!("retry: {}\n\n", self.reconnect_ms).into())
+    }
+}
+
+/// Writes where the stream stands, as an event of its own type: clients keep the id of nothing else that has no data, and
+/// it reaches nobody who listens for messages.
+fn write_cursor(piece: &mut Vec<u8>, cursor: &str) {
+    let mut frame = b"event: stream.cursor\ndata: ".to_vec();
+    frame.extend(serde_json::to_vec(&json::StreamCursor::from(cursor)).expect("texts always serialise"));
+    frame.extend_from_slice(b"\n\n");
+    write_event(piece, cursor, &frame);
 }
 
 fn write_event(piece: &mut Vec<u8>, cursor: &str, frame: &[u8]) {
@@ -168,11 +223,4 @@ fn write_event(piece: &mut Vec<u8>, cursor: &str, frame: &[u8]) {
     piece.extend_from_slice(cursor.as_bytes());
     piece.push(b'\n');
     piece.extend_from_slice(frame);
-}
-
-fn gap_frame(gap: &v1::StreamGap) -> Bytes {
-    let mut frame = b"event: stream.gap\ndata: ".to_vec();
-    frame.extend(serde_json::to_vec(&json::StreamGap::from(gap)).expect("texts always serialise"));
-    frame.extend_from_slice(b"\n\n");
-    frame.into()
 }

@@ -2,32 +2,24 @@
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
-use futures::{Stream as _, future::Either};
+use futures::{FutureExt as _, Stream as _, StreamExt as _, future::Either};
 use thesis_proto::{
     cursor::CursorEncoder,
     filter::CompiledFilter,
     v1::{self, open_response::Message},
 };
-use tonic::Streaming;
+use tonic::{Status, Streaming};
 
-use super::{feed::Feeds, follower::Follower, ring::Entry};
+use super::{
+    feed::{Feeds, Wanted},
+    follower::Follower,
+    ring::Entry,
+};
 
-/// Core's first message, and those to come.
-pub(super) struct Opened {
-    pub(super) first: v1::OpenResponse,
-    pub(super) rest: Streaming<v1::OpenResponse>,
-}
-
-/// One stream of events: first what core replays, then the live feeds.
+/// One stream of events, from where core says that it begins.
 pub(super) struct Subscription {
     control: Streaming<v1::OpenResponse>,
-    first: Option<v1::OpenResponse>,
     filter: CompiledFilter,
-    feeds: Arc<Feeds>,
-    live: Option<Live>,
-}
-
-struct Live {
     followers: Box<[Follower]>,
     positions: Box<[u64]>,
     cursors: CursorEncoder,
@@ -36,10 +28,6 @@ struct Live {
 /// What happens next on a stream.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Something could not be replayed.
-    Gap(v1::StreamGap),
-    /// A replayed event.
-    Replayed(Box<v1::StreamEvent>),
     /// There may be something to read.
     More,
     /// The stream ends, to be opened again or not.
@@ -47,18 +35,41 @@ pub(super) enum Step {
 }
 
 impl Subscription {
-    /// Starts where core says.
-    pub(super) fn new(opened: Opened, filter: CompiledFilter, feeds: Arc<Feeds>) -> Self {
-        Self { control: opened.rest, first: Some(opened.first), filter, feeds, live: None }
+    /// Starts where core says; its later words end the stream.
+    pub(super) fn new(
+        begin: v1::StreamBegin,
+        control: Streaming<v1::OpenResponse>,
+        filter: CompiledFilter,
+        wanted: Wanted,
+        feeds: &Arc<Feeds>,
+    ) -> Self {
+        let wanted = Arc::new(wanted);
+        let view: Vec<String> = begin.positions.iter().map(|place| place.dataset.clone()).collect();
+        let places = begin.positions.iter().zip(&begin.live);
+        Self {
+            followers: places
+                .map(|(from, live)| feeds.follow(&from.dataset, from.position, live.position, &wanted))
+                .collect(),
+            positions: begin.positions.iter().map(|place| place.position).collect(),
+            cursors: CursorEncoder::new(&view),
+            control,
+            filter,
+        }
+    }
+
+    /// The cursor that resumes after everything that was shown.
+    pub(super) fn cursor(&self) -> String {
+        self.cursors.encode(&self.positions)
+    }
+
+    /// Whether the stream has to end now; to be asked before each piece is written.
+    pub(super) fn ended(&mut self) -> Option<Step> {
+        self.control.next().now_or_never().map(|message| end(message))
     }
 
     /// Waits for what happens next. Giving up the wait loses nothing.
     pub(super) async fn next(&mut self) -> Step {
-        if let Some(first) = self.first.take() {
-            return self.obey(Some(first));
-        }
-        let control = &mut self.control;
-        let followers = self.live.as_mut().map(|live| &mut *live.followers).unwrap_or_default();
+        let Self { control, followers, .. } = self;
         let next = poll_fn(|context| {
             if let Poll::Ready(message) = Pin::new(&mut *control).poll_next(context) {
                 return Poll::Ready(Either::Left(message));
@@ -76,45 +87,28 @@ impl Subscription {
             more
         });
         match next.await {
-            Either::Left(message) => self.obey(message.and_then(Result::ok)),
+            Either::Left(message) => end(message),
             Either::Right(step) => step,
         }
     }
 
-    /// Shows the live events that pass the filter, each with its cursor, until `show` says to stop
-    /// with this dataset.
+    /// Shows the events that pass the filter, each with its cursor, until `show` says to stop with this dataset.
     pub(super) fn read(&mut self, mut show: impl FnMut(&CursorEncoder, &[u64], &Entry) -> bool) {
-        let Some(Live { followers, positions, cursors }) = &mut self.live else {
-            return;
-        };
+        let Self { followers, positions, cursors, filter, .. } = self;
         for (index, follower) in followers.iter_mut().enumerate() {
             follower.read(|entry| {
                 positions[index] = entry.position;
-                !self.filter.matches(&entry.event) || show(cursors, positions, entry)
+                !filter.matches(&entry.event) || show(cursors, positions, entry)
             });
             positions[index] = follower.position();
         }
     }
+}
 
-    fn obey(&mut self, message: Option<v1::OpenResponse>) -> Step {
-        match message.and_then(|message| message.message) {
-            Some(Message::Gap(gap)) => Step::Gap(gap),
-            Some(Message::Event(event)) => Step::Replayed(Box::new(event)),
-            Some(Message::Live(live)) => {
-                let view: Vec<_> = live.positions.iter().map(|place| place.dataset.clone()).collect();
-                self.live = Some(Live {
-                    followers: live
-                        .positions
-                        .iter()
-                        .map(|place| self.feeds.follow(&place.dataset, place.position))
-                        .collect(),
-                    positions: live.positions.iter().map(|place| place.position).collect(),
-                    cursors: CursorEncoder::new(&view),
-                });
-                Step::More
-            }
-            Some(Message::End(end)) => Step::End { reconnect: end.reason() != v1::StreamEndReason::Revoked },
-            None => Step::End { reconnect: true },
-        }
+/// What core's word, or its silence for good, means to a stream.
+fn end(message: Option<Result<v1::OpenResponse, Status>>) -> Step {
+    match message.and_then(Result::ok).and_then(|message| message.message) {
+        Some(Message::End(end)) => Step::End { reconnect: end.reason() != v1::StreamEndReason::Revoked },
+        Some(Message::Begin(_)) | None => Step::End { reconnect: true },
     }
 }

@@ -156,13 +156,21 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
     }
 }
 
-/// Where live begins.
+/// A stream that begins at the present.
 pub(crate) fn live(positions: &[(&str, u64)]) -> v1::OpenResponse {
-    let positions = positions
-        .iter()
-        .map(|(dataset, position)| v1::DatasetPosition { dataset: (*dataset).to_owned(), position: *position })
-        .collect();
-    v1::OpenResponse { message: Some(v1::open_response::Message::Live(v1::StreamLive { positions })) }
+    begin(positions, positions, None)
+}
+
+/// A stream that begins somewhere, perhaps behind a gap.
+pub(crate) fn begin(from: &[(&str, u64)], live: &[(&str, u64)], gap: Option<v1::StreamGap>) -> v1::OpenResponse {
+    let named = |positions: &[(&str, u64)]| {
+        let named = positions.iter();
+        named
+            .map(|(dataset, position)| v1::DatasetPosition { dataset: (*dataset).to_owned(), position: *position })
+            .collect()
+    };
+    let begin = v1::StreamBegin { positions: named(from), live: named(live), gap };
+    v1::OpenResponse { message: Some(v1::open_response::Message::Begin(begin)) }
 }
 
 /// An event that names its number.

@@ -11,7 +11,7 @@ use super::{SOON, text};
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
-    /// The cursor; none on a gap.
+    /// The cursor.
     pub(crate) id: Option<String>,
     pub(crate) event: String,
     /// The data line as it came.
@@ -31,6 +31,8 @@ pub(crate) struct Sse {
     response: Response,
     /// The answer's head.
     pub(crate) headers: HeaderMap,
+    /// The last cursor that was told apart from events.
+    pub(crate) stands_at: Option<String>,
     unread: Vec<u8>,
     frames: VecDeque<Frame>,
 }
@@ -40,7 +42,7 @@ impl Sse {
         let headers = response.headers().clone();
         assert_eq!(headers["content-type"], "text/event-stream");
         assert!(headers["x-service-request-id"].to_str().unwrap().starts_with("req_"));
-        Self { response, headers, unread: Vec::new(), frames: VecDeque::new() }
+        Self { response, headers, stands_at: None, unread: Vec::new(), frames: VecDeque::new() }
     }
 
     /// The next frame, or none at the end of the stream.
@@ -50,11 +52,30 @@ impl Sse {
                 return Some(frame);
             }
             self.unread.extend(self.response.chunk().await.ok()??);
-            while let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") {
-                let block: Vec<u8> = self.unread.drain(..end + 2).collect();
-                self.frames.extend(parse(str::from_utf8(&block).unwrap()));
+            self.parse();
+        }
+    }
+
+    fn parse(&mut self) {
+        while let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") {
+            let block: Vec<u8> = self.unread.drain(..end + 2).collect();
+            let Some(frame) = parse(str::from_utf8(&block).unwrap()) else { continue };
+            if frame.event == "stream.cursor" {
+                self.stands_at = frame.id;
+            } else {
+                self.frames.push_back(frame);
             }
         }
+    }
+
+    /// The cursor that comes before anything else.
+    pub(crate) async fn first_cursor(&mut self) -> String {
+        while self.stands_at.is_none() {
+            let chunk = timeout(SOON, self.response.chunk()).await.expect("a cursor in time");
+            self.unread.extend(chunk.unwrap().expect("a cursor and not the end"));
+            self.parse();
+        }
+        self.stands_at.clone().expect("just seen")
     }
 
     /// The next frame.
@@ -98,7 +119,10 @@ fn parse(block: &str) -> Option<Frame> {
     let data: Value = serde_json::from_str(&raw).unwrap();
     let id = field("id").map(str::to_owned);
     if event == "stream.gap" {
-        assert_eq!(block.lines().filter(|line| !line.is_empty()).count(), 2, "{block}");
+        assert_eq!(block.lines().filter(|line| !line.is_empty()).count(), 3, "{block}");
+        assert_eq!(id.as_deref(), Some(text(&data, "last_cursor")));
+    } else if event == "stream.cursor" {
+        assert_eq!(data, serde_json::json!({"object": "stream_cursor", "cursor": id}));
     } else {
         assert_eq!(event, text(&data, "type"));
         assert_eq!(block, format!("id: {}\nevent: {event}\ndata: {raw}\n\n", id.as_deref().unwrap()));

@@ -19,8 +19,11 @@ const SWEEP_STEP: usize = 1_000;
 /// What is asked of the writer.
 pub(super) enum Write {
     Apply(Vec<Change>),
-    Transact(Transaction),
-    Sweep { now_ms: i64 },
+    /// A conditional write, and changes that are made if its conditions hold.
+    Transact(Transaction, Vec<Change>),
+    Sweep {
+        now_ms: i64,
+    },
 }
 
 /// What became of it.
@@ -31,16 +34,19 @@ pub(super) enum Outcome {
     Swept { more: bool },
 }
 
+type Expiry<'tx> = redb::Table<'tx, (i64, &'static str, &'static [u8]), ()>;
+
 /// The tables of a write transaction, each opened once.
 pub(super) struct Batch<'tx> {
     tx: &'tx WriteTransaction,
     now_ms: i64,
     tables: HashMap<String, redb::Table<'tx, &'static [u8], &'static [u8]>>,
+    expiry: Option<Expiry<'tx>>,
 }
 
 impl<'tx> Batch<'tx> {
     pub(super) fn new(tx: &'tx WriteTransaction, now_ms: i64) -> Self {
-        Self { tx, now_ms, tables: HashMap::new() }
+        Self { tx, now_ms, tables: HashMap::new(), expiry: None }
     }
 
     /// Does one write; later ones of the same batch see it.
@@ -50,7 +56,13 @@ impl<'tx> Batch<'tx> {
                 changes.iter().try_for_each(|change| self.apply(change))?;
                 Ok(Outcome::Applied)
             }
-            Write::Transact(transaction) => Ok(Outcome::Transacted(self.transact(transaction)?)),
+            Write::Transact(transaction, beside) => {
+                let holds = self.transact(transaction)?;
+                if holds {
+                    beside.iter().try_for_each(|change| self.apply(change))?;
+                }
+                Ok(Outcome::Transacted(holds))
+            }
             Write::Sweep { now_ms } => Ok(Outcome::Swept { more: self.sweep(*now_ms)? }),
         }
     }
@@ -109,22 +121,38 @@ impl<'tx> Batch<'tx> {
         ttl: Option<u32>,
         body: Option<&Bytes>,
     ) -> Result<(), redb::Error> {
-        let Some(body) = body else {
-            self.table(name)?.remove(key)?;
-            return Ok(());
-        };
+        let ttl = ttl.filter(|_| body.is_some());
         let expires_ms = ttl.map_or(0, |seconds| self.now_ms.saturating_add(i64::from(seconds) * 1_000));
-        self.table(name)?.insert(key, row::encode(version, expires_ms, body).as_slice())?;
-        if expires_ms > 0 {
-            self.tx.open_table(EXPIRY)?.insert((expires_ms, name, key), ())?;
+        let table = self.table(name)?;
+        let before = match body {
+            Some(body) => table.insert(key, row::encode(version, expires_ms, body).as_slice())?,
+            None => table.remove(key)?,
+        };
+        let expired_ms = before.map(|before| Ok::<_, redb::Error>(Stored::decode(before.value())?.expires_ms));
+        let expired_ms = expired_ms.transpose()?.unwrap_or_default();
+        if expires_ms != expired_ms {
+            let expiry = self.expiry()?;
+            if expired_ms > 0 {
+                expiry.remove((expired_ms, name, key))?;
+            }
+            if expires_ms > 0 {
+                expiry.insert((expires_ms, name, key), ())?;
+            }
         }
         Ok(())
     }
 
-    /// One step; tells whether more is left. An entry whose row was written again since then is only forgotten.
+    fn expiry(&mut self) -> Result<&mut Expiry<'tx>, redb::Error> {
+        if self.expiry.is_none() {
+            self.expiry = Some(self.tx.open_table(EXPIRY)?);
+        }
+        Ok(self.expiry.as_mut().expect("just put there"))
+    }
+
+    /// One step; tells whether more is left.
     fn sweep(&mut self, now_ms: i64) -> Result<bool, redb::Error> {
         let mut due = Vec::new();
-        let mut index = self.tx.open_table(EXPIRY)?;
+        let index = self.expiry()?;
         for entry in index.range(..(now_ms.saturating_add(1), "", &[][..]))?.take(SWEEP_STEP) {
             let (expiry, _) = entry?;
             let (at, name, key) = expiry.value();
@@ -132,14 +160,10 @@ impl<'tx> Batch<'tx> {
         }
         for (at, name, key) in &due {
             index.remove((*at, name.as_str(), key.as_slice()))?;
-            let table = self.table(name)?;
-            let expired = match table.get(key.as_slice())? {
-                Some(stored) => (1..=now_ms).contains(&Stored::decode(stored.value())?.expires_ms),
-                None => false,
-            };
-            if expired {
-                table.remove(key.as_slice())?;
-            }
+        }
+        // A row has one entry, that of its present time.
+        for (_, name, key) in &due {
+            self.table(name)?.remove(key.as_slice())?;
         }
         Ok(due.len() == SWEEP_STEP)
     }

@@ -199,7 +199,7 @@ impl Writer {
                 self.unsynced_since.get_or_insert(now_ms);
                 let applied = writes.iter().filter_map(|write| match write {
                     Write::Apply(changes) => Some(changes),
-                    Write::Transact(_) | Write::Sweep { .. } => None,
+                    Write::Transact(..) | Write::Sweep { .. } => None,
                 });
                 self.unsynced.extend(applied.flatten().cloned());
             }
@@ -275,7 +275,7 @@ impl Writer {
 
     /// Whether a conditional write of a failed commit is there after all.
     fn may_have_happened(&self, write: &Write) -> bool {
-        let Write::Transact(transaction) = write else {
+        let Write::Transact(transaction, _) = write else {
             return false;
         };
         let Some(database) = self.current.read().database.clone() else {

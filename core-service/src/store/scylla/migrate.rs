@@ -73,6 +73,8 @@ pub(super) const ALL: &[Migration] = migrations![
     "0031_handle_claims",
     "0032_no_handle_claim",
     "0033_log_loser",
+    "0034_event_index",
+    "0035_event_symbol",
 ];
 
 /// Time for one statement, and again for the nodes to agree on what it changed.

@@ -12,7 +12,7 @@ use crate::{
         row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
     },
     key,
-    store::{Change, Table, Value, tables},
+    store::{Change, Table, Value, events::symbol_change, tables},
 };
 
 fn put(table: &'static Table, key: Vec<Value>, version: i64, body: Bytes) -> Change {
@@ -52,6 +52,7 @@ pub fn token_changes(dataset: &str, token: &Token, version: i64, changes: &mut V
         version,
         id(),
     ));
+    changes.push(symbol_change(dataset, token, version));
 }
 
 /// The change that takes the symbol from a token that gave it up.
@@ -78,8 +79,12 @@ fn index_changes(
         changes.push(put(&tables::INDEX_BUCKET, key![dataset, &text, bucket], version, Bytes::new()));
     }
     let key = key![dataset, text, bucket, thesis.created_at, &thesis.id];
-    let indexed = IndexedThesis { profile_id: thesis.profile_id.clone() };
-    changes.push(put(&tables::THESIS_INDEX, key, version, indexed.encode_to_vec().into()));
+    // Whoever reads another scope knows the author, or reads the thesis.
+    let body = match scope {
+        IndexScope::Token(_) => IndexedThesis { profile_id: thesis.profile_id.clone() }.encode_to_vec().into(),
+        _ => Bytes::new(),
+    };
+    changes.push(put(&tables::THESIS_INDEX, key, version, body));
 }
 
 /// Changes that store a thesis and its index rows. `is_new_bucket` tells whether a bucket is not known to be listed yet.

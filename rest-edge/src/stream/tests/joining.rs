@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Log;
 use crate::{
-    stream::{Feeds, follower::Follower},
+    stream::{Feeds, feed::Wanted, follower::Follower},
     tests::fake::FakeCore,
 };
 
@@ -33,6 +33,10 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
+fn follow(feeds: &Arc<Feeds>, start: u64, live: u64) -> Follower {
+    feeds.follow("sandbox", start, live, &Arc::new(Wanted::default()))
+}
+
 struct Reader {
     follower: Follower,
     start: u64,
@@ -40,8 +44,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(feeds: &Arc<Feeds>, start: u64) -> Self {
-        Self { follower: feeds.follow("sandbox", start), start, got: Vec::new() }
+    fn new(feeds: &Arc<Feeds>, start: u64, live: u64) -> Self {
+        Self { follower: follow(feeds, start, live), start, got: Vec::new() }
     }
 
     fn read(&mut self, events: usize) {
@@ -61,7 +65,7 @@ impl Reader {
                 return;
             }
             if poll_fn(|context| self.follower.poll_more(context)).await.is_err() {
-                self.follower = feeds.follow("sandbox", self.follower.position());
+                self.follower = follow(feeds, self.follower.position(), head);
             }
         }
     }
@@ -77,7 +81,7 @@ async fn play(acts: Vec<Act>, batch: u64, breaks_after: usize) {
     for act in acts {
         match act {
             Act::Append(entries) => log.append(&entries),
-            Act::Start(behind) => readers.push(Reader::new(&feeds, log.head().saturating_sub(behind))),
+            Act::Start(behind) => readers.push(Reader::new(&feeds, log.head().saturating_sub(behind), log.head())),
             Act::Read(reader, events) if !readers.is_empty() => {
                 let reader = reader % readers.len();
                 readers[reader].read(events);
@@ -117,7 +121,7 @@ async fn one_call_serves_all_and_ends_when_nobody_is_left() {
     let source = Arc::clone(&log);
     let core = FakeCore::new(move |_, message| source.tail(message, 4, 1000));
     let feeds = Feeds::new(core.channel(), HeaderValue::from_static("t"), CancellationToken::new(), 8);
-    let mut readers: Vec<_> = (0..5).map(|_| Reader::new(&feeds, 0)).collect();
+    let mut readers: Vec<_> = (0..5).map(|_| Reader::new(&feeds, 0, 0)).collect();
     log.append(&[true; 6]);
     for reader in &mut readers {
         reader.drain(&feeds, 6).await;

@@ -19,7 +19,7 @@ use super::Log;
 use crate::{
     answer::Body,
     edge::Peer,
-    tests::fake::{FakeCore, Reply, edge, event, live, simply},
+    tests::fake::{FakeCore, Reply, begin, edge, event, live, simply},
 };
 
 fn message(message: v1::open_response::Message) -> v1::OpenResponse {
@@ -62,21 +62,37 @@ fn frame(cursor: &str, number: u64) -> String {
     format!("id: {cursor}\nevent: thesis.created\ndata: {data}\n\n")
 }
 
+fn cursor(view: &[&str], positions: &[u64]) -> String {
+    let view: Vec<String> = view.iter().map(ToString::to_string).collect();
+    StreamCursor { positions: positions.to_vec() }.encode(&view)
+}
+
+/// The lines that tell where a stream stands.
+fn stands(cursor: &str) -> String {
+    format!("id: {cursor}\nevent: stream.cursor\ndata: {{\"object\":\"stream_cursor\",\"cursor\":\"{cursor}\"}}\n")
+}
+
+/// The first piece, and how long to wait before coming again.
+async fn first_piece(body: &mut Body, cursor: &str) -> (String, u32) {
+    let piece = piece(body).await;
+    let (told, rest) = piece.strip_prefix(&stands(cursor)).unwrap().split_once("\n\n").unwrap();
+    let retry = told.strip_prefix("retry: ").unwrap().parse().unwrap();
+    assert!((500..=5_000).contains(&retry));
+    (rest.to_owned(), retry)
+}
+
 #[tokio::test(start_paused = true)]
 async fn gap_replay_live_and_pings() {
+    const VIEW: [&str; 2] = ["sandbox", "project/p"];
     let log = Log::new();
     log.append(&[true, false, true]);
     let source = Arc::clone(&log);
     let core = FakeCore::new(move |operation, request| match operation {
         "StreamService/Open" => {
-            let gap = v1::StreamGap { first_cursor: "a".into(), last_cursor: "b".into(), path: "/v1/events".into() };
-            let replayed = v1::StreamEvent { cursor: "c".into(), event: Some(event(1)) };
-            let now = vec![
-                message(v1::open_response::Message::Gap(gap)),
-                message(v1::open_response::Message::Event(replayed)),
-                live(&[("sandbox", 2), ("project/p", 0)]),
-            ];
-            control(now, None)
+            let (first_cursor, last_cursor) = (cursor(&VIEW, &[0, 0]), cursor(&VIEW, &[1, 0]));
+            let gap = v1::StreamGap { first_cursor, last_cursor, path: "/v1/events".into(), skipped: Some(1) };
+            let (from, live) = ([(VIEW[0], 1), (VIEW[1], 0)], [(VIEW[0], 3), (VIEW[1], 0)]);
+            control(vec![begin(&from, &live, Some(gap))], None)
         }
         _ if request.windows(7).any(|part| part == b"sandbox") => source.tail(request, 10, 100),
         _ => Ok(stream::pending().boxed()),
@@ -87,34 +103,68 @@ async fn gap_replay_live_and_pings() {
     assert_eq!(headers["x-accel-buffering"], "no");
     assert_eq!(headers["x-ratelimit-limit"], "300");
     assert!(headers.contains_key("x-service-request-id"));
-    let gap = "event: stream.gap\ndata: {\"first_cursor\":\"a\",\"last_cursor\":\"b\",\"path\":\"/v1/events\"}\n\n";
-    assert_eq!(piece(&mut body).await, gap);
-    assert_eq!(piece(&mut body).await, frame("c", 1));
-    let view = ["sandbox".to_owned(), "project/p".to_owned()];
-    let cursor = |position| StreamCursor { positions: vec![position, 0] }.encode(&view);
-    assert_eq!(piece(&mut body).await, frame(&cursor(3), 3));
-    assert_eq!(piece(&mut body).await, ": ping\n\n");
+    let at = |position| cursor(&VIEW, &[position, 0]);
+    let gap = format!(
+        "id: {}\nevent: stream.gap\ndata: {{\"first_cursor\":\"{}\",\"last_cursor\":\"{}\",\"skipped\":1,\"path\":\"/v1/events\"}}\n\n",
+        at(1),
+        at(0),
+        at(1)
+    );
+    assert_eq!(first_piece(&mut body, &at(0)).await.0, gap);
+    // What was missed is read from the log, what follows from the feed.
+    assert_eq!(piece(&mut body).await, frame(&at(3), 3));
+    assert_eq!(piece(&mut body).await, format!(": ping\n{}\n", stands(&at(3))));
     log.append(&[false, true, true]);
-    assert_eq!(piece(&mut body).await, frame(&cursor(5), 5) + &frame(&cursor(6), 6));
+    assert_eq!(piece(&mut body).await, frame(&at(5), 5) + &frame(&at(6), 6));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_lets_only_its_events_through() {
+async fn a_filter_lets_only_its_events_through_and_the_cursor_moves_on() {
     let log = Log::new();
     log.append(&[true, true]);
     let core = FakeCore::new(move |operation, request| match operation {
-        "StreamService/Open" => control(vec![live(&[("sandbox", 0)])], None),
+        "StreamService/Open" => control(vec![begin(&[("sandbox", 0)], &[("sandbox", 2)], None)], None),
         _ => log.tail(request, 10, 100),
     });
-    let (_, mut body) = open(&core, "?types=profile.updated", CancellationToken::new()).await;
-    assert_eq!(piece(&mut body).await, ": ping\n\n");
+    let (_, mut body) = open(&core, "?types=profile.updated&token=A", CancellationToken::new()).await;
+    first_piece(&mut body, &cursor(&["sandbox"], &[0])).await;
+    assert_eq!(piece(&mut body).await, format!(": ping\n{}\n", stands(&cursor(&["sandbox"], &[2]))));
+    // Who is behind asks core for what matches only; the feed of all connections asks for all, from the present on.
+    let seen = core.seen.lock();
+    let mut tails: Vec<v1::TailRequest> =
+        seen[1..].iter().map(|call| v1::TailRequest::decode(call.message.clone()).unwrap()).collect();
+    tails.sort_by_key(|tail| tail.after);
+    assert_eq!(tails.iter().map(|tail| tail.after).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(tails[0].types, [i32::from(v1::EventType::ProfileUpdated)]);
+    assert_eq!(tails[0].filters.as_ref().unwrap().token, ["A"]);
+    assert!(tails[1].types.is_empty() && tails[1].filters.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_revoked_key_ends_the_stream_without_a_word() {
     let core = FakeCore::new(|_, _| control(vec![live(&[])], Some(end(v1::StreamEndReason::Revoked))));
     let (_, mut body) = open(&core, "", CancellationToken::new()).await;
-    assert_eq!(piece(&mut body).await, ": ping\n\n");
+    first_piece(&mut body, &cursor(&[], &[])).await;
+    assert!(piece(&mut body).await.starts_with(": ping\n"));
+    assert!(body.frame().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_once_the_key_is_revoked() {
+    let log = Log::new();
+    log.append(&[true; 50]);
+    let core = FakeCore::new(move |operation, request| match operation {
+        "StreamService/Open" => {
+            let begin = begin(&[("sandbox", 0)], &[("sandbox", 50)], None);
+            control(vec![begin], Some(end(v1::StreamEndReason::Revoked)))
+        }
+        _ => log.tail(request, 10, 100),
+    });
+    // The reader takes one piece, and the next only after the key is gone; events wait all the time.
+    let (_, mut body) = open(&core, "", CancellationToken::new()).await;
+    first_piece(&mut body, &cursor(&["sandbox"], &[0])).await;
+    assert!(piece(&mut body).await.contains("evt_1"));
+    tokio::time::sleep(Duration::from_secs(30)).await;
     assert!(body.frame().await.is_none());
 }
 
@@ -123,13 +173,14 @@ async fn a_stopping_edge_or_core_asks_to_reconnect() {
     let shutdown = CancellationToken::new();
     let core = FakeCore::new(|_, _| control(vec![live(&[])], None));
     let (_, mut body) = open(&core, "", shutdown.clone()).await;
+    let (_, retry) = first_piece(&mut body, &cursor(&[], &[])).await;
     shutdown.cancel();
-    assert_eq!(piece(&mut body).await, "retry: 1000\n\n");
+    assert_eq!(piece(&mut body).await, format!("retry: {retry}\n\n"));
     assert!(body.frame().await.is_none());
 
     let core = FakeCore::new(|_, _| control(vec![live(&[]), end(v1::StreamEndReason::ShuttingDown)], None));
     let (_, mut body) = open(&core, "", CancellationToken::new()).await;
-    assert_eq!(piece(&mut body).await, "retry: 1000\n\n");
+    assert!(piece(&mut body).await.starts_with("retry: "));
     assert!(body.frame().await.is_none());
 }
 
