@@ -57,6 +57,8 @@ const BATCH_ENTRIES: usize = 256;
 const BATCH_BYTES: usize = 90 * 1024;
 /// Entries projected at once when catching up.
 const CATCH_UP: usize = 500;
+/// Longest time that derived events wait for theses to go into the log beside.
+const COMPANY: Duration = Duration::from_millis(20);
 /// How much longer this writer leaves derived events to the one that appended what they follow.
 const OTHERS_FIRST_MS: i64 = 1_000;
 /// How long a hint of an append is kept.
@@ -127,8 +129,9 @@ impl Writer {
                 }
                 continue;
             }
+            let mut derives = !self.joins_derived();
             if jobs.is_empty() {
-                let next_due = self.due.wait();
+                let next_due = self.due.wait().map(|wait| if derives { wait } else { wait + COMPANY });
                 let derive = async {
                     match next_due {
                         Some(wait) => tokio::time::sleep(wait).await,
@@ -138,7 +141,7 @@ impl Writer {
                 tokio::select! {
                     biased;
                     received = waiting.recv_many(&mut jobs, BATCH_ENTRIES) => if received == 0 { return },
-                    () = derive => {}
+                    () = derive => derives = true,
                     () = look_again.notified() => {
                         self.current = false;
                         continue;
@@ -152,13 +155,20 @@ impl Writer {
             if !batch.is_empty() {
                 self.write(batch).await;
             }
+            derives |= self.due.is_overdue(COMPANY);
             if self.current
+                && derives
                 && let Err(error) = self.derive().await
             {
                 tracing::warn!(dataset = self.name, %error, "deriving events failed, trying again");
                 self.current = false;
             }
         }
+    }
+
+    /// Whether derived events go into the log beside the next theses: where a write costs the same however much it writes.
+    fn joins_derived(&self) -> bool {
+        self.shared.backend.is_exclusive()
     }
 
     fn take_batch(&self, jobs: &mut Vec<Job>) -> Vec<Job> {
@@ -299,7 +309,13 @@ impl Writer {
             }
         }
         loop {
-            let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at);
+            let mut entries = Vec::new();
+            if self.joins_derived() {
+                let taken: usize = jobs.iter().map(|job| job.command.entries()).sum();
+                // What cannot be derived now shall not fail the theses; it is tried, and told, apart.
+                entries = self.derived_entries(room(self.head).saturating_sub(taken) / 2).await.unwrap_or_default();
+            }
+            let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at, entries);
             draft.look_up(jobs.iter().map(|job| &job.command)).await?;
             let mut drafted = Vec::with_capacity(jobs.len());
             for job in jobs {

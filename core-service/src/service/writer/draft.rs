@@ -88,15 +88,15 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// A draft on the state at the head; events are never older than `floor`.
-    pub(super) fn new(shared: &'a Shared, name: &'a str, known: &'a Known, floor: i64) -> Self {
+    /// A draft on the state at the head that begins with some entries; events are never older than `floor`.
+    pub(super) fn new(shared: &'a Shared, name: &'a str, known: &'a Known, floor: i64, entries: Vec<Entry>) -> Self {
         Self {
             shared,
             name,
             known,
-            floor,
+            floor: entries.iter().map(|entry| entry.created_at).fold(floor, i64::max),
             now: shared.clock.now_ms(),
-            entries: Vec::new(),
+            entries,
             ids: HashMap::new(),
             logged: HashMap::new(),
             profiles: HashMap::new(),

@@ -108,6 +108,12 @@ impl Due {
         Some(Duration::from_millis((next - self.shared.clock.now_ms()).max(0).unsigned_abs()))
     }
 
+    /// Whether something has been due for longer than this.
+    pub(super) fn is_overdue(&self, by: Duration) -> bool {
+        let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        !self.ready(self.shared.clock.now_ms() - by, 1).is_empty()
+    }
+
     fn ready(&self, now: i64, limit: usize) -> Vec<(String, u64)> {
         let ready = self.tokens.iter().filter(|(_, (_, at))| *at <= now).take(limit);
         ready.map(|(token, (seq, _))| (token.clone(), *seq)).collect()
@@ -125,30 +131,34 @@ impl Writer {
             // Another writer may have made them.
             self.follow_others(false).await?;
         }
-        loop {
-            let now = self.shared.clock.now_ms();
-            let ready = self.due.ready(now, DERIVE_BATCH.min(room(self.head) / 2).max(1));
-            if ready.is_empty() {
-                self.turns.needs_none().await;
-                return Ok(());
-            }
+        while !self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
             if room(self.head) < 2 {
                 // A pair must not be split over two buckets.
                 self.fill().await?;
                 continue;
             }
-            let at = now.max(self.last_created_at);
-            let deriving: Vec<_> = ready.iter().map(|(token, seq)| self.derived(token, *seq, at)).collect();
-            let pairs: Vec<Option<_>> = stream::iter(deriving).buffered(DERIVED_AT_ONCE).try_collect().await?;
-            let mut batch = Vec::with_capacity(ready.len() * 2);
-            for ((token, _), pair) in ready.iter().zip(pairs) {
-                match pair {
-                    Some(pair) => batch.extend(pair),
-                    None => self.due.remove(token),
-                }
-            }
+            let batch = self.derived_entries(room(self.head) / 2).await?;
             self.append(batch).await?;
         }
+        self.turns.needs_none().await;
+        Ok(())
+    }
+
+    /// The derived events of tokens that are due, at most so many pairs and no more than one batch takes.
+    pub(super) async fn derived_entries(&mut self, pairs: usize) -> StoreResult<Vec<Entry>> {
+        let now = self.shared.clock.now_ms();
+        let ready = self.due.ready(now, DERIVE_BATCH.min(pairs));
+        let at = now.max(self.last_created_at);
+        let deriving: Vec<_> = ready.iter().map(|(token, seq)| self.derived(token, *seq, at)).collect();
+        let derived: Vec<Option<_>> = stream::iter(deriving).buffered(DERIVED_AT_ONCE).try_collect().await?;
+        let mut entries = Vec::with_capacity(ready.len() * 2);
+        for ((token, _), pair) in ready.iter().zip(derived) {
+            match pair {
+                Some(pair) => entries.extend(pair),
+                None => self.due.remove(token),
+            }
+        }
+        Ok(entries)
     }
 
     /// A token's derived events, unless it is unknown or another writer was faster.
