@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status, async_trait};
 use super::{
     Api,
     answer::answer,
-    thesis::{CURSOR, DEFAULT_LIMIT, LIMIT, lower, ordered, upper},
+    thesis::{CURSOR, DEFAULT_LIMIT, LIMIT, bounds},
 };
 use crate::{
     domain::operation::Operation,
@@ -51,8 +51,7 @@ fn query(message: v1::ListEventsRequest) -> Outcome<Query> {
     let limit = fields.limit("limit", message.limit, LIMIT, DEFAULT_LIMIT);
     fields.optional_length("cursor", message.cursor.as_deref(), CURSOR);
     let (created_after, created_before) =
-        (lower(message.created_after.as_ref()), upper(message.created_before.as_ref()));
-    ordered(&mut fields, created_after, created_before);
+        bounds(&mut fields, message.created_after.as_ref(), message.created_before.as_ref());
     fields.finish()?;
     let filter_text = filter_text(&message.types, message.filters.as_ref());
     Ok(Query { filter, filter_text, created_after, created_before, limit, cursor: message.cursor })

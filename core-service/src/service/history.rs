@@ -16,7 +16,6 @@ use crate::{
         dataset::{Dataset, View},
         entry::{Entry, Sequenced},
         list_cursor::{HistoryPosition, list_name},
-        window::HISTORY_GRACE_MS,
     },
     key,
     store::{Consistency, tables},
@@ -116,6 +115,13 @@ impl<'a> Backward<'a> {
         }))
     }
 
+    /// Reads no further back in the dataset at this place.
+    pub fn end(&mut self, index: usize) {
+        let side = &mut self.sides[index];
+        side.waiting.clear();
+        side.after = side.before.saturating_sub(1);
+    }
+
     /// Where reading stands: entries from there up have been taken.
     #[must_use]
     pub fn positions(&self) -> Positions {
@@ -150,7 +156,7 @@ async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u
 /// `INVALID_CURSOR`, `HISTORY_LIMIT`, or when the store does not answer.
 pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     let view = &call.caller.view;
-    let mut from = if query.cursor.is_none() { call.history_from(query.created_after)? } else { 0 };
+    let mut floor = call.history_floor(query.created_after.filter(|_| query.cursor.is_none()))?;
     let signer = core.shared.keys.cursor_signer();
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let view_name: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
@@ -161,8 +167,7 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
             let position: Option<HistoryPosition> = signer.read(&name, cursor);
             let whole = position.filter(|position| position.before.len() == view.datasets().len());
             let position = whole.ok_or_else(Error::invalid_cursor)?;
-            // A cursor does not outlive the window.
-            from = position.from.max(call.history_from(None)? - HISTORY_GRACE_MS);
+            floor = call.later_floor(position.from, query.created_after.is_some());
             position.before
         }
         None => {
@@ -191,9 +196,9 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
             more = false;
             break;
         };
-        if taken.entry.created_at < from {
-            more = false;
-            break;
+        if taken.entry.created_at < floor.of(&view.datasets()[index]) {
+            reader.end(index);
+            continue;
         }
         let event = reader.event(index, &taken.entry).filter(|event| query.filter.matches(event));
         events.extend(event);
@@ -201,7 +206,7 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     let positions = reader.positions();
     more = more && positions.iter().any(|before| *before > 1);
     let next_cursor = more.then(|| {
-        signer.sign(&name, &HistoryPosition { before: positions, from: query.created_after.map_or(0, |_| from) })
+        signer.sign(&name, &HistoryPosition { before: positions, from: query.created_after.map_or(0, |_| floor.carried()) })
     });
     Ok(Page { events, next_cursor })
 }
@@ -220,7 +225,7 @@ pub async fn get(core: &Core, call: &Call, id: &str) -> Result<v1::Event> {
         let body = core.shared.log.get(&name, row.version.unsigned_abs()).await?;
         let entry = decode(body.ok_or_else(|| Error::internal(format!("event {id} points to no entry")))?)?;
         let event = convert::entry::event(dataset, &entry).ok_or_else(not_found)?;
-        call.history_from(Some(entry.created_at))?;
+        call.demand_in_history(dataset, entry.created_at)?;
         return Ok(event);
     }
     Err(not_found())

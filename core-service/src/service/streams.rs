@@ -100,7 +100,7 @@ async fn replay(
 ) -> Result<()> {
     let before: Vec<u64> = positions.iter().map(|position| position + 1).collect();
     let mut reader = Backward::new(core, &call.caller.view, &before, after, PAGE);
-    let window = call.caller.plan.window_start(call.now_ms);
+    let floor = call.history_floor(None)?;
     let mut newest_first = Vec::new();
     // Where the replay starts, and whether something before that is skipped.
     let mut frontier = None;
@@ -118,7 +118,7 @@ async fn replay(
         let Some(event) = reader.event(index, &taken.entry).filter(|event| filter.matches(event)) else {
             continue;
         };
-        if full || taken.entry.created_at < window {
+        if full || taken.entry.created_at < floor.of(&call.caller.view.datasets()[index]) {
             skipped = true;
             frontier.get_or_insert_with(|| {
                 let mut at = reader.positions();
