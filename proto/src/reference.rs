@@ -134,7 +134,10 @@ mod tests {
             assert_eq!(symbol_form(&format!("${one}")), symbol_form(other));
             assert!(is_handle(&handle_form(one), other) && is_handle(&handle_form(other), one));
         }
-        assert_eq!([handle_form("@RunNer"), symbol_form("straße"), symbol_form("$run")], ["runner", "$STRASSE", "$RUN"]);
+        assert_eq!(
+            [handle_form("@RunNer"), symbol_form("straße"), symbol_form("$run")],
+            ["runner", "$STRASSE", "$RUN"]
+        );
         assert_ne!(fold("e\u{301}"), fold("é"), "folded, not normalised");
         assert_eq!(["0XAB", "0X", "0xAg", "So1AnA"].map(address_form), ["0xab", "0X", "0xAg", "So1AnA"]);
     }

@@ -1,10 +1,6 @@
 //! A request's way: key in the query string, route and method, form, then core. Failures become answers here alone.
 
-use std::{
-    net::IpAddr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};

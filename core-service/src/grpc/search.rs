@@ -6,11 +6,7 @@ use thesis_proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{
-    Api,
-    answer::answer,
-    thesis::bounds,
-};
+use super::{Api, answer::answer, thesis::bounds};
 use crate::{
     domain::operation::Operation,
     search::parse,

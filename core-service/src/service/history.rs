@@ -206,7 +206,10 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     let positions = reader.positions();
     more = more && positions.iter().any(|before| *before > 1);
     let next_cursor = more.then(|| {
-        signer.sign(&name, &HistoryPosition { before: positions, from: query.created_after.map_or(0, |_| floor.carried()) })
+        signer.sign(
+            &name,
+            &HistoryPosition { before: positions, from: query.created_after.map_or(0, |_| floor.carried()) },
+        )
     });
     Ok(Page { events, next_cursor })
 }

@@ -133,7 +133,8 @@ fn naive(types: &[EventType], filters: &EventFilters, event: &Event) -> bool {
     };
     let lower = |text: &str| text.trim_start_matches('@').to_lowercase().replace('ς', "σ");
     let token_is = |reference: &String, token: &v1::TokenRef| {
-        let same = |a: &str, b: &str| a == b || a.to_lowercase().starts_with("0x") && a.to_lowercase() == b.to_lowercase();
+        let same =
+            |a: &str, b: &str| a == b || a.to_lowercase().starts_with("0x") && a.to_lowercase() == b.to_lowercase();
         let symbol = format!("${}", reference.trim_start_matches('$')).to_uppercase() == token.symbol.to_uppercase();
         let pair = reference.split_once(':').is_some_and(|(c, a)| c == token.chain && same(a, &token.address));
         *reference == token.id || symbol || pair || same(reference, &token.address)

@@ -63,7 +63,8 @@ mod tests {
         ] {
             assert_eq!(nearest(given, KNOWN), Some(meant), "{given}");
         }
-        for other in ["", "x", "q", "is", "from", "colour", "after", "handle", "token_address", &"token".repeat(9_999)] {
+        for other in ["", "x", "q", "is", "from", "colour", "after", "handle", "token_address", &"token".repeat(9_999)]
+        {
             assert_eq!(nearest(other, KNOWN), None, "{other}");
         }
     }

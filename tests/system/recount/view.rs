@@ -131,8 +131,9 @@ impl<'a> View<'a> {
         let here = |token: &&Token| chain.is_none_or(|chain| token.row["chain"] == chain);
         let all = || self.rows().flat_map(|rows| &rows.tokens).filter(here);
         let exact = reference.split_once(':').map(|(on, at)| (on, address(at)));
-        let on_chain = all()
-            .filter(|token| exact.as_ref().is_some_and(|(on, at)| token.row["chain"] == *on && token.row["address"] == **at));
+        let on_chain = all().filter(|token| {
+            exact.as_ref().is_some_and(|(on, at)| token.row["chain"] == *on && token.row["address"] == **at)
+        });
         let at = all().filter(|token| token.row["address"] == address(reference));
         let with = all().filter(|token| token.row["symbol"] == symbol(reference));
         let readings: [Vec<&Token>; 3] = [on_chain.collect(), at.collect(), with.collect()];
