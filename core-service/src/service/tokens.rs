@@ -190,3 +190,6 @@ pub async fn velocity(core: &Core, call: &Call, reference: &str, chain: Option<&
         computed_at: Some(from_millis(at)),
     })
 }
+
+#[cfg(test)]
+mod tests;
