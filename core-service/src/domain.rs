@@ -12,7 +12,6 @@ pub mod list_cursor;
 pub mod observation;
 pub mod operation;
 pub mod plan;
-pub mod reference;
 pub mod retry;
 pub mod row;
 pub mod scope;

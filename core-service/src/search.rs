@@ -32,6 +32,7 @@ use crate::domain::{
     dataset::{Dataset, View},
     entry::{Entry, Kind as Happened, Sequenced},
     row::{Profile, Token},
+    window::Floor,
 };
 
 /// Bytes of documents that are gathered before they are written, between commits.
@@ -91,15 +92,15 @@ pub struct Narrow {
     pub tokens: Option<Vec<String>>,
     /// The chain of a thesis or token.
     pub chain: Option<String>,
-    /// Created not before this, in unix milliseconds.
-    pub from: i64,
-    /// Created not after this.
+    /// A thesis is not older than this.
+    pub floor: Floor,
+    /// A thesis was created not after this, in unix milliseconds.
     pub to: i64,
 }
 
 impl Default for Narrow {
     fn default() -> Self {
-        Self { profile: None, tokens: None, chain: None, from: i64::MIN, to: i64::MAX }
+        Self { profile: None, tokens: None, chain: None, floor: Floor::NONE, to: i64::MAX }
     }
 }
 
@@ -263,7 +264,7 @@ impl SearchIndex {
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
         let order = if newest { Order::Newest } else { Order::Relevance };
-        let best = Best { order, from: narrow.from, to: narrow.to, after: None, limit };
+        let best = Best::new(order, None, limit);
         Ok(ids(Kind::Thesis, self.best(view, Kind::Thesis, Some(looked), narrow, best)?))
     }
 
@@ -303,8 +304,7 @@ impl SearchIndex {
         narrow: &Narrow,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
-        let best = Best { order: Order::Relevance, from: i64::MIN, to: i64::MAX, after: None, limit };
-        Ok(ids(kind, self.best(view, kind, Some(looked), narrow, best)?))
+        Ok(ids(kind, self.best(view, kind, Some(looked), narrow, Best::new(Order::Relevance, None, limit))?))
     }
 
     /// Theses in the order of likes (unknown ones last), then time, then id, all descending, after the given thesis.
@@ -322,8 +322,7 @@ impl SearchIndex {
             let id = id.strip_prefix(Kind::Thesis.prefix()).and_then(id::halves).unwrap_or_default();
             Rank { first: likes, created_at, id }
         });
-        let best = Best { order: Order::Likes, from: narrow.from, to: narrow.to, after, limit };
-        let found = self.best(view, Kind::Thesis, None, narrow, best)?;
+        let found = self.best(view, Kind::Thesis, None, narrow, Best::new(Order::Likes, after, limit))?;
         let liked = |(rank, dataset): (Rank, &Dataset)| Liked {
             dataset: dataset.clone(),
             id: id::whole(Kind::Thesis.prefix(), rank.id),
@@ -339,7 +338,7 @@ impl SearchIndex {
         kind: Kind,
         looked: Option<&Looked>,
         narrow: &Narrow,
-        best: Best,
+        mut best: Best,
     ) -> Result<Vec<(Rank, &'a Dataset)>, SearchError> {
         if best.limit == 0 {
             return Ok(Vec::new());
@@ -350,6 +349,9 @@ impl SearchIndex {
         let mut found = Vec::new();
         for (terms, dataset) in datasets.iter().zip(view.datasets()) {
             let query = BooleanQuery::intersection(clauses(terms, kind, looked, narrow));
+            if kind == Kind::Thesis {
+                (best.from, best.to) = (narrow.floor.of(dataset), narrow.to);
+            }
             let ranks = searcher.search_with_statistics_provider(&query, &best, &frequencies)?;
             found.extend(ranks.into_iter().map(|rank| (rank, dataset)));
         }

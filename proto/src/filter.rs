@@ -2,6 +2,7 @@
 
 use crate::{
     error::FieldError,
+    reference::{TokenReference, handle_form, is_handle},
     v1::{Event, EventFilters, EventType, event::Data},
 };
 
@@ -14,32 +15,9 @@ pub const MAX_VALUE_CHARS: usize = 200;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompiledFilter {
     types: Vec<EventType>,
-    tokens: Vec<TokenMatch>,
+    tokens: Vec<TokenReference>,
     handles: Vec<String>,
     chains: Vec<String>,
-}
-
-/// A reference to tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TokenMatch {
-    /// A `tk_` id.
-    Id(String),
-    /// `chain:address`.
-    ChainAddress {
-        /// The chain.
-        chain: String,
-        /// The address, in lower case if it is 0x-hex.
-        address: String,
-    },
-    /// `$SYMBOL`, here in upper case without `$`.
-    Symbol(String),
-    /// What may be an address or a symbol.
-    AddressOrSymbol {
-        /// Read as an address, in lower case if it is 0x-hex.
-        address: String,
-        /// Read as a symbol, in upper case.
-        symbol: String,
-    },
 }
 
 impl CompiledFilter {
@@ -58,7 +36,7 @@ impl CompiledFilter {
             }
         }
         if let Some(filters) = filters {
-            filter.tokens = compile("token", &filters.token, TokenMatch::parse, &mut errors);
+            filter.tokens = compile("token", &filters.token, TokenReference::parse, &mut errors);
             filter.handles = compile("handle", &filters.handle, parse_handle, &mut errors);
             filter.chains = compile("chain", &filters.chain, |chain| Some(chain.to_owned()), &mut errors);
         }
@@ -81,11 +59,9 @@ impl CompiledFilter {
             Some(Data::TokenThesisVelocity(data)) => (None, data.token.as_ref()),
             None => (None, None),
         };
-        any(&self.tokens, token, |filter, token| filter.matches(&token.id, &token.symbol, &token.chain, &token.address))
+        any(&self.tokens, token, |filter, token| filter.matches(token))
             && any(&self.chains, token, |chain, token| *chain == token.chain)
-            && any(&self.handles, handle, |filter, handle| {
-                is_lower_of(filter, handle.strip_prefix('@').unwrap_or(handle))
-            })
+            && any(&self.handles, handle, |filter, handle| is_handle(filter, handle))
     }
 
     /// The types, each once; empty means all.
@@ -96,11 +72,11 @@ impl CompiledFilter {
 
     /// The token references; empty means any.
     #[must_use]
-    pub fn tokens(&self) -> &[TokenMatch] {
+    pub fn tokens(&self) -> &[TokenReference] {
         &self.tokens
     }
 
-    /// The handles, in lower case without `@`; empty means any.
+    /// The forms by which handles are found; empty means any.
     #[must_use]
     pub fn handles(&self) -> &[String] {
         &self.handles
@@ -110,40 +86,6 @@ impl CompiledFilter {
     #[must_use]
     pub fn chains(&self) -> &[String] {
         &self.chains
-    }
-}
-
-impl TokenMatch {
-    /// Reads a reference; none if it names nothing.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        if let Some(symbol) = text.strip_prefix('$') {
-            return (!symbol.is_empty()).then(|| Self::Symbol(to_upper(symbol)));
-        }
-        if text.starts_with("tk_") {
-            return Some(Self::Id(text.to_owned()));
-        }
-        match text.split_once(':') {
-            Some(("", _) | (_, "")) => None,
-            Some((chain, address)) => {
-                Some(Self::ChainAddress { chain: chain.to_owned(), address: normal_address(address) })
-            }
-            None if text.is_empty() => None,
-            None => Some(Self::AddressOrSymbol { address: normal_address(text), symbol: to_upper(text) }),
-        }
-    }
-
-    /// Whether the token with these fields is meant.
-    #[must_use]
-    pub fn matches(&self, id: &str, symbol: &str, chain: &str, address: &str) -> bool {
-        match self {
-            Self::Id(wanted) => wanted == id,
-            Self::ChainAddress { chain: wanted, address: at } => wanted == chain && same_address(at, address),
-            Self::Symbol(wanted) => same_symbol(wanted, symbol),
-            Self::AddressOrSymbol { address: at, symbol: wanted } => {
-                same_address(at, address) || same_symbol(wanted, symbol)
-            }
-        }
     }
 }
 
@@ -178,42 +120,12 @@ fn compile<T: PartialEq>(
 }
 
 fn parse_handle(text: &str) -> Option<String> {
-    let handle = text.strip_prefix('@').unwrap_or(text);
-    (!handle.is_empty()).then(|| handle.chars().flat_map(char::to_lowercase).collect())
+    Some(handle_form(text)).filter(|form| !form.is_empty())
 }
 
 /// No values match anything, some match one of themselves, and nothing matches what an event lacks.
 fn any<F, V>(filters: &[F], value: Option<V>, matches: impl Fn(&F, &V) -> bool) -> bool {
     filters.is_empty() || value.is_some_and(|value| filters.iter().any(|filter| matches(filter, &value)))
-}
-
-fn to_upper(text: &str) -> String {
-    text.chars().flat_map(char::to_uppercase).collect()
-}
-
-fn is_lower_of(lower: &str, text: &str) -> bool {
-    text.chars().flat_map(char::to_lowercase).eq(lower.chars())
-}
-
-fn same_symbol(upper: &str, symbol: &str) -> bool {
-    let symbol = symbol.strip_prefix('$').unwrap_or(symbol);
-    symbol.chars().flat_map(char::to_uppercase).eq(upper.chars())
-}
-
-/// Hexadecimal addresses carry at most a checksum in their case; other alphabets tell cases apart.
-fn normal_address(address: &str) -> String {
-    if is_hex_address(address) { address.to_ascii_lowercase() } else { address.to_owned() }
-}
-
-fn same_address(normal: &str, address: &str) -> bool {
-    if is_hex_address(normal) { normal.eq_ignore_ascii_case(address) } else { normal == address }
-}
-
-fn is_hex_address(address: &str) -> bool {
-    address
-        .strip_prefix("0x")
-        .or_else(|| address.strip_prefix("0X"))
-        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 #[cfg(test)]

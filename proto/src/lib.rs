@@ -1,5 +1,5 @@
 //! The contract: messages and services, the table of error codes, the canonical JSON of the public resources, and what
-//! several roles must judge alike: event filters, stream cursors, webhook URLs.
+//! several roles must judge alike: references, event filters, stream cursors, webhook URLs.
 
 pub mod channel;
 pub mod clock;
@@ -10,6 +10,7 @@ pub mod guard;
 pub mod json;
 pub mod metadata;
 pub mod names;
+pub mod reference;
 pub mod resolve;
 pub mod server;
 pub mod time;

@@ -9,8 +9,20 @@ use jiff::{
 use prost_types::Timestamp;
 
 const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
+/// The first second of year 1.
+const MIN_SECONDS: i64 = -62_135_596_800;
+/// The last second of year 9999.
+const MAX_SECONDS: i64 = 253_402_300_799;
 /// The last millisecond of year 9999.
-const MAX_MILLIS: i64 = 253_402_300_799_999;
+const MAX_MILLIS: i64 = MAX_SECONDS * 1000 + 999;
+/// Nanoseconds of a second.
+const SECOND_NANOS: i32 = 1_000_000_000;
+
+/// Whether a timestamp is a time of the years 1 to 9999, in its normal form.
+#[must_use]
+pub fn is_time(timestamp: &Timestamp) -> bool {
+    (MIN_SECONDS..=MAX_SECONDS).contains(&timestamp.seconds) && (0..SECOND_NANOS).contains(&timestamp.nanos)
+}
 
 /// Unix milliseconds of a timestamp, finer parts cut off.
 #[must_use]
@@ -59,7 +71,7 @@ pub(crate) fn text_of(text: &[u8; 24]) -> &str {
 }
 
 /// Reads an ISO 8601 date-time: any offset (none is UTC), seconds and fraction optional, a bare date is its midnight.
-/// None for anything else and outside of years 1970 to 9999. Nanoseconds are kept.
+/// None for anything else and outside of years 1 to 9999. Nanoseconds are kept.
 #[must_use]
 pub fn parse_iso8601(text: &str) -> Option<Timestamp> {
     let pieces = Pieces::parse(text).ok()?;
@@ -71,8 +83,10 @@ pub fn parse_iso8601(text: &str) -> Option<Timestamp> {
     let offset = pieces.to_numeric_offset().unwrap_or(Offset::UTC);
     // Not through `jiff::Timestamp`, whose range ends a day before 9999-12-31, which clients send as "no bound".
     let since = local.duration_since(EPOCH) - SignedDuration::from_secs(offset.seconds().into());
-    let inside = !since.is_negative() && since.as_secs() <= MAX_MILLIS / 1000;
-    inside.then(|| Timestamp { seconds: since.as_secs(), nanos: since.subsec_nanos() })
+    // Before 1970 the nanoseconds still count forward from the second.
+    let borrowed = i32::from(since.subsec_nanos() < 0);
+    let seconds = since.as_secs() - i64::from(borrowed);
+    Some(Timestamp { seconds, nanos: since.subsec_nanos() + borrowed * SECOND_NANOS }).filter(is_time)
 }
 
 #[cfg(test)]
@@ -119,6 +133,11 @@ mod tests {
         }
         assert_eq!(millis("2024-02-29"), Some(noon - 12 * 3_600_000));
         assert_eq!(millis("1970-01-01"), Some(0));
+        assert_eq!(millis("1969-12-31T23:59:59.999Z"), Some(-1));
+        assert_eq!(millis("1970-01-01T00:00:00+01:00"), Some(-3_600_000));
+        assert_eq!(millis("0001-01-01"), Some(MIN_SECONDS * 1000));
+        let early = parse_iso8601("1969-12-31T23:59:58.25Z").unwrap();
+        assert_eq!((early.seconds, early.nanos), (-2, 250_000_000));
         assert_eq!(millis("9999-12-31T23:59:59.999Z"), Some(MAX_MILLIS));
         let fine = parse_iso8601("2024-02-29T12:00:00.123456789Z").unwrap();
         assert_eq!(fine.nanos, 123_456_789);
@@ -142,8 +161,8 @@ mod tests {
             "2024-02-29T12:00:00+99:00",
             "2024-02-29T12:00:00Z[Europe/Berlin]",
             "2024-02-29T12:00:00+00:00[UTC]",
-            "1969-12-31T23:59:59.999Z",
-            "1970-01-01T00:00:00+01:00",
+            "0000-12-31T23:59:59.999Z",
+            "0001-01-01T00:00:00+01:00",
             "-001000-01-01",
             "9999-12-31T23:59:59-01:00",
             "10000-01-01",
@@ -162,8 +181,15 @@ mod tests {
         }
 
         #[test]
+        fn times_of_all_years_are_read(millis in MIN_SECONDS * 1000..=MAX_MILLIS) {
+            let at = EPOCH.saturating_add(SignedDuration::from_millis(millis));
+            prop_assert_eq!(parse_iso8601(&format!("{at}Z")), Some(from_millis(millis)));
+            prop_assert!(is_time(&from_millis(millis)));
+        }
+
+        #[test]
         fn never_panics(text in ".{0,40}", millis: i64) {
-            let _ = parse_iso8601(&text);
+            prop_assert!(parse_iso8601(&text).as_ref().is_none_or(is_time));
             let _ = format_millis(millis);
             prop_assert_eq!(to_millis(&from_millis(millis)), millis);
         }

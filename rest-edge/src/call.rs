@@ -1,9 +1,8 @@
 //! One request on its way to core.
 
-use std::sync::OnceLock;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION, request::Parts};
+use parking_lot::Mutex;
 use thesis_proto::{
     error::{ErrorCode, FieldError},
     metadata,
@@ -34,8 +33,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Bytes,
     /// Whose request it is.
     pub(crate) origin: Origin,
-    /// The fields that could not be read; core refuses the request, and says what is wrong with the others.
-    pub(crate) unread: OnceLock<Vec<FieldError>>,
+    /// Fields that could not be read; core refuses the request, and says what is wrong with the others.
+    pub(crate) unread: Mutex<Vec<FieldError>>,
 }
 
 /// What the edge tells core about a request.
@@ -57,7 +56,7 @@ impl Call<'_> {
                 headers.insert(name, value.clone());
             }
         }
-        if self.unread.get().is_some() {
+        if !self.unread.lock().is_empty() {
             headers.insert(MALFORMED, HeaderValue::from_static("true"));
         }
         if let Ok(Some(key)) = self.idempotency_key() {
@@ -66,11 +65,9 @@ impl Call<'_> {
         Request::from_parts(MetadataMap::from_headers(headers), http::Extensions::new(), message)
     }
 
-    /// Notes the fields that could not be read, if any; once, when all have been.
+    /// Notes fields that could not be read, if any.
     pub(crate) fn tell(&self, unread: Vec<FieldError>) {
-        if !unread.is_empty() {
-            self.unread.get_or_init(|| unread);
-        }
+        self.unread.lock().extend(unread);
     }
 
     /// The query's parameters, of those that the route declares.

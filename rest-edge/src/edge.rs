@@ -1,16 +1,13 @@
 //! A request's way: key in the query string, route and method, form, then core. Failures become answers here alone.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::Either;
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use thesis_proto::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
@@ -183,7 +180,7 @@ impl Edge {
 
         let client_address = self.client_address(peer, &head.headers);
         let origin = Origin { service_token: self.service_token.clone(), client_address, request_id: id.clone() };
-        let mut call = Call { route, head, id: String::new(), body: Bytes::new(), origin, unread: OnceLock::new() };
+        let mut call = Call { route, head, id: String::new(), body: Bytes::new(), origin, unread: Mutex::default() };
         let answer = match self.read(&mut call, raw_id, body).await {
             Ok(()) => match self.calls.try_acquire() {
                 Ok(_slot) => timeout(PATIENCE, (route.handler)(self, &mut call))
@@ -193,9 +190,10 @@ impl Edge {
             },
             Err(failure) => Err(failure),
         };
+        let unread = call.unread.get_mut();
         match answer {
             Err(Failure::Shape(error)) => Err(self.refuse(&call, *error).await),
-            other if let Some(unread) = call.unread.get() => Err(refused(route, unread, other)),
+            other if !unread.is_empty() => Err(refused(route, unread, other)),
             Ok(mut response) if route.tagged => {
                 conditional::tag(&mut response, &call.head.headers).await;
                 Ok(response)
@@ -214,8 +212,8 @@ impl Edge {
             .ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, "the path's percent-encoding is broken"))?;
         call.id = id.into_owned();
         if call.route.query.is_empty() {
-            // No parameter is read, yet an unreadable query string is refused everywhere.
-            call.query()?;
+            // No parameter is read, yet an unreadable query string and unknown parameters are refused everywhere.
+            call.query()?.finish(call);
         }
         if call.route.body.is_some() {
             call.body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(unread)?;
@@ -268,6 +266,7 @@ fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
             Failure::Told(Box::new(ApiError::validation(&errors)), headers)
         }
         Err(failure) => failure,
+        Ok(_) if route.operation.is_none() => ApiError::validation(&all_errors(route.query, unread, Vec::new())).into(),
         // Core has taken a part for the whole.
         Ok(_) => Failure::incomplete(),
     }

@@ -2,6 +2,7 @@
 //! readers. The edge reads forms and types; ranges and lengths are core's to judge, and only described here.
 
 mod body;
+mod near;
 mod query;
 
 use thesis_proto::{error::FieldError, names, v1};
@@ -80,6 +81,9 @@ impl Param {
     pub(crate) const CHAINS: Self = Self::new("chain", Kind::Texts, "Comma-separated chains");
 }
 
+/// Most bad fields that one answer names.
+const MAX_TOLD: usize = 40;
+
 const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 
 /// Bad fields.
@@ -87,8 +91,21 @@ const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00
 struct Errors(Vec<FieldError>);
 
 impl Errors {
+    /// Notes a bad field and the rule it breaks, the first one of each field, as long as they fit into an answer.
     fn add(&mut self, param: impl Into<String>, message: impl Into<String>) {
-        self.0.push(FieldError::new(param, message));
+        let error = FieldError::new(param, message);
+        if self.0.len() < MAX_TOLD && self.0.iter().all(|known| known.param != error.param) {
+            self.0.push(error);
+        }
+    }
+
+    /// Notes a field that is not among the known ones, and which of them may be meant.
+    fn add_unknown<'a>(&mut self, param: &str, known: impl IntoIterator<Item = &'a str>) {
+        let rule = match near::nearest(param, known) {
+            Some(meant) => format!("unknown; did you mean `{meant}`?"),
+            None => "unknown".to_owned(),
+        };
+        self.add(param, rule);
     }
 }
 

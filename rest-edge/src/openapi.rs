@@ -105,15 +105,12 @@ fn operation(route: &Route) -> Value {
 
 /// The statuses with which an operation can fail.
 pub(crate) fn failures(route: &Route) -> Vec<u16> {
-    let mut statuses = vec![400, 405];
+    let mut statuses = vec![400, 405, 422];
     if route.operation.is_some() {
         statuses.extend([401, 403, 429, 500, 503]);
     }
     if route.path.contains('{') {
         statuses.push(404);
-    }
-    if !route.query.is_empty() || route.repeatable || route.body.is_some() {
-        statuses.push(422);
     }
     if route.body.is_some() {
         statuses.push(413);
@@ -238,7 +235,7 @@ fn responses() -> Value {
         (405, "The path does not answer this method", Some("Allow")),
         (409, "It conflicts with what there is or is under way", None),
         (413, "The body is larger than 64 KiB", None),
-        (422, "Fields do not follow their rules; `details.errors` lists all", None),
+        (422, "Parameters or fields are unknown or do not follow their rules; `details.errors` lists all", None),
         (429, "A rate limit or quota is used up", Some("Retry-After")),
         (500, "Something went wrong here", None),
         (503, "The service or its upstream cannot be reached", Some("Retry-After")),

@@ -29,6 +29,7 @@ on_both_stores![
     errors_say_the_same,
     the_window_is_shared_with_rest,
     an_idempotency_key_works_on_both,
+    bounds_are_times_of_four_digit_years,
     a_strangers_word_is_not_believed,
     internal_services_need_the_credential,
     reflection_describes_it,
@@ -324,6 +325,49 @@ async fn an_idempotency_key_works_on_both(service: &Service) {
     assert_eq!(over_rest.ok(201), json(canonical::TestThesisResult::from(&first.into_inner().result.unwrap())));
     let failure = client.create_test_thesis(once("y")).await.unwrap_err();
     assert_failure(&failure, Code::InvalidArgument, "IDEMPOTENCY_KEY_REUSED");
+    // The same form is demanded as over REST.
+    for wrong in [&["".as_bytes()][..], &["é".as_bytes()], &[b"a", b"b"]] {
+        let mut request = with_key(&key, new_thesis("x")).into_parts();
+        for value in wrong {
+            let value = reqwest::header::HeaderValue::from_bytes(value).unwrap();
+            let mut headers = request.0.into_headers();
+            headers.append("idempotency-key", value);
+            request.0 = MetadataMap::from_headers(headers);
+        }
+        let request = Request::from_parts(request.0, request.1, request.2);
+        let failure = client.create_test_thesis(request).await.unwrap_err();
+        assert_failure(&failure, Code::InvalidArgument, "INVALID_REQUEST");
+    }
+    // What is not repeated by a key ignores it, whatever it is.
+    let mut request = with_key(&key, v1::GetMeRequest {});
+    request.metadata_mut().insert("idempotency-key", "".parse().unwrap());
+    MetaServiceClient::new(service.channel()).get_me(request).await.unwrap();
+}
+
+async fn bounds_are_times_of_four_digit_years(service: &Service) {
+    let (key, _) = customer(service).await;
+    let at = |seconds, nanos| Some(prost_types::Timestamp { seconds, nanos });
+    let mut theses = ThesisServiceClient::new(service.channel());
+    let mut list = async |created_after, created_before| {
+        let request = v1::ListThesesRequest { created_after, created_before, ..v1::ListThesesRequest::default() };
+        theses.list_theses(with_key(&key, request)).await.map(|page| page.into_inner().data.len())
+    };
+    // Early is not malformed.
+    assert_eq!(list(None, at(-1, 999_999_999)).await.unwrap(), 0);
+    assert_eq!(list(None, at(-62_135_596_800, 0)).await.unwrap(), 0);
+    assert_eq!(list(None, at(253_402_300_799, 999_999_999)).await.unwrap(), 25);
+    assert_failure(&list(at(-1, 0), None).await.unwrap_err(), Code::PermissionDenied, "HISTORY_LIMIT");
+    for odd in [at(-62_135_596_801, 0), at(253_402_300_800, 0), at(i64::MAX, 999_999), at(i64::MIN, 0), at(0, -1)] {
+        let failure = list(odd, None).await.unwrap_err();
+        assert_failure(&failure, Code::InvalidArgument, "VALIDATION_FAILED");
+        let failure = list(None, odd).await.unwrap_err();
+        assert_failure(&failure, Code::InvalidArgument, "VALIDATION_FAILED");
+    }
+    // Finer than milliseconds decides the order too.
+    let now = now_ms() / 1_000;
+    assert_eq!(list(at(now, 2), at(now, 2)).await.unwrap(), 0);
+    let failure = list(at(now, 2), at(now, 1)).await.unwrap_err();
+    assert_failure(&failure, Code::InvalidArgument, "VALIDATION_FAILED");
 }
 
 async fn a_strangers_word_is_not_believed(service: &Service) {

@@ -11,6 +11,7 @@ on_both_stores![
     a_key_is_its_projects_and_environments,
     failures_are_kept_too,
     wrong_shapes_are_not_kept,
+    what_may_pass_is_not_kept,
     repeats_at_once_create_one,
     the_key_has_a_form,
 ];
@@ -117,6 +118,43 @@ async fn wrong_shapes_are_not_kept(service: &Service) {
     let live = project.live().await;
     live.post_once(path, good, "live").await.error(403, "TEST_KEY_REQUIRED");
     assert!(!is_replay(&live.post_once(path, good, "live").await));
+}
+
+async fn what_may_pass_is_not_kept(service: &Service) {
+    // The plan has room for three.
+    let client = service.project_on("free").await.test().await;
+    let body = |number: usize| json!({"url": format!("http://127.0.0.1:19999/{number}"), "events": ["thesis.created"]});
+    let path = "/v1/webhooks";
+    let mut made = Vec::new();
+    for number in 0..3 {
+        made.push(client.post(path, &body(number)).await.ok(201));
+    }
+    for _ in 0..2 {
+        let refused = client.post_once(path, &body(3), "fourth").await;
+        refused.error(403, "WEBHOOK_LIMIT_REACHED");
+        assert!(!is_replay(&refused));
+    }
+    client.delete(&format!("{path}/{}", text(&made[0], "id"))).await.ok(200);
+    let fourth = client.post_once(path, &body(3), "fourth").await;
+    fourth.ok(201);
+    assert!(!is_replay(&fourth));
+    let again = client.post_once(path, &body(3), "fourth").await;
+    assert!(is_replay(&again) && again.text == fourth.text);
+    // The key is still that of its request.
+    client.post_once(path, &body(4), "fourth").await.error(422, "IDEMPOTENCY_KEY_REUSED");
+}
+
+#[tokio::test]
+async fn a_name_may_get_an_address() {
+    // Nobody answers there.
+    let service = Service::embedded(|setup| setup.set("SVC_DNS_SERVERS", "127.0.0.1:9"));
+    let client = service.test_client().await;
+    let body = json!({"url": "http://hooks.trade-thesis.net/", "events": ["thesis.created"]});
+    for _ in 0..2 {
+        let refused = client.post_once("/v1/webhooks", &body, "nowhere").await;
+        assert_eq!(refused.error(422, "WEBHOOK_URL_FORBIDDEN")["details"]["reason"], "unresolvable");
+        assert!(!is_replay(&refused));
+    }
 }
 
 async fn repeats_at_once_create_one(service: &Service) {

@@ -15,6 +15,7 @@ use crate::harness::{
 on_both_stores![
     every_reference_finds_the_profile,
     exactly_one_name_is_given,
+    case_does_not_count,
     the_first_reference_that_exists_wins,
     a_profile_is_whole,
     a_live_profile_is_a_live_keys_alone,
@@ -103,6 +104,41 @@ async fn the_first_reference_that_exists_wins(service: &Service) {
         ("/third", second),
     ] {
         assert_eq!(client.get(&format!("/v1/profiles{path}")).await.ok(200)["id"], **id, "{path}");
+    }
+    // What names an id never names a handle.
+    for query in ["id=second", "id=@second", "id=third", "upstream_user_id=third", "upstream_user_id=@second"] {
+        client.get(&format!("/v1/profiles?{query}")).await.error(404, "PROFILE_NOT_FOUND");
+    }
+}
+
+async fn case_does_not_count(service: &Service) {
+    let project = service.project().await;
+    let (client, dataset) = (project.test().await, project.dataset());
+    let (odos, strasse) = (author("u-odos", "ΟΔΟΣ"), author("u-strasse", "Straße"));
+    let on = token("solana", "CaseMint", "οδος");
+    let posted = service.post(&dataset, thesis("case", &odos, &on, "x", now_ms())).await;
+    service.learn(&dataset, revision(1, Observed::Profile(strasse))).await;
+    for name in ["ΟΔΟΣ", "οδος", "οδοσ"] {
+        assert_eq!(text(&profile(&client, name).await, "handle"), "@ΟΔΟΣ", "{name}");
+        assert_eq!(text(&profile(&client, &format!("@{name}")).await, "handle"), "@ΟΔΟΣ", "{name}");
+        assert_eq!(text(&client.get(&format!("/v1/tokens/{name}")).await.ok(200), "symbol"), "$ΟΔΟΣ", "{name}");
+        for query in [format!("handle={name}"), format!("token={name}"), format!("token=${name}&handle=@{name}")] {
+            assert_eq!(ids(&client.all(&format!("/v1/theses?{query}")).await), [&*posted], "{query}");
+            let events = client.all(&format!("/v1/events?types=thesis.created&{query}")).await;
+            assert_eq!(events.len(), 1, "{query}");
+            assert_eq!(events[0]["data"]["thesis_id"], posted, "{query}");
+        }
+        let asked = json!({"handle": name, "token": name, "created_after": crate::harness::iso(now_ms() - 60_000)});
+        assert_eq!(client.post("/v1/verify/thesis", &asked).await.ok(200)["thesis_id"], posted, "{name}");
+    }
+    for name in ["STRASSE", "straße", "Strasse"] {
+        assert_eq!(text(&profile(&client, name).await, "handle"), "@Straße", "{name}");
+    }
+    // The same name in another case is still held.
+    let renamed = author("u-odos", "οδοσ");
+    service.learn(&dataset, revision(2, Observed::Profile(renamed))).await;
+    for name in ["ΟΔΟΣ", "οδος", "οδοσ"] {
+        assert_eq!(text(&profile(&client, name).await, "handle"), "@οδοσ", "{name}");
     }
 }
 

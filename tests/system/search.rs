@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 use thesis_proto::v1::Environment;
 
-use crate::harness::{Client, SOON, Service, assert_fields, eventually, ids, rows, text};
+use crate::harness::{
+    Client, SOON, Service, assert_fields, eventually, ids,
+    ingest::{author, thesis, token},
+    now_ms, rows, text,
+};
 
 on_both_stores![
     a_thesis_is_found_soon_after_its_event,
@@ -11,6 +15,7 @@ on_both_stores![
     handles_and_symbols_are_found_by_name,
     another_projects_rows_are_never_found,
     malformed_queries_are_named,
+    the_window_spares_the_sandbox,
     likes_order_the_sandbox_and_pages_follow_each_other,
 ];
 
@@ -109,6 +114,33 @@ async fn malformed_queries_are_named(service: &Service) {
     let project = service.project().await;
     let key = project.key(Environment::Test, &["theses:read"]).await;
     key.client.get("/v1/search?q=run").await.error(403, "INSUFFICIENT_SCOPE");
+}
+
+async fn the_window_spares_the_sandbox(service: &Service) {
+    let project = service.project_on("day").await;
+    let (client, all) = (project.test().await, searcher(service).await);
+    let oldest = "/v1/theses?sort=created_at_asc&limit=1";
+    let oldest = all.get(oldest).await.ok(200)["data"][0].take();
+    let words: Vec<&str> = text(&oldest, "text").split(|c: char| !c.is_alphanumeric()).collect();
+    let phrase = format!("q=%22{}%22", words[..3].join("%20"));
+    assert!(found(&search(&client, &phrase).await, "theses").contains(&text(&oldest, "id")), "{phrase}");
+    let by_likes = async |client: &Client| {
+        let answer = eventually("the index is there", SOON, async || {
+            let answer = client.get("/v1/theses?sort=likes_desc&limit=100").await;
+            (answer.status != 503).then_some(answer)
+        });
+        answer.await.ok(200)["data"].take()
+    };
+    assert_eq!(by_likes(&client).await, by_likes(&all).await);
+    // The project's own theses are cut off.
+    let on = token("solana", "SpareMint", "SPARE");
+    let post = async |id: &str, age_ms: i64| {
+        let posted = thesis(id, &author("u-spare", "spare"), &on, "sparedword", now_ms() - age_ms);
+        service.post(&project.dataset(), posted).await
+    };
+    let (_, young) = (post("spare-1", 25 * 3_600_000).await, post("spare-2", 3_600_000).await);
+    until_found(&client, "q=sparedword", &young).await;
+    assert_eq!(found(&search(&client, "q=sparedword").await, "theses"), [young]);
 }
 
 async fn likes_order_the_sandbox_and_pages_follow_each_other(service: &Service) {

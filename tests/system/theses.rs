@@ -4,7 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Service, assert_fields, ids, iso, now_ms, rows, text, time};
+use crate::harness::{
+    Client, Service, assert_fields, ids,
+    ingest::{author, thesis, token},
+    iso, now_ms, rows, text, time,
+};
 
 on_both_stores![
     a_page_is_newest_first_and_whole,
@@ -110,8 +114,10 @@ async fn filters_combine_freely(service: &Service) {
     expect(&client, &all, "profile=sbx_2&token=$RACE", |thesis| by(thesis, "@sbx_chartist") && on(thesis, "$RACE"))
         .await;
     expect(&client, &all, "handle=sbx_scout&chain=sandbox", |thesis| by(thesis, "@sbx_scout")).await;
-    // What is unknown is ignored.
-    expect(&client, &all, "token=$TAG&colour=red&colour=blue", |thesis| on(thesis, "$TAG")).await;
+    // A name that is nearly right selects nothing by mistake.
+    let answer = client.get("/v1/theses?token=$TAG&handles=sbx_runner&colour=red").await;
+    answer.invalid(&["handles", "colour"]);
+    assert_eq!(text(&answer.json()["error"], "message"), "handles: unknown; did you mean `handle`?");
 }
 
 async fn bounds_are_inclusive(service: &Service) {
@@ -126,6 +132,17 @@ async fn bounds_are_inclusive(service: &Service) {
     expect(&client, &all, &format!("created_after={}", iso(at)), after(at)).await;
     expect(&client, &all, &format!("created_after={}", iso(at + 1)), after(at + 1)).await;
     expect(&client, &all, &format!("created_before={}", iso(at)), |thesis| time(thesis, "created_at") <= at).await;
+    // A time before there were theses is early, not malformed.
+    for early in ["1969-12-31T23:59:59.999Z", "0001-01-01"] {
+        expect(&client, &all, &format!("created_before={early}"), |_| false).await;
+        for path in ["/v1/events?", "/v1/search?q=the&types=theses&"] {
+            let found = client.get(&format!("{path}created_before={early}")).await.ok(200);
+            assert_eq!([&found["data"], &found["theses"]].iter().filter(|rows| **rows == &json!([])).count(), 1);
+        }
+        for path in ["/v1/theses?", "/v1/events?", "/v1/search?q=the&"] {
+            client.get(&format!("{path}created_after={early}")).await.error(403, "HISTORY_LIMIT");
+        }
+    }
     // Any offset will do.
     let local = iso(at + 2 * HOUR_MS).replace('Z', "%2B02:00");
     expect(&client, &all, &format!("created_after={local}"), after(at)).await;
@@ -239,31 +256,52 @@ async fn unknown_names_give_an_empty_list(service: &Service) {
 
 async fn the_history_window_bounds_what_is_read(service: &Service) {
     let all = sandbox(&service.test_client().await).await;
-    let client = service.project_on("day").await.test().await;
-    let before = now_ms();
-    let seen = client.all("/v1/theses?limit=100").await;
-    let expected = |now: i64| all.iter().filter(|thesis| time(thesis, "created_at") >= now - DAY_MS).count();
-    assert!((expected(now_ms())..=expected(before)).contains(&seen.len()));
-    assert_eq!(seen[..], all[..seen.len()]);
+    let project = service.project_on("day").await;
+    let client = project.test().await;
+    // The fixtures stay usable on every plan: in lists, by id and in search.
+    for query in ["limit=100", "limit=7&sort=created_at_asc", "limit=9&token=RUN"] {
+        let path = format!("/v1/theses?{query}");
+        assert_eq!(client.all(&path).await, service.test_client().await.all(&path).await, "{query}");
+    }
+    let oldest = &all[149];
+    assert!(time(oldest, "created_at") < now_ms() - 5 * DAY_MS);
+    assert_eq!(client.get(&format!("/v1/theses/{}", text(oldest, "id"))).await.ok(200), *oldest);
 
-    for query in
-        ["since=2d".to_owned(), "since=25h".to_owned(), format!("created_after={}", iso(now_ms() - DAY_MS - 90_000))]
-    {
+    // What is asked for is held to the window all the same.
+    let too_early = iso(now_ms() - DAY_MS - 90_000);
+    for query in ["since=2d".to_owned(), "since=25h".to_owned(), format!("created_after={too_early}")] {
         client.get(&format!("/v1/theses?{query}")).await.error(403, "HISTORY_LIMIT");
     }
+    client.get(&format!("/v1/search?q=run&created_after={too_early}")).await.error(403, "HISTORY_LIMIT");
     // The limit comes before the look-up.
     client.get("/v1/theses?since=2d&handle=nobody").await.error(403, "HISTORY_LIMIT");
     // Clients compute a day ago with their own clock.
+    let day: Vec<&Value> = all.iter().filter(|thesis| time(thesis, "created_at") >= now_ms() - DAY_MS).collect();
     let slack = format!("created_after={}", iso(now_ms() - DAY_MS - 30_000));
     for query in ["since=24h", "since=1d", &slack, "since=2d&created_after=2099-01-01T00:00:00Z"] {
         let page = client.get(&format!("/v1/theses?limit=100&{query}")).await.ok(200);
-        assert!(rows(&page).len() <= seen.len() && rows(&page).iter().all(|row| seen.contains(row)), "{query}");
+        assert!(rows(&page).len() <= day.len() && rows(&page).iter().all(|row| day.contains(&row)), "{query}");
+        let walked = client.all(&format!("/v1/theses?limit=3&{query}")).await;
+        assert!(walked.len() <= day.len() && rows(&page).len().abs_diff(walked.len()) <= 1, "{query}");
     }
-    let old = text(&all[149], "id");
-    client.get(&format!("/v1/theses/{old}")).await.error(403, "HISTORY_LIMIT");
     let free = service.project_on("free").await.test().await;
     free.get("/v1/theses?since=8d").await.error(403, "HISTORY_LIMIT");
     free.get("/v1/theses?since=7d").await.ok(200);
+    // A thesis of the project's own is cut off, live ones likewise.
+    let on = token("solana", "WindowMint", "WINDOW");
+    let post = async |dataset: &str, id: &str, age: i64| {
+        service.post(dataset, thesis(id, &author("u-window", "window"), &on, "windowed", now_ms() - age)).await
+    };
+    let live = project.live().await;
+    for (dataset, client) in [(project.dataset(), &client), ("live".to_owned(), &live)] {
+        let young = post(&dataset, "w-1", HOUR_MS).await;
+        let older = post(&dataset, "w-2", DAY_MS + 120_000).await;
+        for query in ["token=WINDOW", "handle=window", "token=WINDOW&sort=created_at_asc"] {
+            assert_eq!(ids(&client.all(&format!("/v1/theses?{query}")).await), [&*young], "{query}");
+        }
+        client.get(&format!("/v1/theses/{young}")).await.ok(200);
+        client.get(&format!("/v1/theses/{older}")).await.error(403, "HISTORY_LIMIT");
+    }
 }
 
 async fn by_id_gives_the_row_of_the_list(service: &Service) {

@@ -8,11 +8,12 @@ use thesis_proto::v1::{self, Environment, observation::Observed};
 use crate::harness::{
     Client, Service, assert_fields, ids,
     ingest::{author, deletion, revision, seen_at, thesis, token},
-    now_ms, rows, text, time,
+    iso, now_ms, rows, text, time,
 };
 
 on_both_stores![
     every_reference_finds_the_token,
+    a_reference_means_the_same_everywhere,
     a_token_is_whole,
     counts_equal_list_and_count_over_both_datasets,
     activity_is_counted_at_its_moment,
@@ -20,7 +21,7 @@ on_both_stores![
     recent_theses_are_the_newest_in_the_history_window,
     a_symbol_on_several_chains_is_ambiguous,
     at_most_fifty_candidates_are_listed,
-    unknown_parameters_are_ignored_and_the_scope_is_needed,
+    unknown_parameters_are_refused_and_the_scope_is_needed,
     what_another_project_owns_does_not_exist,
 ];
 
@@ -62,15 +63,72 @@ async fn every_reference_finds_the_token(service: &Service) {
     let observed = [token("ethereum", "0xAbCd", "HEX"), token("solana", "MintAbc", "MINT")];
     let seen = observed.map(|token| revision(1, Observed::Token(token)));
     let results = service.ingest(&project.dataset(), seen.into()).await;
-    for (reference, index) in
-        [("0xABCD", 0), ("0xabcd", 0), ("ethereum:0xaBcD", 0), ("hex", 0), ("MintAbc", 1), ("solana:MintAbc", 1)]
-    {
+    for (reference, index) in [
+        ("0xABCD", 0),
+        ("0xabcd", 0),
+        ("0XABCD", 0),
+        ("ethereum:0xaBcD", 0),
+        ("ethereum:0Xabcd", 0),
+        ("hex", 0),
+        ("MintAbc", 1),
+        ("solana:MintAbc", 1),
+    ] {
         assert_eq!(on_token(&client, reference).await["id"], results[index].id, "{reference}");
     }
     for reference in ["mintabc", "ethereum:MintAbc", "solana:0xabcd", "tk_unknown", "$NOTHING", "%F0%9F%9A%80"] {
         for operation in ["", "/activity", "/thesis-velocity"] {
             client.get(&format!("/v1/tokens/{reference}{operation}")).await.error(404, "TOKEN_NOT_FOUND");
         }
+    }
+}
+
+async fn a_reference_means_the_same_everywhere(service: &Service) {
+    let project = service.project().await;
+    let (client, dataset) = (project.test().await, project.dataset());
+    // A symbol like an id, an address like a symbol of another, and one with colons.
+    let tokens = [
+        token("ethereum", "0xAB01", "tk_x"),
+        token("solana", "tk_mint", "PLAIN"),
+        token("sui", "0x2::sui::SUI", "COIN"),
+        token("solana", "OtherMint", "0X2::SUI::SUI"),
+    ];
+    let by = author("u-ref", "ref");
+    let mut made = Vec::new();
+    for (number, on) in tokens.iter().enumerate() {
+        made.push(service.post(&dataset, thesis(&format!("ref-{number}"), &by, on, "x", now_ms())).await);
+    }
+    for (reference, index) in [
+        ("tk_x", 0),
+        ("TK_X", 0),
+        ("$tk_x", 0),
+        ("0XAB01", 0),
+        ("ethereum:0Xab01", 0),
+        ("tk_mint", 1),
+        ("solana:tk_mint", 1),
+        ("sui:0x2::sui::SUI", 2),
+        ("$coin", 2),
+        ("$0x2::sui::sui", 3),
+    ] {
+        let listed = client.all(&format!("/v1/theses?token={reference}")).await;
+        assert_eq!(ids(&listed), [&*made[index]], "{reference}");
+        let on = &listed[0]["token"]["id"];
+        assert_eq!(on_token(&client, reference).await["id"], *on, "{reference}");
+        let events = client.all(&format!("/v1/events?types=thesis.created&token={reference}")).await;
+        let told: Vec<&str> = events.iter().map(|event| text(&event["data"], "thesis_id")).collect();
+        assert_eq!(told, [&*made[index]], "{reference}");
+        let asked = json!({"handle": "ref", "token": reference, "created_after": iso(now_ms() - HOUR_MS)});
+        assert_eq!(client.post("/v1/verify/thesis", &asked).await.ok(200)["thesis_id"], made[index], "{reference}");
+    }
+    // Where tokens are looked up, the first reading that exists counts; an event is matched by any.
+    let address = "0x2::sui::SUI";
+    assert_eq!(ids(&client.all(&format!("/v1/theses?token={address}")).await), [&*made[2]]);
+    assert_eq!(on_token(&client, address).await["symbol"], "$COIN");
+    assert_eq!(client.all(&format!("/v1/events?types=thesis.created&token={address}")).await.len(), 2);
+    // What names nothing selects nothing; a filter says so.
+    for nothing in ["$", ":a", "a:"] {
+        assert!(client.all(&format!("/v1/theses?token={nothing}")).await.is_empty());
+        client.get(&format!("/v1/tokens/{nothing}")).await.error(404, "TOKEN_NOT_FOUND");
+        client.get(&format!("/v1/events?token={nothing}")).await.invalid(&["token"]);
     }
 }
 
@@ -274,6 +332,10 @@ async fn recent_theses_are_the_newest_in_the_history_window(service: &Service) {
     assert_eq!(activity["recent_theses"], json!([]));
     assert!(activity["last_activity_at"].is_string());
     assert!(client.all("/v1/theses?token=OLDEST").await.is_empty());
+    // The sandbox's are never cut off.
+    let fixtures = client.all("/v1/theses?token=ART&limit=50").await;
+    assert!(time(fixtures.last().expect("a fixture"), "created_at") < now_ms() - 2 * DAY_MS);
+    assert_eq!(on_token(&client, "ART/activity?recent=50").await["recent_theses"], json!(fixtures));
 }
 
 async fn assert_ambiguous(service: &Service, dataset: &str, client: &Client) {
@@ -351,11 +413,11 @@ async fn at_most_fifty_candidates_are_listed(service: &Service) {
     on_token(&client, "EVERY?chain=chain51").await;
 }
 
-async fn unknown_parameters_are_ignored_and_the_scope_is_needed(service: &Service) {
+async fn unknown_parameters_are_refused_and_the_scope_is_needed(service: &Service) {
     let project = service.project().await;
     let client = project.test().await;
     for operation in ["", "/activity", "/thesis-velocity"] {
-        client.get(&format!("/v1/tokens/RUN{operation}?colour=red")).await.ok(200);
+        client.get(&format!("/v1/tokens/RUN{operation}?colour=red&chains=x")).await.invalid(&["colour", "chains"]);
     }
     let narrow = project.key(Environment::Test, &["theses:read"]).await.client;
     for operation in ["", "/activity", "/thesis-velocity"] {

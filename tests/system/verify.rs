@@ -16,6 +16,7 @@ on_both_stores![
     text_compares_by_case_folding,
     a_deleted_thesis_is_told_apart,
     an_author_and_a_token_have_many_names,
+    an_id_is_never_taken_for_a_handle,
     both_datasets_are_looked_at,
     an_edit_counts_as_it_is_now,
     a_live_no_needs_the_upstream,
@@ -240,6 +241,27 @@ async fn an_author_and_a_token_have_many_names(service: &Service) {
     expect(&client, &old, "PROFILE_NOT_FOUND", [false; 5], None).await;
 }
 
+async fn an_id_is_never_taken_for_a_handle(service: &Service) {
+    let project = service.project().await;
+    let (client, dataset) = (project.test().await, project.dataset());
+    let (on, at) = (token("solana", "IdMint", "IDS"), now_ms() - MINUTE_MS);
+    // Who posted bears the upstream id of another as a handle, and one that is nobody's id.
+    let poster = service.post(&dataset, thesis("ids", &author("u-poster", "u-other"), &on, "x", at)).await;
+    service.learn(&dataset, revision(1, v1::observation::Observed::Profile(author("u-other", "other")))).await;
+    let asked = |field: &str, name: &str| json!({field: name, "token": "IDS", "created_after": iso(at)});
+    let verdict = expect(&client, &asked("profile_id", "u-poster"), "VERIFIED", [true; 5], None).await;
+    assert_eq!(verdict["thesis_id"], poster);
+    expect(&client, &asked("handle", "u-other"), "VERIFIED", [true; 5], None).await;
+    let never = [true, true, false, false, false];
+    expect(&client, &asked("profile_id", "u-other"), "NO_THESIS_IN_WINDOW", never, None).await;
+    let renamed = v1::observation::Observed::Profile(author("u-poster", "nobodys_id"));
+    service.learn(&dataset, revision(2, renamed)).await;
+    expect(&client, &asked("handle", "nobodys_id"), "VERIFIED", [true; 5], None).await;
+    for name in ["nobodys_id", "@nobodys_id", "other"] {
+        expect(&client, &asked("profile_id", name), "PROFILE_NOT_FOUND", [false; 5], None).await;
+    }
+}
+
 async fn both_datasets_are_looked_at(service: &Service) {
     let client = service.test_client().await;
     let shared = client.get("/v1/theses?token=RUN&handle=sbx_runner&limit=1").await.ok(200)["data"][0].take();
@@ -337,9 +359,17 @@ async fn fields_that_do_not_go_together_are_named(service: &Service) {
     longest["created_after"] = json!(iso(now - 1_000));
     longest["contains"] = json!("🚀".repeat(500));
     expect(&client, &longest, "PROFILE_NOT_FOUND", [false; 5], Some(false)).await;
-    // The window that the plan sees.
+    // The window that the plan sees, of which the sandbox is no exception when a bound is asked for.
     ask(&client, &claim("sbx_runner", "RUN", now - DAY_MS - 120_000, now)).await.error(403, "HISTORY_LIMIT");
     ask(&client, &claim("nobody", "RUN", now - DAY_MS - 120_000, now)).await.error(403, "HISTORY_LIMIT");
+    for early in ["1969-12-31T23:59:59Z", "0001-01-01"] {
+        let mut asked = good.clone();
+        asked["created_after"] = json!(early);
+        ask(&client, &asked).await.error(403, "HISTORY_LIMIT");
+        let mut backwards = good.clone();
+        backwards["created_before"] = json!(early);
+        ask(&client, &backwards).await.invalid(&["created_before"]);
+    }
     verify(&client, &claim("sbx_runner", "RUN", now - DAY_MS - 30_000, now)).await;
     client.get("/v1/verify/thesis").await.error(405, "METHOD_NOT_ALLOWED");
 }

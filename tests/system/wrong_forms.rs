@@ -18,6 +18,7 @@ use self::{
 on_both_stores![
     the_table_names_every_parameter_of_the_description,
     query_parameters,
+    unknown_parameters,
     path_parameters,
     headers,
     body_fields,
@@ -107,10 +108,61 @@ async fn query_parameters(service: &Service) {
                 let (answer, target) = ask(&format!("{}={value}", row.name)).await;
                 assert!(answer.status != 422, "{target}: {}", answer.text);
             }
-            let (answer, target) = ask(&format!("{0}={value}&x=1&{0}={value}", row.name)).await;
+            let (answer, target) = ask(&format!("{0}={value}&{0}={value}", row.name)).await;
             check(&answer, row.name, &Told::Field("must be given once".to_owned()), &target);
         }
     }
+}
+
+async fn unknown_parameters(service: &Service) {
+    let client = unlimited(service).await;
+    let document = client.get("/v1/openapi.json").await.ok(200);
+    let unknown = Told::Field("unknown".to_owned());
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            let path = path.replace("{id}", "nobody").replace("{ref}", "RUN");
+            let method: Method = method.to_uppercase().parse().unwrap();
+            let ask = async |client: &Client, query: &str| {
+                let request = client.request(method.clone(), &format!("{path}?{query}"));
+                let request = if method == Method::POST { request.json(&json!({})) } else { request };
+                client.send(request).await
+            };
+            let answer = ask(&client, "zzz=1&zzz=2").await;
+            if path.ends_with("/wallets") || path.ends_with("/semantic") {
+                answer.error(404, "FEATURE_DISABLED");
+                continue;
+            }
+            let error = answer.error(422, "VALIDATION_FAILED");
+            let listed = error["details"]["errors"].as_array().unwrap();
+            let told = listed.iter().filter(|error| error["param"] == "zzz");
+            let told: Vec<&str> = told.map(|error| text(error, "message")).collect();
+            assert_eq!(told, ["unknown"], "{method} {path}");
+            // Who may not ask is not told what is wrong.
+            let anonymous = ask(&client.with_key(None), "zzz=1").await;
+            match path.as_str() {
+                "/v1" | "/v1/openapi.json" => check(&anonymous, "zzz", &unknown, &path),
+                _ => drop(anonymous.error(401, "MISSING_API_KEY")),
+            }
+        }
+    }
+    for (_, path, row) in rows_in("query") {
+        let path = path.replace("{id}", "nobody").replace("{ref}", "RUN");
+        let misspelt = format!("{}s", row.name);
+        let base = if path == "/v1/search" && row.name != "q" { "q=moon&" } else { "" };
+        // One letter is too little to guess by.
+        let rule =
+            if row.name == "q" { "unknown".to_owned() } else { format!("unknown; did you mean `{}`?", row.name) };
+        let error = client.get(&format!("{path}?{base}{misspelt}=1")).await.error(422, "VALIDATION_FAILED");
+        let listed = error["details"]["errors"].as_array().unwrap();
+        assert!(listed.contains(&json!({"param": misspelt, "message": rule})), "{path}: {error}");
+    }
+    // What is not built is unknown; what is not a path's own is named beside what is wrong with the others.
+    let answer = client.get("/v1/events/stream?ticket=x").await;
+    check(&answer, "ticket", &unknown, "a ticket");
+    client.get("/v1/theses?x=1&limit=abc&chain=").await.invalid(&["chain", "limit", "x"]);
+    let body = json!({"handle": "writer", "token": "a b", "text": 7, "y": 1});
+    let answer = client.post("/v1/test/theses?x=1", &body).await;
+    answer.invalid(&["token", "text", "x", "y"]);
 }
 
 async fn path_parameters(service: &Service) {
@@ -215,8 +267,15 @@ async fn body_fields(service: &Service) {
         let mut body = good.clone();
         body["unknown"] = Value::Null;
         if !matches!(row.form, Form::Disabled) {
-            let told = Told::Field("is not a field of this request".to_owned());
-            check(&send(body.to_string()).await, "unknown", &told, path);
+            check(&send(body.to_string()).await, "unknown", &Told::Field("unknown".to_owned()), path);
+            let mut near = right_body(path, row.name);
+            let misspelt = format!("{}s", row.name);
+            near[&misspelt] = near.as_object_mut().unwrap().remove(row.name).unwrap_or_default();
+            let answer = send(near.to_string()).await;
+            let error = answer.error(422, "VALIDATION_FAILED");
+            let listed = error["details"]["errors"].as_array().unwrap();
+            let rule = format!("unknown; did you mean `{}`?", row.name);
+            assert!(listed.contains(&json!({"param": misspelt, "message": rule})), "{path}: {error}");
         }
     }
 }

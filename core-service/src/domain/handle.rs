@@ -1,21 +1,9 @@
-//! Handles and symbols: their one written form, and what may be in those that a test brings.
+//! Handles as they are shown, and what may be in handles and symbols that a test brings.
 
 /// A handle with its leading `@`, as typed otherwise.
 #[must_use]
 pub fn with_at(handle: &str) -> String {
     format!("@{}", handle.strip_prefix('@').unwrap_or(handle))
-}
-
-/// What claims a handle: lower case, without `@`.
-#[must_use]
-pub fn claim(handle: &str) -> String {
-    handle.strip_prefix('@').unwrap_or(handle).to_lowercase()
-}
-
-/// A symbol with its leading `$`, in upper case.
-#[must_use]
-pub fn symbol(text: &str) -> String {
-    format!("${}", text.strip_prefix('$').unwrap_or(text).to_uppercase())
 }
 
 /// Whether a test may bring this handle: letters, digits, `_`, `.`, `-`, ASCII, after an optional `@`.
@@ -40,9 +28,6 @@ mod tests {
     fn forms() {
         assert_eq!(with_at("Runner"), "@Runner");
         assert_eq!(with_at("@Runner"), "@Runner");
-        assert_eq!(claim("@RunNer"), "runner");
-        assert_eq!(symbol("straße"), "$STRASSE");
-        assert_eq!(symbol("$run"), "$RUN");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct TimePosition {
     /// Id of the last row.
     #[prost(string, tag = "2")]
     pub id: String,
-    /// The lower bound that the first page resolved, so that later pages do not move it.
+    /// What the first page resolved as its lower bound, so that later pages do not move it.
     #[prost(int64, tag = "3")]
     pub from: i64,
     /// Likes of the last row, in a list ordered by them.

@@ -149,6 +149,22 @@ operations! {
 }
 
 impl Operation {
+    /// Whether a request may carry an idempotency key. The others ignore it: what reads and what deletes is repeated
+    /// without one, and a verification must not repeat an old verdict.
+    #[must_use]
+    pub const fn is_repeatable(self) -> bool {
+        matches!(
+            self,
+            Self::CreateStreamTicket
+                | Self::CreateTestThesis
+                | Self::CreateWebhook
+                | Self::UpdateWebhook
+                | Self::RotateWebhookSecret
+                | Self::TestWebhook
+                | Self::ReplayDelivery
+        )
+    }
+
     /// Reads `Service/Method`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {

@@ -1,4 +1,6 @@
-//! Windows of time: relative bounds, the plan's history window, buckets of the thesis index.
+//! Windows of time: relative bounds, and how far back a read reaches.
+
+use super::dataset::Dataset;
 
 /// A day in milliseconds.
 pub const DAY_MS: i64 = 86_400_000;
@@ -7,8 +9,11 @@ pub const HOUR_MS: i64 = 3_600_000;
 /// A minute in milliseconds.
 pub const MINUTE_MS: i64 = 60_000;
 
-/// A bound so little before the window counts as its start, since clients compute it with their own clock.
-pub const HISTORY_GRACE_MS: i64 = 60_000;
+/// Longest time by which a bound may lie before the window and count as its start: clients compute it with their own
+/// clock.
+const HISTORY_GRACE_MS: i64 = 60_000;
+/// Before every time there is, and far enough from the lowest number to be counted with.
+const EVER: i64 = i64::MIN / 2;
 
 /// Reads a span such as `90s`, `30m`, `1h`, `7d` in milliseconds.
 #[must_use]
@@ -27,15 +32,48 @@ pub fn parse_span(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(unit)
 }
 
-/// The lower bound of a read and whether it reaches too far back.
-///
-/// # Errors
-/// `HistoryLimit` when an explicit bound lies before the window, beyond the grace.
-pub fn lower_bound(explicit: Option<i64>, window_start: i64) -> Result<i64, HistoryLimit> {
-    match explicit {
-        Some(bound) if bound < window_start - HISTORY_GRACE_MS => Err(HistoryLimit),
-        Some(bound) => Ok(bound.max(window_start)),
-        None => Ok(window_start),
+/// The lower bound of a read, inclusive. The plan's history window does not cut off the sandbox; a bound that was asked
+/// for does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Floor {
+    sandbox: i64,
+    others: i64,
+}
+
+impl Floor {
+    /// No bound at all.
+    pub const NONE: Self = Self { sandbox: EVER, others: EVER };
+
+    /// The lower bound of a first page.
+    ///
+    /// # Errors
+    /// `HistoryLimit` when an explicit bound lies before the window, beyond the grace.
+    pub fn first(explicit: Option<i64>, window_start: i64) -> Result<Self, HistoryLimit> {
+        match explicit {
+            Some(bound) if bound < window_start - HISTORY_GRACE_MS => Err(HistoryLimit),
+            Some(bound) => Ok(Self { sandbox: bound.max(window_start), others: bound.max(window_start) }),
+            None => Ok(Self { sandbox: EVER, others: window_start }),
+        }
+    }
+
+    /// The lower bound of a later page: that of the first one, which its cursor carries and which was asked for or not.
+    /// The window has moved on meanwhile, and a cursor outlives it by the grace alone.
+    #[must_use]
+    pub fn later(carried: i64, was_explicit: bool, window_start: i64) -> Self {
+        let sandbox = if was_explicit { carried } else { EVER };
+        Self { sandbox, others: carried.max(window_start - HISTORY_GRACE_MS) }
+    }
+
+    /// What a cursor carries of it.
+    #[must_use]
+    pub const fn carried(&self) -> i64 {
+        self.others
+    }
+
+    /// The bound for rows of a dataset, in unix milliseconds.
+    #[must_use]
+    pub fn of(&self, dataset: &Dataset) -> i64 {
+        if *dataset == Dataset::Sandbox { self.sandbox } else { self.others }
     }
 }
 
@@ -60,9 +98,30 @@ mod tests {
 
     #[test]
     fn a_bound_just_before_the_window_counts_as_its_start() {
-        assert_eq!(lower_bound(None, 1_000_000), Ok(1_000_000));
-        assert_eq!(lower_bound(Some(2_000_000), 1_000_000), Ok(2_000_000));
-        assert_eq!(lower_bound(Some(940_000), 1_000_000), Ok(1_000_000));
-        assert_eq!(lower_bound(Some(939_999), 1_000_000), Err(HistoryLimit));
+        let both = |bound| Ok(Floor { sandbox: bound, others: bound });
+        assert_eq!(Floor::first(Some(2_000_000), 1_000_000), both(2_000_000));
+        assert_eq!(Floor::first(Some(940_000), 1_000_000), both(1_000_000));
+        assert_eq!(Floor::first(Some(939_999), 1_000_000), Err(HistoryLimit));
+        assert_eq!(Floor::first(Some(EVER), 1_000_000), Err(HistoryLimit));
+    }
+
+    #[test]
+    fn the_window_does_not_cut_off_the_sandbox() {
+        let project = Dataset::Project("prj_1".to_owned());
+        let floor = Floor::first(None, 1_000_000).unwrap();
+        assert_eq!([&Dataset::Sandbox, &Dataset::Live, &project].map(|it| floor.of(it)), [EVER, 1_000_000, 1_000_000]);
+        let floor = Floor::first(Some(1_500_000), 1_000_000).unwrap();
+        assert_eq!([&Dataset::Sandbox, &project].map(|dataset| floor.of(dataset)), [1_500_000; 2]);
+    }
+
+    #[test]
+    fn later_pages_keep_the_bound_of_the_first() {
+        for explicit in [None, Some(1_000_000), Some(2_000_000)] {
+            let first = Floor::first(explicit, 1_000_000).unwrap();
+            assert_eq!(Floor::later(first.carried(), explicit.is_some(), 1_000_000 + HISTORY_GRACE_MS), first);
+        }
+        // A cursor kept for long shows no more of a project than the window does; the sandbox stays.
+        let floor = Floor::later(1_000_000, true, 9_000_000);
+        assert_eq!((floor.of(&Dataset::Sandbox), floor.of(&Dataset::Live)), (1_000_000, 9_000_000 - HISTORY_GRACE_MS));
     }
 }

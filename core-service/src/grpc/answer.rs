@@ -30,6 +30,13 @@ fn text(metadata: &MetadataMap, name: &str) -> Option<String> {
     metadata.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
+/// The idempotency key. Values that are no one text become an empty one, which is refused as such.
+fn idempotency_key(metadata: &MetadataMap) -> Option<String> {
+    let mut values = metadata.get_all(IDEMPOTENCY_KEY).iter();
+    let first = values.next()?.to_str().ok();
+    Some(first.filter(|_| values.next().is_none()).unwrap_or_default().to_owned())
+}
+
 /// The address that failures are counted by: an IPv6 client is its /64.
 fn network_of(address: std::net::IpAddr) -> String {
     match address.to_canonical() {
@@ -57,7 +64,7 @@ pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
         service_token,
         client: client.map(network_of),
         request_id: word(REQUEST_ID).unwrap_or_else(|| core.gate.new_request_id()),
-        idempotency_key: text(metadata, IDEMPOTENCY_KEY),
+        idempotency_key: idempotency_key(metadata),
         malformed: word(MALFORMED).is_some(),
     }
 }
@@ -113,11 +120,12 @@ pub(super) async fn admit(core: &Core, operation: Operation, meta: RequestMeta) 
         }
         status
     })?;
-    if let Some(key) = &call.meta.idempotency_key
+    if operation.is_repeatable()
+        && let Some(key) = &call.meta.idempotency_key
         && (key.is_empty() || key.len() > 255 || !key.bytes().all(|byte| (0x20..0x7f).contains(&byte)))
     {
         let code = thesis_proto::error::ErrorCode::InvalidRequest;
-        let error = ApiError::new(code, "Idempotency-Key must have 1 to 255 printable characters");
+        let error = ApiError::new(code, "Idempotency-Key must be one value of 1 to 255 printable characters");
         return Err(failed(&call, &error.into(), operation));
     }
     Ok(call)

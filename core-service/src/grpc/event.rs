@@ -10,22 +10,16 @@ use tonic::{Request, Response, Status, async_trait};
 use super::{
     Api,
     answer::answer,
-    thesis::{CURSOR, DEFAULT_LIMIT, LIMIT, lower, ordered, upper},
+    thesis::{CURSOR, DEFAULT_LIMIT, LIMIT, bounds},
 };
 use crate::{
     domain::operation::Operation,
     service::{
         error::Result as Outcome,
         history::{self, Query},
-        selection::EventFilter,
         validate::Fields,
     },
 };
-
-/// Compiles a filter and keeps it as given; bad values are noted.
-pub(super) fn event_filter(fields: &mut Fields, types: &[i32], filters: Option<v1::EventFilters>) -> EventFilter {
-    EventFilter { compiled: compile(fields, types, filters.as_ref(), ""), given: filters.unwrap_or_default() }
-}
 
 /// Compiles a filter; bad values are noted, under names with this prefix.
 pub(super) fn compile(
@@ -54,12 +48,11 @@ pub(super) fn filter_text(types: &[i32], filters: Option<&v1::EventFilters>) -> 
 fn query(message: v1::ListEventsRequest) -> Outcome<Query> {
     let mut fields = Fields::default();
     let filter_text = filter_text(&message.types, message.filters.as_ref());
-    let filter = event_filter(&mut fields, &message.types, message.filters);
+    let filter = compile(&mut fields, &message.types, message.filters.as_ref(), "");
     let limit = fields.limit("limit", message.limit, LIMIT, DEFAULT_LIMIT);
     fields.optional_length("cursor", message.cursor.as_deref(), CURSOR);
     let (created_after, created_before) =
-        (lower(message.created_after.as_ref()), upper(message.created_before.as_ref()));
-    ordered(&mut fields, created_after, created_before);
+        bounds(&mut fields, message.created_after.as_ref(), message.created_before.as_ref());
     fields.finish()?;
     Ok(Query { filter, filter_text, created_after, created_before, limit, cursor: message.cursor })
 }

@@ -6,11 +6,7 @@ use thesis_proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{
-    Api,
-    answer::answer,
-    thesis::{lower, ordered, upper},
-};
+use super::{Api, answer::answer, thesis::bounds};
 use crate::{
     domain::operation::Operation,
     search::parse,
@@ -46,8 +42,7 @@ fn query(message: v1::SearchRequest) -> Outcome<Query> {
     };
     let limit = fields.limit("limit", message.limit, 1..=50, 10);
     let (created_after, created_before) =
-        (lower(message.created_after.as_ref()), upper(message.created_before.as_ref()));
-    ordered(&mut fields, created_after, created_before);
+        bounds(&mut fields, message.created_after.as_ref(), message.created_before.as_ref());
     fields.finish()?;
     Ok(Query {
         looked: looked.map_err(Error::internal)?,

@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, async_trait};
 use super::{
     Api,
     answer::{admit, failed, finish, meta, reached, service_only, status},
-    event::event_filter,
+    event::compile,
     thesis::CURSOR,
 };
 use crate::{
@@ -52,7 +52,7 @@ fn history_path(message: &v1::OpenRequest) -> String {
 
 async fn open(core: &Core, call: &Call, message: &v1::OpenRequest) -> Outcome<Opened> {
     let mut fields = Fields::default();
-    let filter = event_filter(&mut fields, &message.types, message.filters.clone());
+    let filter = compile(&mut fields, &message.types, message.filters.as_ref(), "");
     fields.optional_length("from_cursor", message.cursor.as_deref(), CURSOR);
     fields.finish()?;
     call.charge().await?;
@@ -117,7 +117,7 @@ impl StreamService for Api {
         let dataset =
             Dataset::parse(&message.dataset).ok_or_else(|| Status::invalid_argument("dataset: is not a dataset"))?;
         let mut fields = Fields::default();
-        let filter = event_filter(&mut fields, &message.types, message.filters);
+        let filter = compile(&mut fields, &message.types, message.filters.as_ref(), "");
         let core = Arc::clone(&self.core);
         let failed = |error: &Error, core: &Core| status(error, &core.gate.new_request_id(), "StreamService/Tail");
         fields.finish().map_err(|error| failed(&error, &core))?;

@@ -2,7 +2,7 @@
 
 use prost_types::Timestamp;
 use thesis_proto::{
-    time::to_millis,
+    time::{is_time, to_millis},
     v1::{self, thesis_service_server::ThesisService},
 };
 use tonic::{Request, Response, Status, async_trait};
@@ -26,23 +26,27 @@ pub(super) const DEFAULT_LIMIT: i32 = 25;
 /// Characters of a cursor.
 pub(super) const CURSOR: std::ops::RangeInclusive<usize> = 1..=512;
 
-/// An inclusive lower bound in whole milliseconds: the first that is not before it.
-pub(super) fn lower(bound: Option<&Timestamp>) -> Option<i64> {
-    bound.map(|time| to_millis(time) + i64::from(time.nanos % 1_000_000 != 0))
-}
-
-/// An inclusive upper bound in whole milliseconds: the last that is not after it.
-pub(super) fn upper(bound: Option<&Timestamp>) -> Option<i64> {
-    bound.map(to_millis)
-}
-
-/// Refuses a window that ends before it starts.
-pub(super) fn ordered(fields: &mut Fields, after: Option<i64>, before: Option<i64>) {
+/// The inclusive bounds of a window in whole milliseconds: the first that is not before the lower one, and the last that
+/// is not after the upper one.
+pub(super) fn bounds(
+    fields: &mut Fields,
+    after: Option<&Timestamp>,
+    before: Option<&Timestamp>,
+) -> (Option<i64>, Option<i64>) {
+    for (name, bound) in [("created_after", after), ("created_before", before)] {
+        if bound.is_some_and(|time| !is_time(time)) {
+            fields.reject(name, "must be a time of the years 1 to 9999");
+        }
+    }
+    let place = |time: &Timestamp| (time.seconds, time.nanos);
     if let (Some(after), Some(before)) = (after, before)
-        && before < after
+        && place(before) < place(after)
     {
         fields.reject("created_before", "must not be earlier than created_after");
     }
+    // An odd one is refused already.
+    let up = |time: &Timestamp| to_millis(time).saturating_add(i64::from(time.nanos % 1_000_000 != 0));
+    (after.map(up), before.map(to_millis))
 }
 
 fn query(message: v1::ListThesesRequest) -> Outcome<Query> {
@@ -70,8 +74,7 @@ fn query(message: v1::ListThesesRequest) -> Outcome<Query> {
     let limit = fields.limit("limit", message.limit, LIMIT, DEFAULT_LIMIT);
     fields.optional_length("cursor", message.cursor.as_deref(), CURSOR);
     let (created_after, created_before) =
-        (lower(message.created_after.as_ref()), upper(message.created_before.as_ref()));
-    ordered(&mut fields, created_after, created_before);
+        bounds(&mut fields, message.created_after.as_ref(), message.created_before.as_ref());
     fields.finish()?;
     Ok(Query {
         profile: message.profile,
@@ -123,9 +126,8 @@ impl ThesisService for Api {
         request: Request<v1::VerifyThesisRequest>,
     ) -> Result<Response<v1::VerifyThesisResponse>, Status> {
         answer(&self.core, Operation::VerifyThesis, request, |call, message| async move {
-            let mut claim = claim(message, call.now_ms)?;
+            let claim = claim(message, call.now_ms)?;
             call.charge().await?;
-            claim.from = call.history_from(Some(claim.from))?;
             let verification = verify::verify(&self.core, &call, &claim).await?;
             Ok(v1::VerifyThesisResponse { verification: Some(verification) })
         })
@@ -146,17 +148,15 @@ fn claim(message: v1::VerifyThesisRequest, now_ms: i64) -> Outcome<Claim> {
     if message.created_after.is_none() {
         fields.reject("created_after", "is required");
     }
-    let from = lower(message.created_after.as_ref()).unwrap_or_default();
-    let to = upper(message.created_before.as_ref()).unwrap_or(now_ms);
-    if message.created_before.is_some() {
-        ordered(&mut fields, Some(from), Some(to));
-    } else if from > to {
+    let (from, to) = bounds(&mut fields, message.created_after.as_ref(), message.created_before.as_ref());
+    let from = from.unwrap_or_default();
+    if to.is_none() && from > now_ms {
         fields.reject("created_after", "must not be later than now, where the window ends unless told");
     }
     fields.finish()?;
     let author = match message.handle {
         Some(handle) => Reference::Handle(handle),
-        None => Reference::Any(message.profile_id.unwrap_or_default()),
+        None => Reference::AnyId(message.profile_id.unwrap_or_default()),
     };
-    Ok(Claim { author, token, chain: message.chain, from, to, contains: message.contains })
+    Ok(Claim { author, token, chain: message.chain, from, to: to.unwrap_or(now_ms), contains: message.contains })
 }

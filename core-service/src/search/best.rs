@@ -42,6 +42,13 @@ pub(super) struct Best {
     pub(super) limit: usize,
 }
 
+impl Best {
+    /// Of any time.
+    pub(super) const fn new(order: Order, after: Option<Rank>, limit: usize) -> Self {
+        Self { order, from: i64::MIN, to: i64::MAX, after, limit }
+    }
+}
+
 pub(super) struct BestOfSegment {
     wanted: Best,
     likes: Column<i64>,

@@ -14,6 +14,7 @@ use icu_properties::{
     props::{GeneralCategory, Script},
 };
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use thesis_proto::reference;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Bytes of a word that count.
@@ -33,9 +34,7 @@ pub(super) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    let composed = ComposingNormalizer::new_nfkc().normalize(text);
-    // Down, up and down again is what case folding does: ẞ, ß and ss meet, as do Σ, σ and ς.
-    composed.chars().flat_map(char::to_lowercase).flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    reference::fold(&ComposingNormalizer::new_nfkc().normalize(text))
 }
 
 /// A handle, symbol or address as it is compared: as a whole, without its sigil.

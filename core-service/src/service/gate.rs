@@ -18,11 +18,11 @@ use super::{
 };
 use crate::domain::{
     control::{ApiKey, Organization, Project},
-    dataset::View,
+    dataset::{Dataset, View},
     id,
     operation::{Features, Operation},
     plan::{Plan, Plans},
-    window::{self, MINUTE_MS},
+    window::{Floor, MINUTE_MS},
 };
 
 /// What a request says of itself beside its message.
@@ -105,11 +105,28 @@ impl Call {
     ///
     /// # Errors
     /// `HISTORY_LIMIT` when an explicit bound lies before the window.
-    pub fn history_from(&self, explicit: Option<i64>) -> Result<i64> {
+    pub fn history_floor(&self, explicit: Option<i64>) -> Result<Floor> {
         let plan = &self.caller.plan;
-        window::lower_bound(explicit, plan.window_start(self.now_ms)).map_err(|_| {
+        Floor::first(explicit, plan.window_start(self.now_ms)).map_err(|_| {
             Error::new(ErrorCode::HistoryLimit, format!("the plan's history reaches {} days back", plan.history_days))
         })
+    }
+
+    /// The lower bound of a later page: that of the first one, which its cursor carries and which was asked for or not.
+    #[must_use]
+    pub fn later_floor(&self, carried: i64, was_explicit: bool) -> Floor {
+        Floor::later(carried, was_explicit, self.caller.plan.window_start(self.now_ms))
+    }
+
+    /// Demands that a row of a dataset may still be read by its id.
+    ///
+    /// # Errors
+    /// `HISTORY_LIMIT` when it is older than the window, unless it is the sandbox's.
+    pub fn demand_in_history(&self, dataset: &Dataset, created_at: i64) -> Result<()> {
+        if *dataset != Dataset::Sandbox {
+            self.history_floor(Some(created_at))?;
+        }
+        Ok(())
     }
 }
 

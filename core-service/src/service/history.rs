@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use thesis_proto::{error::ErrorCode, v1};
+use thesis_proto::{error::ErrorCode, filter::CompiledFilter, v1};
 
 use super::{
     core::Core,
     error::{Error, Result},
     gate::Call,
-    selection::{EventFilter, Selection, select},
+    selection::{Selection, select},
     writer::decode,
 };
 use crate::{
@@ -17,7 +17,6 @@ use crate::{
         dataset::Dataset,
         entry::{Entry, Sequenced},
         list_cursor::{HistoryPosition, list_name},
-        window::HISTORY_GRACE_MS,
     },
     key,
     store::{Consistency, events::Between, tables},
@@ -29,7 +28,7 @@ const MOST_LOOKED_AT: usize = 2_500;
 /// What a list of events is asked for, its shape checked.
 pub struct Query {
     /// Which events.
-    pub filter: EventFilter,
+    pub filter: CompiledFilter,
     /// All that decides the filter, as given; names the list.
     pub filter_text: String,
     /// Inclusive, unix milliseconds.
@@ -190,7 +189,7 @@ async fn first_after(core: &Core, dataset: &str, head: u64, at: i64) -> Result<u
 /// `INVALID_CURSOR`, `HISTORY_LIMIT`, or when the store does not answer.
 pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     let view = &call.caller.view;
-    let mut from = if query.cursor.is_none() { call.history_from(query.created_after)? } else { 0 };
+    let mut floor = call.history_floor(query.created_after.filter(|_| query.cursor.is_none()))?;
     let signer = core.shared.keys.cursor_signer();
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let view_name: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
@@ -201,8 +200,7 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
             let position: Option<HistoryPosition> = signer.read(&name, cursor);
             let whole = position.filter(|position| position.before.len() == view.datasets().len());
             let position = whole.ok_or_else(Error::invalid_cursor)?;
-            // A cursor does not outlive the window.
-            from = position.from.max(call.history_from(None)? - HISTORY_GRACE_MS);
+            floor = call.later_floor(position.from, query.created_after.is_some());
             position.before
         }
         None => {
@@ -221,7 +219,7 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
         dataset: dataset.clone(),
         before,
         after: 0,
-        from,
+        from: floor.of(dataset),
     });
     let selection = select(&core.shared, view, &query.filter).await?;
     let mut reader = Backward::new(core, selection, stretches.collect(), query.limit + 1);
@@ -233,11 +231,12 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
         // Reading may never have to wait; others' requests shall not for all of it.
         tokio::task::coop::consume_budget().await;
         let Some((index, taken)) = reader.next().await? else { break };
-        let event = reader.event(index, &taken.entry).filter(|event| query.filter.compiled.matches(event));
+        let event = reader.event(index, &taken.entry).filter(|event| query.filter.matches(event));
         events.extend(event);
     }
     let next_cursor = reader.has_more().then(|| {
-        let position = HistoryPosition { before: reader.positions(), from: query.created_after.map_or(0, |_| from) };
+        let from = query.created_after.map_or(0, |_| floor.carried());
+        let position = HistoryPosition { before: reader.positions(), from };
         signer.sign(&name, &position)
     });
     Ok(Page { events, next_cursor })
@@ -257,7 +256,7 @@ pub async fn get(core: &Core, call: &Call, id: &str) -> Result<v1::Event> {
         let body = core.shared.log.get(&name, row.version.unsigned_abs()).await?;
         let entry = decode(body.ok_or_else(|| Error::internal(format!("event {id} points to no entry")))?)?;
         let event = convert::entry::event(dataset, &entry).ok_or_else(not_found)?;
-        call.history_from(Some(entry.created_at))?;
+        call.demand_in_history(dataset, entry.created_at)?;
         return Ok(event);
     }
     Err(not_found())

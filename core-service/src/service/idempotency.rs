@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use thesis_proto::{
     clock::SharedIdSource,
     error::{ApiError, ErrorCode},
+    guard::Refusal,
 };
 use tokio::{
     runtime::Handle,
@@ -127,7 +128,7 @@ impl Idempotency {
         let result = perform(&place.0.kept.seed).await;
         let answer = match &result {
             Ok(message) => Answer { message: Some(message.encode_to_vec()), ..Answer::default() },
-            Err(error) if error.api.code.http_status() < 500 => {
+            Err(error) if is_final(&error.api) => {
                 let status = error.api.to_status("");
                 Answer {
                     message: None,
@@ -136,7 +137,6 @@ impl Idempotency {
                     details: status.details().to_vec(),
                 }
             }
-            // Never keep a 5xx.
             Err(_) => {
                 place.give_back().await;
                 return result;
@@ -283,6 +283,18 @@ impl Drop for Place {
                 sleep(AGAIN).await;
             }
         }));
+    }
+}
+
+/// Whether the same request would be refused again at any later time.
+fn is_final(error: &ApiError) -> bool {
+    match error.code {
+        ErrorCode::WebhookLimitReached => false,
+        ErrorCode::WebhookUrlForbidden => {
+            let reason = error.details.as_ref().and_then(|details| details["reason"].as_str());
+            reason != Some(Refusal::Unresolvable.as_str())
+        }
+        code => !matches!(code.http_status(), 409 | 429 | 500..),
     }
 }
 

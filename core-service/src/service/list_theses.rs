@@ -11,6 +11,7 @@ use super::{
     core::Core,
     error::{Error, Result},
     gate::Call,
+    profiles::Reference,
     resolve, search,
 };
 use crate::{
@@ -19,7 +20,7 @@ use crate::{
         dataset::{Dataset, View},
         list_cursor::{TimePosition, list_name},
         row::{Profile, Thesis, Token},
-        window::HISTORY_GRACE_MS,
+        window::Floor,
     },
     search::{Liked, Narrow},
     store::{
@@ -109,13 +110,11 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
     let name = query.name(&call.caller.view);
     let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
     let position = query.cursor.as_deref().map(read).transpose()?;
-    let from = match &position {
-        // A cursor does not outlive the window.
-        Some(position) => position.from.max(call.history_from(None)? - HISTORY_GRACE_MS),
-        None => {
-            let since = query.since.as_ref().map(|(_, span)| call.now_ms - span);
-            call.history_from(query.created_after.max(since))?
-        }
+    let since = query.since.as_ref().map(|(_, span)| call.now_ms - span);
+    let explicit = query.created_after.max(since);
+    let floor = match &position {
+        Some(position) => call.later_floor(position.from, explicit.is_some()),
+        None => call.history_floor(explicit)?,
     };
     let view = &call.caller.view;
     let Some(named) = named(core, view, query).await? else {
@@ -127,49 +126,75 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
             profile: named.profile,
             tokens: named.tokens,
             chain: query.chain.clone(),
-            from,
+            floor,
             to: query.created_before.unwrap_or(i64::MAX),
         };
         let after = position.map(|position| (position.likes, position.created_at, position.id));
         search::likes_page(core, view, narrow, after, wanted).await?
     } else {
-        let stretch = Stretch {
-            from,
+        let slices = Slices {
+            scopes: named.scopes(query.chain.as_ref()),
+            floor,
             to: query.created_before.unwrap_or(i64::MAX),
-            after: position.map(|position| (position.created_at, position.id)),
             descending: query.order == Order::Newest,
         };
-        by_time(core, view, &named.scopes(query.chain.as_ref()), &stretch, wanted).await?
+        by_time(core, view, &slices, position.map(|position| (position.created_at, position.id)), wanted).await?
     };
     let has_more = rows.len() > query.limit;
     rows.truncate(query.limit);
     let next_cursor = rows.last().filter(|_| has_more).map(|last| {
-        let position = TimePosition { created_at: last.created_at, id: last.id.clone(), from, likes: last.likes };
-        signer.sign(&name, &position)
+        let (created_at, id, from) = (last.created_at, last.id.clone(), floor.carried());
+        signer.sign(&name, &TimePosition { created_at, id, from, likes: last.likes })
     });
-    let keys: Vec<(String, &str)> = rows.iter().map(|row| (row.dataset.to_string(), row.id.as_str())).collect();
-    let theses = core.shared.theses.theses(&keys).await?;
-    let found: Vec<(Dataset, Arc<Thesis>)> = rows
-        .iter()
-        .zip(theses)
-        .filter_map(|(row, thesis)| Some((row.dataset.clone(), thesis?)))
-        .filter(|(_, thesis)| thesis.deleted_at.is_none())
-        .collect();
+    let rows = rows.into_iter().map(|row| (row.dataset, row.id));
+    let found = still_there(&core.shared.theses, rows).await?;
     Ok(Page { theses: with_references(&core.shared.theses, &found).await?, next_cursor })
 }
 
-/// Merges the slices of the datasets and scopes.
-async fn by_time(
+/// What an index named a moment ago, as far as it is there: some may be deleted by now.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn still_there(
+    store: &ThesisStore,
+    rows: impl IntoIterator<Item = (Dataset, String)>,
+) -> StoreResult<Vec<(Dataset, Arc<Thesis>)>> {
+    let rows: Vec<(Dataset, String)> = rows.into_iter().collect();
+    let keys: Vec<(String, &str)> = rows.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect();
+    let theses = store.theses(&keys).await?;
+    let found = rows.iter().zip(theses).filter_map(|((dataset, _), thesis)| Some((dataset.clone(), thesis?)));
+    Ok(found.filter(|(_, thesis)| thesis.deleted_at.is_none() && !thesis.is_awaited()).collect())
+}
+
+/// Which slices of the index are merged.
+pub struct Slices {
+    /// Their scopes.
+    pub scopes: Vec<IndexScope>,
+    /// The lower bound of each dataset.
+    pub floor: Floor,
+    /// The upper bound, inclusive.
+    pub to: i64,
+    /// Newest first.
+    pub descending: bool,
+}
+
+/// Merges the slices of the datasets and scopes, going on after the given time and id.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn by_time(
     core: &Core,
     view: &View,
-    scopes: &[IndexScope],
-    stretch: &Stretch,
+    slices: &Slices,
+    after: Option<(i64, String)>,
     limit: usize,
 ) -> Result<Vec<Liked>> {
     let mut rows = Vec::new();
+    let Slices { floor, to, descending, .. } = *slices;
     for dataset in view.datasets() {
-        for scope in scopes {
-            let slice = core.shared.theses.stretch(dataset, scope, stretch, limit).await?;
+        let stretch = Stretch { from: floor.of(dataset), to, after: after.clone(), descending };
+        for scope in &slices.scopes {
+            let slice = core.shared.theses.stretch(dataset, scope, &stretch, limit).await?;
             rows.extend(slice.into_iter().map(|row| Liked {
                 dataset: dataset.clone(),
                 id: row.id,
@@ -180,7 +205,7 @@ async fn by_time(
     }
     rows.sort_unstable_by(|a, b| {
         let order = (a.created_at, &a.id).cmp(&(b.created_at, &b.id));
-        if stretch.descending { order.reverse() } else { order }
+        if descending { order.reverse() } else { order }
     });
     rows.truncate(limit);
     Ok(rows)
@@ -190,7 +215,7 @@ async fn by_time(
 async fn named(core: &Core, view: &View, query: &Query) -> Result<Option<Named>> {
     let mut profile = None;
     if let Some(reference) = &query.profile {
-        profile = resolve::profile_id(&core.shared, view, reference).await?;
+        profile = resolve::profile_id(&core.shared, view, &Reference::Any(reference.clone())).await?;
         if profile.is_none() {
             return Ok(None);
         }
@@ -243,7 +268,7 @@ pub async fn get(core: &Core, call: &Call, id: &str) -> Result<v1::Thesis> {
     let found = core.shared.theses.thesis(&call.caller.view, id).await?;
     let found = found.filter(|(_, thesis)| thesis.deleted_at.is_none());
     let found = found.ok_or_else(|| Error::new(ErrorCode::ThesisNotFound, "there is no such thesis"))?;
-    call.history_from(Some(found.1.created_at))?;
+    call.demand_in_history(&found.0, found.1.created_at)?;
     let mut theses = with_references(&core.shared.theses, &[found]).await?;
     theses.pop().ok_or_else(|| Error::internal(format!("thesis {id} lacks its author or token")))
 }

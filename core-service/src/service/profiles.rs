@@ -20,6 +20,8 @@ use crate::{
 pub enum Reference {
     /// Anything.
     Any(String),
+    /// An `fp_` id or an upstream user id.
+    AnyId(String),
     /// An `fp_` id.
     Id(String),
     /// A handle.
@@ -30,13 +32,7 @@ pub enum Reference {
 
 async fn find(core: &Core, call: &Call, reference: &Reference) -> Result<(Dataset, Arc<Profile>)> {
     let (view, theses) = (&call.caller.view, &core.shared.theses);
-    let id = match reference {
-        Reference::Any(text) => resolve::profile_id(&core.shared, view, text).await?,
-        Reference::Id(id) => Some(id.clone()),
-        Reference::Handle(handle) => theses.profile_id_by_handle(view, handle).await?,
-        Reference::Upstream(id) => theses.profile_id_by_upstream(view, id).await?,
-    };
-    let found = match id {
+    let found = match resolve::profile_id(&core.shared, view, reference).await? {
         Some(id) => theses.profile(view, &id).await?,
         None => None,
     };

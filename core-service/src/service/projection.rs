@@ -104,7 +104,7 @@ impl Projector {
             Some(Kind::ProfileUpdated(updated)) => {
                 profile_changes(dataset, &updated.profile, version, changes);
                 if let Some(handle) = &updated.previous_handle {
-                    changes.push(handle_release(dataset, &updated.profile, handle, version));
+                    changes.extend(handle_release(dataset, &updated.profile, handle, version));
                 }
             }
             Some(Kind::ProfileObserved(observed)) => {
@@ -113,7 +113,7 @@ impl Projector {
             Some(Kind::TokenObserved(observed)) => {
                 token_changes(dataset, &observed.token, version, changes);
                 if let Some(symbol) = &observed.previous_symbol {
-                    changes.push(symbol_release(dataset, &observed.token, symbol, version));
+                    changes.extend(symbol_release(dataset, &observed.token, symbol, version));
                 }
             }
             Some(Kind::ThesisVelocity(_)) | None => {}

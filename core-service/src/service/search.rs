@@ -13,7 +13,7 @@ use super::{
     core::Core,
     error::{Error, Result},
     gate::Call,
-    list_theses::with_references,
+    list_theses::{still_there, with_references},
     resolve, tokens,
     writer::decode,
 };
@@ -23,7 +23,6 @@ use crate::{
         dataset::{Dataset, View},
         entry::Sequenced,
         operation::Feature,
-        row::Thesis,
     },
     search::{Liked, Looked, Narrow, SearchError, SearchIndex},
 };
@@ -105,7 +104,7 @@ pub async fn search(core: &Core, call: &Call, query: Query) -> Result<v1::Search
     .await?;
     Ok(v1::SearchResult {
         query: text,
-        theses: shown_theses(core, &theses, limit).await?,
+        theses: shown_theses(core, theses, limit).await?,
         profiles: shown_profiles(core, &profiles).await?,
         tokens: shown_tokens(core, call, &tokens).await?,
         livemode: view.livemode(),
@@ -114,7 +113,7 @@ pub async fn search(core: &Core, call: &Call, query: Query) -> Result<v1::Search
 
 async fn narrow(core: &Core, call: &Call, query: &Query) -> Result<Narrow> {
     let (shared, view) = (&core.shared, &call.caller.view);
-    let from = call.history_from(query.created_after)?;
+    let floor = call.history_floor(query.created_after)?;
     // No row has an empty id: what is narrowed to the unknown is empty.
     let profile = match &query.handle {
         Some(handle) => Some(shared.theses.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
@@ -129,22 +128,16 @@ async fn narrow(core: &Core, call: &Call, query: &Query) -> Result<Narrow> {
         return Err(ApiError::validation(&[FieldError::new("token", rule)]).into());
     }
     let to = query.created_before.unwrap_or(i64::MAX);
-    Ok(Narrow { profile, tokens, chain: query.chain.clone(), from, to })
+    Ok(Narrow { profile, tokens, chain: query.chain.clone(), floor, to })
 }
 
 fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {
     found.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect()
 }
 
-async fn shown_theses(core: &Core, found: &[(Dataset, String)], limit: usize) -> Result<Vec<v1::Thesis>> {
-    let rows = core.shared.theses.theses(&keys(found)).await?;
-    let there: Vec<(Dataset, Arc<Thesis>)> = found
-        .iter()
-        .zip(rows)
-        .filter_map(|((dataset, _), row)| Some((dataset.clone(), row?)))
-        .filter(|(_, thesis)| thesis.deleted_at.is_none())
-        .take(limit)
-        .collect();
+async fn shown_theses(core: &Core, found: Vec<(Dataset, String)>, limit: usize) -> Result<Vec<v1::Thesis>> {
+    let mut there = still_there(&core.shared.theses, found).await?;
+    there.truncate(limit);
     Ok(with_references(&core.shared.theses, &there).await?)
 }
 

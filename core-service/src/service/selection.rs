@@ -1,24 +1,12 @@
 //! Which entries of a view's logs can match a filter of events, by the index of one of its dimensions.
 
-use thesis_proto::{filter::CompiledFilter, v1};
+use thesis_proto::{filter::CompiledFilter, reference::TokenReference};
 
 use super::{core::Shared, error::Result};
-use crate::{
-    domain::{dataset::View, handle, reference::TokenReference},
-    store::events::EventScope,
-};
+use crate::{domain::dataset::View, store::events::EventScope};
 
 /// Most scopes that are merged; a filter that names more tokens reads the log itself.
 const MOST_SCOPES: usize = 200;
-
-/// A filter of events, as given and as it is matched.
-#[derive(Clone, Debug, Default)]
-pub struct EventFilter {
-    /// As given.
-    pub given: v1::EventFilters,
-    /// As it is matched.
-    pub compiled: CompiledFilter,
-}
 
 /// What is to be read of each log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,26 +22,24 @@ pub enum Selection {
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn select(shared: &Shared, view: &View, filter: &EventFilter) -> Result<Selection> {
-    let EventFilter { given, compiled } = filter;
-    if !given.handle.is_empty() {
-        let handles = given.handle.iter().map(|text| EventScope::Handle(handle::claim(text)));
-        return Ok(scopes(handles.collect()));
+pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Result<Selection> {
+    if !filter.handles().is_empty() {
+        return Ok(scopes(filter.handles().iter().cloned().map(EventScope::Handle).collect()));
     }
-    if !given.token.is_empty() {
+    if !filter.tokens().is_empty() {
         let mut ids = Vec::new();
-        for text in &given.token {
-            ids.extend(tokens(shared, view, text).await?);
+        for reference in filter.tokens() {
+            ids.extend(tokens(shared, view, reference).await?);
             if ids.len() > MOST_SCOPES {
                 return Ok(Selection::All);
             }
         }
         return Ok(scopes(ids.into_iter().map(EventScope::Token).collect()));
     }
-    if !given.chain.is_empty() {
-        return Ok(scopes(given.chain.iter().cloned().map(EventScope::Chain).collect()));
+    if !filter.chains().is_empty() {
+        return Ok(scopes(filter.chains().iter().cloned().map(EventScope::Chain).collect()));
     }
-    Ok(if compiled.types() == [EventScope::RARE] { scopes(vec![EventScope::ProfileUpdated]) } else { Selection::All })
+    Ok(if filter.types() == [EventScope::RARE] { scopes(vec![EventScope::ProfileUpdated]) } else { Selection::All })
 }
 
 fn scopes(mut scopes: Vec<EventScope>) -> Selection {
@@ -63,18 +49,18 @@ fn scopes(mut scopes: Vec<EventScope>) -> Selection {
 }
 
 /// The ids of all tokens that a reference means or meant, however it is read.
-async fn tokens(shared: &Shared, view: &View, text: &str) -> Result<Vec<String>> {
-    let reference = TokenReference::new(text);
+async fn tokens(shared: &Shared, view: &View, reference: &TokenReference) -> Result<Vec<String>> {
+    let TokenReference { id, on_chain, address, symbol } = reference;
     let limit = MOST_SCOPES + 1;
-    let mut ids: Vec<String> = reference.id().map(str::to_owned).into_iter().collect();
-    if let Some((chain, address)) = reference.chain_and_address() {
-        ids.extend(shared.theses.token_ids_by_address(view, &address, Some(chain), limit).await?);
+    let mut ids: Vec<String> = id.iter().cloned().collect();
+    if let Some((chain, address)) = on_chain {
+        ids.extend(shared.theses.token_ids_by_address(view, address, Some(chain), limit).await?);
     }
-    if let Some(address) = reference.address() {
-        ids.extend(shared.theses.token_ids_by_address(view, &address, None, limit).await?);
+    if let Some(address) = address {
+        ids.extend(shared.theses.token_ids_by_address(view, address, None, limit).await?);
     }
     for dataset in view.datasets() {
-        ids.extend(shared.events.tokens_named(&dataset.to_string(), &reference.symbol(), limit).await?);
+        ids.extend(shared.events.tokens_named(&dataset.to_string(), symbol, limit).await?);
     }
     Ok(ids)
 }

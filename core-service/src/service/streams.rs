@@ -4,6 +4,7 @@
 use thesis_proto::{
     cursor::{CursorEncoder, StreamCursor},
     error::{ApiError, ErrorCode},
+    filter::CompiledFilter,
     time::format_millis,
     v1,
 };
@@ -13,13 +14,13 @@ use super::{
     error::{Error, Result},
     gate::Call,
     history::{Backward, Stretch},
-    selection::{EventFilter, Selection, select},
+    selection::{Selection, select},
     stream_slots::StreamSlot,
     writer::decode,
 };
 use crate::{
     convert,
-    domain::dataset::Dataset,
+    domain::{dataset::Dataset, window::Floor},
     store::{Consistency, events::Between},
 };
 
@@ -46,7 +47,7 @@ pub struct Opened {
 ///
 /// # Errors
 /// `INVALID_CURSOR`, `STREAM_LIMIT_REACHED`, or when the store does not answer.
-pub async fn open(core: &Core, call: &Call, filter: &EventFilter, path: &str, cursor: Option<&str>) -> Result<Opened> {
+pub async fn open(core: &Core, call: &Call, filter: &CompiledFilter, path: &str, cursor: Option<&str>) -> Result<Opened> {
     let view = &call.caller.view;
     let names: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
     let invalid =
@@ -74,7 +75,7 @@ pub async fn open(core: &Core, call: &Call, filter: &EventFilter, path: &str, cu
     let (positions, gap) = match cursor {
         None => (live.clone(), None),
         Some(after) => {
-            let missed = Missed { core, call, filter, after, live: &live };
+            let missed = Missed { core, call, filter, after, live: &live, floor: call.history_floor(None)? };
             match missed.gap().await? {
                 None => (missed.after, None),
                 Some(gap) => {
@@ -102,9 +103,11 @@ pub async fn open(core: &Core, call: &Call, filter: &EventFilter, path: &str, cu
 struct Missed<'a> {
     core: &'a Core,
     call: &'a Call,
-    filter: &'a EventFilter,
+    filter: &'a CompiledFilter,
     after: Vec<u64>,
     live: &'a [u64],
+    /// What lies before it has left the history window.
+    floor: Floor,
 }
 
 /// Missed events that are not replayed.
@@ -143,21 +146,14 @@ impl Missed<'_> {
                     found.first().copied()
                 }
             };
-            let from = self.from(dataset);
             if let Some(oldest) = oldest
                 && let Some(body) = self.core.shared.log.get(&name, oldest).await?
-                && decode(body)?.created_at < from
+                && decode(body)?.created_at < self.floor.of(dataset)
             {
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-
-    /// Where the history window begins for a dataset; the sandbox is never cut off.
-    fn from(&self, dataset: &Dataset) -> i64 {
-        let window = self.call.caller.plan.window_start(self.call.now_ms);
-        if *dataset == Dataset::Sandbox { i64::MIN / 2 } else { window }
     }
 
     /// The events that are not replayed, if there are any: all but the newest, and those that have left the window.
@@ -183,10 +179,10 @@ impl Missed<'_> {
             tokio::task::coop::consume_budget().await;
             let Some((index, taken)) = reader.next().await? else { break };
             let at = taken.entry.created_at;
-            if !reader.event(index, &taken.entry).is_some_and(|event| self.filter.compiled.matches(&event)) {
+            if !reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)) {
                 continue;
             }
-            if replayed < MOST_REPLAYED && at >= self.from(&view.datasets()[index]) {
+            if replayed < MOST_REPLAYED && at >= self.floor.of(&view.datasets()[index]) {
                 replayed += 1;
                 continue;
             }
@@ -244,7 +240,7 @@ impl Missed<'_> {
 pub async fn read_on(
     core: &Core,
     dataset: &Dataset,
-    filter: &EventFilter,
+    filter: &CompiledFilter,
     after: u64,
     upto: u64,
 ) -> Result<v1::TailResponse> {
@@ -269,7 +265,7 @@ pub async fn read_on(
         bytes += body.len();
         reached = reached.max(seq);
         let event = convert::entry::event(dataset, &decode(body)?);
-        let event = event.filter(|event| filter.compiled.matches(event));
+        let event = event.filter(|event| filter.matches(event));
         events.extend(event.map(|event| v1::TailEvent { position: seq, event: Some(event) }));
     }
     Ok(v1::TailResponse { events, position: reached })

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use thesis_proto::v1;
+use thesis_proto::{
+    reference::{handle_form, symbol_form},
+    v1,
+};
 
 use super::{
     core::Core,
@@ -72,7 +75,7 @@ async fn profile(core: &Core, call: &Call, view: &View, dataset: &Dataset, given
         return Ok((home == Dataset::Sandbox, Profile::clone(&profile)));
     }
     let profile = Profile {
-        id: id::derive("fp_", &[&dataset.to_string(), "test handle", &handle::claim(given)]),
+        id: id::derive("fp_", &[&dataset.to_string(), "test handle", &handle_form(given)]),
         handle: handle::with_at(given),
         first_seen_at: call.now_ms,
         updated_at: call.now_ms,
@@ -82,7 +85,7 @@ async fn profile(core: &Core, call: &Call, view: &View, dataset: &Dataset, given
 }
 
 async fn token(core: &Core, call: &Call, view: &View, dataset: &Dataset, given: &str) -> Result<(bool, Token)> {
-    let symbol = handle::symbol(given);
+    let symbol = symbol_form(given);
     let known = core.shared.theses.token_ids_by_symbol(view, &symbol, Some(CHAIN), 1).await?;
     if let Some(id) = known.first()
         && let Some((home, token)) = core.shared.theses.token(view, id).await?

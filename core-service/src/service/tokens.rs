@@ -14,7 +14,7 @@ use super::{
     core::{Core, Shared},
     error::{Error, Result},
     gate::Call,
-    list_theses::with_references,
+    list_theses::{Slices, by_time, still_there, with_references},
     resolve,
 };
 use crate::{
@@ -22,13 +22,10 @@ use crate::{
     domain::{
         dataset::{Dataset, View},
         derivation::Hour,
-        row::{Thesis, Token},
+        row::Token,
         window::{DAY_MS, HOUR_MS},
     },
-    store::{
-        StoreResult,
-        theses::{IndexScope, Stretch},
-    },
+    store::{StoreResult, theses::IndexScope},
 };
 
 /// Bytes that the candidates of an ambiguous reference may take: fifty of usual names.
@@ -153,20 +150,20 @@ pub async fn activity(
 }
 
 async fn recent_theses(core: &Core, call: &Call, token: &str, limit: usize) -> Result<Vec<v1::Thesis>> {
-    let stretch = Stretch { from: call.history_from(None)?, to: i64::MAX / 2, after: None, descending: true };
-    let scope = IndexScope::Token(token.to_owned());
-    let mut rows = Vec::new();
-    for dataset in call.caller.view.datasets() {
-        let slice = core.shared.theses.stretch(dataset, &scope, &stretch, limit).await?;
-        rows.extend(slice.into_iter().map(|row| (row.created_at, row.id, dataset)));
+    let scopes = vec![IndexScope::Token(token.to_owned())];
+    let slices = Slices { scopes, floor: call.history_floor(None)?, to: i64::MAX / 2, descending: true };
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let missing = limit - found.len();
+        let rows = by_time(core, &call.caller.view, &slices, after, missing).await?;
+        after = rows.last().map(|last| (last.created_at, last.id.clone()));
+        let is_end = rows.len() < missing;
+        let rows = rows.into_iter().map(|row| (row.dataset, row.id));
+        found.extend(still_there(&core.shared.theses, rows).await?);
+        if is_end || found.len() == limit {
+            return Ok(with_references(&core.shared.theses, &found).await?);
+        }
     }
-    rows.sort_unstable_by(|a, b| b.cmp(a));
-    rows.truncate(limit);
-    let keys: Vec<(String, &str)> = rows.iter().map(|(_, id, dataset)| (dataset.to_string(), id.as_str())).collect();
-    let theses = core.shared.theses.theses(&keys).await?;
-    let found: Vec<(Dataset, Arc<Thesis>)> =
-        rows.iter().zip(theses).filter_map(|((_, _, dataset), thesis)| Some(((*dataset).clone(), thesis?))).collect();
-    Ok(with_references(&core.shared.theses, &found).await?)
 }
 
 /// Reads how fast theses on a token arrive.
@@ -193,3 +190,6 @@ pub async fn velocity(core: &Core, call: &Call, reference: &str, chain: Option<&
         computed_at: Some(from_millis(at)),
     })
 }
+
+#[cfg(test)]
+mod tests;

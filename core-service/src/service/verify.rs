@@ -9,10 +9,14 @@ use super::{
     core::Core,
     error::{Error, Result},
     gate::Call,
+    profiles::Reference,
     resolve, tokens,
 };
 use crate::{
-    domain::{row::Thesis, window::MINUTE_MS},
+    domain::{
+        row::Thesis,
+        window::{Floor, MINUTE_MS},
+    },
     store::theses::{IndexScope, Stretch},
 };
 
@@ -25,7 +29,7 @@ const PAGE: usize = 100;
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// The author.
-    pub author: super::profiles::Reference,
+    pub author: Reference,
     /// The token, as given.
     pub token: String,
     /// Narrows a symbol.
@@ -41,10 +45,11 @@ pub struct Claim {
 /// Verifies a claim.
 ///
 /// # Errors
-/// `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
+/// `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn verify(core: &Core, call: &Call, claim: &Claim) -> Result<v1::ThesisVerification> {
     use v1::VerificationReason as Reason;
 
+    let floor = call.history_floor(Some(claim.from))?;
     let mut answer = v1::ThesisVerification {
         checks: Some(v1::VerificationChecks {
             contains: claim.contains.as_ref().map(|_| false),
@@ -58,7 +63,7 @@ pub async fn verify(core: &Core, call: &Call, claim: &Claim) -> Result<v1::Thesi
         livemode: call.caller.key.live,
         ..v1::ThesisVerification::default()
     };
-    let outcome = look(core, call, claim, &mut answer).await?;
+    let outcome = look(core, call, claim, floor, &mut answer).await?;
     let resync = call.caller.key.live && outcome != Reason::Verified && claim.to >= call.now_ms - RESYNC_MS;
     if resync {
         // Without an upstream nothing can rule out that the thesis is there already.
@@ -75,18 +80,14 @@ async fn look(
     core: &Core,
     call: &Call,
     claim: &Claim,
+    floor: Floor,
     answer: &mut v1::ThesisVerification,
 ) -> Result<v1::VerificationReason> {
     use v1::VerificationReason as Reason;
 
     let view = &call.caller.view;
     let checks = answer.checks.get_or_insert_default();
-    let profile = match &claim.author {
-        super::profiles::Reference::Handle(handle) => core.shared.theses.profile_id_by_handle(view, handle).await?,
-        super::profiles::Reference::Any(text)
-        | super::profiles::Reference::Id(text)
-        | super::profiles::Reference::Upstream(text) => resolve::profile_id(&core.shared, view, text).await?,
-    };
+    let profile = resolve::profile_id(&core.shared, view, &claim.author).await?;
     let Some(profile) = profile else { return Ok(Reason::ProfileNotFound) };
     answer.profile_id = Some(profile.clone());
     checks.identity = true;
@@ -97,8 +98,8 @@ async fn look(
 
     let posted = IndexScope::ProfileToken(profile.clone(), token.id.clone());
     let deleted = IndexScope::Deleted(profile, token.id.clone());
-    let alive = newest(core, call, claim, &posted).await?;
-    let gone = newest(core, call, claim, &deleted).await?;
+    let alive = newest(core, call, claim, floor, &posted).await?;
+    let gone = newest(core, call, claim, floor, &deleted).await?;
     checks.time_window = alive.seen.is_some() || gone.seen.is_some();
     checks.thesis_exists = checks.time_window || ever(core, call, &posted).await? || ever(core, call, &deleted).await?;
     checks.not_deleted = alive.seen.is_some();
@@ -123,14 +124,14 @@ struct Found {
     matching: Option<Arc<Thesis>>,
 }
 
-async fn newest(core: &Core, call: &Call, claim: &Claim, scope: &IndexScope) -> Result<Found> {
+async fn newest(core: &Core, call: &Call, claim: &Claim, floor: Floor, scope: &IndexScope) -> Result<Found> {
     let wanted = claim.contains.as_deref().map(default_case_fold_str);
     // Without a text the newest is enough.
     let page = if wanted.is_some() { PAGE } else { 1 };
     let mut found = Found::default();
     for dataset in call.caller.view.datasets() {
         let mut here = Found::default();
-        let mut stretch = Stretch { from: claim.from, to: claim.to, after: None, descending: true };
+        let mut stretch = Stretch { from: floor.of(dataset), to: claim.to, after: None, descending: true };
         // Newest first, so the first that matches is the dataset's newest.
         while here.matching.is_none() {
             let rows = core.shared.theses.stretch(dataset, scope, &stretch, page).await?;

@@ -5,13 +5,15 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use thesis_proto::v1::EventType;
+use thesis_proto::{
+    reference::{handle_form, symbol_form},
+    v1::EventType,
+};
 
 use super::{Change, Consistency, Scan, SharedBackend, StoreResult, Value, tables};
 use crate::{
     domain::{
         entry::{Entry, Kind},
-        handle,
         row::{Profile, Token},
     },
     key,
@@ -38,7 +40,7 @@ pub enum EventScope {
 impl EventScope {
     /// The scopes that an entry stands in; none for an entry that is no event.
     fn of(entry: &Entry) -> Vec<Self> {
-        let by = |profile: &Profile| Self::Handle(handle::claim(&profile.handle));
+        let by = |profile: &Profile| Self::Handle(handle_form(&profile.handle));
         let on = |token: &Token| [Self::Token(token.id.clone()), Self::Chain(token.chain.clone())];
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
@@ -89,7 +91,7 @@ pub fn event_changes(
 
 /// The change that remembers that a token has had a symbol: events tell the symbol of their time.
 pub fn symbol_change(dataset: &str, token: &Token, version: i64) -> Change {
-    let key = key![dataset, handle::symbol(&token.symbol), &token.id];
+    let key = key![dataset, symbol_form(&token.symbol), &token.id];
     Change { table: &tables::EVENT_SYMBOL, key, version, body: Some(Bytes::new()), ttl: None }
 }
 

@@ -44,7 +44,7 @@ tables! {
     PROFILE "profile" (text("dataset"), text("id")) asc Versioned;
     /// Profile ids by upstream user id.
     UPSTREAM_REF "upstream_ref" (text("dataset"), text("upstream_id")) asc Versioned;
-    /// The profiles that have a handle, by its lower-case form. Which of them holds it is decided by their bodies.
+    /// The profiles that have a handle, by its folded form. Which of them holds it is decided by their bodies.
     HANDLE_CLAIMS "handle_claims" (text("dataset"), text("handle"); text("profile")) asc Versioned;
     /// Tokens.
     TOKEN "token" (text("dataset"), text("id")) asc Versioned;

@@ -6,6 +6,7 @@ use std::{ops::Bound, sync::Arc};
 
 use bytes::Bytes;
 use prost::Message;
+use thesis_proto::reference::handle_form;
 
 pub use self::changes::{
     creation_changes, deletion_changes, handle_release, profile_changes, symbol_release, thesis_change, token_changes,
@@ -22,7 +23,6 @@ use crate::{
         dataset::{Dataset, View},
         derivation::{self, Counts, Recent},
         entry::Totals,
-        handle,
         row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
         window::DAY_MS,
     },
@@ -282,7 +282,7 @@ impl ThesisStore {
     /// # Errors
     /// When the store does not answer.
     pub async fn profile_id_by_handle(&self, view: &View, handle: &str) -> StoreResult<Option<String>> {
-        let handle = handle::claim(handle);
+        let handle = handle_form(handle);
         for dataset in view.datasets() {
             let scan = Scan::all(&tables::HANDLE_CLAIMS, key![dataset.to_string(), &handle], usize::MAX);
             let mut latest = None;

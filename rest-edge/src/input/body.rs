@@ -124,7 +124,9 @@ impl Body {
                 "handle" => &mut filters.handle,
                 "chain" => &mut filters.chain,
                 _ => {
-                    self.errors.add(format!("{name}.{dimension}"), "is not a field of this request");
+                    let known = ["token", "handle", "chain"].map(|known| format!("{name}.{known}"));
+                    let known = known.iter().map(String::as_str);
+                    self.errors.add_unknown(&format!("{name}.{dimension}"), known);
                     continue;
                 }
             };
@@ -162,7 +164,7 @@ impl Body {
 
     fn unread(mut self) -> Vec<FieldError> {
         for name in self.fields.keys() {
-            self.errors.add(name, "is not a field of this request");
+            self.errors.add_unknown(name, self.params.iter().map(|param| param.name));
         }
         self.errors.0
     }

@@ -4,7 +4,12 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 use prost_types::Timestamp;
-use thesis_proto::{error::ErrorCode, names, time::parse_iso8601, v1};
+use thesis_proto::{
+    error::{ErrorCode, FieldError},
+    names,
+    time::parse_iso8601,
+    v1,
+};
 
 use super::{Errors, Kind, NOT_A_TIME, Param, some_filters, some_of};
 use crate::{answer::Failure, call::Call};
@@ -38,24 +43,27 @@ pub(crate) fn path_text(raw: &str) -> Option<Cow<'_, str>> {
     percent_decode(raw.as_bytes()).decode_utf8().ok()
 }
 
-/// The declared parameters of a query string. Others are ignored.
+/// The declared parameters of a query string.
 #[derive(Debug)]
 pub(crate) struct Query<'a> {
     params: &'static [Param],
     values: Vec<(&'static str, Cow<'a, str>)>,
+    /// Names that are not declared.
+    unknown: Vec<Cow<'a, str>>,
     errors: Errors,
 }
 
 impl<'a> Query<'a> {
     /// Reads a query string.
     pub(crate) fn read(params: &'static [Param], raw: &'a str) -> Result<Self, Failure> {
-        let mut query = Self { params, values: Vec::new(), errors: Errors::default() };
+        let mut query = Self { params, values: Vec::new(), unknown: Vec::new(), errors: Errors::default() };
         for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (Some(name), Some(value)) = (decode(name), decode(value)) else {
                 return Err(Failure::shape(ErrorCode::InvalidRequest, "the query string's percent-encoding is broken"));
             };
             let Some(param) = params.iter().find(|param| param.name == name) else {
+                query.unknown.push(name);
                 continue;
             };
             if query.values.iter().any(|(seen, _)| *seen == param.name) {
@@ -138,9 +146,16 @@ impl<'a> Query<'a> {
         some_filters(v1::EventFilters { token: texts("token"), handle: texts("handle"), chain: texts("chain") })
     }
 
-    /// Ends the reading: leaves with the call what was bad.
+    /// Ends the reading: leaves with the call what was bad, unknown parameters included.
     pub(crate) fn finish(self, call: &Call<'_>) {
-        call.tell(self.errors.0);
+        call.tell(self.unread());
+    }
+
+    fn unread(mut self) -> Vec<FieldError> {
+        for name in &self.unknown {
+            self.errors.add_unknown(name, self.params.iter().map(|param| param.name));
+        }
+        self.errors.0
     }
 }
 
@@ -163,7 +178,7 @@ mod tests {
         query.event_types("types");
         query.time("after");
         query.one_of("sort", |text| (text == "up").then_some(()));
-        let told = all_errors(PARAMS, &query.errors.0, Vec::new());
+        let told = all_errors(PARAMS, &query.unread(), Vec::new());
         told.into_iter().map(|error| (error.param, error.message)).collect()
     }
 
@@ -208,6 +223,17 @@ mod tests {
         );
         assert_eq!(params("limit=&sort="), ["limit", "sort"]);
         assert_eq!(told("sort=left"), [("sort".to_owned(), "must be one of: up, down".to_owned())]);
+        let unknown = told("limits=1&x&q=1&x=2&limits=3&limit=x&%73%6Frts=1");
+        let said = |param: &str, message: &str| (param.to_owned(), message.to_owned());
+        let expected = [
+            said("limit", "must be a whole number"),
+            said("limits", "unknown; did you mean `limit`?"),
+            said("x", "unknown"),
+            said("sorts", "unknown; did you mean `sort`?"),
+        ];
+        assert_eq!(unknown, expected);
+        let many: Vec<String> = (0..999).map(|number| format!("x{number}")).collect();
+        assert_eq!(told(&format!("{}&limit=x", many.join("&"))).len(), 40);
         assert!(params("limit=5&sort=up&types=thesis.created&after=2026-01-01T00:00:00Z").is_empty());
     }
 }

@@ -126,7 +126,7 @@ async fn core_judges_what_could_be_read_and_all_that_is_bad_is_told_in_order() {
     assert_eq!(body["error"]["param"], "ref");
     let errors = body["error"]["details"]["errors"].as_array().unwrap();
     let told = |name| errors.iter().map(|error| error[name].as_str().unwrap()).collect::<Vec<_>>();
-    let params = ["ref", "filters.x", "token", "chain", "created_after", "since", "sort", "limit"];
+    let params = ["ref", "filters.x", "token", "chain", "created_after", "since", "sort", "limit", "x"];
     assert_eq!(told("param"), params);
     assert_eq!(told("message").iter().filter(|message| **message == "found by core").count(), 4);
     assert_eq!(headers["x-ratelimit-limit"], "300");

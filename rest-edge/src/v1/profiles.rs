@@ -39,15 +39,13 @@ pub(super) fn routes() -> Vec<Route> {
         .named("getProfile", TAG, "Reads one profile.")
         .path_text(REF, 80)
         .answers::<json::Profile<'_>>(200)
-        .tagged()
-        .fails(&[422]),
+        .tagged(),
         Route::new(Method::GET, "/v1/profiles/{ref}/wallets", "ProfileService/GetProfileWallets", |edge, call| {
             Box::pin(wallets(edge, call))
         })
         .named("getProfileWallets", TAG, "Lists a profile's public, authorized wallet associations.")
         .path_text(REF, 80)
-        .answers::<json::ProfileWallets<'_>>(200)
-        .fails(&[422]),
+        .answers::<json::ProfileWallets<'_>>(200),
     ]
 }
 

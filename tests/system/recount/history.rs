@@ -1,6 +1,6 @@
 //! Past events: every combination of filters, merged over two datasets, pages with cursors that outlive writes.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::HashSet};
 
 use serde_json::Value;
 use thesis_proto::{
@@ -15,7 +15,7 @@ use super::{
     log::is_derived,
     names::{References, bound},
     random::Random,
-    view::{GRACE_MS, View},
+    view::{GRACE_MS, Lower, View},
     world::{Event, World, address, claim, symbol},
 };
 use crate::harness::{now_ms, text};
@@ -24,10 +24,10 @@ use crate::harness::{now_ms, text};
 pub(super) struct HistoryWalk {
     request: v1::ListEventsRequest,
     cursor: String,
-    /// What its pages hold; the last ones may have left the history window meanwhile.
+    /// What its pages hold; some may have left the history window meanwhile.
     whole: Vec<Value>,
-    /// So many cannot have.
-    certain: usize,
+    /// The ids of those that cannot have.
+    certain: HashSet<String>,
     read: Vec<Value>,
 }
 
@@ -78,10 +78,10 @@ pub(super) fn merged(view: View<'_>) -> Vec<&Event> {
     events.into_iter().map(|(_, _, _, event)| event).collect()
 }
 
-fn recount(view: View<'_>, request: &v1::ListEventsRequest, from: i64) -> Vec<Value> {
+fn recount(view: View<'_>, request: &v1::ListEventsRequest, from: Lower) -> Vec<Value> {
     let to = request.created_before.as_ref().map_or(i64::MAX, to_millis);
     let types: Vec<v1::EventType> = request.types().collect();
-    let inside = merged(view).into_iter().filter(|event| (from..=to).contains(&event.at));
+    let inside = merged(view).into_iter().filter(|event| (from.of(event.dataset)..=to).contains(&event.at));
     let wanted = inside.filter(|event| matches(&event.row, &types, request.filters.as_ref()));
     wanted.map(|event| event.row.clone()).collect()
 }
@@ -116,10 +116,19 @@ impl Customer {
             }
             Ok(page) => {
                 assert!(refused(before).is_none() || refused(after).is_none(), "{} was shown {ask:?}", self.name);
-                let from = |now: i64| explicit.unwrap_or(i64::MIN).max(sight.start(now));
+                // A bound within the grace counts as the window's start.
+                let from = |now: i64| {
+                    let window = sight.window(now);
+                    let bound = explicit.unwrap_or(i64::MIN);
+                    let sandbox = explicit.map_or(i64::MIN, |bound| bound.max(window.others));
+                    Lower { sandbox, others: bound.max(window.others) }
+                };
+                let (early, late) = (from(before), from(after));
+                // What has left the window may still come for as long as the grace.
+                let early = Lower { others: early.others - GRACE_MS, ..early };
                 let walk = HistoryWalk {
-                    whole: recount(view, &request, from(before) - GRACE_MS),
-                    certain: recount(view, &request, from(after)).len(),
+                    whole: recount(view, &request, early),
+                    certain: recount(view, &request, late).iter().map(|event| text(event, "id").to_owned()).collect(),
                     request,
                     cursor: String::new(),
                     read: Vec::new(),
@@ -196,7 +205,7 @@ impl Customer {
                 if !visible {
                     return Err(Failure::of("EVENT_NOT_FOUND"));
                 }
-                sight.lower(Some(event.at), now).map(|_| event.row.clone())
+                sight.may_read(event.dataset, event.at, now).map(|()| event.row.clone())
             })
             .await;
         self.says_nothing(answer.found, Ask::Event("evt_000000000000000000000000".to_owned())).await;
@@ -221,7 +230,8 @@ impl HistoryWalk {
     fn is_whole(&self, name: &str) {
         let (read, late): (Vec<&Value>, Vec<&Value>) = self.read.iter().partition(|event| self.whole.contains(event));
         assert!(late.iter().all(|event| is_derived(event)), "{name} was told of {late:?} by {:?}", self.request);
-        let whole = read.len() >= self.certain && read.iter().copied().eq(self.whole.iter().take(read.len()));
+        let is_owed = |event: &&Value| self.certain.contains(text(event, "id")) || self.read.contains(event);
+        let whole = read.iter().copied().eq(self.whole.iter().filter(is_owed));
         assert!(whole, "{name} asked {:?}\nfound     {read:?}\nrecounted {:?}", self.request, self.whole);
     }
 }

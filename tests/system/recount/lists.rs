@@ -10,7 +10,7 @@ use super::{
     customer::{Answer, Customer, agreeing, page, without_cursor},
     names::{References, bound},
     random::Random,
-    view::View,
+    view::{Lower, View},
     world::{Thesis, World},
 };
 use crate::harness::{now_ms, text};
@@ -72,14 +72,14 @@ fn place(thesis: &Thesis, sort: v1::ThesisSort) -> Place {
 }
 
 /// The rows of a list in order, from a lower bound on.
-fn listed<'a>(view: View<'a>, request: &v1::ListThesesRequest, from: i64) -> Vec<&'a Thesis> {
+fn listed<'a>(view: View<'a>, request: &v1::ListThesesRequest, from: Lower) -> Vec<&'a Thesis> {
     let Named { profile, tokens } = Named::by(view, request);
     let to = request.created_before.as_ref().map_or(i64::MAX, to_millis);
     let on_chain =
         |thesis: &Thesis, chain: &String| view.token(&thesis.token).is_some_and(|token| token.row["chain"] == **chain);
     let mut rows: Vec<&Thesis> = view
         .theses()
-        .filter(|thesis| (from..=to).contains(&thesis.created_at))
+        .filter(|thesis| (from.of(thesis.dataset)..=to).contains(&thesis.created_at))
         .filter(|thesis| profile.as_ref().is_none_or(|profile| profile.as_ref() == Some(&thesis.profile)))
         .filter(|thesis| tokens.as_ref().is_none_or(|tokens| tokens.contains(&thesis.token)))
         .filter(|thesis| request.chain.as_ref().is_none_or(|chain| on_chain(thesis, chain)))
@@ -92,7 +92,7 @@ fn listed<'a>(view: View<'a>, request: &v1::ListThesesRequest, from: i64) -> Vec
 }
 
 /// The lower bound of a list that is first asked for at a moment.
-fn lower(view: View<'_>, request: &v1::ListThesesRequest, now: i64) -> Result<i64, Failure> {
+fn lower(view: View<'_>, request: &v1::ListThesesRequest, now: i64) -> Result<Lower, Failure> {
     let after = request.created_after.as_ref().map(to_millis);
     if let (Some(after), Some(before)) = (after, request.created_before.as_ref().map(to_millis))
         && before < after

@@ -80,7 +80,7 @@ fn admit(world: &mut World, dataset: usize, event: Value, within: [i64; 2]) {
         }
         assert_eq!(event, expected);
     }
-    world.datasets[dataset].log.push(Event { at, row: event });
+    world.datasets[dataset].log.push(Event { dataset, at, row: event });
 }
 
 /// Holds a derived event to what its readers see, when nothing has been written since it was made.

@@ -13,13 +13,13 @@ use crate::harness::text;
 /// Who is known upstream, in each dataset.
 pub(super) const USERS: [&str; 6] = ["u0", "u1", "u2", "u3", "u4", "u5"];
 /// Handles that they take and leave.
-const HANDLES: [&str; 8] = ["ann", "Bob", "cyd", "DEE", "eve", "fay", "gus", "u1"];
+const HANDLES: [&str; 10] = ["ann", "Bob", "cyd", "DEE", "eve", "fay", "gus", "u1", "ΟΔΟΣ", "οδος"];
 /// Handles and symbols that only tests use, and the sandbox's people now and then.
 pub(super) const TEST_HANDLES: [&str; 3] = ["tess", "tom", "tia"];
 pub(super) const TEST_SYMBOLS: [&str; 3] = ["FRESH", "NEW", "Ünit"];
 const CHAINS: [&str; 3] = ["ethereum", "solana", "sandbox"];
 const ADDRESSES: [&str; 4] = ["0xAa01", "0xB002", "MintOne", "MintTwo"];
-const SYMBOLS: [&str; 4] = ["ALPHA", "beta", "GAMMA", "MintOne"];
+const SYMBOLS: [&str; 6] = ["ALPHA", "beta", "GAMMA", "MintOne", "οδος", "tk_x"];
 /// Words of theses that can be searched for, then some that differ by more than ASCII's case.
 pub(super) const WORDS: [&str; 8] = ["zorbit", "quandle", "mirvex", "plonko", "drimble", "vantor", "skelp", "oozle"];
 const FOLDED: [&str; 6] = ["Straße", "STRASSE", "ΟΔΟΣ", "οδος", "ПОЛЁТ", "🚀"];
@@ -203,6 +203,7 @@ impl<'a> References<'a> {
         let (shown, at, chain) = (text(row, "symbol"), text(row, "address"), text(row, "chain"));
         match random.below(7) {
             0 | 1 => text(row, "id").to_owned(),
+            2 if at.starts_with("0x") && random.chance(50) => at.to_uppercase(),
             2 => at.to_owned(),
             3 => format!("{chain}:{at}"),
             4 => shown.to_lowercase(),

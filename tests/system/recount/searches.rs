@@ -8,7 +8,7 @@ use thesis_proto::v1;
 use super::{
     caller::Ask,
     customer::Customer,
-    names::{References, WORDS},
+    names::{References, WORDS, folded},
     view::{View, newest_first},
     world::{Thesis, World},
 };
@@ -20,7 +20,7 @@ const LIMIT: usize = 50;
 const SOON_MS: i64 = 10_000;
 
 fn words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase)
+    text.split(|c: char| !c.is_alphanumeric()).map(folded)
 }
 
 fn hold(row: &Value, fields: &[&str], wanted: &str) -> bool {
@@ -29,11 +29,11 @@ fn hold(row: &Value, fields: &[&str], wanted: &str) -> bool {
 
 /// A search's answer, what was found in no order but that of its theses.
 fn recount(view: View<'_>, request: &v1::SearchRequest, now: i64) -> Value {
-    let wanted = request.q.to_lowercase();
-    let from = view.sight.start(now);
+    let wanted = folded(&request.q);
+    let from = view.sight.window(now);
     let profile = request.handle.as_ref().map(|handle| view.by_handle(handle));
     let holds = |thesis: &&Thesis| {
-        thesis.created_at >= from
+        thesis.created_at >= from.of(thesis.dataset)
             && words(&thesis.text).any(|word| word == wanted)
             && profile.is_none_or(|profile| profile == Some(thesis.profile.as_str()))
     };

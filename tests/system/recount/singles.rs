@@ -27,7 +27,7 @@ impl Customer {
                 if !visible {
                     return Err(Failure::of("THESIS_NOT_FOUND"));
                 }
-                sight.lower(Some(thesis.created_at), now).map(|_| view.thesis_row(thesis))
+                sight.may_read(thesis.dataset, thesis.created_at, now).map(|()| view.thesis_row(thesis))
             })
             .await;
         self.says_nothing(answer.found, Ask::Thesis("th_000000000000000000000000".to_owned())).await;

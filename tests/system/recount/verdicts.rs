@@ -24,7 +24,8 @@ fn recount(view: View<'_>, claim: &v1::VerifyThesisRequest, now: i64) -> Outcome
     if to < from {
         return Err(Failure::of("VALIDATION_FAILED"));
     }
-    let from = view.sight.lower(Some(from), now)?;
+    // Asked for, it is the same of all datasets.
+    let from = view.sight.lower(Some(from), now)?.others;
     let verdict = judge(view, claim, from, to, now)?;
     if view.sight.livemode() && verdict["verified"] == false && to >= now - RESYNC_MS {
         return Err(Failure::of("UPSTREAM_UNAVAILABLE"));
@@ -51,7 +52,7 @@ fn judge(view: View<'_>, claim: &v1::VerifyThesisRequest, from: i64, to: i64, no
     };
     let profile = match &claim.handle {
         Some(handle) => view.by_handle(handle),
-        None => view.named(claim.profile_id.as_deref().unwrap_or_default()),
+        None => view.by_any_id(claim.profile_id.as_deref().unwrap_or_default()),
     };
     let Some(profile) = profile else { return ends(verdict, "PROFILE_NOT_FOUND", None) };
     verdict["profile_id"] = json!(profile);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     caller::{Failure, Outcome},
-    world::{LIVE, Profile, Rows, Thesis, Token, World, address, profile_ref, source, symbol, token_ref},
+    world::{LIVE, Profile, Rows, SANDBOX, Thesis, Token, World, address, profile_ref, source, symbol, token_ref},
 };
 use crate::harness::{iso, text};
 
@@ -40,17 +40,41 @@ impl Sight {
     }
 
     /// Where its history starts at a moment.
-    pub(super) fn start(&self, now: i64) -> i64 {
+    fn start(&self, now: i64) -> i64 {
         now - self.days * DAY_MS
     }
 
     /// The lower bound of a read.
-    pub(super) fn lower(&self, explicit: Option<i64>, now: i64) -> Result<i64, Failure> {
+    pub(super) fn lower(&self, explicit: Option<i64>, now: i64) -> Result<Lower, Failure> {
         let start = self.start(now);
         match explicit {
             Some(bound) if bound < start - GRACE_MS => Err(Failure::of("HISTORY_LIMIT")),
-            bound => Ok(bound.unwrap_or(start).max(start)),
+            Some(bound) => Ok(Lower { sandbox: bound.max(start), others: bound.max(start) }),
+            None => Ok(self.window(now)),
         }
+    }
+
+    /// What the window leaves at a moment: of the sandbox everything.
+    pub(super) fn window(&self, now: i64) -> Lower {
+        Lower { sandbox: i64::MIN, others: self.start(now) }
+    }
+
+    /// Whether a row may be read by its id.
+    pub(super) fn may_read(&self, dataset: usize, created_at: i64, now: i64) -> Result<(), Failure> {
+        if dataset == SANDBOX { Ok(()) } else { self.lower(Some(created_at), now).map(drop) }
+    }
+}
+
+/// A lower bound, inclusive, of each dataset.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lower {
+    pub(super) sandbox: i64,
+    pub(super) others: i64,
+}
+
+impl Lower {
+    pub(super) fn of(self, dataset: usize) -> i64 {
+        if dataset == SANDBOX { self.sandbox } else { self.others }
     }
 }
 
@@ -86,10 +110,14 @@ impl<'a> View<'a> {
         self.rows().find_map(named).map(|profile| text(&profile.row, "id"))
     }
 
+    /// The profile that an id names, the service's or the upstream's.
+    pub(super) fn by_any_id(self, id: &str) -> Option<&'a str> {
+        self.profile(id).map(|profile| text(&profile.row, "id")).or_else(|| self.by_upstream_id(id))
+    }
+
     /// The profile that a reference names: by id, by upstream id, by handle.
     pub(super) fn named(self, reference: &str) -> Option<&'a str> {
-        let by_id = self.profile(reference).map(|profile| text(&profile.row, "id"));
-        by_id.or_else(|| self.by_upstream_id(reference)).or_else(|| self.by_handle(reference))
+        self.by_any_id(reference).or_else(|| self.by_handle(reference))
     }
 
     /// The tokens that a reference names: by id, by chain and address, by address, by symbol; the first that exists.
@@ -103,14 +131,13 @@ impl<'a> View<'a> {
         let here = |token: &&Token| chain.is_none_or(|chain| token.row["chain"] == chain);
         let all = || self.rows().flat_map(|rows| &rows.tokens).filter(here);
         let exact = reference.split_once(':').map(|(on, at)| (on, address(at)));
-        let mut found: Vec<&Token> = match &exact {
-            Some((on, at)) => all().filter(|token| token.row["chain"] == *on && token.row["address"] == **at).collect(),
-            None => all().filter(|token| token.row["address"] == address(reference)).collect(),
-        };
-        if found.is_empty() {
-            found = all().filter(|token| token.row["symbol"] == symbol(reference)).collect();
-        }
-        found
+        let on_chain = all().filter(|token| {
+            exact.as_ref().is_some_and(|(on, at)| token.row["chain"] == *on && token.row["address"] == **at)
+        });
+        let at = all().filter(|token| token.row["address"] == address(reference));
+        let with = all().filter(|token| token.row["symbol"] == symbol(reference));
+        let readings: [Vec<&Token>; 3] = [on_chain.collect(), at.collect(), with.collect()];
+        readings.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
     }
 
     /// The one token that a reference names.
@@ -158,6 +185,7 @@ impl<'a> View<'a> {
         let id = text(&token.row, "id");
         let mut all = self.window(id, i64::MIN / 2, i64::MAX / 2);
         newest_first(&mut all);
+        let window = self.sight.window(now);
         let timeline: Vec<Value> = (0..24)
             .map(|hour| {
                 let start = now - DAY_MS + hour * HOUR_MS;
@@ -165,7 +193,7 @@ impl<'a> View<'a> {
                 json!({"bucket_start": iso(start), "theses": inside.len(), "unique_authors": authors(&inside)})
             })
             .collect();
-        let shown = all.iter().filter(|thesis| thesis.created_at >= self.sight.start(now)).take(recent);
+        let shown = all.iter().filter(|thesis| thesis.created_at >= window.of(thesis.dataset)).take(recent);
         json!({
             "object": "token_activity", "token": token_ref(&token.row),
             "thesis_count_1h": self.window(id, now - HOUR_MS, now).len(),

@@ -6,6 +6,7 @@ use core_service::domain::id;
 use serde_json::{Value, json};
 use thesis_proto::{time::to_millis, v1};
 
+use super::names::folded;
 use crate::harness::{iso, text};
 
 /// The place of a dataset in the world: live, the sandbox, then one project after the other.
@@ -70,6 +71,7 @@ pub(super) struct Thesis {
 /// An event as it was told.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
+    pub(super) dataset: usize,
     pub(super) at: i64,
     pub(super) row: Value,
 }
@@ -129,17 +131,18 @@ pub(super) fn source(dataset: usize) -> &'static str {
 
 /// What claims a handle.
 pub(super) fn claim(handle: &str) -> String {
-    handle.strip_prefix('@').unwrap_or(handle).to_lowercase()
+    folded(handle.strip_prefix('@').unwrap_or(handle))
 }
 
 /// A symbol as it is shown.
 pub(super) fn symbol(text: &str) -> String {
-    format!("${}", text.strip_prefix('$').unwrap_or(text).to_uppercase())
+    format!("${}", folded(text.strip_prefix('$').unwrap_or(text)).to_uppercase())
 }
 
 /// An address as it is shown.
 pub(super) fn address(text: &str) -> String {
-    if text.starts_with("0x") { text.to_lowercase() } else { text.to_owned() }
+    let lower = text.to_lowercase();
+    if lower.starts_with("0x") { lower } else { text.to_owned() }
 }
 
 /// The id that a token observed in a dataset has.

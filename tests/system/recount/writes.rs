@@ -150,7 +150,8 @@ impl Writer<'_> {
         let view = customer.view(world);
         let random = &mut self.random;
         let held = view.rows().flat_map(|rows| &rows.profiles).map(|profile| claim(text(&profile.row, "handle")));
-        let held: Vec<String> = held.collect();
+        // A test brings no others.
+        let held: Vec<String> = held.filter(|handle| handle.is_ascii()).collect();
         let held: Vec<&str> = held.iter().map(String::as_str).collect();
         let handle = if random.chance(70) { random.pick(&held) } else { random.pick(&TEST_HANDLES) };
         let here: Vec<&Value> = view.rows().flat_map(|rows| &rows.tokens).map(|token| &token.row).collect();

@@ -40,7 +40,8 @@ const NOT_TIMES: &[&str] = &[
     "2026-01-31T12:00:00Z[Europe/Berlin]",
     "1767225600",
     "1767225600000",
-    "1969-12-31T23:59:59Z",
+    "0000-12-31T23:59:59Z",
+    "-000001-01-01",
     "99999-01-01",
     "99999999999999999999",
     "2026-01-31T12:00:00Z%00",
@@ -113,7 +114,10 @@ fn near(known: &[&str], message: &str) -> Vec<Wrong> {
 pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
     match form {
         Form::Text(min, max) => texts(*min, *max),
-        Form::Time => (fields(NOT_TIMES.iter().copied(), NOT_A_TIME), vec![far_future()]),
+        Form::Time => {
+            let early = ["1969-12-31T23:59:59Z", "0001-01-01"].map(str::to_owned);
+            (fields(NOT_TIMES.iter().copied(), NOT_A_TIME), [far_future()].into_iter().chain(early).collect())
+        }
         Form::Integer(min, max) => {
             let mut wrong = fields(NOT_INTEGERS.iter().copied(), "must be a whole number");
             let beyond = [min - 1, max + 1, -1, i32::MAX].map(|number| number.to_string());
@@ -353,7 +357,8 @@ fn filters() -> Vec<WrongField> {
     }
     within(".token", json!(["$"]), "is not a valid reference");
     within(".handle", json!(["@"]), "is not a valid reference");
-    within(".chains", json!([]), "is not a field of this request");
+    within(".chains", json!([]), "unknown; did you mean `filters.chain`?");
+    within(".colour", json!([]), "unknown");
     wrong
 }
 

@@ -6,6 +6,8 @@
 
 mod metadata;
 
+use thesis_proto::reference::address_form;
+
 use self::metadata::{new_profile, new_token, profile, token};
 use super::{
     NewThesis,
@@ -17,7 +19,6 @@ use crate::{
         entry::Kind,
         id,
         observation::{EngagementSeen, Observation, Seen, ThesisSeen},
-        reference::address_form,
         row::{Age, Thesis},
     },
     store::StoreResult,

@@ -2,13 +2,12 @@
 
 use bytes::Bytes;
 use prost::Message as _;
+use thesis_proto::reference::{address_form, handle_form, symbol_form};
 
 use super::IndexScope;
 use crate::{
     domain::{
         entry::Totals,
-        handle,
-        reference::address_form,
         row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
     },
     key,
@@ -28,16 +27,17 @@ pub fn profile_changes(dataset: &str, profile: &Profile, version: i64, changes: 
     let id = || Bytes::copy_from_slice(profile.id.as_bytes());
     changes.push(put(&tables::PROFILE, key![dataset, &profile.id], version, profile.encode_to_vec().into()));
     let claim = HandleClaim::of(profile).encode_to_vec();
-    let key = key![dataset, handle::claim(&profile.handle), &profile.id];
+    let key = key![dataset, handle_form(&profile.handle), &profile.id];
     changes.push(put(&tables::HANDLE_CLAIMS, key, version, claim.into()));
     if !profile.upstream_id.is_empty() {
         changes.push(put(&tables::UPSTREAM_REF, key![dataset, &profile.upstream_id], version, id()));
     }
 }
 
-/// The change that takes a handle from a profile that gave it up.
-pub fn handle_release(dataset: &str, profile: &Profile, handle: &str, version: i64) -> Change {
-    delete(&tables::HANDLE_CLAIMS, key![dataset, handle::claim(handle), &profile.id], version)
+/// The change that takes a handle from a profile that gave it up; none where it is found by the same form as before.
+pub fn handle_release(dataset: &str, profile: &Profile, handle: &str, version: i64) -> Option<Change> {
+    let form = Some(handle_form(handle)).filter(|form| *form != handle_form(&profile.handle))?;
+    Some(delete(&tables::HANDLE_CLAIMS, key![dataset, form, &profile.id], version))
 }
 
 /// Changes that store a token and make it findable.
@@ -48,17 +48,18 @@ pub fn token_changes(dataset: &str, token: &Token, version: i64, changes: &mut V
     changes.push(put(&tables::TOKEN_ADDRESS, key![dataset, &address, &token.chain], version, id()));
     changes.push(put(
         &tables::TOKEN_SYMBOL,
-        key![dataset, handle::symbol(&token.symbol), &token.chain, &address],
+        key![dataset, symbol_form(&token.symbol), &token.chain, &address],
         version,
         id(),
     ));
     changes.push(symbol_change(dataset, token, version));
 }
 
-/// The change that takes the symbol from a token that gave it up.
-pub fn symbol_release(dataset: &str, token: &Token, symbol: &str, version: i64) -> Change {
-    let key = key![dataset, handle::symbol(symbol), &token.chain, address_form(&token.address)];
-    delete(&tables::TOKEN_SYMBOL, key, version)
+/// The change that takes the symbol from a token that gave it up; none where it is found by the same form as before.
+pub fn symbol_release(dataset: &str, token: &Token, symbol: &str, version: i64) -> Option<Change> {
+    let form = Some(symbol_form(symbol)).filter(|form| *form != symbol_form(&token.symbol))?;
+    let key = key![dataset, form, &token.chain, address_form(&token.address)];
+    Some(delete(&tables::TOKEN_SYMBOL, key, version))
 }
 
 /// The change that stores a thesis.

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use thesis_proto::reference::address_form;
+
 use super::Draft;
 use crate::{
     domain::{
         id,
         observation::{Observation, ProfileSeen, Seen, TokenSeen},
-        reference::address_form,
     },
     key,
     service::writer::{command::Command, thesis_event_id},

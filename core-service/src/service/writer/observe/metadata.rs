@@ -1,12 +1,13 @@
 //! Profiles and tokens, seen on their own or beside a thesis.
 
+use thesis_proto::reference::{address_form, symbol_form};
+
 use super::Drafted;
 use crate::{
     domain::{
         entry::{Kind, ProfileObserved, ProfileUpdated, TokenObserved},
         handle, id,
         observation::{ProfileSeen, TokenSeen},
-        reference::address_form,
         row::{Age, Profile, Token},
     },
     service::writer::draft::{Draft, Place},
@@ -82,9 +83,7 @@ pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ProfileSeen, age: Age)
         return Ok(Drafted::at(id, if is_news { place } else { Place::Nowhere }));
     }
     let event_id = id::derive("evt_", &["profile.updated", &id, &age.name()]);
-    let given_up =
-        |before: Profile| (handle::claim(&before.handle) != handle::claim(&after.handle)).then_some(before.handle);
-    let previous_handle = before.and_then(given_up);
+    let previous_handle = before.map(|before| before.handle).filter(|handle| *handle != after.handle);
     let updated = ProfileUpdated { profile: after, changed, previous_handle };
     let place = draft.add(event_id.clone(), None, false, Kind::ProfileUpdated(updated));
     Ok(Drafted { event_id: Some(event_id), ..Drafted::at(id, place) })
@@ -108,7 +107,7 @@ fn changed_fields(before: &Profile, after: &Profile) -> Vec<String> {
 fn fill_token(row: &mut Token, seen: &TokenSeen, age: Age) {
     row.source_updated_at = row.source_updated_at.max(seen.source_updated_at);
     if age.is_newer_than(row.age.as_ref()) {
-        row.symbol = handle::symbol(&seen.symbol);
+        row.symbol = symbol_form(&seen.symbol);
         row.name.clone_from(&seen.name);
         row.chain_id = seen.chain_id;
         row.logo_url.clone_from(&seen.logo_url);
