@@ -41,21 +41,21 @@ impl Need {
 #[derive(Clone)]
 struct Ops {
     need: Need,
-    stop: CancellationToken,
+    leaving: CancellationToken,
 }
 
-/// Serves until the process ends; not ready from `stop` on.
+/// Serves until the process ends; not ready from `leaving` on.
 pub(crate) async fn serve(
     listener: TcpListener,
     metrics: PrometheusHandle,
     need: Need,
     connections: usize,
-    stop: CancellationToken,
+    leaving: CancellationToken,
 ) {
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .with_state(Ops { need, stop })
+        .with_state(Ops { need, leaving })
         .route("/metrics", get(async move || ([("content-type", "text/plain; version=0.0.4")], metrics.render())));
     let limits = Limits {
         connections,
@@ -72,7 +72,7 @@ pub(crate) async fn serve(
 }
 
 async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
-    if ops.stop.is_cancelled() {
+    if ops.leaving.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
     } else if timeout(PATIENCE, ops.need.is_met()).await == Ok(true) {
         (StatusCode::OK, "ready\n")
