@@ -115,8 +115,9 @@ mod tests {
             // What needs no other thread is there at once.
             assert_eq!(futures::poll!(encoding.as_mut()).is_pending(), elsewhere, "{size}");
             if elsewhere {
-                encoding.await;
+                encoding.as_mut().await;
             }
+            drop(encoding);
             assert_eq!(response.headers()[CONTENT_ENCODING], "zstd");
             let Either::Left(body) = response.body_mut() else { panic!("it is whole") };
             assert_eq!(zstd::decode_all(&whole(body).await[..]).unwrap(), text);

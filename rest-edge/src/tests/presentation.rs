@@ -114,8 +114,8 @@ async fn the_description_is_made_once_in_every_form() {
             (&encoding.parse().unwrap(), &bare_headers["etag"])
         );
         assert_eq!(
-            (headers["vary"].to_str(), headers["cache-control"].to_str()),
-            (Ok("Accept-Encoding"), Ok("public, no-cache"))
+            (&headers["vary"], &headers["cache-control"]),
+            (&bare_headers["vary"], &bare_headers["cache-control"])
         );
         let mut text = Vec::new();
         match encoding {
