@@ -30,7 +30,8 @@ use crate::{
 
 /// New connections that may wait to be accepted, as far as the system lets them.
 const BACKLOG: u32 = 4_096;
-/// How long a role by itself goes on serving after a signal, no longer ready: load balancers look every few seconds.
+/// How long a role goes on serving after a signal, no longer ready, unless a setting says otherwise: load balancers look
+/// every few seconds.
 const LEAVING: Duration = Duration::from_secs(5);
 /// Edge and worker may finish what they do for so long when they stop,
 const DRAIN: Duration = Duration::from_secs(7);
@@ -41,6 +42,9 @@ const CLOSE: Duration = Duration::from_millis(1_500);
 
 /// Parts that run beside each other.
 type Parts = JoinSet<Result<(), Failure>>;
+
+/// How a part ended.
+type Ended = Result<Result<(), Failure>, JoinError>;
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,24 +149,11 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
     let need = started.as_ref().map_or_else(|| Need::Core(channel), |started| Need::Store(Arc::clone(&started.core)));
     tokio::spawn(ops::serve(ops, metrics, need, files.ops, leaving.clone()));
 
-    let mut signals = Signals::listen()?;
+    let signals = Signals::listen()?;
     ready::announce(role, at, started.as_ref().and_then(|started| started.first_key.as_ref()))?;
     tracing::info!(role = role.name(), "ready");
-    let mut ended = tokio::select! {
-        () = signals.next() => None,
-        ended = end_of(&mut parts, &mut servers) => Some(ended),
-    };
-    tokio::spawn(async move {
-        signals.next().await;
-        tracing::warn!("a second signal: ending at once");
-        std::process::exit(1);
-    });
-    leaving.cancel();
-    if ended.is_none() {
-        let patience = role.leaving(settings.features.drain_seconds);
-        tracing::info!(seconds = patience.as_secs(), "no longer ready");
-        ended = timeout(patience, end_of(&mut parts, &mut servers)).await.ok();
-    }
+    let patience = role.leaving(settings.features.drain_seconds);
+    let ended = until_left(signals, &mut parts, &mut servers, &leaving, patience).await;
     tracing::info!("stopping");
     // All stop accepting; edge and worker finish while the core still lives.
     stop.cancel();
@@ -203,8 +194,34 @@ impl Signals {
     }
 }
 
+/// Serves until a signal, and then, no longer ready, for `patience`; a second signal ends the process at once. Gives the
+/// part that ended by itself, if one did.
+async fn until_left(
+    mut signals: Signals,
+    parts: &mut Parts,
+    servers: &mut Parts,
+    leaving: &CancellationToken,
+    patience: Duration,
+) -> Option<Ended> {
+    let ended = tokio::select! {
+        () = signals.next() => None,
+        ended = end_of(parts, servers) => Some(ended),
+    };
+    tokio::spawn(async move {
+        signals.next().await;
+        tracing::warn!("a second signal: ending at once");
+        std::process::exit(1);
+    });
+    leaving.cancel();
+    if ended.is_some() {
+        return ended;
+    }
+    tracing::info!(seconds = patience.as_secs(), "no longer ready");
+    timeout(patience, end_of(parts, servers)).await.ok()
+}
+
 /// Waits until a part ends by itself.
-async fn end_of(parts: &mut Parts, servers: &mut Parts) -> Result<Result<(), Failure>, JoinError> {
+async fn end_of(parts: &mut Parts, servers: &mut Parts) -> Ended {
     tokio::select! {
         Some(ended) = parts.join_next() => ended,
         Some(ended) = servers.join_next() => ended,

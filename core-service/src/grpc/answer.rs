@@ -88,7 +88,11 @@ fn put_rate(metadata: &mut MetadataMap, rate: &Rate, now_ms: i64) {
 
 /// An error's gRPC form, with the request's id in its metadata too.
 pub(super) fn told(error: &ApiError, request_id: &str) -> Status {
-    let mut status = error.to_status(request_id);
+    named(error.to_status(request_id), request_id)
+}
+
+/// A status with the request's id in its metadata.
+pub(super) fn named(mut status: Status, request_id: &str) -> Status {
     put(status.metadata_mut(), REQUEST_ID, request_id);
     status
 }

@@ -19,7 +19,7 @@ use thesis_proto::{
 use tokio::time::timeout;
 use tonic::{Code, Status, transport::server::TcpConnectInfo};
 
-use super::answer::told;
+use super::answer::{named, told};
 use crate::service::core::Core;
 
 /// How long the client waits for its answer.
@@ -39,10 +39,10 @@ impl Guard {
     }
 
     /// The request's id, as the edge names it, or a new one.
-    fn request_id(&self, credential: Option<&HeaderValue>, named: Option<&HeaderValue>) -> String {
+    fn request_id(&self, credential: Option<&HeaderValue>, given: Option<&HeaderValue>) -> String {
         let text = |value: Option<&HeaderValue>| value?.to_str().ok().map(str::to_owned);
-        let named = text(named).filter(|_| self.core.gate.is_service(text(credential).as_deref()));
-        named.unwrap_or_else(|| self.core.gate.new_request_id())
+        let given = text(given).filter(|_| self.core.gate.is_service(text(credential).as_deref()));
+        given.unwrap_or_else(|| self.core.gate.new_request_id())
     }
 
     /// Takes a trusted proxy's word for whose address it is.
@@ -59,8 +59,8 @@ impl Guard {
 pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
     guard.locate(&mut request);
     let headers = request.headers();
-    let (credential, named) = (headers.get(SERVICE_TOKEN).cloned(), headers.get(REQUEST_ID).cloned());
-    let request_id = || guard.request_id(credential.as_ref(), named.as_ref());
+    let (credential, given) = (headers.get(SERVICE_TOKEN).cloned(), headers.get(REQUEST_ID).cloned());
+    let request_id = || guard.request_id(credential.as_ref(), given.as_ref());
     let Ok(patience) = patience(headers) else {
         let message = format!("{TIMEOUT} must be up to 8 digits and one of the units H, M, S, m, u, n");
         return told(&ApiError::new(ErrorCode::InvalidRequest, message), &request_id()).into_http();
@@ -68,6 +68,8 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
     let uri = request.uri().clone();
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
     let outcome = match patience {
+        // Nobody waits any more; what is ready at once would come too late as well.
+        Some(Duration::ZERO) => return late("the deadline has passed", &request_id()).into_http(),
         Some(patience) => timeout(patience, running).await,
         None => Ok(running.await),
     };
@@ -104,7 +106,7 @@ fn patience(headers: &HeaderMap) -> Result<Option<Duration>, ()> {
 
 fn late(message: &str, request_id: &str) -> Status {
     let error = ApiError { message: message.to_owned(), ..ApiError::unavailable() };
-    error.to_status_of(Code::DeadlineExceeded, request_id)
+    named(error.to_status_of(Code::DeadlineExceeded, request_id), request_id)
 }
 
 /// Gives an error without details the ones that every error has: tonic's own, and those of methods that are not built.

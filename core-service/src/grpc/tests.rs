@@ -121,6 +121,54 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
     }
 }
 
+/// Keeps what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<parking_lot::Mutex<String>>);
+
+impl tracing::field::Visit for Log {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        *self.0.lock() += &format!("{field}={value:?} ");
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::Id {
+        tracing::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::Id, _: &tracing::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        if *event.metadata().level() == tracing::Level::ERROR {
+            event.record(&mut self.clone());
+        }
+    }
+
+    fn enter(&self, _: &tracing::Id) {}
+
+    fn exit(&self, _: &tracing::Id) {}
+}
+
+#[tokio::test]
+async fn a_panic_is_logged_with_its_requests_id() {
+    let core = core().await;
+    let router = Router::new().route("/panics", any(async || -> Response { panic!("a secret") }));
+    let routes = guarded(Routes::from(router), Guard::new(&core, Vec::new()));
+    let log = Log::default();
+    let logging = tracing::subscriber::set_default(log.clone());
+    let named = [("x-service-token", SERVICE_TOKEN), ("x-service-request-id", "req_named")];
+    routes.oneshot(request("/panics", &named, &[])).await.unwrap();
+    drop(logging);
+    let log = log.0.lock();
+    assert!(log.contains("req_named") && log.contains("a secret") && log.contains("/panics"), "{log}");
+}
+
 #[tokio::test]
 async fn work_ends_at_the_clients_deadline() {
     let core = core().await;
