@@ -8,6 +8,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use thesis_proto::{
     channel::CoreChannel,
     server::{self, Called, Limits},
+    v1::gate_service_server::SERVICE_NAME as GATE,
 };
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +32,9 @@ impl Need {
         match self {
             Self::Store(core) => core.shared.control.is_current() && core.shared.backend.check().await.is_ok(),
             Self::Core(channel) => {
-                let answer = HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await;
+                // A service for the roles: a core that leaves still serves them.
+                let service = GATE.to_owned();
+                let answer = HealthClient::new(channel.clone()).check(HealthCheckRequest { service }).await;
                 answer.is_ok_and(|answer| answer.get_ref().status() == ServingStatus::Serving)
             }
         }

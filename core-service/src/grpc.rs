@@ -151,7 +151,7 @@ pub struct Serving {
     pub connections: usize,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
-    /// From here on its health says that it does not serve.
+    /// From here on its health says that the public services are not served.
     pub leaving: CancellationToken,
     /// Ends it; calls under way may end.
     pub shutdown: CancellationToken,
@@ -192,36 +192,36 @@ pub async fn serve(
         drain: DRAIN,
     };
     tokio::join!(
-        thesis_proto::server::serve(listener, Arc::new(Called { service, refusal }), limits, shutdown),
-        tell_health(&core, &health, &leaving)
+        thesis_proto::server::serve(listener, Arc::new(Called { service, refusal }), limits, shutdown.clone()),
+        tell_health(&core, &health, &leaving, &shutdown)
     );
     Ok(())
 }
 
-/// Tells the health of everything and of each service by name, which are one, until it leaves.
-async fn tell_health(core: &Core, health: &HealthReporter, leaving: &CancellationToken) {
-    let tell = async |serves: bool| {
-        let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
+/// Tells the health of everything and of each service by name until it stops. From `leaving` on load balancers shall go
+/// elsewhere; the roles stay until it stops, and then find another core by themselves.
+async fn tell_health(core: &Core, health: &HealthReporter, leaving: &CancellationToken, shutdown: &CancellationToken) {
+    let tell = async |serves: bool, leaves: bool| {
         for service in reflection::services().chain([String::new()]) {
+            let serves = serves && !(leaves && !reflection::is_internal(&service));
+            let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
             health.set_service_status(service, status).await;
         }
     };
     let mut current = core.shared.control.current();
     // What cannot be away has no news of it.
     let mut away = core.shared.backend.away().unwrap_or_else(|| watch::Sender::new(false).subscribe());
-    let following = async {
-        loop {
-            tell(*current.borrow_and_update() && !*away.borrow_and_update()).await;
-            tokio::select! {
-                Ok(()) = current.changed() => {}
-                Ok(()) = away.changed() => {}
-                else => return,
-            }
+    let mut leaves = false;
+    loop {
+        tell(*current.borrow_and_update() && !*away.borrow_and_update(), leaves).await;
+        tokio::select! {
+            Ok(()) = current.changed() => {}
+            Ok(()) = away.changed() => {}
+            () = leaving.cancelled(), if !leaves => leaves = true,
+            () = shutdown.cancelled() => break,
         }
-    };
-    leaving.run_until_cancelled(following).await;
-    leaving.cancelled().await;
-    tell(false).await;
+    }
+    tell(false, true).await;
 }
 
 /// gRPC-web is for browsers of any origin: keys travel in a header, never in a cookie.

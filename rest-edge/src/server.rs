@@ -77,6 +77,7 @@ impl Answers for Edge {
 
     async fn answer(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
         if !names_one_host(&request) {
+            tracing::info!(path = request.uri().path(), "request refused: it names no host, or several");
             return self.refused(&ApiError::new(ErrorCode::InvalidRequest, "a request must name one host"));
         }
         self.respond(peer, request).await

@@ -2,8 +2,6 @@
 
 mod surface;
 
-use prost::Message as _;
-use reqwest::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 use thesis_proto::{
@@ -31,7 +29,6 @@ on_both_stores![
     an_idempotency_key_works_on_both,
     a_strangers_word_is_not_believed,
     internal_services_need_the_credential,
-    browsers_reach_it_by_grpc_web,
 ];
 
 fn with_key<T>(key: &str, message: T) -> Request<T> {
@@ -359,50 +356,6 @@ async fn internal_services_need_the_credential(service: &Service) {
     wrong.metadata_mut().insert("x-service-token", format!("{SERVICE_TOKEN}x").parse().unwrap());
     let failure = AdminServiceClient::new(channel()).list_organizations(wrong).await.unwrap_err();
     assert_failure(&failure, Code::Unauthenticated, "INVALID_API_KEY");
-}
-
-async fn browsers_reach_it_by_grpc_web(service: &Service) {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    let url = format!("{}/thesis.v1.MetaService/GetMe", service.grpc);
-    let asked = "authorization,content-type,x-grpc-web,idempotency-key";
-    let preflight = http.request(Method::OPTIONS, &url).header("origin", "https://app.test");
-    let preflight = preflight.header("access-control-request-method", "POST");
-    let answer = preflight.header("access-control-request-headers", asked).send().await.unwrap();
-    assert!(answer.status().is_success());
-    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_lowercase();
-    assert_eq!(header("access-control-allow-origin"), "*");
-    assert!(header("access-control-allow-methods").contains("post"));
-    // A browser does not take `*` for `authorization`.
-    for name in asked.split(',') {
-        assert!(header("access-control-allow-headers").contains(name), "{}", header("access-control-allow-headers"));
-    }
-
-    let call = async |key: &str| {
-        let request = http.post(&url).header("origin", "https://app.test").bearer_auth(key).header("x-grpc-web", "1");
-        let answer =
-            request.header("content-type", "application/grpc-web+proto").body(vec![0; 5]).send().await.unwrap();
-        assert_eq!(answer.status().as_u16(), 200);
-        assert_eq!(answer.headers()["access-control-allow-origin"], "*");
-        let exposed = answer.headers()["access-control-expose-headers"].to_str().unwrap().to_owned();
-        for name in
-            ["grpc-status", "grpc-message", "grpc-status-details-bin", "x-service-request-id", "x-ratelimit-reset"]
-        {
-            assert!(exposed.contains(name), "{exposed}");
-        }
-        (answer.headers().clone(), answer.bytes().await.unwrap())
-    };
-    let (_, body) = call(TEST_KEY).await;
-    let length = u32::from_be_bytes(body[1..5].try_into().unwrap()) as usize;
-    assert_eq!(body[0], 0);
-    let me = v1::GetMeResponse::decode(&body[5..5 + length]).unwrap().key.unwrap();
-    assert_eq!(json(canonical::KeyInfo::from(&me)), service.client(TEST_KEY).get("/v1/me").await.ok(200));
-    let trailers = &body[5 + length..];
-    assert_eq!(trailers[0], 0x80);
-    assert!(str::from_utf8(&trailers[5..]).unwrap().contains("grpc-status:0"));
-    // A failure tells its status in the head or in the trailers.
-    let (headers, body) = call("svc_test_wrong").await;
-    let in_head = headers.get("grpc-status").is_some_and(|status| status == "16");
-    assert!(in_head || str::from_utf8(&body[5..]).unwrap().contains("grpc-status:16"), "{headers:?}");
 }
 
 #[tokio::test]

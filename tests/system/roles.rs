@@ -252,16 +252,26 @@ async fn a_role_is_not_ready_before_it_stops_answering() {
 #[tokio::test]
 async fn grpc_says_that_it_leaves_and_a_second_signal_ends_at_once() {
     use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
-    let mut service = Service::embedded(|setup| setup.set("SVC_DRAIN_SECONDS", "300"));
-    let health = async || {
-        let mut client = HealthClient::new(service.channel());
-        let request = HealthCheckRequest { service: "thesis.v1.ThesisService".to_owned() };
-        Some(client.check(request).await.ok()?.into_inner().status().as_str_name())
+    let mut service = Service::embedded(|setup| setup.role("core").set("SVC_DRAIN_SECONDS", "300"));
+    let edge = Setup::new(service.dir.path()).role("edge");
+    let edge = edge.set("SVC_CORE_URL", &service.grpc).set("SVC_SERVICE_TOKEN", SERVICE_TOKEN).start();
+    let mut client = HealthClient::new(service.channel());
+    let mut serves = async |service: &str| {
+        let request = HealthCheckRequest { service: service.to_owned() };
+        client.check(request).await.unwrap().into_inner().status().as_str_name() == "SERVING"
     };
-    assert_eq!(health().await, Some("SERVING"));
+    let all = ["", "thesis.v1.ThesisService", "thesis.v1.GateService"];
+    for name in all {
+        assert!(serves(name).await, "{name}");
+    }
     service.processes[0].signal("INT");
-    eventually("it says so", SOON, async || (health().await == Some("NOT_SERVING")).then_some(())).await;
-    service.client(TEST_KEY).get("/v1/me").await.ok(200);
+    eventually("it says so", SOON, async || (!serves("").await).then_some(())).await;
+    assert!(!serves("thesis.v1.ThesisService").await);
+    // The roles stay until it stops.
+    assert!(serves("thesis.v1.GateService").await);
+    let readyz = format!("{}/readyz", edge.address("ops"));
+    assert_eq!(reqwest::get(&readyz).await.unwrap().status().as_u16(), 200);
+    Client::new(&edge.address("http"), Some(TEST_KEY)).get("/v1/me").await.ok(200);
     service.processes[0].signal("TERM");
     assert_ne!(service.processes[0].exit(Duration::from_secs(2)).await.code(), Some(0));
 }

@@ -120,13 +120,13 @@ fn detailed(response: Response, request_id: impl FnOnce() -> String) -> Response
     };
     let request_id = request_id();
     let (code, default) = match bare.code() {
-        Code::DeadlineExceeded => return late(bare.message(), &request_id).into_http(),
         // `Internal` is tonic's word for a message that cannot be read; this service's own failures have details.
         Code::InvalidArgument | Code::Internal => (ErrorCode::InvalidRequest, "the request cannot be read"),
         Code::OutOfRange | Code::ResourceExhausted => (ErrorCode::PayloadTooLarge, "the request is too large"),
         Code::Unimplemented => (ErrorCode::MethodNotAllowed, "there is no such method"),
         Code::NotFound => (ErrorCode::RouteNotFound, "there is no such service"),
         Code::Unavailable => (ErrorCode::ServiceUnavailable, "the service cannot answer right now; try again"),
+        Code::DeadlineExceeded => return late(bare.message(), &request_id).into_http(),
         _ => (ErrorCode::InternalError, "something went wrong here; the request id helps to find it"),
     };
     let message = if bare.message().is_empty() { default } else { bare.message() };

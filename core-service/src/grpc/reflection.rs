@@ -28,6 +28,9 @@ const PUBLIC: [&str; 8] = [
     "WebhookService",
 ];
 
+/// Before each name of the contract.
+const PACKAGE: &str = "thesis.v1.";
+
 static FILES: LazyLock<FileDescriptorSet> =
     LazyLock::new(|| FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with the contract"));
 
@@ -37,6 +40,11 @@ pub(super) fn services() -> impl Iterator<Item = String> {
         file.service.iter().map(|service| format!("{}.{}", file.package(), service.name()))
     };
     FILES.file.iter().flat_map(names)
+}
+
+/// Whether a service of the contract is for the roles alone, by its full name.
+pub(super) fn is_internal(service: &str) -> bool {
+    service.strip_prefix(PACKAGE).is_some_and(|name| !PUBLIC.contains(&name))
 }
 
 /// Adds both versions of reflection.

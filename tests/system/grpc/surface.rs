@@ -1,18 +1,23 @@
-//! What gRPC offers beside its operations: reflection, health, deadlines, and errors of calls that reach no operation.
+//! What gRPC offers beside its operations: reflection, health, deadlines, gRPC-web, and errors of calls that reach no
+//! operation.
 
 use std::collections::HashSet;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use prost::Message as _;
-use thesis_proto::v1::{
-    self, meta_service_client::MetaServiceClient, observation::Observed, token_service_client::TokenServiceClient,
+use reqwest::Method;
+use thesis_proto::{
+    json as canonical,
+    v1::{
+        self, meta_service_client::MetaServiceClient, observation::Observed, token_service_client::TokenServiceClient,
+    },
 };
 use tonic::{Code, Request, Status};
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 use tonic_reflection::pb;
 use tonic_types::StatusExt as _;
 
-use super::{assert_failure, with_key};
+use super::{assert_failure, json, with_key};
 use crate::harness::{
     SERVICE_TOKEN, Service, TEST_KEY,
     ingest::{revision, token},
@@ -25,6 +30,7 @@ on_both_stores![
     what_reaches_no_operation_has_details_too,
     details_fit_into_a_header,
     a_trusted_proxy_tells_the_address,
+    browsers_reach_it_by_grpc_web,
 ];
 
 /// The services that are described, and the files with these symbols and all that they import.
@@ -202,4 +208,48 @@ async fn a_trusted_proxy_tells_the_address(service: &Service) {
     }
     assert_eq!(fails(&address).await, Code::ResourceExhausted);
     assert_eq!(fails(&other).await, Code::Unauthenticated);
+}
+
+async fn browsers_reach_it_by_grpc_web(service: &Service) {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/thesis.v1.MetaService/GetMe", service.grpc);
+    let asked = "authorization,content-type,x-grpc-web,idempotency-key";
+    let preflight = http.request(Method::OPTIONS, &url).header("origin", "https://app.test");
+    let preflight = preflight.header("access-control-request-method", "POST");
+    let answer = preflight.header("access-control-request-headers", asked).send().await.unwrap();
+    assert!(answer.status().is_success());
+    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_lowercase();
+    assert_eq!(header("access-control-allow-origin"), "*");
+    assert!(header("access-control-allow-methods").contains("post"));
+    // A browser does not take `*` for `authorization`.
+    for name in asked.split(',') {
+        assert!(header("access-control-allow-headers").contains(name), "{}", header("access-control-allow-headers"));
+    }
+
+    let call = async |key: &str| {
+        let request = http.post(&url).header("origin", "https://app.test").bearer_auth(key).header("x-grpc-web", "1");
+        let answer =
+            request.header("content-type", "application/grpc-web+proto").body(vec![0; 5]).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+        assert_eq!(answer.headers()["access-control-allow-origin"], "*");
+        let exposed = answer.headers()["access-control-expose-headers"].to_str().unwrap().to_owned();
+        for name in
+            ["grpc-status", "grpc-message", "grpc-status-details-bin", "x-service-request-id", "x-ratelimit-reset"]
+        {
+            assert!(exposed.contains(name), "{exposed}");
+        }
+        (answer.headers().clone(), answer.bytes().await.unwrap())
+    };
+    let (_, body) = call(TEST_KEY).await;
+    let length = u32::from_be_bytes(body[1..5].try_into().unwrap()) as usize;
+    assert_eq!(body[0], 0);
+    let me = v1::GetMeResponse::decode(&body[5..5 + length]).unwrap().key.unwrap();
+    assert_eq!(json(canonical::KeyInfo::from(&me)), service.client(TEST_KEY).get("/v1/me").await.ok(200));
+    let trailers = &body[5 + length..];
+    assert_eq!(trailers[0], 0x80);
+    assert!(str::from_utf8(&trailers[5..]).unwrap().contains("grpc-status:0"));
+    // A failure tells its status in the head or in the trailers.
+    let (headers, body) = call("svc_test_wrong").await;
+    let in_head = headers.get("grpc-status").is_some_and(|status| status == "16");
+    assert!(in_head || str::from_utf8(&body[5..]).unwrap().contains("grpc-status:16"), "{headers:?}");
 }
