@@ -242,7 +242,6 @@ async fn a_role_is_not_ready_before_it_stops_answering() {
     client.get("/v1/me").await.ok(200);
     client.anew().get("/v1/me").await.ok(200);
     assert_eq!(ready().await, Some(503));
-    assert!(now_ms() - signalled < 4_000, "the test itself was too slow");
     stream.end(SOON).await;
     assert!(now_ms() - signalled >= 5_000);
     assert_eq!(edge.exit(DRAINED).await.code(), Some(0));

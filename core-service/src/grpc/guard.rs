@@ -69,7 +69,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
     let outcome = match patience {
         // Nobody waits any more; what is ready at once would come too late as well.
-        Some(Duration::ZERO) => return late("the deadline has passed", &request_id()).into_http(),
+        Some(patience) if patience.is_zero() => return late("the deadline has passed", &request_id()).into_http(),
         Some(patience) => timeout(patience, running).await,
         None => Ok(running.await),
     };
