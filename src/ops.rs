@@ -8,6 +8,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use thesis_proto::{
     channel::CoreChannel,
     server::{self, Called, Limits},
+    v1::gate_service_server::SERVICE_NAME as GATE,
 };
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +32,9 @@ impl Need {
         match self {
             Self::Store(core) => core.shared.control.is_current() && core.shared.backend.check().await.is_ok(),
             Self::Core(channel) => {
-                let answer = HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await;
+                // A service for the roles: a core that leaves still serves them.
+                let service = GATE.to_owned();
+                let answer = HealthClient::new(channel.clone()).check(HealthCheckRequest { service }).await;
                 answer.is_ok_and(|answer| answer.get_ref().status() == ServingStatus::Serving)
             }
         }
@@ -41,21 +44,21 @@ impl Need {
 #[derive(Clone)]
 struct Ops {
     need: Need,
-    stop: CancellationToken,
+    leaving: CancellationToken,
 }
 
-/// Serves until the process ends; not ready from `stop` on.
+/// Serves until the process ends; not ready from `leaving` on.
 pub(crate) async fn serve(
     listener: TcpListener,
     metrics: PrometheusHandle,
     need: Need,
     connections: usize,
-    stop: CancellationToken,
+    leaving: CancellationToken,
 ) {
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .with_state(Ops { need, stop })
+        .with_state(Ops { need, leaving })
         .route("/metrics", get(async move || ([("content-type", "text/plain; version=0.0.4")], metrics.render())));
     let limits = Limits {
         connections,
@@ -72,7 +75,7 @@ pub(crate) async fn serve(
 }
 
 async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
-    if ops.stop.is_cancelled() {
+    if ops.leaving.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
     } else if timeout(PATIENCE, ops.need.is_met()).await == Ok(true) {
         (StatusCode::OK, "ready\n")

@@ -2,9 +2,9 @@
 
 mod core;
 
-use std::{net::SocketAddr, sync::Arc, task::Poll, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, task::Poll, time::Duration};
 
-use core_service::grpc;
+use core_service::grpc::{self, Serving};
 use delivery_worker::{WorkerConfig, WorkerError};
 use rest_edge::EdgeConfig;
 use thesis_proto::{
@@ -13,8 +13,8 @@ use thesis_proto::{
 };
 use tokio::{
     net::{TcpListener, TcpSocket},
-    signal::unix::{SignalKind, signal},
-    task::JoinSet,
+    signal::unix::{Signal, SignalKind, signal},
+    task::{JoinError, JoinSet},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,10 @@ use crate::{
 
 /// New connections that may wait to be accepted, as far as the system lets them.
 const BACKLOG: u32 = 4_096;
-/// Edge and worker may finish what they do for so long after a signal,
+/// How long a role goes on serving after a signal, no longer ready, unless a setting says otherwise: load balancers look
+/// every few seconds.
+const LEAVING: Duration = Duration::from_secs(5);
+/// Edge and worker may finish what they do for so long when they stop,
 const DRAIN: Duration = Duration::from_secs(7);
 /// then calls to core for so long, then its streams for as long again,
 const LAST_CALLS: Duration = Duration::from_millis(500);
@@ -39,6 +42,9 @@ const CLOSE: Duration = Duration::from_millis(1_500);
 
 /// Parts that run beside each other.
 type Parts = JoinSet<Result<(), Failure>>;
+
+/// How a part ended.
+type Ended = Result<Result<(), Failure>, JoinError>;
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,12 @@ impl Role {
     fn is(self, part: Self) -> bool {
         self == Self::All || self == part
     }
+
+    /// How long it goes on serving after a signal. One process has nobody who takes over.
+    fn leaving(self, seconds: Option<u16>) -> Duration {
+        let default = if self == Self::All { Duration::ZERO } else { LEAVING };
+        seconds.map_or(default, |seconds| Duration::from_secs(seconds.into()))
+    }
 }
 
 /// Runs a role until a signal or a failure.
@@ -80,7 +92,7 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         ops: Some(ops.local_addr()?),
     };
     let (clock, ids): (SharedClock, SharedIdSource) = (Arc::new(SystemClock), Arc::new(SystemIdSource));
-    let stop = CancellationToken::new();
+    let (leaving, stop) = (CancellationToken::new(), CancellationToken::new());
     let (mut parts, mut servers) = (Parts::new(), Parts::new());
     let metrics = telemetry::metrics()?;
 
@@ -104,7 +116,13 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         tracing::warn!("SVC_UPSTREAM_URL is set, but this version has no upstream connector");
     }
     if let (Some(listener), Some(started)) = (grpc, &started) {
-        servers.spawn(grpc::serve(listener, Arc::clone(&started.core), files.grpc, stop.clone()));
+        let serving = Serving {
+            connections: files.grpc,
+            trusted_proxies: addresses.trusted_proxies.clone(),
+            leaving: leaving.clone(),
+            shutdown: stop.clone(),
+        };
+        servers.spawn(grpc::serve(listener, Arc::clone(&started.core), serving));
     }
     if let (Some(listener), Some(address)) = (http, at.http) {
         let mut config = EdgeConfig::new(addresses.public_url(address), token.clone());
@@ -129,17 +147,13 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         parts.spawn(async move { Ok(working.await?) });
     }
     let need = started.as_ref().map_or_else(|| Need::Core(channel), |started| Need::Store(Arc::clone(&started.core)));
-    tokio::spawn(ops::serve(ops, metrics, need, files.ops, stop.clone()));
+    tokio::spawn(ops::serve(ops, metrics, need, files.ops, leaving.clone()));
 
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let signals = Signals::listen()?;
     ready::announce(role, at, started.as_ref().and_then(|started| started.first_key.as_ref()))?;
     tracing::info!(role = role.name(), "ready");
-    let ended = tokio::select! {
-        _ = terminate.recv() => None,
-        _ = interrupt.recv() => None,
-        Some(ended) = parts.join_next() => Some(ended),
-        Some(ended) = servers.join_next() => Some(ended),
-    };
+    let patience = role.leaving(settings.features.drain_seconds);
+    let ended = until_left(signals, &mut parts, &mut servers, &leaving, patience).await;
     tracing::info!("stopping");
     // All stop accepting; edge and worker finish while the core still lives.
     stop.cancel();
@@ -158,6 +172,60 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         Some(Ok(Ok(()))) => Err("a part of the service ended by itself".into()),
         Some(Ok(Err(error))) => Err(error),
         Some(Err(error)) => Err(error.into()),
+    }
+}
+
+/// The signals that end a process.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Serves until a signal, and then, no longer ready, for `patience`; a second signal ends the process at once. Gives the
+/// part that ended by itself, if one did.
+async fn until_left(
+    mut signals: Signals,
+    parts: &mut Parts,
+    servers: &mut Parts,
+    leaving: &CancellationToken,
+    patience: Duration,
+) -> Option<Ended> {
+    let ended = tokio::select! {
+        () = signals.next() => None,
+        ended = end_of(parts, servers) => Some(ended),
+    };
+    tokio::spawn(async move {
+        signals.next().await;
+        tracing::warn!("a second signal: ending at once");
+        std::process::exit(1);
+    });
+    leaving.cancel();
+    if ended.is_some() {
+        return ended;
+    }
+    tracing::info!(seconds = patience.as_secs(), "no longer ready");
+    timeout(patience, end_of(parts, servers)).await.ok()
+}
+
+/// Waits until a part ends by itself.
+async fn end_of(parts: &mut Parts, servers: &mut Parts) -> Ended {
+    tokio::select! {
+        Some(ended) = parts.join_next() => ended,
+        Some(ended) = servers.join_next() => ended,
+        else => std::future::pending().await,
     }
 }
 

@@ -5,12 +5,16 @@ mod answer;
 mod delivery;
 mod event;
 mod gate;
+mod guard;
 mod ingest;
 mod meta;
 mod profile;
+mod reflection;
 mod search;
 mod stream;
 mod test_data;
+#[cfg(test)]
+mod tests;
 mod thesis;
 mod token;
 mod webhook;
@@ -24,6 +28,7 @@ use axum::{
     response::Response,
 };
 use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN};
+use ipnet::IpNet;
 use thesis_proto::{
     error::ApiError,
     server::{Bodies, BodyError, Called, Limits},
@@ -35,10 +40,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, service::Routes};
-use tonic_health::ServingStatus;
+use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::ServiceBuilder;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
+use self::{answer::told, guard::Guard};
 use crate::service::core::Core;
 
 /// Bytes of a request message at most; bodies over REST are smaller.
@@ -69,9 +75,17 @@ pub(crate) struct Api {
     pub(crate) core: Arc<Core>,
 }
 
-/// Every service, to be called in process or served.
+/// Every service, to be called in process.
 #[must_use]
 pub fn routes(core: &Arc<Core>) -> Routes {
+    guarded(services(core), Guard::new(core, Vec::new()))
+}
+
+fn guarded(routes: Routes, guard: Guard) -> Routes {
+    Routes::from(routes.into_axum_router().layer(from_fn_with_state(guard, guard::guard))).prepare()
+}
+
+fn services(core: &Arc<Core>) -> Routes {
     use v1::{
         admin_service_server::AdminServiceServer, delivery_service_server::DeliveryServiceServer,
         event_service_server::EventServiceServer, gate_service_server::GateServiceServer,
@@ -103,7 +117,6 @@ pub fn routes(core: &Arc<Core>) -> Routes {
         AdminServiceServer,
         IngestServiceServer
     )
-    .prepare()
 }
 
 /// What all calls together may take.
@@ -117,7 +130,7 @@ struct Room {
 /// Lets a call in if there is room, once its message is there.
 async fn enter(State(room): State<Room>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
-    let full = || ApiError::unavailable().to_status(&room.core.gate.new_request_id());
+    let full = || told(&ApiError::unavailable(), &room.core.gate.new_request_id());
     let refused = match room.messages.read(body, MAX_FRAME, MAX_FRAME).await {
         Ok(body) => match room.calls.try_acquire() {
             Ok(_slot) => return next.run(Request::from_parts(head, Body::from(body))).await,
@@ -125,58 +138,47 @@ async fn enter(State(room): State<Room>, request: Request, next: Next) -> Respon
         },
         Err(BodyError::NoRoom) => full(),
         Err(error @ BodyError::Late) => Status::deadline_exceeded(error.to_string()),
-        Err(error) => Status::out_of_range(error.to_string()),
+        Err(error @ BodyError::TooLarge) => Status::out_of_range(error.to_string()),
+        Err(error @ BodyError::Broken) => Status::invalid_argument(error.to_string()),
     };
     refused.into_http()
 }
 
-/// Serves gRPC and gRPC-web with reflection and health over so many connections, until told to stop; then calls under way
-/// may end.
+/// How gRPC is served.
+#[derive(Debug)]
+pub struct Serving {
+    /// Connections at once.
+    pub connections: usize,
+    /// Networks whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// From here on its health says that the public services are not served.
+    pub leaving: CancellationToken,
+    /// Ends it; calls under way may end.
+    pub shutdown: CancellationToken,
+}
+
+/// Serves gRPC and gRPC-web with reflection and health until told to stop.
 ///
 /// # Errors
 /// When the description of the services cannot be read.
 pub async fn serve(
     listener: TcpListener,
     core: Arc<Core>,
-    connections: usize,
-    shutdown: CancellationToken,
+    serving: Serving,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let reflection =
-        || tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(v1::FILE_DESCRIPTOR_SET);
+    let Serving { connections, trusted_proxies, leaving, shutdown } = serving;
     let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_service_status("", ServingStatus::Serving).await;
     let calls = Arc::new(Semaphore::new(MAX_WORKED_ON));
     let room = Room { core: Arc::clone(&core), messages: Bodies::new(MAX_MESSAGES), calls };
     // An edge in this process bounds its calls itself.
-    let routes = Routes::from(routes(&core).into_axum_router().layer(from_fn_with_state(room, enter)))
-        .add_service(reflection().build_v1()?)
-        .add_service(reflection().build_v1alpha()?)
-        .add_service(health_service);
-    let mut current = core.shared.control.current();
-    // What cannot be away has no news of it.
-    let mut away = core.shared.backend.away().unwrap_or_else(|| watch::Sender::new(false).subscribe());
-    let following = async {
-        loop {
-            tokio::select! {
-                Ok(()) = current.changed() => {}
-                Ok(()) = away.changed() => {}
-                else => return,
-            }
-            let serves = *current.borrow_and_update() && !*away.borrow_and_update();
-            let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
-            health.set_service_status("", status).await;
-        }
-    };
-    let stopping = async {
-        shutdown.run_until_cancelled(following).await;
-        shutdown.cancelled().await;
-        health.set_service_status("", ServingStatus::NotServing).await;
-    };
-    let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes.prepare());
+    let routes = Routes::from(services(&core).into_axum_router().layer(from_fn_with_state(room, enter)));
+    let routes = reflection::add(routes.add_service(health_service), &core)?;
+    let routes = guarded(routes, Guard::new(&core, trusted_proxies));
+    let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes);
     // It does not pass the layers, and browsers shall be able to read it.
+    let refusing = Arc::clone(&core);
     let refusal = move || {
-        let status = ApiError::unavailable().to_status(&core.gate.new_request_id());
-        let mut response = status.into_http();
+        let mut response = told(&ApiError::unavailable(), &refusing.gate.new_request_id()).into_http();
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         response
     };
@@ -191,9 +193,35 @@ pub async fn serve(
     };
     tokio::join!(
         thesis_proto::server::serve(listener, Arc::new(Called { service, refusal }), limits, shutdown.clone()),
-        stopping
+        tell_health(&core, &health, &leaving, &shutdown)
     );
     Ok(())
+}
+
+/// Tells the health of everything and of each service by name until it stops. From `leaving` on load balancers shall go
+/// elsewhere; the roles stay until it stops, and then find another core by themselves.
+async fn tell_health(core: &Core, health: &HealthReporter, leaving: &CancellationToken, shutdown: &CancellationToken) {
+    let tell = async |serves: bool, leaves: bool| {
+        for service in reflection::services().chain([String::new()]) {
+            let serves = serves && !(leaves && !reflection::is_internal(&service));
+            let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
+            health.set_service_status(service, status).await;
+        }
+    };
+    let mut current = core.shared.control.current();
+    // What cannot be away has no news of it.
+    let mut away = core.shared.backend.away().unwrap_or_else(|| watch::Sender::new(false).subscribe());
+    let mut leaves = false;
+    loop {
+        tell(*current.borrow_and_update() && !*away.borrow_and_update(), leaves).await;
+        tokio::select! {
+            Ok(()) = current.changed() => {}
+            Ok(()) = away.changed() => {}
+            () = leaving.cancelled(), if !leaves => leaves = true,
+            () = shutdown.cancelled() => break,
+        }
+    }
+    tell(false, true).await;
 }
 
 /// gRPC-web is for browsers of any origin: keys travel in a header, never in a cookie.

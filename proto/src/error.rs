@@ -1,13 +1,19 @@
 //! The one table of error codes and the error that travels: over gRPC as a `Status` with details, over REST as the envelope.
 
+mod bounded;
+
 use std::{collections::HashMap, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+use crate::metadata::SERVICE_TOKEN;
+
 /// The `domain` of every `google.rpc.ErrorInfo` that this service sends.
 pub const ERROR_DOMAIN: &str = "trade-thesis";
+/// The list of bad fields in `error.details`.
+const ERRORS: &str = "errors";
 
 macro_rules! error_codes {
     ($($variant:ident $name:literal $http:literal $kind:literal $grpc:ident;)+) => {
@@ -172,11 +178,9 @@ impl ApiError {
         let mut error = Self::new(code, message);
         if let Some(first) = first {
             error.param = Some(first.param.clone());
-            let list: Vec<_> = errors
-                .iter()
-                .map(|error| serde_json::json!({"param": error.param, "message": error.message}))
-                .collect();
-            error.details = Some(Box::new(serde_json::json!({ "errors": list })));
+            let list: Vec<_> =
+                errors.iter().map(|error| json!({"param": error.param, "message": error.message})).collect();
+            error.details = Some(Box::new(json!({ ERRORS: list })));
         }
         error
     }
@@ -189,7 +193,7 @@ impl ApiError {
 
     /// The bad fields that it lists.
     pub fn field_errors(&self) -> impl Iterator<Item = FieldError> {
-        let listed = self.details.as_ref().and_then(|details| details["errors"].as_array());
+        let listed = self.details.as_ref().and_then(|details| details[ERRORS].as_array());
         let text = |error: &Value, name: &str| error[name].as_str().unwrap_or_default().to_owned();
         listed.into_iter().flatten().map(move |error| FieldError::new(text(error, "param"), text(error, "message")))
     }
@@ -206,14 +210,30 @@ impl ApiError {
         Self::new(ErrorCode::ServiceUnavailable, "the service cannot answer right now; try again").with_retry_after(1)
     }
 
-    /// The gRPC form: `ErrorInfo`, and `BadRequest`, `RetryInfo` and `RequestInfo` where they apply.
+    /// The gRPC form: `ErrorInfo`, and `BadRequest`, `RetryInfo` and `RequestInfo` where they apply. Lists and texts that
+    /// do not fit into the header of an answer are cut.
     #[must_use]
     pub fn to_status(&self, request_id: &str) -> Status {
+        self.to_status_of(self.code.grpc_code(), request_id)
+    }
+
+    /// The gRPC form with another gRPC code than the table's.
+    #[must_use]
+    pub fn to_status_of(&self, code: Code, request_id: &str) -> Status {
+        bounded::bounded(self, |error| error.whole_status(code, request_id))
+    }
+
+    fn whole_status(&self, code: Code, request_id: &str) -> Status {
         let mut metadata = HashMap::new();
         if let Some(param) = &self.param {
             metadata.insert("param".to_owned(), param.clone());
         }
-        if let Some(details) = &self.details {
+        // The bad fields travel as `BadRequest`, once.
+        let mut details = self.details.as_deref().cloned();
+        if let Some(Value::Object(details)) = &mut details {
+            details.remove(ERRORS);
+        }
+        if let Some(details) = details.filter(|details| *details != Value::Object(Map::new())) {
             metadata.insert("details".to_owned(), details.to_string());
         }
         let mut rich = ErrorDetails::new();
@@ -227,7 +247,7 @@ impl ApiError {
         if !request_id.is_empty() {
             rich.set_request_info(request_id, "");
         }
-        Status::with_error_details(self.code.grpc_code(), self.message.clone(), rich)
+        Status::with_error_details(code, self.message.clone(), rich)
     }
 
     /// Reads a status back. One without this service's `ErrorInfo` comes from the transport: an unreachable or
@@ -235,7 +255,10 @@ impl ApiError {
     #[must_use]
     pub fn from_status(status: &Status) -> Self {
         let rich = status.get_error_details();
-        let info = rich.error_info().filter(|info| info.domain == ERROR_DOMAIN);
+        // What the service credential opens is no business of a caller's key.
+        let is_ours = |param: Option<&String>| param.is_some_and(|param| param == SERVICE_TOKEN);
+        let info = rich.error_info();
+        let info = info.filter(|info| info.domain == ERROR_DOMAIN && !is_ours(info.metadata.get("param")));
         let Some((info, code)) = info.and_then(|info| Some((info, ErrorCode::parse(&info.reason)?))) else {
             return match status.code() {
                 Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted | Code::Cancelled => {
@@ -244,12 +267,18 @@ impl ApiError {
                 _ => Self::internal(),
             };
         };
+        let mut details: Option<Value> = info.metadata.get("details").and_then(|text| serde_json::from_str(text).ok());
+        let violations = rich.bad_request().map(|bad| bad.field_violations.iter()).into_iter().flatten();
+        let errors: Vec<_> = violations.map(|bad| json!({"param": bad.field, "message": bad.description})).collect();
+        if !errors.is_empty() {
+            details.get_or_insert_with(|| json!({}))[ERRORS] = errors.into();
+        }
         let seconds = rich.retry_info().and_then(|retry| retry.retry_delay).map(|delay| delay.as_secs());
         Self {
             code,
             message: status.message().to_owned(),
             param: info.metadata.get("param").cloned(),
-            details: info.metadata.get("details").and_then(|text| serde_json::from_str(text).ok()),
+            details: details.map(Box::new),
             retry_after: seconds.and_then(|seconds| u32::try_from(seconds).ok()),
         }
     }

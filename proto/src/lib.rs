@@ -2,6 +2,7 @@
 //! several roles must judge alike: references, event filters, stream cursors, webhook URLs.
 
 pub mod channel;
+pub mod client_address;
 pub mod clock;
 pub mod cursor;
 pub mod error;
@@ -10,6 +11,7 @@ pub mod guard;
 pub mod json;
 pub mod metadata;
 pub mod names;
+pub mod panics;
 pub mod reference;
 pub mod resolve;
 pub mod server;

@@ -13,7 +13,15 @@ mod meter;
 #[cfg(test)]
 mod tests;
 
-use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    net::SocketAddr,
+    pin::pin,
+    sync::Arc,
+    task::{Poll, ready},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -32,7 +40,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     task::JoinSet,
-    time::{interval, sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -43,9 +51,7 @@ pub use self::{
 };
 use self::{connections::Connections, lag::Lag, meter::Meter};
 
-/// A request's head must have arrived within so long; an idle connection over HTTP/1 is closed after as long.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
-/// How often a connection is looked at.
+/// How often a connection is looked at whose answers may not be taken.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Window of one request body, and of all of a connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
@@ -143,7 +149,8 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
 fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let head = usize::try_from(limits.head).unwrap_or(usize::MAX);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(head);
+    // Its time limit for heads counts idle time too; the meter tells the two apart.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(head);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -177,8 +184,8 @@ async fn connection<A: Answers>(
     }
     let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(meter))));
     let peer = Arc::new(answers.peer(address));
-    let service = service_fn(|request| {
-        let (serving, peer, begun) = (Arc::clone(&serving), Arc::clone(&peer), meter.begin());
+    let service = service_fn(|request: Request<Incoming>| {
+        let (serving, peer, begun) = (Arc::clone(&serving), Arc::clone(&peer), meter.begin(request.version()));
         async move {
             let Serving { answers, lag, .. } = &*serving;
             let answer = if lag.is_overload() { answers.refusal() } else { answers.answer(&peer, request).await };
@@ -186,18 +193,25 @@ async fn connection<A: Answers>(
         }
     });
     let mut connection = pin!(watcher.watch(protocol.serve_connection(io, service)));
-    let watching = async {
-        // Telling the protocols apart has no time limit of its own, so the first request has one here.
-        sleep(HEAD_PATIENCE).await;
-        if !meter.asked() {
-            return;
+    let mut look = pin!(sleep(Duration::ZERO));
+    // Polled after each step of the connection, so that a time limit which has come nearer is seen at once.
+    let watching = poll_fn(|context| {
+        loop {
+            let at = meter.closes_at().unwrap_or_else(|| Instant::now() + LOOK_EVERY);
+            if at < look.deadline() {
+                look.as_mut().reset(at);
+            }
+            ready!(look.as_mut().poll(context));
+            let now = Instant::now();
+            let at = meter.closes_at();
+            if meter.is_stuck() || at.is_some_and(|at| at <= now) {
+                return Poll::Ready(());
+            }
+            look.as_mut().reset(at.unwrap_or(now + LOOK_EVERY));
         }
-        let mut looks = interval(LOOK_EVERY);
-        while !meter.is_stuck() {
-            looks.tick().await;
-        }
-    };
+    });
     tokio::select! {
+        biased;
         ended = connection.as_mut() => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "connection ended");

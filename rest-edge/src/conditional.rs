@@ -2,46 +2,47 @@
 
 use http::{
     HeaderMap, HeaderValue, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH},
+    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH},
 };
 use http_body_util::{Either, Full};
 use sha2::{Digest as _, Sha256};
 
 use crate::answer::{Body, whole};
 
-/// Names the state of a resource by its bytes, and leaves them out where the client has that state already.
+/// Names the state of a resource by its bytes, unless it has its tag, and leaves them out where the client has that state
+/// already.
 pub(crate) async fn tag(response: &mut Response<Body>, asked: &HeaderMap) {
     let Either::Left(body) = response.body_mut() else {
         return;
     };
     let bytes = whole(body).await;
-    let known = Known(hex::encode(&Sha256::digest(&bytes)[..16]));
-    let matches = known.is_in(asked);
-    *body = Full::new(if matches { Default::default() } else { bytes });
-    if matches {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response.headers_mut().remove(CONTENT_TYPE);
-        response.headers_mut().remove(CONTENT_LENGTH);
-    }
+    let known = response.headers().get(ETAG).cloned();
+    let tag = known.clone().unwrap_or_else(|| tag_of(&bytes));
+    let matches = is_in(&tag, asked);
+    *response.body_mut() = Either::Left(Full::new(if matches { Default::default() } else { bytes }));
     let headers = response.headers_mut();
-    headers.insert(ETAG, known.header());
-    // An answer is one key's, and a cache must ask whether it still holds.
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if known.is_none() {
+        headers.insert(ETAG, tag);
+        // An answer is one key's, and a cache must ask whether it still holds.
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    }
+    if matches {
+        for name in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING] {
+            headers.remove(name);
+        }
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
 }
 
-/// A state by its digest. The tag is weak, as compression changes the bytes and not the state.
-struct Known(String);
+/// The tag of a state: a digest of its bytes. It is weak, as compression changes the bytes and not the state.
+pub(crate) fn tag_of(bytes: &[u8]) -> HeaderValue {
+    let digest = hex::encode(&Sha256::digest(bytes)[..16]);
+    HeaderValue::try_from(format!("W/\"{digest}\"")).expect("hexadecimal digits are printable")
+}
 
-impl Known {
-    fn header(&self) -> HeaderValue {
-        HeaderValue::try_from(format!("W/\"{}\"", self.0)).expect("hexadecimal digits are printable")
-    }
-
-    fn is_in(&self, asked: &HeaderMap) -> bool {
-        let values = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|text| text.split(',')).map(str::trim).any(|tag| {
-            let quoted = tag.strip_prefix("W/").unwrap_or(tag);
-            tag == "*" || quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) == Some(&self.0)
-        })
-    }
+fn is_in(tag: &HeaderValue, asked: &HeaderMap) -> bool {
+    let strong = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
+    let tag = strong(tag.to_str().unwrap_or_default());
+    let values = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|text| text.split(',')).map(str::trim).any(|known| known == "*" || strong(known) == tag)
 }

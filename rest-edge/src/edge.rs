@@ -1,8 +1,9 @@
 //! A request's way: key in the query string, route and method, form, then core. Failures become answers here alone.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::Either;
 use hyper::body::Body as HttpBody;
@@ -10,8 +11,10 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 use thesis_proto::{
     channel::CoreChannel,
+    client_address::client_address,
     clock::{SharedClock, SharedIdSource},
     error::{ApiError, ErrorCode, FieldError},
+    panics,
     server::{Bodies, BodyError},
     v1::{self, gate_service_client::GateServiceClient},
 };
@@ -22,8 +25,8 @@ use crate::{
     EdgeConfig,
     answer::{Answer, Body, Failure, REQUEST_ID, envelope, method_not_allowed},
     call::{Call, Origin},
-    client_address::client_address,
     conditional, cors,
+    document::Document,
     encoding::{self, Encoding},
     input::{all_errors, has_key, path_text},
     openapi,
@@ -56,7 +59,7 @@ pub(crate) struct Edge {
     /// The discovery document.
     pub(crate) discovery: Bytes,
     /// The description of the API.
-    pub(crate) openapi: Bytes,
+    pub(crate) openapi: Document,
     /// Requests that core may be asked to answer at once.
     calls: Semaphore,
     /// Bytes of bodies that may be held at once.
@@ -107,7 +110,7 @@ impl Edge {
             core,
             shutdown,
             discovery: resources::discovery_document(&config.public_url),
-            openapi: openapi::describe(&routes, &config.public_url).to_string().into(),
+            openapi: Document::new(openapi::describe(&routes, &config.public_url).to_string().into()),
             calls: Semaphore::new(MAX_CALLS),
             bodies: Bodies::new(MAX_BODIES),
             router: router(routes),
@@ -128,7 +131,13 @@ impl Edge {
         let id = self.request_id();
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let encoding = Encoding::preferred(request.headers());
-        let mut response = match self.take(peer, &id, request).await {
+        let taking = AssertUnwindSafe(self.take(peer, &id, request)).catch_unwind();
+        let answer = taking.await.unwrap_or_else(|panic| {
+            let panic = panics::text(panic.as_ref());
+            tracing::error!(request_id = id.to_str().unwrap_or_default(), panic, "a request panicked");
+            Err(ApiError::internal().into())
+        });
+        let mut response = match answer {
             Ok(response) => response,
             Err(failure) => {
                 let (error, headers) = match failure {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 
+use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use http::{
     HeaderMap, HeaderValue, Response,
@@ -9,11 +10,14 @@ use http::{
 };
 use http_body_util::{Either, Full};
 use hyper::body::Body as _;
+use tokio::task::spawn_blocking;
 
 use crate::answer::{Body, whole};
 
 /// A smaller body gains nothing: it fits into one packet as it is.
 const MIN_BODY: u64 = 1024;
+/// Most bytes that are compressed on a thread of the runtime; more would keep other requests waiting.
+const MOST_AT_ONCE: usize = 64 * 1024;
 /// About where more effort no longer makes JSON much smaller.
 const GZIP_LEVEL: Compression = Compression::new(4);
 const ZSTD_LEVEL: i32 = 3;
@@ -49,14 +53,16 @@ impl Encoding {
         (quality > 0.0 && quality >= bare.unwrap_or_default()).then_some(best)
     }
 
-    fn name(self) -> HeaderValue {
+    /// Its name in headers.
+    pub(crate) fn name(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
         })
     }
 
-    fn compress(self, body: &[u8]) -> io::Result<Vec<u8>> {
+    /// Compresses a body.
+    pub(crate) fn compress(self, body: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip => {
                 let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), GZIP_LEVEL);
@@ -68,15 +74,16 @@ impl Encoding {
     }
 }
 
-/// Compresses an answer as asked. One that streams stays as it is: its pieces must leave at once.
+/// Compresses an answer as asked, unless it is already. One that streams stays as it is: its pieces must leave at once.
 pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encoding>) {
+    let encoding = encoding.filter(|_| !response.headers().contains_key(CONTENT_ENCODING));
     let Either::Left(body) = response.body_mut() else {
         return;
     };
     let mut encoded = None;
     if let Some(encoding) = encoding.filter(|_| body.size_hint().lower() >= MIN_BODY) {
         let bare = whole(body).await;
-        let smaller = encoding.compress(&bare).ok().filter(|smaller| smaller.len() < bare.len());
+        let smaller = smaller(encoding, bare.clone()).await;
         encoded = smaller.as_ref().map(|smaller| (encoding.name(), smaller.len()));
         *body = Full::new(smaller.map_or(bare, Into::into));
     }
@@ -88,9 +95,34 @@ pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encod
     }
 }
 
+/// A body's compressed form, if that is smaller.
+async fn smaller(encoding: Encoding, bare: Bytes) -> Option<Vec<u8>> {
+    let is_short = bare.len() <= MOST_AT_ONCE;
+    let compress = move || encoding.compress(&bare).ok().filter(|smaller| smaller.len() < bare.len());
+    if is_short { compress() } else { spawn_blocking(compress).await.ok().flatten() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_large_body_is_compressed_elsewhere() {
+        for (size, elsewhere) in [(MOST_AT_ONCE, false), (16 * 1024 * 1024, true)] {
+            let text = Bytes::from("0123456789abcdef".repeat(size / 16));
+            let mut response = Response::new(Either::Left(Full::new(text.clone())));
+            let mut encoding = Box::pin(encode(&mut response, Some(Encoding::Zstd)));
+            // What needs no other thread is there at once.
+            assert_eq!(futures::poll!(encoding.as_mut()).is_pending(), elsewhere, "{size}");
+            if elsewhere {
+                encoding.as_mut().await;
+            }
+            drop(encoding);
+            assert_eq!(response.headers()[CONTENT_ENCODING], "zstd");
+            let Either::Left(body) = response.body_mut() else { panic!("it is whole") };
+            assert_eq!(zstd::decode_all(&whole(body).await[..]).unwrap(), text);
+        }
+    }
 
     fn preferred(value: &'static str) -> Option<Encoding> {
         Encoding::preferred(&HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(value))]))

@@ -14,9 +14,9 @@ macro_rules! core_client {
 
 mod answer;
 mod call;
-mod client_address;
 mod conditional;
 mod cors;
+mod document;
 mod edge;
 mod encoding;
 mod input;

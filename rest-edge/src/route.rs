@@ -38,7 +38,7 @@ pub(crate) struct Route {
     pub(crate) path_parameter: &'static str,
     /// Characters that the path's parameter may have.
     pub(crate) path_chars: usize,
-    /// Whether its answer is one resource, which carries an `ETag`.
+    /// Whether its answer is one resource or document, which carries an `ETag`.
     pub(crate) tagged: bool,
     /// Whether a request may carry an idempotency key.
     pub(crate) repeatable: bool,

@@ -3,12 +3,12 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Version, header::HOST, uri::Authority};
 use hyper::body::Incoming;
 use thesis_proto::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
-    error::ApiError,
+    error::{ApiError, ErrorCode},
     server::{Answers, Limits, Metered},
 };
 use tokio::net::{TcpListener, TcpStream};
@@ -76,19 +76,46 @@ impl Answers for Edge {
     }
 
     async fn answer(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
+        if !names_one_host(&request) {
+            tracing::info!(path = request.uri().path(), "request refused: it names no host, or several");
+            return self.refused(&ApiError::new(ErrorCode::InvalidRequest, "a request must name one host"));
+        }
         self.respond(peer, request).await
     }
 
     fn refusal(&self) -> Response<Body> {
-        let id = self.request_id();
-        let mut response = envelope(&ApiError::unavailable(), &Default::default(), id.to_str().unwrap_or_default());
-        response.headers_mut().insert(REQUEST_ID, id);
-        cors::open(response.headers_mut());
-        response
+        self.refused(&ApiError::unavailable())
     }
 
     fn turned_away(&self) -> Bytes {
         raw(&ApiError::unavailable(), self.request_id().to_str().unwrap_or_default())
+    }
+}
+
+impl Edge {
+    /// The envelope for a request that is not looked at further.
+    fn refused(&self, error: &ApiError) -> Response<Body> {
+        let id = self.request_id();
+        let mut response = envelope(error, &Default::default(), id.to_str().unwrap_or_default());
+        response.headers_mut().insert(REQUEST_ID, id);
+        cors::open(response.headers_mut());
+        response
+    }
+}
+
+/// Whether a request names the host that it is for, and no other: what passes one host's proxy must not mean another.
+fn names_one_host<B>(request: &Request<B>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (host, another) = (hosts.next(), hosts.next());
+    match (request.version(), host, another) {
+        (_, _, Some(_)) => false,
+        (Version::HTTP_2, Some(host), None) => {
+            let same = |authority: &Authority| host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes());
+            request.uri().authority().is_none_or(same)
+        }
+        (Version::HTTP_2, None, None) => request.uri().authority().is_some(),
+        (Version::HTTP_11, None, None) => false,
+        _ => true,
     }
 }
 
@@ -101,15 +128,21 @@ mod tests {
     use super::*;
     use crate::tests::fake::{FakeCore, live, sources};
 
+    type Started = (SocketAddr, CancellationToken, tokio::task::JoinHandle<io::Result<()>>);
+
     /// A running edge whose streams stay open.
-    async fn start(max_connections: usize) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<io::Result<()>>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+    async fn start(max_connections: usize) -> Started {
         let core = FakeCore::new(|_, _| {
             let first = Ok(live(&[]).encode_to_vec().into());
             Ok(stream::iter([first]).chain(stream::pending()).boxed())
         });
-        let config = EdgeConfig { max_connections, ..EdgeConfig::new("http://edge.test", "t") };
+        start_with(core, EdgeConfig { max_connections, ..EdgeConfig::new("http://edge.test", "t") }).await
+    }
+
+    /// A running edge in front of a core.
+    async fn start_with(core: Arc<FakeCore>, config: EdgeConfig) -> Started {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let (clock, ids) = sources();
         let serving = tokio::spawn(serve(listener, core.channel(), config, clock, ids, shutdown.clone()));
@@ -168,6 +201,54 @@ mod tests {
             assert!(told.contains("x-service-request-id: req_") && told.contains("INVALID_REQUEST"), "{told}");
             assert!(told.contains("\r\nconnection: close\r\n"), "{told}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_names_one_host() {
+        let (address, _shutdown, _serving) = start(10).await;
+        for wrong in ["", "host: a\r\nhost: a\r\n", "host: a\r\nHost: b\r\n"] {
+            let mut stream = send(address, &format!("GET /v1 HTTP/1.1\r\n{wrong}\r\n")).await;
+            let told = read_until(&mut stream, "}}").await;
+            assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{wrong}: {told}");
+            assert!(told.contains("x-service-request-id: req_") && told.contains("INVALID_REQUEST"), "{told}");
+            // The connection is as good as before.
+            stream.write_all(b"GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+            assert!(read_until(&mut stream, "\"ok\"}").await.starts_with("HTTP/1.1 200 OK\r\n"));
+        }
+        let mut old = send(address, "GET /v1 HTTP/1.0\r\n\r\n").await;
+        assert!(read_until(&mut old, "\"ok\"}").await.starts_with("HTTP/1.0 200 OK\r\n"));
+    }
+
+    #[test]
+    fn over_http2_the_host_is_the_authority() {
+        for (authority, hosts, is_right) in [
+            ("http://a", &[][..], true),
+            ("http://a:80", &["A:80"], true),
+            ("", &["a"], true),
+            ("", &[], false),
+            ("http://a", &["b"], false),
+            ("http://a", &["a", "a"], false),
+        ] {
+            let mut request = Request::builder().version(Version::HTTP_2).uri(format!("{authority}/v1"));
+            for host in hosts {
+                request = request.header(HOST, *host);
+            }
+            assert_eq!(names_one_host(&request.body(()).unwrap()), is_right, "{authority} {hosts:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_one_answer_and_the_connection_lives_on() {
+        let core = FakeCore::new(|operation, _| panic!("{operation} is broken"));
+        let config = EdgeConfig::new("http://edge.test", "t");
+        let (address, _shutdown, _serving) = start_with(core, config).await;
+        let mut stream = send(address, "GET /v1/me HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        let told = read_until(&mut stream, "}}").await;
+        assert!(told.starts_with("HTTP/1.1 500 ") && told.contains("INTERNAL_ERROR"), "{told}");
+        let id = told.split("x-service-request-id: ").nth(1).unwrap().lines().next().unwrap();
+        assert!(told.contains(&format!("\"request_id\":\"{id}\"")) && !told.contains("broken"), "{told}");
+        stream.write_all(b"GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        assert!(read_until(&mut stream, "\"ok\"}").await.starts_with("HTTP/1.1 200 OK\r\n"));
     }
 
     #[tokio::test]

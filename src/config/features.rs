@@ -1,11 +1,11 @@
-//! The sandbox, the upstream, what is switched on, and logs.
+//! The sandbox, the upstream, what is switched on, how it ends, and logs.
 
 use clap::{ArgAction, Args};
 use core_service::domain::operation::Features;
 
 use super::{Refused, parse};
 
-/// The sandbox, the upstream, what is switched on, and logs.
+/// The sandbox, the upstream, what is switched on, how it ends, and logs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Features")]
 pub(crate) struct FeatureFlags {
@@ -36,6 +36,10 @@ pub(crate) struct FeatureFlags {
     /// Must stay off: this version has no semantic search
     #[arg(long, env = "SEMANTIC_SEARCH_ENABLED", value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     semantic_search_enabled: bool,
+    /// Seconds between no longer being ready and closing the listeners after a signal, so that load balancers notice
+    /// first; at most 300 [default: 5 for a role, 0 for everything in one process]
+    #[arg(long, env = "SVC_DRAIN_SECONDS", value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(..=300))]
+    pub(crate) drain_seconds: Option<u16>,
     /// What is logged, such as `info` or `warn,core_service=debug` [default: info, on a terminal warn]
     #[arg(long, env = "SVC_LOG", value_name = "FILTER")]
     pub(crate) log: Option<String>,

@@ -69,6 +69,8 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         (&["--webhook-allow-networks", "x"], "SVC_WEBHOOK_ALLOW_NETWORKS"),
         (&["--dns-servers", "dns.example"], "SVC_DNS_SERVERS"),
         (&["--sandbox-tick-seconds=-1"], "SVC_SANDBOX_TICK_SECONDS"),
+        (&["--drain-seconds=301"], "SVC_DRAIN_SECONDS"),
+        (&["--drain-seconds=1.5"], "SVC_DRAIN_SECONDS"),
         (&["--scylla-replication-factor", "0"], "SVC_SCYLLA_REPLICATION_FACTOR"),
         (&["--theses-api-enabled", "yes"], "THESES_API_ENABLED"),
     ] {

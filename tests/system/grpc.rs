@@ -1,7 +1,7 @@
 //! The same operations over gRPC, for callers with a key: the same answers, limits and errors as over REST.
 
-use prost::Message as _;
-use reqwest::Method;
+mod surface;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use thesis_proto::{
@@ -14,8 +14,6 @@ use thesis_proto::{
     },
 };
 use tonic::{Code, Request, Status, metadata::MetadataMap};
-use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
-use tonic_reflection::pb;
 use tonic_types::StatusExt as _;
 
 use crate::harness::{Client, SERVICE_TOKEN, Service, TEST_KEY, ids, now_ms, text};
@@ -32,9 +30,6 @@ on_both_stores![
     bounds_are_times_of_four_digit_years,
     a_strangers_word_is_not_believed,
     internal_services_need_the_credential,
-    reflection_describes_it,
-    health_is_served,
-    browsers_reach_it_by_grpc_web,
 ];
 
 fn with_key<T>(key: &str, message: T) -> Request<T> {
@@ -390,7 +385,9 @@ async fn internal_services_need_the_credential(service: &Service) {
         gate_service_client::GateServiceClient, stream_service_client::StreamServiceClient,
     };
     let channel = || service.channel();
-    let refused = |failure: Option<Status>| assert_eq!(failure.unwrap().code(), Code::Unauthenticated);
+    let refused = |failure: Option<Status>| {
+        assert_failure(&failure.unwrap(), Code::Unauthenticated, "MISSING_API_KEY");
+    };
     let list = with_key(TEST_KEY, v1::ListOrganizationsRequest {});
     refused(AdminServiceClient::new(channel()).list_organizations(list).await.err());
     let check = with_key(TEST_KEY, v1::CheckLogRequest { dataset: "sandbox".to_owned() });
@@ -401,93 +398,8 @@ async fn internal_services_need_the_credential(service: &Service) {
     refused(DeliveryServiceClient::new(channel()).claim(with_key(TEST_KEY, v1::ClaimRequest::default())).await.err());
     let mut wrong = Request::new(v1::ListOrganizationsRequest {});
     wrong.metadata_mut().insert("x-service-token", format!("{SERVICE_TOKEN}x").parse().unwrap());
-    refused(AdminServiceClient::new(channel()).list_organizations(wrong).await.err());
-}
-
-/// Asks a version of reflection for the services, and for the file of one.
-macro_rules! reflect {
-    ($service:expr, $version:ident) => {{
-        use pb::$version::{
-            ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
-            server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
-        };
-        let ask = [
-            MessageRequest::ListServices(String::new()),
-            MessageRequest::FileContainingSymbol("thesis.v1.ThesisService".to_owned()),
-        ];
-        let ask = ask.map(|ask| ServerReflectionRequest { host: String::new(), message_request: Some(ask) });
-        let mut client = ServerReflectionClient::new($service.channel());
-        let mut answers = client.server_reflection_info(futures::stream::iter(ask)).await.unwrap().into_inner();
-        let names = match answers.message().await.unwrap().unwrap().message_response.unwrap() {
-            MessageResponse::ListServicesResponse(list) => list.service.into_iter().map(|row| row.name).collect(),
-            other => panic!("{other:?}"),
-        };
-        let file = match answers.message().await.unwrap().unwrap().message_response.unwrap() {
-            MessageResponse::FileDescriptorResponse(files) => files.file_descriptor_proto.concat(),
-            other => panic!("{other:?}"),
-        };
-        (names, file)
-    }};
-}
-
-async fn reflection_describes_it(service: &Service) {
-    let answers: [(Vec<String>, Vec<u8>); 2] = [reflect!(service, v1), reflect!(service, v1alpha)];
-    for (names, file) in answers {
-        for name in ["ThesisService", "EventService", "MetaService", "TestDataService", "WebhookService"] {
-            assert!(names.contains(&format!("thesis.v1.{name}")), "{names:?}");
-        }
-        let has = |wanted: &str| file.windows(wanted.len()).any(|part| part == wanted.as_bytes());
-        assert!(has("ListTheses") && has("thesis/v1/thesis_service.proto"));
-    }
-}
-
-async fn health_is_served(service: &Service) {
-    let answer = HealthClient::new(service.channel()).check(HealthCheckRequest::default()).await.unwrap();
-    assert_eq!(answer.get_ref().status(), tonic_health::pb::health_check_response::ServingStatus::Serving);
-}
-
-async fn browsers_reach_it_by_grpc_web(service: &Service) {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    let url = format!("{}/thesis.v1.MetaService/GetMe", service.grpc);
-    let asked = "authorization,content-type,x-grpc-web,idempotency-key";
-    let preflight = http.request(Method::OPTIONS, &url).header("origin", "https://app.test");
-    let preflight = preflight.header("access-control-request-method", "POST");
-    let answer = preflight.header("access-control-request-headers", asked).send().await.unwrap();
-    assert!(answer.status().is_success());
-    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_lowercase();
-    assert_eq!(header("access-control-allow-origin"), "*");
-    assert!(header("access-control-allow-methods").contains("post"));
-    // A browser does not take `*` for `authorization`.
-    for name in asked.split(',') {
-        assert!(header("access-control-allow-headers").contains(name), "{}", header("access-control-allow-headers"));
-    }
-
-    let call = async |key: &str| {
-        let request = http.post(&url).header("origin", "https://app.test").bearer_auth(key).header("x-grpc-web", "1");
-        let answer =
-            request.header("content-type", "application/grpc-web+proto").body(vec![0; 5]).send().await.unwrap();
-        assert_eq!(answer.status().as_u16(), 200);
-        assert_eq!(answer.headers()["access-control-allow-origin"], "*");
-        let exposed = answer.headers()["access-control-expose-headers"].to_str().unwrap().to_owned();
-        for name in
-            ["grpc-status", "grpc-message", "grpc-status-details-bin", "x-service-request-id", "x-ratelimit-reset"]
-        {
-            assert!(exposed.contains(name), "{exposed}");
-        }
-        (answer.headers().clone(), answer.bytes().await.unwrap())
-    };
-    let (_, body) = call(TEST_KEY).await;
-    let length = u32::from_be_bytes(body[1..5].try_into().unwrap()) as usize;
-    assert_eq!(body[0], 0);
-    let me = v1::GetMeResponse::decode(&body[5..5 + length]).unwrap().key.unwrap();
-    assert_eq!(json(canonical::KeyInfo::from(&me)), service.client(TEST_KEY).get("/v1/me").await.ok(200));
-    let trailers = &body[5 + length..];
-    assert_eq!(trailers[0], 0x80);
-    assert!(str::from_utf8(&trailers[5..]).unwrap().contains("grpc-status:0"));
-    // A failure tells its status in the head or in the trailers.
-    let (headers, body) = call("svc_test_wrong").await;
-    let in_head = headers.get("grpc-status").is_some_and(|status| status == "16");
-    assert!(in_head || str::from_utf8(&body[5..]).unwrap().contains("grpc-status:16"), "{headers:?}");
+    let failure = AdminServiceClient::new(channel()).list_organizations(wrong).await.unwrap_err();
+    assert_failure(&failure, Code::Unauthenticated, "INVALID_API_KEY");
 }
 
 #[tokio::test]
@@ -496,10 +408,7 @@ async fn deadlines_and_large_messages_do_no_harm() {
     let (key, rest) = customer(service).await;
     let mut client = TestDataServiceClient::new(service.channel());
     let failure = client.create_test_thesis(with_key(&key, new_thesis(&"x".repeat(300_000)))).await.unwrap_err();
-    assert!(
-        [Code::OutOfRange, Code::ResourceExhausted, Code::InvalidArgument].contains(&failure.code()),
-        "{failure:?}"
-    );
+    assert_failure(&failure, Code::InvalidArgument, "PAYLOAD_TOO_LARGE");
     let mut hurried = with_key(&key, new_thesis("in no time"));
     hurried.set_timeout(std::time::Duration::from_nanos(1));
     let started = now_ms();

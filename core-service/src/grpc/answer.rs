@@ -3,7 +3,7 @@
 use std::{future::Future, sync::Arc};
 
 use thesis_proto::{
-    error::ApiError,
+    error::{ApiError, ErrorCode},
     metadata::{
         AUTHORIZATION, CLIENT_ADDRESS, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY, MALFORMED,
         RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN,
@@ -48,6 +48,14 @@ fn network_of(address: std::net::IpAddr) -> String {
     }
 }
 
+/// The idempotency key, whatever it is: one that cannot be used must not count as none. Several are joined by what no key
+/// may have.
+fn idempotency_key(metadata: &MetadataMap) -> Option<String> {
+    let values = metadata.get_all(IDEMPOTENCY_KEY).iter();
+    let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
+    (!values.is_empty()).then(|| values.join("\n"))
+}
+
 /// What a request says of itself; of the edge's word only what the service credential vouches for.
 pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
     let metadata = request.metadata();
@@ -85,14 +93,23 @@ fn put_rate(metadata: &mut MetadataMap, rate: &Rate, now_ms: i64) {
     put(metadata, IETF_LIMIT, &format!("\"{class}\";r={};t={left}", rate.remaining));
 }
 
+/// An error's gRPC form, with the request's id in its metadata too.
+pub(super) fn told(error: &ApiError, request_id: &str) -> Status {
+    named(error.to_status(request_id), request_id)
+}
+
+/// A status with the request's id in its metadata.
+pub(super) fn named(mut status: Status, request_id: &str) -> Status {
+    put(status.metadata_mut(), REQUEST_ID, request_id);
+    status
+}
+
 /// Logs a failure that is this service's own, once, and gives every failure its gRPC form.
 pub(super) fn status(error: &Error, request_id: &str, operation: &str) -> Status {
     if error.api.code.http_status() >= 500 {
         tracing::error!(request_id, operation, error = error.to_string(), "a request failed");
     }
-    let mut status = error.api.to_status(request_id);
-    put(status.metadata_mut(), REQUEST_ID, request_id);
-    status
+    told(&error.api, request_id)
 }
 
 /// What work comes to, unless the store is away: nobody shall wait for that.
@@ -124,8 +141,8 @@ pub(super) async fn admit(core: &Core, operation: Operation, meta: RequestMeta) 
         && let Some(key) = &call.meta.idempotency_key
         && (key.is_empty() || key.len() > 255 || !key.bytes().all(|byte| (0x20..0x7f).contains(&byte)))
     {
-        let code = thesis_proto::error::ErrorCode::InvalidRequest;
-        let error = ApiError::new(code, "Idempotency-Key must be one value of 1 to 255 printable characters");
+        let message = "idempotency-key must be one value of 1 to 255 printable ASCII characters";
+        let error = ApiError::new(ErrorCode::InvalidRequest, message);
         return Err(failed(&call, &error.into(), operation));
     }
     Ok(call)
@@ -172,13 +189,15 @@ where
 /// Demands the service credential.
 pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), Status> {
     let token = text(request.metadata(), SERVICE_TOKEN);
-    if !core.gate.is_service(token.as_deref()) {
-        return Err(Status::unauthenticated("this method needs the service credential"));
-    }
-    if !core.shared.control.is_current() {
-        return Err(Error::outdated().api.to_status(&core.gate.new_request_id()));
-    }
-    Ok(())
+    let error = if !core.gate.is_service(token.as_deref()) {
+        let code = token.map_or(ErrorCode::MissingApiKey, |_| ErrorCode::InvalidApiKey);
+        ApiError::new(code, "this method needs the service credential").with_param(SERVICE_TOKEN)
+    } else if !core.shared.control.is_current() {
+        *Error::outdated().api
+    } else {
+        return Ok(());
+    };
+    Err(told(&error, &core.gate.new_request_id()))
 }
 
 /// Answers an internal operation, unless the store is away. One that has begun is not cut short: what it made may not be

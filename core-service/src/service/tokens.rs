@@ -28,9 +28,6 @@ use crate::{
     store::{StoreResult, theses::IndexScope},
 };
 
-/// Bytes that the candidates of an ambiguous reference may take: fifty of usual names.
-const MAX_CANDIDATES_BYTES: usize = 10_000;
-
 /// Finds the one token that a reference names.
 ///
 /// # Errors
@@ -52,17 +49,7 @@ pub async fn find(
         return Ok(found.pop());
     }
     let references: Vec<v1::TokenRef> = found.iter().map(|(_, token)| convert::row::token_ref(token)).collect();
-    let mut candidates = Vec::new();
-    // Over gRPC they travel in a header of limited size.
-    let mut bytes = 0;
-    for candidate in references.iter().map(json::TokenRef::from) {
-        let candidate = serde_json::to_value(candidate).unwrap_or_default();
-        bytes += candidate.to_string().len();
-        if bytes > MAX_CANDIDATES_BYTES {
-            break;
-        }
-        candidates.push(candidate);
-    }
+    let candidates: Vec<_> = references.iter().map(json::TokenRef::from).collect();
     let message = "this names several tokens; give the chain or the address";
     let details = serde_json::json!({ "candidates": candidates });
     Err(ApiError::new(ErrorCode::AmbiguousToken, message).with_param("token").with_details(details).into())

@@ -6,7 +6,7 @@ use thesis_proto::error::{ApiError, FieldError};
 
 use super::error::Result;
 
-/// Bad fields that one answer names: over gRPC they travel in a header of limited size.
+/// Most bad fields that are collected: an answer has hardly room for more.
 const MAX_TOLD: usize = 40;
 
 /// The bad fields found so far.
@@ -16,7 +16,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Notes a bad field and the rule it breaks, the first one of each field, as long as they fit into an answer.
+    /// Notes a bad field and the rule it breaks, the first one of each field.
     pub fn reject(&mut self, param: &str, rule: impl Into<String>) {
         if self.errors.len() < MAX_TOLD && self.errors.iter().all(|error| error.param != param) {
             self.errors.push(FieldError::new(param, rule));

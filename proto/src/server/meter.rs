@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::Response;
+use http::{Response, Version};
 use hyper::body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::{
@@ -29,6 +29,13 @@ const MAX_READ: u64 = 16 * 1024 * 1024;
 const READ_WINDOW: Duration = Duration::from_secs(60);
 /// Of the whole answers of a connection, one must be taken within so long.
 const TAKEN_WITHIN: Duration = Duration::from_secs(120);
+/// Longest wait for a connection's first byte, and then for the rest of each head.
+const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+/// Longest that a connection over HTTP/1 may be idle between two requests. Proxies keep theirs for 60 seconds, and a
+/// request that meets a closing connection is lost.
+const IDLE_PATIENCE: Duration = Duration::from_secs(75);
+/// No head has begun.
+const NO_HEAD: u64 = u64::MAX;
 
 /// What one connection has taken and owes.
 #[derive(Debug)]
@@ -40,7 +47,11 @@ pub(super) struct Meter {
     untaken: AtomicU32,
     /// When the last request ended, or an answer was taken, in milliseconds since the connection began.
     last_ms: AtomicU64,
+    /// When the first byte came of a head that is not complete, in milliseconds since the connection began.
+    head_ms: AtomicU64,
     asked: AtomicBool,
+    /// Over HTTP/2 the bytes between two requests are no head, and pings find out who is gone.
+    is_http2: AtomicBool,
     /// Bytes since a request began, and since when.
     read: AtomicU64,
     read_ms: AtomicU64,
@@ -58,6 +69,8 @@ impl Meter {
             open: AtomicU32::new(0),
             untaken: AtomicU32::new(0),
             last_ms: AtomicU64::new(0),
+            head_ms: AtomicU64::new(NO_HEAD),
+            is_http2: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             read: AtomicU64::new(0),
             read_ms: AtomicU64::new(0),
@@ -79,9 +92,17 @@ impl Meter {
         idle.then(|| self.began + Duration::from_millis(self.last_ms.load(Relaxed)))
     }
 
-    /// Whether a request came.
-    pub(super) fn asked(&self) -> bool {
-        self.asked.load(Relaxed)
+    /// When the connection closes unless something comes; never while a request is open, nor over HTTP/2 after the first.
+    pub(super) fn closes_at(&self) -> Option<Instant> {
+        if self.open.load(Relaxed) > 0 || self.is_http2.load(Relaxed) {
+            return None;
+        }
+        let (since_ms, patience) = match self.head_ms.load(Relaxed) {
+            NO_HEAD if self.asked.load(Relaxed) => (self.last_ms.load(Relaxed), IDLE_PATIENCE),
+            NO_HEAD => (0, HEAD_PATIENCE),
+            head_ms => (head_ms, HEAD_PATIENCE),
+        };
+        Some(self.began + Duration::from_millis(since_ms) + patience)
     }
 
     /// Whether whole answers are not taken.
@@ -117,16 +138,21 @@ impl Meter {
         self.close.cancelled().await;
     }
 
-    /// Counts a request.
-    pub(super) fn begin(self: &Arc<Self>) -> Begun {
+    /// Counts a request, whose head is complete.
+    pub(super) fn begin(self: &Arc<Self>, version: Version) -> Begun {
         self.asked.store(true, Relaxed);
+        self.is_http2.store(version == Version::HTTP_2, Relaxed);
+        self.head_ms.store(NO_HEAD, Relaxed);
         self.open.fetch_add(1, Relaxed);
         self.read.store(0, Relaxed);
         Begun(Some(Arc::clone(self)))
     }
 
-    /// Whether so much may still arrive.
+    /// Counts bytes that have arrived; tells whether more may.
     fn may_read(&self, bytes: usize) -> bool {
+        if bytes > 0 && self.open.load(Relaxed) == 0 && self.head_ms.load(Relaxed) == NO_HEAD {
+            self.head_ms.store(self.now_ms(), Relaxed);
+        }
         let read = self.read.fetch_add(bytes as u64, Relaxed);
         if read < MAX_READ {
             return true;

@@ -71,6 +71,8 @@ async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
 
 async fn send(address: SocketAddr, bytes: impl AsRef<[u8]>) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
+    // Time that is paused does not wait for an acknowledgement.
+    stream.set_nodelay(true).unwrap();
     stream.write_all(bytes.as_ref()).await.unwrap();
     stream
 }
@@ -264,6 +266,46 @@ async fn what_does_not_ask_or_take_in_time_is_closed() {
         let _ = stream.read_to_end(&mut rest).await;
         assert!(rest.len() < LARGE, "{bytes}");
     }
+}
+
+/// How many seconds it takes the server to close it.
+async fn seconds_until_closed(mut stream: TcpStream) -> u64 {
+    let began = Instant::now();
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+    began.elapsed().as_secs()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_lives_longer_than_a_head_may_take() {
+    // Time that jumps is no lag.
+    let (address, gate) = start(Limits { lag: Duration::MAX, ..LIMITS }).await;
+    let asked = async || {
+        let mut stream = send(address, get("/")).await;
+        assert!(read_until(&mut stream, "hello").await.ends_with("hello"));
+        stream
+    };
+    // A proxy comes again after a minute, and once more.
+    let mut stream = asked().await;
+    for _ in 0..2 {
+        sleep(Duration::from_secs(70)).await;
+        stream.write_all(b"GET / HT").await.unwrap();
+        sleep(Duration::from_secs(8)).await;
+        stream.write_all(b"TP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        assert!(read_until(&mut stream, "hello").await.ends_with("hello"));
+    }
+    assert!((74..=76).contains(&seconds_until_closed(stream).await));
+    // A head that has begun does not take that long, whatever comes before.
+    let mut begun = asked().await;
+    sleep(Duration::from_secs(60)).await;
+    begun.write_all(b"GET / HT").await.unwrap();
+    assert!((9..=11).contains(&seconds_until_closed(begun).await));
+    assert!((9..=11).contains(&seconds_until_closed(TcpStream::connect(address).await.unwrap()).await));
+    assert!((9..=11).contains(&seconds_until_closed(send(address, "G").await).await));
+    // Over HTTP/2 it is pings that nobody answers which end a connection.
+    let http2 = send(address, [preface(), frame(1, 5, 1, HEADERS)].concat()).await;
+    gate.waits.notified().await;
+    gate.go.notify_waiters();
+    assert!((21..=60).contains(&seconds_until_closed(http2).await));
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,6 +67,7 @@ async fn single_resources_have_a_tag_and_are_left_out_when_known() {
     let tagged: Vec<_> = routes().into_iter().filter(|route| route.tagged).collect();
     let paths: Vec<_> = tagged.iter().map(|route| route.path).collect();
     let expected = [
+        "/v1/openapi.json",
         "/v1/me",
         "/v1/profiles",
         "/v1/profiles/{ref}",
@@ -97,6 +98,38 @@ async fn single_resources_have_a_tag_and_are_left_out_when_known() {
             let (status, ..) = send_again(&edge, "GET", &target(route), &[("if-none-match", other)]).await;
             assert_eq!(status, 200, "{other}");
         }
+    }
+}
+
+#[tokio::test]
+async fn the_description_is_made_once_in_every_form() {
+    let edge = plain();
+    let path = "/v1/openapi.json";
+    let (_, bare_headers, bare) = send_at(&edge, "GET", path, &[]).await;
+    for (asked, encoding) in [("gzip", "gzip"), ("zstd, gzip", "zstd")] {
+        let asked = ("accept-encoding", asked);
+        let (_, headers, first) = send_at(&edge, "GET", path, &[asked]).await;
+        assert_eq!(
+            (&headers["content-encoding"], &headers["etag"]),
+            (&encoding.parse().unwrap(), &bare_headers["etag"])
+        );
+        assert_eq!(
+            (&headers["vary"], &headers["cache-control"]),
+            (&bare_headers["vary"], &bare_headers["cache-control"])
+        );
+        let mut text = Vec::new();
+        match encoding {
+            "gzip" => drop(GzDecoder::new(&first[..]).read_to_end(&mut text).unwrap()),
+            _ => text = zstd::decode_all(&first[..]).unwrap(),
+        }
+        assert_eq!(text, bare);
+        // The same bytes in memory.
+        let (_, _, again) = send_at(&edge, "GET", path, &[asked]).await;
+        assert_eq!((first.as_ptr(), first.len()), (again.as_ptr(), again.len()));
+        let (status, headers, body) =
+            send_at(&edge, "GET", path, &[asked, ("if-none-match", headers["etag"].to_str().unwrap())]).await;
+        assert_eq!((status.as_u16(), body.len()), (304, 0));
+        assert!(!headers.contains_key("content-encoding"));
     }
 }
 

@@ -15,10 +15,9 @@ pub(super) fn routes() -> Vec<Route> {
         Route::public("/v1", |edge, _| Box::pin(async { Ok(bytes(StatusCode::OK, edge.discovery.clone())) }))
             .named("getDiscovery", "Service", "Names the addresses of everything there is.")
             .answers::<json::Discovery<'_>>(200),
-        Route::public("/v1/openapi.json", |edge, _| {
-            Box::pin(async { Ok(bytes(StatusCode::OK, edge.openapi.clone())) })
-        })
-        .named("getDescription", "Service", "Describes the API in OpenAPI 3.1."),
+        Route::public("/v1/openapi.json", |edge, call| Box::pin(async { Ok(edge.openapi.answer(&call.head.headers)) }))
+            .named("getDescription", "Service", "Describes the API in OpenAPI 3.1.")
+            .tagged(),
     ]
 }
 

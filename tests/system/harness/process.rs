@@ -36,6 +36,8 @@ impl Setup {
             .set("SVC_OPS_ADDR", "127.0.0.1:0")
             .set("SVC_DATA_DIR", dir.join("data").to_str().unwrap())
             .set("SVC_SANDBOX_TICK_SECONDS", "0")
+            // Roles too end at once; no load balancer sends them anything.
+            .set("SVC_DRAIN_SECONDS", "0")
             .set("SVC_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
     }
 

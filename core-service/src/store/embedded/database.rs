@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redb::{Database, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
+use thesis_proto::panics;
 
 use super::{
     disk::{Disk, Fence},
@@ -18,8 +19,7 @@ const VERSION: &str = "version";
 /// Runs what calls redb: on a damaged file it may panic rather than answer.
 pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let told = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(redb::Error::Corrupted(told.unwrap_or("the engine panicked").to_owned()))
+        Err(redb::Error::Corrupted(format!("the engine panicked: {}", panics::text(panic.as_ref()))))
     })
 }
 

@@ -7,7 +7,8 @@ use ipnet::IpNet;
 
 /// The peer's address, or, when the peer is a trusted proxy, the right-most untrusted entry of `X-Forwarded-For`.
 /// Behind an entry that cannot be read nothing is believed.
-pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+#[must_use]
+pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let trusts = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));
     let mut address = peer.to_canonical();
     let entries = headers.get_all("x-forwarded-for").iter().rev();

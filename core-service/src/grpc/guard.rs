@@ -1,0 +1,160 @@
+//! Around every call, whatever answers it: the client's deadline, panics, and the details of errors that no operation tells.
+
+use std::{net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use futures::FutureExt as _;
+use http::{HeaderMap, HeaderValue};
+use ipnet::IpNet;
+use thesis_proto::{
+    client_address::client_address,
+    error::{ApiError, ErrorCode},
+    metadata::{REQUEST_ID, SERVICE_TOKEN},
+    panics,
+};
+use tokio::time::timeout;
+use tonic::{Code, Status, transport::server::TcpConnectInfo};
+
+use super::answer::{named, told};
+use crate::service::core::Core;
+
+/// How long the client waits for its answer.
+const TIMEOUT: &str = "grpc-timeout";
+
+/// What guards calls.
+#[derive(Clone)]
+pub(super) struct Guard {
+    core: Arc<Core>,
+    trusted_proxies: Arc<[IpNet]>,
+}
+
+impl Guard {
+    /// Guards a core's calls; of these networks' peers `X-Forwarded-For` is believed.
+    pub(super) fn new(core: &Arc<Core>, trusted_proxies: Vec<IpNet>) -> Self {
+        Self { core: Arc::clone(core), trusted_proxies: trusted_proxies.into() }
+    }
+
+    /// The request's id, as the edge names it, or a new one.
+    fn request_id(&self, credential: Option<&HeaderValue>, given: Option<&HeaderValue>) -> String {
+        let text = |value: Option<&HeaderValue>| value?.to_str().ok().map(str::to_owned);
+        let given = text(given).filter(|_| self.core.gate.is_service(text(credential).as_deref()));
+        given.unwrap_or_else(|| self.core.gate.new_request_id())
+    }
+
+    /// Takes a trusted proxy's word for whose address it is.
+    fn locate(&self, request: &mut Request) {
+        let peer = request.extensions().get::<TcpConnectInfo>().and_then(|info| info.remote_addr);
+        let (Some(peer), false) = (peer, self.trusted_proxies.is_empty()) else { return };
+        let address = client_address(peer.ip(), request.headers(), &self.trusted_proxies);
+        let remote_addr = Some(SocketAddr::new(address, peer.port()));
+        request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr });
+    }
+}
+
+/// Answers a call.
+pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
+    guard.locate(&mut request);
+    let headers = request.headers();
+    let (credential, given) = (headers.get(SERVICE_TOKEN).cloned(), headers.get(REQUEST_ID).cloned());
+    let request_id = || guard.request_id(credential.as_ref(), given.as_ref());
+    let Ok(patience) = patience(headers) else {
+        let message = format!("{TIMEOUT} must be up to 8 digits and one of the units H, M, S, m, u, n");
+        return told(&ApiError::new(ErrorCode::InvalidRequest, message), &request_id()).into_http();
+    };
+    let uri = request.uri().clone();
+    let running = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let outcome = match patience {
+        // Nobody waits any more; what is ready at once would come too late as well.
+        Some(patience) if patience.is_zero() => return late("the deadline has passed", &request_id()).into_http(),
+        Some(patience) => timeout(patience, running).await,
+        None => Ok(running.await),
+    };
+    match outcome {
+        Ok(Ok(response)) => detailed(response, request_id),
+        Ok(Err(panic)) => {
+            let request_id = request_id();
+            let (operation, panic) = (uri.path(), panics::text(panic.as_ref()));
+            tracing::error!(request_id, operation, panic, "a call panicked");
+            told(&ApiError::internal(), &request_id).into_http()
+        }
+        Err(_) => late("the deadline has passed", &request_id()).into_http(),
+    }
+}
+
+/// How long the client waits, if it says so.
+fn patience(headers: &HeaderMap) -> Result<Option<Duration>, ()> {
+    let Some(value) = headers.get(TIMEOUT) else { return Ok(None) };
+    let Some((unit, digits)) = value.as_bytes().split_last() else { return Err(()) };
+    if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(());
+    }
+    let amount = digits.iter().fold(0, |amount, digit| amount * 10 + u64::from(digit - b'0'));
+    Ok(Some(match unit {
+        b'H' => Duration::from_secs(amount * 3_600),
+        b'M' => Duration::from_secs(amount * 60),
+        b'S' => Duration::from_secs(amount),
+        b'm' => Duration::from_millis(amount),
+        b'u' => Duration::from_micros(amount),
+        b'n' => Duration::from_nanos(amount),
+        _ => return Err(()),
+    }))
+}
+
+fn late(message: &str, request_id: &str) -> Status {
+    let error = ApiError { message: message.to_owned(), ..ApiError::unavailable() };
+    named(error.to_status_of(Code::DeadlineExceeded, request_id), request_id)
+}
+
+/// Gives an error without details the ones that every error has: tonic's own, and those of methods that are not built.
+fn detailed(response: Response, request_id: impl FnOnce() -> String) -> Response {
+    let headers = response.headers();
+    if !headers.contains_key(Status::GRPC_STATUS) || headers.contains_key(Status::GRPC_STATUS_DETAILS) {
+        return response;
+    }
+    let Some(bare) = Status::from_header_map(headers).filter(|status| status.code() != Code::Ok) else {
+        return response;
+    };
+    let request_id = request_id();
+    let (code, default) = match bare.code() {
+        // `Internal` is tonic's word for a message that cannot be read; this service's own failures have details.
+        Code::InvalidArgument | Code::Internal => (ErrorCode::InvalidRequest, "the request cannot be read"),
+        Code::OutOfRange | Code::ResourceExhausted => (ErrorCode::PayloadTooLarge, "the request is too large"),
+        Code::Unimplemented => (ErrorCode::MethodNotAllowed, "there is no such method"),
+        Code::NotFound => (ErrorCode::RouteNotFound, "there is no such service"),
+        Code::Unavailable => (ErrorCode::ServiceUnavailable, "the service cannot answer right now; try again"),
+        Code::DeadlineExceeded => return late(bare.message(), &request_id).into_http(),
+        _ => (ErrorCode::InternalError, "something went wrong here; the request id helps to find it"),
+    };
+    let message = if bare.message().is_empty() { default } else { bare.message() };
+    told(&ApiError::new(code, message), &request_id).into_http()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_has_digits_and_a_unit() {
+        let read = |text: &'static str| {
+            patience(&HeaderMap::from_iter([(http::HeaderName::from_static(TIMEOUT), HeaderValue::from_static(text))]))
+        };
+        for (text, time) in [
+            ("1H", Duration::from_hours(1)),
+            ("2M", Duration::from_mins(2)),
+            ("99999999S", Duration::from_secs(99_999_999)),
+            ("30m", Duration::from_millis(30)),
+            ("0u", Duration::ZERO),
+            ("7n", Duration::from_nanos(7)),
+        ] {
+            assert_eq!(read(text), Ok(Some(time)), "{text}");
+        }
+        for text in ["", "S", "1", "1s", "-1S", "1.5S", "123456789S", "1 S", "S1"] {
+            assert_eq!(read(text), Err(()), "{text}");
+        }
+        assert_eq!(patience(&HeaderMap::new()), Ok(None));
+    }
+}

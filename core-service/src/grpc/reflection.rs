@@ -1,0 +1,94 @@
+//! Reflection: everybody may learn of the public services, those with the service credential of all.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, LazyLock},
+    task::{Context, Poll},
+};
+
+use http::Request;
+use prost::Message as _;
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
+use thesis_proto::{metadata::SERVICE_TOKEN, v1};
+use tonic::{body::Body, server::NamedService, service::Routes};
+use tonic_reflection::server::{Builder, Error};
+use tower::Service;
+
+use crate::service::core::Core;
+
+/// Services for callers with a key.
+const PUBLIC: [&str; 8] = [
+    "MetaService",
+    "ProfileService",
+    "ThesisService",
+    "TokenService",
+    "SearchService",
+    "EventService",
+    "TestDataService",
+    "WebhookService",
+];
+
+/// Before each name of the contract.
+const PACKAGE: &str = "thesis.v1.";
+
+static FILES: LazyLock<FileDescriptorSet> =
+    LazyLock::new(|| FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with the contract"));
+
+/// The full name of every service of the contract.
+pub(super) fn services() -> impl Iterator<Item = String> {
+    let names = |file: &'static FileDescriptorProto| {
+        file.service.iter().map(|service| format!("{}.{}", file.package(), service.name()))
+    };
+    FILES.file.iter().flat_map(names)
+}
+
+/// Whether a service of the contract is for the roles alone, by its full name.
+pub(super) fn is_internal(service: &str) -> bool {
+    service.strip_prefix(PACKAGE).is_some_and(|name| !PUBLIC.contains(&name))
+}
+
+/// Adds both versions of reflection.
+pub(super) fn add(routes: Routes, core: &Arc<Core>) -> Result<Routes, Error> {
+    let is_public = |file: &&FileDescriptorProto| file.service.iter().all(|service| PUBLIC.contains(&service.name()));
+    let public = FileDescriptorSet { file: FILES.file.iter().filter(is_public).cloned().collect() };
+    let builder = |files: &FileDescriptorSet| {
+        Builder::configure()
+            .register_file_descriptor_set(files.clone())
+            .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    macro_rules! both {
+        ($build:ident) => {
+            ByCredential { core: Arc::clone(core), public: builder(&public).$build()?, all: builder(&FILES).$build()? }
+        };
+    }
+    Ok(routes.add_service(both!(build_v1)).add_service(both!(build_v1alpha)))
+}
+
+/// Two of a service: one for strangers, and one for who has the service credential.
+#[derive(Clone)]
+struct ByCredential<S> {
+    core: Arc<Core>,
+    public: S,
+    all: S,
+}
+
+impl<S: NamedService> NamedService for ByCredential<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S: Service<Request<Body>, Error = Infallible>> Service<Request<Body>> for ByCredential<S> {
+    type Response = S::Response;
+    type Error = Infallible;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        let _ready = self.public.poll_ready(context)?;
+        self.all.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> S::Future {
+        let token = request.headers().get(SERVICE_TOKEN).and_then(|token| token.to_str().ok());
+        if self.core.gate.is_service(token) { self.all.call(request) } else { self.public.call(request) }
+    }
+}

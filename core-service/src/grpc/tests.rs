@@ -1,0 +1,207 @@
+//! What answers a call when no operation does.
+
+use axum::{Router, routing::any};
+use http::HeaderMap;
+use tonic::Code;
+use tonic_types::StatusExt as _;
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::service::testing::{self, ManualClock, SERVICE_TOKEN, TEST_KEY};
+
+async fn core() -> Arc<Core> {
+    let clock = ManualClock::new();
+    testing::core(testing::memory(&clock), &clock, 0).await
+}
+
+/// A message in its frame.
+fn framed(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    [&[0], &length[..], message].concat()
+}
+
+fn request(path: &str, headers: &[(&str, &str)], message: &[u8]) -> Request {
+    let mut request = Request::post(path).header("content-type", "application/grpc");
+    for (name, value) in headers {
+        request = request.header(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+    }
+    request.body(Body::from(framed(message))).unwrap()
+}
+
+/// Demands a failure with all that failures have, and gives its message.
+fn assert_failure(headers: &HeaderMap, code: Code, reason: &str) -> String {
+    let status = Status::from_header_map(headers).unwrap();
+    let details = status.get_error_details();
+    let info = details.error_info().unwrap_or_else(|| panic!("{status:?}"));
+    assert_eq!((status.code(), info.reason.as_str(), info.domain.as_str()), (code, reason, "trade-thesis"));
+    let id = &details.request_info().unwrap().request_id;
+    assert!(id.starts_with("req_") && !status.message().is_empty(), "{status:?}");
+    status.message().to_owned()
+}
+
+#[tokio::test]
+async fn every_failure_has_details_before_the_gate_too() {
+    let routes = routes(&core().await);
+    let key = format!("Bearer {TEST_KEY}");
+    let (key, credential) = (("authorization", key.as_str()), ("x-service-token", SERVICE_TOKEN));
+    for (path, headers, message, code, reason) in [
+        ("Nothing/Get", &[][..], &[][..], Code::Unimplemented, "METHOD_NOT_ALLOWED"),
+        ("MetaService/Nothing", &[key], &[], Code::Unimplemented, "METHOD_NOT_ALLOWED"),
+        ("ThesisService/GetThesis", &[], b"\x0a\x01\xff", Code::InvalidArgument, "INVALID_REQUEST"),
+        ("ThesisService/GetThesis", &[("grpc-timeout", "soon")], &[], Code::InvalidArgument, "INVALID_REQUEST"),
+        ("ThesisService/GetThesis", &[("grpc-timeout", "0n")], &[], Code::DeadlineExceeded, "SERVICE_UNAVAILABLE"),
+        (
+            "TestDataService/CreateTestThesis",
+            &[key, ("idempotency-key", "é")],
+            &[],
+            Code::InvalidArgument,
+            "INVALID_REQUEST",
+        ),
+        (
+            "TestDataService/CreateTestThesis",
+            &[key, ("idempotency-key", "a"), ("idempotency-key", "b")],
+            &[],
+            Code::InvalidArgument,
+            "INVALID_REQUEST",
+        ),
+        ("AdminService/ListOrganizations", &[key], &[], Code::Unauthenticated, "MISSING_API_KEY"),
+        ("GateService/Refuse", &[("x-service-token", "x")], &[], Code::Unauthenticated, "INVALID_API_KEY"),
+        ("GateService/Refuse", &[credential], &[], Code::InvalidArgument, "INVALID_REQUEST"),
+        ("AdminService/CreateKey", &[credential], &[], Code::InvalidArgument, "INVALID_REQUEST"),
+        ("DeliveryService/Report", &[credential], &[], Code::InvalidArgument, "INVALID_REQUEST"),
+    ] {
+        let answer = routes.clone().oneshot(request(&format!("/thesis.v1.{path}"), headers, message)).await.unwrap();
+        assert_failure(answer.headers(), code, reason);
+        let status = Status::from_header_map(answer.headers()).unwrap();
+        let told = status.get_error_details().request_info().unwrap().request_id.clone();
+        assert_eq!(answer.headers()["x-service-request-id"], told, "{path}");
+        // A credential that is not right is no matter of the caller's key.
+        let over_rest = ApiError::from_status(&status).code.as_str();
+        let expected = if code == Code::Unauthenticated { "INTERNAL_ERROR" } else { reason };
+        assert_eq!(over_rest, expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_one_failure_and_the_connection_lives_on() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let core = core().await;
+    let router = Router::new().route("/panics", any(async || -> Response { panic!("a secret") }));
+    let service = guarded(Routes::from(router), Guard::new(&core, Vec::new()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let limits = Limits {
+        connections: 1,
+        requests: 1,
+        head: MAX_HEADERS,
+        given_up: 1,
+        untaken: MAX_UNTAKEN,
+        lag: Duration::MAX,
+        drain: Duration::ZERO,
+    };
+    let called = Called { service, refusal: || Status::unavailable("").into_http() };
+    tokio::spawn(thesis_proto::server::serve(listener, Arc::new(called), limits, CancellationToken::new()));
+    for _ in 0..2 {
+        let head = format!(
+            "POST /panics HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\nx-service-token: {SERVICE_TOKEN}\r\n\
+             x-service-request-id: req_named\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut text = Vec::new();
+        while !text.ends_with(b"\r\n\r\n") {
+            assert!(stream.read_buf(&mut text).await.unwrap() > 0);
+        }
+        let text = String::from_utf8(text).unwrap();
+        let fields = text.lines().filter_map(|line| line.split_once(": "));
+        let headers: HeaderMap =
+            fields.map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect();
+        assert_failure(&headers, Code::Internal, "INTERNAL_ERROR");
+        assert_eq!(headers["x-service-request-id"], "req_named");
+        assert!(!text.contains("secret"));
+    }
+}
+
+/// Keeps what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<parking_lot::Mutex<String>>);
+
+impl tracing::field::Visit for Log {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        *self.0.lock() += &format!("{field}={value:?} ");
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::Id {
+        tracing::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::Id, _: &tracing::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        if *event.metadata().level() == tracing::Level::ERROR {
+            event.record(&mut self.clone());
+        }
+    }
+
+    fn enter(&self, _: &tracing::Id) {}
+
+    fn exit(&self, _: &tracing::Id) {}
+}
+
+#[tokio::test]
+async fn a_panic_is_logged_with_its_requests_id() {
+    let core = core().await;
+    let router = Router::new().route("/panics", any(async || -> Response { panic!("a secret") }));
+    let routes = guarded(Routes::from(router), Guard::new(&core, Vec::new()));
+    let log = Log::default();
+    let logging = tracing::subscriber::set_default(log.clone());
+    let named = [("x-service-token", SERVICE_TOKEN), ("x-service-request-id", "req_named")];
+    routes.oneshot(request("/panics", &named, &[])).await.unwrap();
+    drop(logging);
+    let log = log.0.lock();
+    assert!(log.contains("req_named") && log.contains("a secret") && log.contains("/panics"), "{log}");
+}
+
+#[tokio::test]
+async fn work_ends_at_the_clients_deadline() {
+    let core = core().await;
+    let given_up = CancellationToken::new();
+    let guard = given_up.clone().drop_guard();
+    let guard = Arc::new(parking_lot::Mutex::new(Some(guard)));
+    let sleeps = async move || -> Response {
+        let _dropped = guard.lock().take();
+        std::future::pending().await
+    };
+    let routes = guarded(Routes::from(Router::new().route("/sleeps", any(sleeps))), Guard::new(&core, Vec::new()));
+    let answer = routes.oneshot(request("/sleeps", &[("grpc-timeout", "1m")], &[])).await.unwrap();
+    assert_failure(answer.headers(), Code::DeadlineExceeded, "SERVICE_UNAVAILABLE");
+    assert!(given_up.is_cancelled());
+}
+
+#[tokio::test]
+async fn a_trusted_proxys_word_tells_the_address() {
+    use tonic::transport::server::TcpConnectInfo;
+    let core = core().await;
+    let tells = async |request: Request| {
+        let address = request.extensions().get::<TcpConnectInfo>().unwrap().remote_addr.unwrap();
+        address.ip().to_string()
+    };
+    let router = || Routes::from(Router::new().route("/address", any(tells)));
+    let networks = |networks: &[&str]| networks.iter().map(|network| network.parse().unwrap()).collect();
+    for (trusted, expected) in [(&["10.0.0.0/8"][..], "198.51.100.1"), (&["11.0.0.0/8"], "10.0.0.1"), (&[], "10.0.0.1")]
+    {
+        let mut request = request("/address", &[("x-forwarded-for", "1.1.1.1, 198.51.100.1")], &[]);
+        let remote_addr = Some("10.0.0.1:7".parse().unwrap());
+        request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr });
+        let answer = guarded(router(), Guard::new(&core, networks(trusted))).oneshot(request).await.unwrap();
+        let body = axum::body::to_bytes(Body::new(answer.into_body()), 100).await.unwrap();
+        assert_eq!(body, expected);
+    }
+}
