@@ -11,6 +11,7 @@ pub mod json;
 pub mod metadata;
 pub mod names;
 pub mod resolve;
+mod secret;
 pub mod server;
 pub mod time;
 

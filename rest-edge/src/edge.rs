@@ -11,10 +11,12 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::Either;
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
+use secrecy::ExposeSecret as _;
 use thesis_proto::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
     error::{ApiError, ErrorCode, FieldError},
+    metadata,
     server::{Bodies, BodyError},
     v1::{self, gate_service_client::GateServiceClient},
 };
@@ -101,7 +103,7 @@ impl Edge {
         ids: SharedIdSource,
         shutdown: CancellationToken,
     ) -> Result<Self, http::header::InvalidHeaderValue> {
-        let mut service_token = HeaderValue::try_from(config.service_token)?;
+        let mut service_token = HeaderValue::try_from(config.service_token.expose_secret())?;
         service_token.set_sensitive(true);
         let routes = resources::routes();
         Ok(Self {
@@ -165,7 +167,8 @@ impl Edge {
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
     {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        metadata::hide_secrets(&mut head.headers);
         if head.uri.query().is_some_and(has_key) {
             let message = "an API key must not be in the query string; send it as Authorization: Bearer <API_KEY>";
             return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());

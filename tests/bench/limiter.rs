@@ -41,7 +41,7 @@ pub(crate) async fn run(options: &Options, read_us: f64) -> Result<(), Failure> 
 }
 
 fn meta() -> RequestMeta {
-    RequestMeta { authorization: Some(format!("Bearer {}", test_key())), ..RequestMeta::default() }
+    RequestMeta { authorization: Some(format!("Bearer {}", test_key()).into()), ..RequestMeta::default() }
 }
 
 fn each_us(started: Instant) -> f64 {

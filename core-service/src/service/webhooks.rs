@@ -201,7 +201,8 @@ pub async fn list_deliveries(
     webhook_id: &str,
     query: &DeliveryQuery,
 ) -> Result<Page<Delivery>> {
-    get(core, &call.caller, webhook_id).await?;
+    let webhook = get(core, &call.caller, webhook_id).await?;
+    let counted = |delivery| core.shared.control.state().counted(&webhook, delivery);
     let signer = core.shared.keys.cursor_signer();
     let number = |number: Option<i32>| number.unwrap_or_default().to_string();
     let event_id = query.event_id.as_deref().unwrap_or_default();
@@ -228,7 +229,7 @@ pub async fn list_deliveries(
                 break;
             }
             after = Some(position);
-            rows.extend(delivery.filter(|delivery| {
+            rows.extend(delivery.map(counted).filter(|delivery| {
                 query.status.is_none_or(|status| status == delivery.status)
                     && query.event_type.is_none_or(|event_type| event_type == delivery.event_type)
                     && query.event_id.as_ref().is_none_or(|id| *id == delivery.event_id)
