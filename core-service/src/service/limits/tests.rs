@@ -196,7 +196,9 @@ async fn addresses_with_twenty_failures_in_a_minute_are_kept_for_thirty_days() {
     let backend = memory(&clock);
     let limits = Limits::new(&backend, "embedded");
     let fail = |address: &str, times: i64, from: i64| {
-        (0..times).for_each(|number| drop(limits.failures.record(address, from + number)));
+        for number in 0..times {
+            limits.failures.record(address, from + number);
+        }
     };
     fail("192.0.2.1", 19, NOON);
     fail("192.0.2.2", 20, NOON);
@@ -217,7 +219,9 @@ async fn addresses_with_twenty_failures_in_a_minute_are_kept_for_thirty_days() {
     // A restart goes on with it.
     let after = Limits::new(&backend, "embedded");
     let later = NOON + 10 * MINUTE_MS;
-    (0..25).for_each(|_| drop(after.failures.record("192.0.2.2", later)));
+    for _ in 0..25 {
+        after.failures.record("192.0.2.2", later);
+    }
     after.flush(later).await;
     let known = [("192.0.2.2".to_owned(), 80, NOON + 19, later)];
     assert_eq!(abuse(&backend, later + KEPT_MS - 1).await, known);
@@ -249,7 +253,9 @@ async fn a_flood_from_many_addresses_is_no_flood_of_writes() {
     let store = SharedMemory::new(&ManualClock::new());
     let [limits, _] = replicas(&store);
     for address in 0..5_000 {
-        (0..20).for_each(|_| drop(limits.failures.record(&format!("{address}"), NOON)));
+        for _ in 0..20 {
+            limits.failures.record(&format!("{address}"), NOON);
+        }
     }
     for second in 1..60 {
         limits.failures.1.flush(NOON + second * 1_000).await;
