@@ -27,10 +27,7 @@ use tokio::{
 
 use super::error::Result;
 use crate::{
-    domain::{
-        control::{ApiKey, ControlChange, ControlEntry, Organization, Project, SandboxSeed, Webhook},
-        delivery::Delivery,
-    },
+    domain::control::{ApiKey, ControlChange, ControlEntry, Organization, Project, SandboxSeed, Webhook},
     key,
     store::{
         Change, Consistency, Scan, SharedBackend, StoreError, StoreResult,
@@ -118,19 +115,6 @@ impl ControlState {
     #[must_use]
     pub fn webhook(&self, id: &str) -> Option<&Arc<Webhook>> {
         self.webhooks.values().find_map(|hooks| hooks.get(id))
-    }
-
-    /// A delivery of a webhook as it counts, whatever is stored: withdrawing live access cancels what waits, and approval
-    /// afterwards brings none of it back.
-    #[must_use]
-    pub fn counted(&self, webhook: &Webhook, delivery: Delivery) -> Delivery {
-        let goes_on =
-            |project: &Arc<Project>| project.live_approved && project.live_cancelled_until < delivery.created_at;
-        if !webhook.live || delivery.is_over() || self.project(&webhook.project_id).is_some_and(goes_on) {
-            delivery
-        } else {
-            delivery.cancelled()
-        }
     }
 
     /// When the sandbox was first laid out.

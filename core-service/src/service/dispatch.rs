@@ -31,6 +31,7 @@ use self::{
 use super::{
     core::Shared,
     error::{Error, Result},
+    webhooks::counted,
     writer::decode,
 };
 use crate::{
@@ -261,7 +262,7 @@ impl Dispatcher {
 
     /// Whether a delivery that is not over was cancelled with its project's live access.
     fn is_cancelled(&self, webhook: &Webhook, delivery: &Delivery) -> bool {
-        self.shared.control.state().counted(webhook, delivery.clone()).is_over()
+        counted(&self.shared.control.state(), webhook, delivery.clone()).is_over()
     }
 
     fn usable(&self, webhook_id: &str) -> Usable {

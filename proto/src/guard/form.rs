@@ -1,5 +1,8 @@
 //! The form of a URL as it was given.
 
+#[cfg(test)]
+mod tests;
+
 use super::Refusal;
 
 /// Judges whether a text is an absolute URI of RFC 3986 with an authority, before anything is made of it. Programs that

@@ -95,7 +95,7 @@ impl Bench {
     async fn counted(&self, event: &str, webhook: &str) -> Status {
         let delivery = self.delivery(event, webhook).await;
         let state = self.core.shared.control.state();
-        state.counted(state.webhook(webhook).unwrap(), delivery).status()
+        counted(&state, state.webhook(webhook).unwrap(), delivery).status()
     }
 
     async fn delivery(&self, event: &str, webhook: &str) -> Delivery {
