@@ -4,6 +4,15 @@ use std::{env, fs, io, path::PathBuf};
 
 use prost::Message as _;
 
+/// Messages that hold a secret; `src/secret.rs` shows them without it.
+const SECRET: [&str; 5] = [
+    ".thesis.v1.ClaimResponse",
+    ".thesis.v1.CreateKeyResponse",
+    ".thesis.v1.CreateWebhookResponse",
+    ".thesis.v1.RotateWebhookSecretResponse",
+    ".thesis.v1.StreamTicket",
+];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut files =
@@ -13,6 +22,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let descriptors = protox::compile(&files, ["."])?;
     fs::write(out.join("thesis.v1.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    tonic_prost_build::configure().bytes(".").skip_debug(SECRET).compile_fds(descriptors)?;
     Ok(())
 }

@@ -1,13 +1,19 @@
 //! The operator's commands, by gRPC to a running core.
 
+mod abuse;
 mod answer;
 mod key;
 mod organization;
 mod project;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use clap::{Args, Subcommand};
+use secrecy::ExposeSecret as _;
 use thesis_proto::{channel::CoreChannel, clock::SystemClock, metadata, v1::admin_service_client::AdminServiceClient};
 use tonic::{
     Request, Status,
@@ -42,6 +48,9 @@ enum Subject {
     /// API keys of projects
     #[command(subcommand)]
     Key(key::Command),
+    /// Addresses that fail to authenticate too often
+    #[command(subcommand)]
+    Abuse(abuse::Command),
 }
 
 /// A client that shows the service token.
@@ -61,25 +70,17 @@ impl Interceptor for Credential {
 pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
     let client = match client(settings) {
         Ok(client) => client,
-        Err(refused) => {
-            eprintln!("{}", config::line(&refused.to_string()));
-            return ExitCode::from(2);
-        }
+        Err(reason) => return refused(&reason.to_string(), admin.json),
     };
     let answer = match admin.subject {
         Subject::Organization(command) => organization::run(command, client).await,
         Subject::Project(command) => project::run(command, client).await,
         Subject::Key(command) => key::run(command, client).await,
+        Subject::Abuse(command) => abuse::run(command, client).await,
     };
     match (answer, admin.json) {
-        (Ok(answer), json) => {
-            println!("{}", if json { answer.json() } else { answer.text() });
-            ExitCode::SUCCESS
-        }
-        (Err(status), true) => {
-            println!("{}", answer::error_json(&status));
-            ExitCode::FAILURE
-        }
+        (Ok(answer), json) => print(&if json { answer.json() } else { answer.text() }, ExitCode::SUCCESS),
+        (Err(status), true) => print(&answer::error_json(&status), ExitCode::FAILURE),
         (Err(status), false) => {
             let cores = settings.addresses.core_url.join(", ");
             eprintln!("{}", config::line(&answer::error_text(&status, &cores)));
@@ -88,9 +89,26 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
     }
 }
 
+/// Tells why a command cannot be run at all: a command line or a setting that cannot be used.
+pub(crate) fn refused(reason: &str, json: bool) -> ExitCode {
+    let code = ExitCode::from(2);
+    if json {
+        return print(&answer::refused_json(reason), code);
+    }
+    eprintln!("{}", config::line(reason));
+    code
+}
+
+/// Writes the one document to stdout; a reader who is gone makes it a failure.
+fn print(text: &str, code: ExitCode) -> ExitCode {
+    if writeln!(io::stdout(), "{text}").is_ok() { code } else { ExitCode::FAILURE }
+}
+
 fn client(settings: &Settings) -> Result<Client, Refused> {
     let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
-    let token = MetadataValue::try_from(token).map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?;
+    let token = MetadataValue::try_from(token.expose_secret());
+    let mut token = token.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?;
+    token.set_sensitive(true);
     let channel = CoreChannel::remote(&settings.addresses.core_url, Arc::new(SystemClock))
         .map_err(|error| Refused::new("SVC_CORE_URL", error))?;
     Ok(AdminServiceClient::with_interceptor(channel, Credential(token)))

@@ -89,19 +89,27 @@ impl Refused {
 /// Reads the command line and the environment. On the error path all has been said.
 pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, ExitCode> {
     let mut command = command();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let json = wants_json(&arguments);
     let parsed = command.try_get_matches_from_mut(arguments).and_then(|matches| Invocation::from_arg_matches(&matches));
     parsed.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if json => {
+            crate::admin::refused("the command is not complete; --help tells how it goes on", json)
+        }
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let code = error.exit_code();
             // A closed pipe is all that can go wrong.
             let _ = error.print();
             u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
         }
-        _ => {
-            eprintln!("{}", line(&explain(&error, &command)));
-            ExitCode::from(2)
-        }
+        _ => crate::admin::refused(&explain(&error, &command), json),
     })
+}
+
+/// Whether a command line, understood or not, asks for a JSON document.
+fn wants_json(arguments: &[OsString]) -> bool {
+    let has = |word: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == word);
+    has("admin") && has("--json")
 }
 
 /// One line on stderr, whatever the text.

@@ -6,6 +6,7 @@ use std::{
     net::SocketAddr,
 };
 
+use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
 use crate::{config::reachable, roles::Role, secrets::FirstKey};
@@ -67,7 +68,7 @@ fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>) -> String {
     if let Some(key) = first_key {
         let file = key.file.display();
         if key.made {
-            say("test key", &format!("{}  (shown this once; kept in {file})", key.key));
+            say("test key", &format!("{}  (shown this once; kept in {file})", key.key.expose_secret()));
         } else {
             say("test key", &format!("in {file}"));
         }
@@ -83,7 +84,7 @@ fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>) -> String {
 /// Lines that can be copied into another terminal as they are.
 fn curl(base: &str, first_key: Option<&FirstKey>) -> String {
     let key = match first_key {
-        Some(key) if key.made => key.key.clone(),
+        Some(key) if key.made => key.key.expose_secret().to_owned(),
         Some(key) => format!("$(cat '{}')", key.file.display()),
         None => "$SVC_BOOTSTRAP_TEST_KEY".to_owned(),
     };
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     fn key(made: bool) -> FirstKey {
-        FirstKey { key: "svc_test_abc".to_owned(), file: "/data/test-key".into(), made }
+        FirstKey { key: "svc_test_abc".into(), file: "/data/test-key".into(), made }
     }
 
     fn listening() -> Listening {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use core_service::service::secrets::{KeyRing, is_api_key};
+use secrecy::{SecretBox, SecretString};
 use thesis_proto::clock::{IdSource, SharedIdSource};
 
 use crate::config::{Keys, Refused, decode_secret, encode_secret};
@@ -22,15 +23,15 @@ const SETTING: &str = "SVC_DATA_DIR";
 /// What core needs to know that nobody else may.
 pub(crate) struct Secrets {
     /// Everything that is hashed or encrypted depends on it.
-    pub(crate) secret_key: [u8; 32],
+    pub(crate) secret_key: SecretBox<[u8; 32]>,
     /// The credential of edge, worker and admin.
-    pub(crate) service_token: String,
+    pub(crate) service_token: SecretString,
 }
 
 /// The test key of an installation that was given none.
 pub(crate) struct FirstKey {
     /// The raw key.
-    pub(crate) key: String,
+    pub(crate) key: SecretString,
     /// Where it is kept, as an absolute path.
     pub(crate) file: PathBuf,
     /// Whether this start is the first.
@@ -42,7 +43,7 @@ impl Secrets {
     pub(crate) fn given(keys: &Keys) -> Result<Self, Refused> {
         let missing = |setting| Refused::new(setting, "SVC_STORE=scylla needs it, the same for every process");
         Ok(Self {
-            secret_key: keys.secret_key()?.ok_or_else(|| missing("SVC_SECRET_KEY"))?,
+            secret_key: SecretBox::new(Box::new(keys.secret_key()?.ok_or_else(|| missing("SVC_SECRET_KEY"))?)),
             service_token: keys.service_token()?.ok_or_else(|| missing("SVC_SERVICE_TOKEN"))?,
         })
     }
@@ -61,9 +62,9 @@ impl Secrets {
         };
         let service_token = match keys.service_token()? {
             Some(token) => token,
-            None => keep(dir, SERVICE_TOKEN, || encode_secret(random(ids)))?,
+            None => keep(dir, SERVICE_TOKEN, || encode_secret(random(ids)))?.into(),
         };
-        Ok(Self { secret_key, service_token })
+        Ok(Self { secret_key: SecretBox::new(Box::new(secret_key)), service_token })
     }
 }
 
@@ -73,12 +74,12 @@ pub(crate) fn folder(dir: &Path) -> Result<(), Refused> {
 }
 
 /// The service token of a process beside core: set, or kept by a core on this machine.
-pub(crate) fn service_token(keys: &Keys, dir: &Path) -> Result<String, Refused> {
+pub(crate) fn service_token(keys: &Keys, dir: &Path) -> Result<SecretString, Refused> {
     if let Some(token) = keys.service_token()? {
         return Ok(token);
     }
     let file = dir.join(SERVICE_TOKEN);
-    fs::read_to_string(&file).map(|token| token.trim().to_owned()).map_err(|error| {
+    fs::read_to_string(&file).map(|token| token.trim().into()).map_err(|error| {
         Refused::new("SVC_SERVICE_TOKEN", format!("not set, and {} cannot be read: {error}", file.display()))
     })
 }
@@ -95,7 +96,7 @@ pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) 
     if !is_api_key(&key) {
         return Err(Refused::new(SETTING, format!("{} holds no API key", file.display())));
     }
-    Ok(Some(FirstKey { key, file, made }))
+    Ok(Some(FirstKey { key: key.into(), file, made }))
 }
 
 /// The text in a file; without one, a file that only its owner can read is made, whole or not at all.
@@ -136,6 +137,7 @@ fn at(path: &Path) -> impl Fn(io::Error) -> Refused + '_ {
 mod tests {
     use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
 
+    use secrecy::ExposeSecret as _;
     use thesis_proto::clock::SystemIdSource;
 
     use super::*;
@@ -161,10 +163,12 @@ mod tests {
         let made = first(dir.path()).unwrap();
         // Cut off before there was a store: the same key again.
         let again = first(dir.path()).unwrap();
-        assert!(made.made && again.made && made.key == again.key && made.file.is_absolute());
+        assert!(
+            made.made && again.made && made.key.expose_secret() == again.key.expose_secret() && made.file.is_absolute()
+        );
         fs::write(dir.path().join(STORE), "").unwrap();
         let later = first(dir.path()).unwrap();
-        assert!(!later.made && later.key == made.key);
+        assert!(!later.made && later.key.expose_secret() == made.key.expose_secret());
         fs::remove_file(made.file).unwrap();
         assert!(first(dir.path()).is_none());
     }

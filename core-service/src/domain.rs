@@ -1,6 +1,7 @@
 //! Types and rules. No async, no driver, no transport. What is stored derives its protobuf form here, so that a row, a
 //! log entry and the rule over it are one type.
 
+pub mod abuse;
 pub mod control;
 pub mod dataset;
 pub mod delivery;

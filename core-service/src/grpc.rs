@@ -129,7 +129,8 @@ struct Room {
 
 /// Lets a call in if there is room, once its message is there.
 async fn enter(State(room): State<Room>, request: Request, next: Next) -> Response {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    thesis_proto::metadata::hide_secrets(&mut head.headers);
     let full = || told(&ApiError::unavailable(), &room.core.gate.new_request_id());
     let refused = match room.messages.read(body, MAX_FRAME, MAX_FRAME).await {
         Ok(body) => match room.calls.try_acquire() {

@@ -3,6 +3,7 @@
 //! A table is a descriptor; its key columns stay readable in CQL, its body is protobuf bytes beside a version. What the
 //! tables mean is the business of the repositories above, which are written once for both backends.
 
+pub mod abuse;
 #[cfg(test)]
 mod conformance;
 pub mod deliveries;

@@ -4,6 +4,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
+use secrecy::{ExposeSecret as _, SecretString};
 use thesis_proto::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
@@ -22,7 +23,7 @@ mod sign;
 #[derive(Clone)]
 pub struct WorkerConfig {
     /// Credential toward core.
-    pub service_token: String,
+    pub service_token: SecretString,
     /// Attempts under way at once.
     pub capacity: usize,
     /// For DNS, connect and response head of an attempt together.
@@ -38,7 +39,7 @@ pub struct WorkerConfig {
 impl WorkerConfig {
     /// The defaults.
     #[must_use]
-    pub fn new(service_token: impl Into<String>) -> Self {
+    pub fn new(service_token: impl Into<SecretString>) -> Self {
         Self {
             service_token: service_token.into(),
             capacity: 256,
@@ -81,7 +82,7 @@ pub async fn run(
     let guard = guard::Guard::new(thesis_proto::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
     let clients = client::Clients::new(config.root_certificate.as_deref())?;
     let worker = claim::Worker {
-        core: report::Core::new(core, &config.service_token, Arc::clone(&ids))?,
+        core: report::Core::new(core, config.service_token.expose_secret(), Arc::clone(&ids))?,
         sender: send::Sender { guard, clients, timeout: config.timeout, clock },
         ids,
         capacity: config.capacity.max(1),

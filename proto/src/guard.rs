@@ -1,6 +1,7 @@
 //! The pure judgement of webhook URLs and addresses: core judges at creation, the worker before each attempt.
 
 mod address;
+mod form;
 mod hostname;
 #[cfg(test)]
 mod tests;
@@ -8,7 +9,7 @@ mod tests;
 use ipnet::IpNet;
 use url::{Host, ParseError, Url};
 
-pub use self::address::judge_address;
+pub use self::{address::judge_address, form::judge_form};
 
 /// Why a URL or address is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]

@@ -14,6 +14,7 @@ pub mod names;
 pub mod panics;
 pub mod reference;
 pub mod resolve;
+mod secret;
 pub mod server;
 pub mod time;
 

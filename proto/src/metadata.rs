@@ -1,5 +1,7 @@
 //! Names of the gRPC metadata that travels between the roles.
 
+use http::HeaderMap;
+
 /// The API key: `Bearer <key>`.
 pub const AUTHORIZATION: &str = "authorization";
 /// The service credential of edge, worker and admin. Only beside it are the other `x-` entries of a request believed.
@@ -27,3 +29,13 @@ pub const IETF_LIMIT: &str = "ratelimit";
 /// Answer metadata that the edge copies to the HTTP answer as it is.
 pub const ANSWER_HEADERS: [&str; 6] =
     [RATE_LIMIT, RATE_REMAINING, RATE_RESET, IETF_POLICY, IETF_LIMIT, IDEMPOTENT_REPLAYED];
+
+/// Marks the headers that carry a key or a credential as sensitive: they are shown nowhere, and HTTP/2 never keeps them in
+/// the table by which it shortens headers.
+pub fn hide_secrets(headers: &mut HeaderMap) {
+    for (name, value) in headers.iter_mut() {
+        if [AUTHORIZATION, SERVICE_TOKEN].contains(&name.as_str()) {
+            value.set_sensitive(true);
+        }
+    }
+}

@@ -9,11 +9,13 @@ use http_body_util::Either;
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
 use parking_lot::Mutex;
+use secrecy::ExposeSecret as _;
 use thesis_proto::{
     channel::CoreChannel,
     client_address::client_address,
     clock::{SharedClock, SharedIdSource},
     error::{ApiError, ErrorCode, FieldError},
+    metadata,
     panics,
     server::{Bodies, BodyError},
     v1::{self, gate_service_client::GateServiceClient},
@@ -102,7 +104,7 @@ impl Edge {
         ids: SharedIdSource,
         shutdown: CancellationToken,
     ) -> Result<Self, http::header::InvalidHeaderValue> {
-        let mut service_token = HeaderValue::try_from(config.service_token)?;
+        let mut service_token = HeaderValue::try_from(config.service_token.expose_secret())?;
         service_token.set_sensitive(true);
         let routes = resources::routes();
         Ok(Self {
@@ -172,7 +174,8 @@ impl Edge {
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
     {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        metadata::hide_secrets(&mut head.headers);
         if head.uri.query().is_some_and(has_key) {
             let message = "an API key must not be in the query string; send it as Authorization: Bearer <API_KEY>";
             return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());

@@ -30,6 +30,7 @@ mod tests;
 mod v1;
 
 use ipnet::IpNet;
+use secrecy::SecretString;
 
 pub use crate::{openapi::openapi, server::serve};
 
@@ -39,7 +40,7 @@ pub struct EdgeConfig {
     /// The address that discovery and descriptions name, without a trailing slash.
     pub public_url: String,
     /// The credential toward core.
-    pub service_token: String,
+    pub service_token: SecretString,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Connections served at once; when all are in use, idle ones give way, or else a new one gets 503.
@@ -48,12 +49,23 @@ pub struct EdgeConfig {
 
 impl EdgeConfig {
     /// A configuration that trusts no proxy.
-    pub fn new(public_url: impl Into<String>, service_token: impl Into<String>) -> Self {
+    pub fn new(public_url: impl Into<String>, service_token: impl Into<SecretString>) -> Self {
         Self {
             public_url: public_url.into().trim_end_matches('/').to_owned(),
             service_token: service_token.into(),
             trusted_proxies: Vec::new(),
             max_connections: 20_000,
         }
+    }
+}
+
+#[cfg(test)]
+mod settings {
+    use super::EdgeConfig;
+
+    #[test]
+    fn they_show_no_credential() {
+        let shown = format!("{:?}", EdgeConfig::new("http://edge.test", "the-service-token"));
+        assert!(shown.contains("http://edge.test") && !shown.contains("the-service-token"), "{shown}");
     }
 }

@@ -13,6 +13,13 @@ use tonic_types::StatusExt as _;
 /// A resource's fields, in order. Null stands for what does not apply yet.
 pub(super) struct Resource(pub(super) Vec<(&'static str, Value)>);
 
+impl Resource {
+    /// The columns of a table; that all rows are of one kind needs none.
+    fn columns(&self) -> impl Iterator<Item = &(&'static str, Value)> {
+        self.0.iter().filter(|(name, _)| *name != "object")
+    }
+}
+
 impl Serialize for Resource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
@@ -42,8 +49,8 @@ impl Answer {
 
     /// A resource as a line a field, a list as a table.
     pub(super) fn text(&self) -> String {
-        let columns = |resource: &Resource| resource.0.iter().skip(1).map(|(_, value)| plain(value)).collect();
-        let names = |resource: &Resource| resource.0.iter().skip(1).map(|(name, _)| (*name).to_owned()).collect();
+        let columns = |resource: &Resource| resource.columns().map(|(_, value)| plain(value)).collect();
+        let names = |resource: &Resource| resource.columns().map(|(name, _)| (*name).to_owned()).collect();
         match self {
             Self::One(resource) => table(
                 &resource.0.iter().map(|(name, value)| vec![(*name).to_owned(), plain(value)]).collect::<Vec<_>>(),
@@ -94,9 +101,17 @@ fn error(status: &Status) -> ApiError {
 
 /// The bare error object.
 pub(super) fn error_json(status: &Status) -> String {
-    let error = error(status);
     let details = status.get_error_details();
     let request_id = details.request_info().map(|info| info.request_id.as_str()).unwrap_or_default();
+    object(&error(status), request_id)
+}
+
+/// The same of a command that was not understood, or not told where core is, so that there was no request.
+pub(super) fn refused_json(reason: &str) -> String {
+    object(&ApiError::new(ErrorCode::InvalidRequest, reason), "")
+}
+
+fn object(error: &ApiError, request_id: &str) -> String {
     let object = Error {
         r#type: error.code.error_type(),
         code: error.code.as_str(),

@@ -2,6 +2,7 @@
 
 use clap::{ArgAction, Args};
 use core_service::domain::operation::Features;
+use secrecy::SecretString;
 
 use super::{Refused, parse};
 
@@ -17,7 +18,7 @@ pub(crate) struct FeatureFlags {
     pub(crate) upstream_url: Option<String>,
     /// Reserved for the upstream connector [default: none]
     #[arg(long, env = "SVC_UPSTREAM_TOKEN", value_name = "TOKEN")]
-    pub(crate) upstream_token: Option<String>,
+    pub(crate) upstream_token: Option<SecretString>,
     /// Reserved for the upstream connector
     #[arg(long, env = "SVC_UPSTREAM_REFRESH_SECONDS", value_name = "SECONDS", default_value_t = 600)]
     pub(crate) upstream_refresh_seconds: u32,

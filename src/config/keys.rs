@@ -11,6 +11,7 @@ use core_service::{
         secrets::{LIVE_PREFIX, TEST_PREFIX, is_api_key},
     },
 };
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{Refused, plans};
 
@@ -28,17 +29,17 @@ pub(crate) struct Keys {
     /// 32 bytes in base64, for hashing keys and encrypting webhook secrets [default: made and kept in the data folder;
     /// required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SECRET_KEY", value_name = "BASE64")]
-    secret_key: Option<String>,
+    secret_key: Option<SecretString>,
     /// Credential of edge, worker and admin toward core, 32 characters or more [default: made and kept in the data
     /// folder, where edge, worker and admin look for it; required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SERVICE_TOKEN", value_name = "TOKEN")]
-    service_token: Option<String>,
+    service_token: Option<SecretString>,
     /// Test key that exists after the start [default: the first start on the embedded store makes one]
     #[arg(long, env = "SVC_BOOTSTRAP_TEST_KEY", value_name = "KEY")]
-    bootstrap_test_key: Option<String>,
+    bootstrap_test_key: Option<SecretString>,
     /// Live key that exists after the start [default: none]
     #[arg(long, env = "SVC_BOOTSTRAP_LIVE_KEY", value_name = "KEY")]
-    bootstrap_live_key: Option<String>,
+    bootstrap_live_key: Option<SecretString>,
     /// Plan of those keys' organization [default: business]
     #[arg(long, env = "SVC_BOOTSTRAP_PLAN", value_name = "PLAN")]
     bootstrap_plan: Option<String>,
@@ -50,13 +51,15 @@ pub(crate) struct Keys {
 impl Keys {
     /// The secret key, if one is set.
     pub(crate) fn secret_key(&self) -> Result<Option<[u8; 32]>, Refused> {
-        self.secret_key.as_deref().map(|text| decode_secret("SVC_SECRET_KEY", text)).transpose()
+        let decode = |text: &SecretString| decode_secret("SVC_SECRET_KEY", text.expose_secret());
+        self.secret_key.as_ref().map(decode).transpose()
     }
 
     /// The service token, if one is set.
-    pub(crate) fn service_token(&self) -> Result<Option<String>, Refused> {
+    pub(crate) fn service_token(&self) -> Result<Option<SecretString>, Refused> {
         let Some(token) = &self.service_token else { return Ok(None) };
-        if token.len() < TOKEN_LENGTH || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = token.expose_secret();
+        if text.len() < TOKEN_LENGTH || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             let reason = format!("it must be {TOKEN_LENGTH} or more printable ASCII characters without spaces");
             return Err(Refused::new("SVC_SERVICE_TOKEN", reason));
         }
@@ -73,8 +76,9 @@ impl Keys {
 
     /// The keys that exist after the start.
     pub(crate) fn bootstrap(&self, plans: &Plans) -> Result<Bootstrap, Refused> {
-        let key = |setting, prefix: &str, key: &Option<String>| match key {
-            Some(key) if !is_api_key(key) || !key.starts_with(prefix) => {
+        let is_key = |key: &str, prefix: &str| is_api_key(key) && key.starts_with(prefix);
+        let key = |setting, prefix: &str, key: &Option<SecretString>| match key {
+            Some(key) if !is_key(key.expose_secret(), prefix) => {
                 Err(Refused::new(setting, format!("a key is {prefix} and 40 letters or digits")))
             }
             key => Ok(key.clone()),

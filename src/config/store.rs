@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use core_service::store::scylla::{ConnectError, ScyllaOptions};
+use secrecy::SecretString;
 
 use super::Refused;
 
@@ -49,7 +50,7 @@ pub(crate) struct Store {
     scylla_user: Option<String>,
     /// Its password [default: none]
     #[arg(long, env = "SVC_SCYLLA_PASSWORD", value_name = "PASSWORD")]
-    scylla_password: Option<String>,
+    scylla_password: Option<SecretString>,
     /// Root certificates (PEM); with them the connection is by TLS [default: none]
     #[arg(long, env = "SVC_SCYLLA_CA_FILE", value_name = "FILE")]
     scylla_ca_file: Option<PathBuf>,
@@ -83,6 +84,7 @@ impl Store {
         let setting = match error {
             ConnectError::CaFile { .. } => "SVC_SCYLLA_CA_FILE",
             ConnectError::Session(_) => "SVC_SCYLLA_NODES",
+            ConnectError::Datacenter { .. } => "SVC_SCYLLA_DATACENTER",
             _ => "SVC_SCYLLA_KEYSPACE",
         };
         Refused::new(setting, error)

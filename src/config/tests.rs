@@ -1,6 +1,7 @@
 use std::fs;
 
 use clap::{FromArgMatches as _, error::ErrorKind};
+use secrecy::ExposeSecret as _;
 
 use super::*;
 
@@ -119,6 +120,30 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
 }
 
 #[test]
+fn settings_show_no_secret() {
+    let key = |prefix: &str| format!("{prefix}0123456789abcdefghijklmnopqrstuvwxyzABCD");
+    let (test_key, live_key) = (key("svc_test_"), key("svc_live_"));
+    let (secret_key, token) = (encode_secret([7; 32]), key("service-token-"));
+    let secrets = [
+        ("--secret-key", secret_key.as_str()),
+        ("--service-token", &token),
+        ("--bootstrap-test-key", &test_key),
+        ("--bootstrap-live-key", &live_key),
+        ("--scylla-password", "a password of the cluster"),
+        ("--upstream-token", "a token of the upstream"),
+    ];
+    let arguments: Vec<&str> = secrets.iter().flat_map(|(flag, secret)| [*flag, *secret]).collect();
+    let invocation = parse(&arguments).unwrap();
+    let keys = &invocation.settings.keys;
+    let bootstrap = keys.bootstrap(&keys.plans().unwrap()).unwrap();
+    let shown = format!("{invocation:?} {invocation:#?} {bootstrap:?}");
+    for (flag, secret) in secrets {
+        assert!(!shown.contains(secret), "{flag} shows: {shown}");
+    }
+    assert_eq!(keys.service_token().unwrap().unwrap().expose_secret(), token);
+}
+
+#[test]
 fn secrets_are_32_bytes_in_base64() {
     let text = encode_secret([7; 32]);
     assert_eq!(decode_secret("X", &text).unwrap(), [7; 32]);
@@ -162,6 +187,8 @@ fn admin_commands_have_their_grammar() {
         "key list --project prj_1",
         "--json key revoke key_1",
         "key revoke key_1 --core-url http://a:1 --data-dir d",
+        "abuse list",
+        "abuse list --json",
     ] {
         let arguments: Vec<_> = std::iter::once("admin").chain(good.split(' ')).collect();
         parse(&arguments).unwrap_or_else(|error| panic!("{good}: {error}"));

@@ -14,6 +14,7 @@ use core_service::{
         scylla::{ScyllaOptions, ScyllaStore},
     },
 };
+use secrecy::{ExposeSecret as _, SecretString};
 use thesis_proto::clock::{SharedClock, SharedIdSource, SystemIdSource};
 
 use crate::{
@@ -36,7 +37,7 @@ pub(super) struct Prepared {
 /// A core that runs.
 pub(super) struct Started {
     pub(super) core: Arc<Core>,
-    pub(super) service_token: String,
+    pub(super) service_token: SecretString,
     pub(super) first_key: Option<FirstKey>,
 }
 
@@ -52,7 +53,8 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
             secrets::folder(dir)?;
             let secrets = Secrets::kept(&settings.keys, dir, ids.as_ref())?;
             let given = bootstrap.test_key.is_some();
-            let first_key = if given { None } else { secrets::first_key(dir, &secrets.secret_key, ids)? };
+            let first_key =
+                if given { None } else { secrets::first_key(dir, secrets.secret_key.expose_secret(), ids)? };
             (secrets, first_key, None)
         }
     };

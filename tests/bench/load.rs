@@ -18,6 +18,7 @@ use core_service::{
     store::{Scan, SharedBackend, tables},
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use secrecy::SecretBox;
 use thesis_proto::clock::{Clock as _, SystemClock, SystemIdSource};
 use tokio::time::{Instant, sleep};
 
@@ -119,15 +120,15 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
         verify_per_minute: PLAN.many,
     };
     CoreSettings {
-        secret_key: SECRET_KEY,
-        service_token: SERVICE_TOKEN.to_owned(),
+        secret_key: SecretBox::new(Box::new(SECRET_KEY)),
+        service_token: SERVICE_TOKEN.into(),
         plans: [(PLAN_NAME.to_owned(), plan)].into(),
         features: Features::default(),
         webhook_allow_networks: Vec::new(),
         dns_servers: Vec::new(),
         sandbox_tick_seconds: 0,
         search_dir,
-        bootstrap: Bootstrap { test_key: Some(test_key()), live_key: None, plan: Some(PLAN_NAME.to_owned()) },
+        bootstrap: Bootstrap { test_key: Some(test_key().into()), live_key: None, plan: Some(PLAN_NAME.to_owned()) },
     }
 }
 

@@ -1,14 +1,19 @@
 //! The operators' commands, on the command line, against a running core.
 
 use serde_json::{Value, json};
+use thesis_proto::v1;
 
-use crate::harness::{SERVICE_TOKEN, Service, Setup, TEST_KEY, assert_fields, iso, now_ms, rows, text, time};
+use crate::harness::{
+    SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, assert_fields, eventually, iso, now_ms, rows, text, time,
+};
 
 on_both_stores![
     a_customer_is_set_up_and_served,
     keys_have_scopes_and_an_end,
     projects_are_approved_withdrawn_and_archived,
     a_failure_is_one_document_and_a_code,
+    every_failure_is_json,
+    addresses_that_fail_too_often_are_listed,
     people_read_text,
 ];
 
@@ -137,6 +142,103 @@ async fn a_failure_is_one_document_and_a_code(service: &Service) {
     // A command line that is wrong is told in one line.
     let (code, stdout, stderr) = setup(service).arguments(&["admin", "key", "create"]).run();
     assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(2), "", 1));
+}
+
+async fn every_failure_is_json(service: &Service) {
+    let list = ["admin", "organization", "list", "--json"];
+    let command = |arguments: &[&str]| setup(service).arguments(arguments);
+    for (setup, code, named) in [
+        // A command line that is wrong, wherever the flag stands.
+        (command(&["admin", "--json"]), "INVALID_REQUEST", "--help"),
+        (command(&["admin", "key", "--json"]), "INVALID_REQUEST", "--help"),
+        (command(&["admin", "--json", "key", "create"]), "INVALID_REQUEST", "--project"),
+        (command(&["admin", "key", "create", "--json"]), "INVALID_REQUEST", "--project"),
+        (command(&["admin", "nothing", "--json"]), "INVALID_REQUEST", "nothing"),
+        (command(&["--json", "admin", "organization", "list"]), "INVALID_REQUEST", "--json"),
+        (command(&["admin", "organization", "list", "--json", "--all"]), "INVALID_REQUEST", "--all"),
+        (command(&["admin", "organization", "create", "--name", "--json"]), "INVALID_REQUEST", "--name"),
+        // A setting that is wrong or missing, used or not.
+        (command(&list).set("SVC_CORE_URL", "ftp://core"), "INVALID_REQUEST", "SVC_CORE_URL"),
+        (command(&list).set("SVC_HTTP_ADDR", "here"), "INVALID_REQUEST", "SVC_HTTP_ADDR"),
+        (command(&list).set("SVC_SERVICE_TOKEN", "short"), "INVALID_REQUEST", "SVC_SERVICE_TOKEN"),
+        (
+            command(&list).set("SVC_SERVICE_TOKEN", "").set("SVC_DATA_DIR", "/nowhere"),
+            "INVALID_REQUEST",
+            "SVC_SERVICE_TOKEN",
+        ),
+        // A core that is not there, that speaks something else, or that refuses.
+        (command(&list).set("SVC_CORE_URL", "http://127.0.0.1:1"), "SERVICE_UNAVAILABLE", ""),
+        (command(&list).set("SVC_CORE_URL", &service.http), "INTERNAL_ERROR", ""),
+        (command(&list).set("SVC_SERVICE_TOKEN", &"x".repeat(40)), "INVALID_API_KEY", "SVC_SERVICE_TOKEN"),
+        (command(&["admin", "--json", "key", "revoke", "key_unknown"]), "KEY_NOT_FOUND", ""),
+        (command(&["admin", "key", "revoke", "key_unknown", "--json"]), "KEY_NOT_FOUND", ""),
+    ] {
+        let (exit, stdout, stderr) = setup.run();
+        assert!(exit.is_some_and(|exit| exit != 0) && stderr.is_empty(), "{exit:?} {stdout} {stderr}");
+        let error: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("no JSON: {stdout}"));
+        assert_fields(&error, &["type", "code", "message", "request_id"]);
+        assert_eq!(text(&error, "code"), code, "{error}");
+        assert!(text(&error, "message").contains(named) && !text(&error, "type").is_empty(), "{error}");
+    }
+    // Help is no failure.
+    let (exit, stdout, _) = command(&["admin", "--json", "--help"]).run();
+    assert_eq!(exit, Some(0));
+    assert!(stdout.contains("Usage: trade-thesis admin"), "{stdout}");
+}
+
+async fn addresses_that_fail_too_often_are_listed(service: &Service) {
+    let row_of = |address: &str| {
+        let listed = admin(service, &["abuse", "list"]);
+        rows(&listed).iter().find(|row| text(row, "address") == address).cloned()
+    };
+    let began = now_ms();
+    // Over all replicas, in one minute.
+    let (client, made) = loop {
+        let (client, minute, mut made) = (service.anonymous(), now_ms() / 60_000, 0);
+        let fail = async || drop(client.with_key(Some("svc_live_nobody")).get("/v1/me").await);
+        while made < 19 {
+            fail().await;
+            made += 1;
+        }
+        assert_eq!(row_of(&client.address), None, "19 are not yet too many");
+        let told = eventually("the address is told", 4 * SOON, async || {
+            if now_ms() / 60_000 == minute {
+                fail().await;
+                made += 1;
+            }
+            row_of(&client.address)
+        });
+        drop(told.await);
+        if now_ms() / 60_000 == minute {
+            break (client, made);
+        }
+    };
+    let row = eventually("every failure is told", 4 * SOON, async || {
+        row_of(&client.address).filter(|row| row["failures"] == made)
+    })
+    .await;
+    assert_fields(&row, &["address", "failures", "first_at", "last_at"]);
+    let (first, last) = (time(&row, "first_at"), time(&row, "last_at"));
+    assert!(began <= first && first <= last && last <= now_ms(), "{row}");
+
+    // Page by page it is the same, without anybody twice.
+    let mut request = v1::ListAbuseRequest { limit: Some(1), cursor: None };
+    let mut addresses = Vec::new();
+    while addresses.iter().all(|address| *address != client.address) {
+        let page = service.admin().list_abuse(request.clone()).await.unwrap().into_inner();
+        assert_eq!((page.data.len(), page.has_more), (1, page.next_cursor.is_some()));
+        addresses.push(page.data[0].address.clone());
+        request.cursor = page.next_cursor;
+    }
+    for wrong in [
+        v1::ListAbuseRequest { limit: Some(0), cursor: None },
+        v1::ListAbuseRequest { limit: Some(1_001), cursor: None },
+        v1::ListAbuseRequest { limit: None, cursor: Some("x".to_owned()) },
+    ] {
+        assert_eq!(service.admin().list_abuse(wrong).await.unwrap_err().code(), tonic::Code::InvalidArgument);
+    }
+    let (exit, stdout, _) = setup(service).arguments(&["admin", "abuse", "list"]).run();
+    assert!(exit == Some(0) && stdout.starts_with("address ") && stdout.contains(&client.address), "{stdout}");
 }
 
 async fn people_read_text(service: &Service) {

@@ -4,7 +4,14 @@ use std::{collections::HashSet, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Receiver, SOON, Service, assert_fields, eventually, ids, now_ms, rows, text, time};
+use thesis_proto::v1::observation::Observed;
+use tokio::net::TcpListener;
+
+use crate::harness::{
+    Client, Receiver, SOON, Service, assert_fields, eventually, ids,
+    ingest::{author, seen_at, thesis, token},
+    now_ms, rows, text, time,
+};
 
 on_both_stores![
     an_event_arrives_signed,
@@ -19,6 +26,7 @@ on_both_stores![
     any_success_will_do,
     the_log_can_be_filtered_and_paged,
     nothing_arrives_after_deletion,
+    withdrawn_live_access_cancels_for_good,
 ];
 
 /// Waits until the delivery of an event to a webhook has this status; gives its row in the log.
@@ -272,4 +280,50 @@ async fn nothing_arrives_after_deletion(service: &Service) {
         receiver.delivery_of(&event).await;
     }
     assert!(receiver.received().iter().all(|received| received.path == "/hook"));
+}
+
+/// Posts a live thesis on a token; gives its event.
+async fn live_thesis(service: &Service, client: &Client, on: &str, number: usize) -> Value {
+    let (by, on) = (author("u-withdrawn", "withdrawn"), token("solana", on, "WITHDRAWN"));
+    let seen = thesis(&format!("{}-{number}", on.address), &by, &on, "x", now_ms());
+    let result = service.ingest("live", vec![seen_at(now_ms(), Observed::Thesis(seen))]).await.remove(0);
+    client.get(&format!("/v1/events/{}", result.event_id.unwrap())).await.ok(200)
+}
+
+async fn withdrawn_live_access_cancels_for_good(service: &Service) {
+    let project = service.project().await;
+    let client = project.live().await;
+    // Live webhooks speak TLS, and this endpoint hangs up: each attempt fails.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/hook", listener.local_addr().unwrap());
+    let endpoint = tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+    let on = format!("Withdrawn{}", project.id);
+    let body = json!({"url": url, "events": ["thesis.created"], "filters": {"token": [on]}});
+    let webhook = client.post("/v1/webhooks", &body).await.ok(201);
+    let log = format!("/v1/webhooks/{}/deliveries", text(&webhook, "id"));
+    let mut before = Vec::new();
+    for number in 0..3 {
+        let event = live_thesis(service, &client, &on, number).await;
+        before.push(delivery(&client, &webhook, &event, "retrying").await);
+    }
+
+    project.withdraw().await;
+    client.get(&log).await.error(403, "LIVE_ACCESS_NOT_APPROVED");
+    project.approve().await;
+    // At once, though the second attempts would have been due a minute later.
+    let after = client.all(&format!("{log}?status=failed")).await;
+    assert_eq!(after, client.all(&log).await);
+    assert!(client.all(&format!("{log}?status=retrying")).await.is_empty());
+    before.reverse();
+    for (before, after) in before.iter_mut().zip(&after) {
+        assert!(!before["next_attempt_at"].is_null());
+        (before["status"], before["next_attempt_at"]) = (json!("failed"), Value::Null);
+        assert_eq!(before, after);
+    }
+    assert_eq!(after.len(), 3);
+    // What happens from now on goes out.
+    let event = live_thesis(service, &client, &on, 3).await;
+    assert_eq!(delivery(&client, &webhook, &event, "retrying").await["attempt"], 1);
+    assert_eq!(client.all(&format!("{log}?status=failed")).await, after);
+    endpoint.abort();
 }

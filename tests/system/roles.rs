@@ -137,6 +137,25 @@ async fn roles_on_one_machine_share_the_data_folders_token() {
 }
 
 #[tokio::test]
+async fn a_keyspace_of_more_copies_than_nodes_is_told_as_that() {
+    let Some(nodes) = crate::harness::nodes() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let known = nodes.split(',').count();
+    let core = Setup::new(dir.path())
+        .role("core")
+        .set("SVC_SECRET_KEY", "c3lzdGVtLXRlc3RzLXNlY3JldC1rZXktMDEyMzQ1Njc=")
+        .set("SVC_SERVICE_TOKEN", SERVICE_TOKEN)
+        .set("SVC_STORE", "scylla")
+        .set("SVC_SCYLLA_NODES", &nodes)
+        .set("SVC_SCYLLA_KEYSPACE", "never_made")
+        .set("SVC_SCYLLA_REPLICATION_FACTOR", &(known + 2).to_string());
+    let (code, stdout, stderr) = core.run();
+    let numbers = format!("{} copies, {known} node{}", known + 2, if known == 1 { "" } else { "s" });
+    let told = format!("trade-thesis: SVC_SCYLLA_KEYSPACE: {numbers}: set SVC_SCYLLA_REPLICATION_FACTOR\n");
+    assert_eq!((code, stdout.as_str(), stderr), (Some(1), "", told));
+}
+
+#[tokio::test]
 async fn two_cores_on_one_keyspace_are_one_service() {
     const WRITTEN: usize = 60;
     let Some(service) = crate::harness::cluster().await else { return };

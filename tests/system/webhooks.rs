@@ -183,6 +183,25 @@ async fn forbidden_urls_say_why(service: &Service) {
     ] {
         refuse(&test, url, reason).await;
     }
+    // As given: nothing is repaired, and nothing is looked up before.
+    for (url, reason) in [
+        (" https://1.1.1.1/", "scheme"),
+        ("https:/1.1.1.1/", "scheme"),
+        ("https:1.1.1.1", "scheme"),
+        ("https:\\\\1.1.1.1/", "scheme"),
+        ("https://1.1.1.1/\n", "hostname"),
+        ("https://1.1\t.1.1/", "hostname"),
+        ("https://1.1.1.1/a b", "hostname"),
+        ("https://1.1.1.1\\@hooks.unresolvable.invalid/", "hostname"),
+        ("https:///1.1.1.1/", "hostname"),
+        ("https://1.1.1.1/\u{7f}", "hostname"),
+        ("https://1.1.1.1/ü", "hostname"),
+        ("https://b\u{fc}cher.unresolvable.invalid/", "hostname"),
+        ("https://1.1.1.1/{id}", "hostname"),
+        ("https://1.1.1.1/%2", "hostname"),
+    ] {
+        refuse(&live, url, reason).await;
+    }
     refuse(&live, "http://1.1.1.1/", "scheme").await;
     refuse(&live, "https://10.1.2.3/", "private").await;
     // The networks that this installation allows are no exception from the other rules.

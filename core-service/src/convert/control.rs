@@ -3,7 +3,10 @@
 use thesis_proto::{time::from_millis, v1};
 
 use super::optional_time;
-use crate::domain::control::{ApiKey, Organization, Project, Webhook};
+use crate::domain::{
+    abuse::AbusiveAddress,
+    control::{ApiKey, Organization, Project, Webhook},
+};
 
 /// The environment of a key.
 #[must_use]
@@ -32,6 +35,17 @@ pub fn project(row: &Project) -> v1::Project {
         live_approved: row.live_approved,
         archived: row.archived,
         created_at: Some(from_millis(row.created_at)),
+    }
+}
+
+/// An address that failed to authenticate too often.
+#[must_use]
+pub fn abusive_address(row: &AbusiveAddress) -> v1::AbusiveAddress {
+    v1::AbusiveAddress {
+        address: row.address.clone(),
+        failures: row.failures,
+        first_at: Some(from_millis(row.first_at)),
+        last_at: Some(from_millis(row.last_at)),
     }
 }
 

@@ -39,6 +39,9 @@ pub struct Project {
     /// Unix milliseconds.
     #[prost(int64, tag = "6")]
     pub created_at: i64,
+    /// Live deliveries created until then are cancelled: live access was withdrawn after them. Unix milliseconds.
+    #[prost(int64, tag = "7")]
+    pub live_cancelled_until: i64,
 }
 
 /// An API key. The raw key is nowhere.

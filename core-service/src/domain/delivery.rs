@@ -118,12 +118,13 @@ impl Delivery {
         next
     }
 
-    /// What this delivery is when it is given up without another attempt.
+    /// What this delivery is when it is given up, whatever its last attempt made of it.
     #[must_use]
     pub fn cancelled(&self) -> Self {
         let mut next = self.clone();
         next.set_status(Status::Failed);
         next.next_attempt_at = None;
+        next.delivered_at = None;
         next
     }
 }

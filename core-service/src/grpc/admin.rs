@@ -11,19 +11,7 @@ use super::{
     Api,
     answer::{internal, service_only},
 };
-use crate::{convert, domain::control::Project};
-
-impl Api {
-    async fn change_project(
-        &self,
-        id: &str,
-        name: &str,
-        change: impl Fn(&mut Project),
-    ) -> Result<Option<v1::Project>, Status> {
-        let changed = internal(&self.core, name, self.core.change_project(id, change)).await?.into_inner();
-        Ok(Some(convert::control::project(&changed)))
-    }
-}
+use crate::convert;
 
 impl Api {
     /// What another replica has acknowledged is to be seen.
@@ -99,8 +87,10 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ApproveProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let project = self.change_project(&id, "AdminService/ApproveProject", |row| row.live_approved = true).await?;
-        Ok(Response::new(v1::ApproveProjectResponse { project }))
+        let changed = self.core.approve_project(&id);
+        let answer =
+            changed.map_ok(|row| v1::ApproveProjectResponse { project: Some(convert::control::project(&row)) });
+        internal(&self.core, "AdminService/ApproveProject", answer).await
     }
 
     async fn withdraw_project(
@@ -109,8 +99,10 @@ impl AdminService for Api {
     ) -> Result<Response<v1::WithdrawProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let project = self.change_project(&id, "AdminService/WithdrawProject", |row| row.live_approved = false).await?;
-        Ok(Response::new(v1::WithdrawProjectResponse { project }))
+        let changed = self.core.withdraw_project(&id);
+        let answer =
+            changed.map_ok(|row| v1::WithdrawProjectResponse { project: Some(convert::control::project(&row)) });
+        internal(&self.core, "AdminService/WithdrawProject", answer).await
     }
 
     async fn archive_project(
@@ -119,8 +111,10 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ArchiveProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let project = self.change_project(&id, "AdminService/ArchiveProject", |row| row.archived = true).await?;
-        Ok(Response::new(v1::ArchiveProjectResponse { project }))
+        let changed = self.core.change_project(&id, |row| row.archived = true);
+        let answer =
+            changed.map_ok(|row| v1::ArchiveProjectResponse { project: Some(convert::control::project(&row)) });
+        internal(&self.core, "AdminService/ArchiveProject", answer).await
     }
 
     async fn create_key(
@@ -159,6 +153,16 @@ impl AdminService for Api {
         let revoked = self.core.revoke_key(&message.id);
         let answer = revoked.map_ok(|row| v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&row)) });
         internal(&self.core, "AdminService/RevokeKey", answer).await
+    }
+
+    async fn list_abuse(
+        &self,
+        request: Request<v1::ListAbuseRequest>,
+    ) -> Result<Response<v1::ListAbuseResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let message = request.into_inner();
+        let listed = self.core.list_abuse(message.limit, message.cursor.as_deref());
+        internal(&self.core, "AdminService/ListAbuse", listed).await
     }
 
     async fn check_log(&self, request: Request<v1::CheckLogRequest>) -> Result<Response<v1::CheckLogResponse>, Status> {

@@ -59,8 +59,7 @@ fn idempotency_key(metadata: &MetadataMap) -> Option<String> {
 /// What a request says of itself; of the edge's word only what the service credential vouches for.
 pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
     let metadata = request.metadata();
-    let service_token = text(metadata, SERVICE_TOKEN);
-    let trusted = core.gate.is_service(service_token.as_deref());
+    let trusted = core.gate.is_service(text(metadata, SERVICE_TOKEN).as_deref());
     let word = |name| if trusted { text(metadata, name) } else { None };
     let peer = || request.remote_addr().map(|address| address.ip());
     let client = match word(CLIENT_ADDRESS) {
@@ -68,8 +67,7 @@ pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
         None => peer(),
     };
     RequestMeta {
-        authorization: text(metadata, AUTHORIZATION),
-        service_token,
+        authorization: text(metadata, AUTHORIZATION).map(Into::into),
         client: client.map(network_of),
         request_id: word(REQUEST_ID).unwrap_or_else(|| core.gate.new_request_id()),
         idempotency_key: idempotency_key(metadata),
@@ -125,7 +123,7 @@ pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T
 pub(super) async fn admit(core: &Core, operation: Operation, meta: RequestMeta) -> Result<Call, Status> {
     let request_id = meta.request_id.clone();
     let meeting = async {
-        core.gate.meet(meta.authorization.as_deref()).await;
+        core.gate.meet(meta.authorization()).await;
         Ok(())
     };
     let met = reached(core, meeting).await;

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use secrecy::{ExposeSecret, SecretString};
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
     v1,
@@ -14,19 +15,23 @@ use super::{
     writer::decode,
 };
 use crate::{
+    convert,
     domain::{
         control::{ApiKey, ControlChange, Organization, Project},
         dataset::Dataset,
         id,
+        list_cursor::{TimePosition, list_name},
         operation::Feature,
         scope::Scope,
     },
     service::control::CONTROL_LOG,
-    store::Consistency,
+    store::{Consistency, abuse::AbuseStore},
 };
 
 /// Entries read at once when a log is checked.
 const PAGE: usize = 1_000;
+/// Most addresses of a page.
+const ABUSE_LIMIT: i32 = 1_000;
 /// Plan of the bootstrap organization, unless set.
 const BOOTSTRAP_PLAN: &str = "business";
 
@@ -34,9 +39,9 @@ const BOOTSTRAP_PLAN: &str = "business";
 #[derive(Clone, Debug, Default)]
 pub struct Bootstrap {
     /// A raw test key.
-    pub test_key: Option<String>,
+    pub test_key: Option<SecretString>,
     /// A raw live key.
-    pub live_key: Option<String>,
+    pub live_key: Option<SecretString>,
     /// The organization's plan.
     pub plan: Option<String>,
 }
@@ -72,7 +77,8 @@ impl Core {
     /// When a key has not the form of one, a plan is unknown, or the store does not answer.
     pub(super) async fn bootstrap(&self, bootstrap: &Bootstrap) -> Result<()> {
         let plan = self.known_plan(bootstrap.plan.as_deref().unwrap_or(BOOTSTRAP_PLAN));
-        let keys: Vec<&String> = bootstrap.test_key.iter().chain(&bootstrap.live_key).collect();
+        let keys = bootstrap.test_key.iter().chain(&bootstrap.live_key);
+        let keys: Vec<&str> = keys.map(ExposeSecret::expose_secret).collect();
         if keys.is_empty() {
             return Ok(());
         }
@@ -104,6 +110,7 @@ impl Core {
                     live_approved: true,
                     archived: false,
                     created_at: now,
+                    live_cancelled_until: 0,
                 }));
             }
             for raw in &keys {
@@ -169,6 +176,7 @@ impl Core {
             live_approved: false,
             archived: false,
             created_at: self.shared.clock.now_ms(),
+            live_cancelled_until: 0,
         };
         let make = |state: &super::control::ControlState| {
             state.organization(organization_id).ok_or_else(no_organization)?;
@@ -188,6 +196,67 @@ impl Core {
             Ok((vec![ControlChange::Project(project.clone())], project))
         };
         self.shared.control.change(change).await
+    }
+
+    /// Lets a project's live keys work. After a withdrawal only events from now on reach its live webhooks.
+    ///
+    /// # Errors
+    /// `PROJECT_NOT_FOUND`, or when the store does not answer.
+    pub async fn approve_project(&self, id: &str) -> Result<Project> {
+        let live = Dataset::Live.to_string();
+        let head = self.shared.log.head(&live, 0, Consistency::Serial).await?;
+        // No event of the log was created later.
+        let newest =
+            self.shared.log.get(&live, head).await?.map(decode).transpose()?.map_or(0, |entry| entry.created_at);
+        let approve = |project: &mut Project| {
+            if !project.live_approved && project.live_cancelled_until > 0 {
+                project.live_cancelled_until = project.live_cancelled_until.max(newest);
+            }
+            project.live_approved = true;
+        };
+        self.change_project(id, approve).await
+    }
+
+    /// Withdraws live access, which cancels every live delivery that waits.
+    ///
+    /// # Errors
+    /// `PROJECT_NOT_FOUND`, or when the store does not answer.
+    pub async fn withdraw_project(&self, id: &str) -> Result<Project> {
+        let now = self.shared.clock.now_ms();
+        let withdraw = |project: &mut Project| {
+            project.live_approved = false;
+            project.live_cancelled_until = project.live_cancelled_until.max(now);
+        };
+        self.change_project(id, withdraw).await
+    }
+
+    /// Lists addresses that failed to authenticate too often, those that did last first.
+    ///
+    /// # Errors
+    /// 422, `INVALID_CURSOR`, or when the store does not answer.
+    pub async fn list_abuse(&self, limit: Option<i32>, cursor: Option<&str>) -> Result<v1::ListAbuseResponse> {
+        let limit = usize::try_from(limit.unwrap_or(ABUSE_LIMIT)).unwrap_or_default();
+        if limit == 0 || limit > usize::try_from(ABUSE_LIMIT).unwrap_or_default() {
+            return Err(invalid("limit", &format!("must be from 1 to {ABUSE_LIMIT}")));
+        }
+        let (signer, name) = (self.shared.keys.cursor_signer(), list_name(&["abuse"]));
+        let after = match cursor {
+            Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
+            None => None,
+        };
+        let after = after.map(|position| (position.created_at, position.id));
+        let mut rows = AbuseStore::new(Arc::clone(&self.shared.backend))
+            .list(after.as_ref(), self.shared.clock.now_ms(), limit + 1)
+            .await?;
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next_cursor = rows.last().filter(|_| has_more).map(|last| {
+            let position =
+                TimePosition { created_at: last.last_at, id: last.address.clone(), ..TimePosition::default() };
+            signer.sign(&name, &position)
+        });
+        let data = rows.iter().map(convert::control::abusive_address).collect();
+        Ok(v1::ListAbuseResponse { data, next_cursor, has_more })
     }
 
     /// Creates a key; answers it with its raw form, which is nowhere else.

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
+use secrecy::{ExposeSecret as _, SecretBox, SecretString};
 use thesis_proto::clock::{SharedClock, SharedIdSource};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -36,9 +37,9 @@ const GRACE: Duration = Duration::from_millis(300);
 /// What a core is set up with.
 pub struct CoreSettings {
     /// 32 bytes from which all keys are derived.
-    pub secret_key: [u8; 32],
+    pub secret_key: SecretBox<[u8; 32]>,
     /// The credential of edge, worker and admin.
-    pub service_token: String,
+    pub service_token: SecretString,
     /// Plans by name.
     pub plans: Plans,
     /// Features that are on.
@@ -142,7 +143,7 @@ impl Core {
         clock: SharedClock,
         ids: SharedIdSource,
     ) -> Result<Arc<Self>> {
-        let keys = KeyRing::new(&settings.secret_key, Arc::clone(&ids));
+        let keys = KeyRing::new(settings.secret_key.expose_secret(), Arc::clone(&ids));
         let control = Arc::new(Control::load(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&ids)).await?);
         let replica = if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) };
         let shared = Arc::new(Shared {

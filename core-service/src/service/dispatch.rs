@@ -31,6 +31,7 @@ use self::{
 use super::{
     core::Shared,
     error::{Error, Result},
+    webhooks::counted,
     writer::decode,
 };
 use crate::{
@@ -226,9 +227,9 @@ impl Dispatcher {
 
     async fn hand_out_of(&self, webhook_id: &str, due: Vec<Queued>, minute: i64, now_ms: i64) -> Result<bool> {
         let mut webhook = self.usable(webhook_id);
-        if matches!(webhook, Usable::No) {
-            // It may only be too new for what this replica knows.
-            self.shared.control.catch_up().await?;
+        if matches!(&webhook, Usable::No) || matches!(&webhook, Usable::Yes(webhook) if webhook.live) {
+            // It may only be too new for what this replica knows, or its live access was just withdrawn.
+            self.shared.control.refresh().await?;
             webhook = self.usable(webhook_id);
         }
         let ids: Vec<String> = due.iter().map(|queued| queued.delivery.clone()).collect();
@@ -243,20 +244,25 @@ impl Dispatcher {
                 continue;
             };
             match &webhook {
-                Usable::Yes(webhook) => {
+                Usable::Yes(webhook) if !self.is_cancelled(webhook, &delivery) => {
                     if !self.send(delivery, queued.due_at, webhook, minute, now_ms).await? {
                         return Ok(false);
                     }
                 }
                 // They wait; enabling the webhook has to make it ready again, since the minute of the first.
                 Usable::Disabled => return Ok(true),
-                Usable::No => {
+                Usable::Yes(_) | Usable::No => {
                     let cancelled = delivery.cancelled();
                     self.shared.deliveries.advance(&delivery, &cancelled, Some(queued.due_at), now_ms).await?;
                 }
             }
         }
         Ok(true)
+    }
+
+    /// Whether a delivery that is not over was cancelled with its project's live access.
+    fn is_cancelled(&self, webhook: &Webhook, delivery: &Delivery) -> bool {
+        counted(&self.shared.control.state(), webhook, delivery.clone()).is_over()
     }
 
     fn usable(&self, webhook_id: &str) -> Usable {

@@ -81,30 +81,32 @@ impl FanOut {
         Ok(())
     }
 
-    /// The enabled webhooks that see this dataset.
-    fn webhooks(&self) -> Vec<Arc<Webhook>> {
+    /// The enabled webhooks that see this dataset, each with the time up to which its deliveries are cancelled.
+    fn webhooks(&self) -> Vec<(Arc<Webhook>, i64)> {
         let state = self.shared.control.state();
         let enabled = |webhook: &&Arc<Webhook>| webhook.status == i32::from(v1::WebhookStatus::Enabled);
-        let usable = |webhook: &&Arc<Webhook>| {
-            let project = state.project(&webhook.project_id);
-            project.is_some_and(|project| !project.archived && (!webhook.live || project.live_approved))
+        let usable = |webhook: &Arc<Webhook>| {
+            let project = state.project(&webhook.project_id).filter(|project| !project.archived)?;
+            let cancelled = if webhook.live { project.live_cancelled_until } else { 0 };
+            (!webhook.live || project.live_approved).then(|| (Arc::clone(webhook), cancelled))
         };
         match &self.dataset {
-            Dataset::Live => state.webhooks_of(true).filter(enabled).filter(usable).cloned().collect(),
-            Dataset::Sandbox => state.webhooks_of(false).filter(enabled).filter(usable).cloned().collect(),
-            Dataset::Project(id) => state.webhooks(id, false).filter(enabled).filter(usable).cloned().collect(),
+            Dataset::Live => state.webhooks_of(true).filter(enabled).filter_map(usable).collect(),
+            Dataset::Sandbox => state.webhooks_of(false).filter(enabled).filter_map(usable).collect(),
+            Dataset::Project(id) => state.webhooks(id, false).filter(enabled).filter_map(usable).collect(),
         }
     }
 
-    async fn owe(&mut self, webhooks: &[Arc<Webhook>], after: u64, upto: u64) -> Result<u64> {
+    async fn owe(&mut self, webhooks: &[(Arc<Webhook>, i64)], after: u64, upto: u64) -> Result<u64> {
         let mut last = after;
         let mut owed = Vec::new();
         for (seq, body) in self.shared.log.read(&self.name, after, upto, PAGE).await? {
             last = seq;
             let entry = decode(body)?;
             let Some(event) = convert::entry::event(&self.dataset, &entry) else { continue };
-            for webhook in webhooks {
-                if self.is_old(&entry, webhook) || !self.filter(webhook).is_some_and(|filter| filter.matches(&event)) {
+            for (webhook, cancelled_until) in webhooks {
+                let is_old = self.is_old(&entry, webhook) || entry.created_at <= *cancelled_until;
+                if is_old || !self.filter(webhook).is_some_and(|filter| filter.matches(&event)) {
                     continue;
                 }
                 owed.push(Delivery {

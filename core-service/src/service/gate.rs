@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use secrecy::{ExposeSecret as _, SecretString};
 use subtle::ConstantTimeEq as _;
 use thesis_proto::{
     clock::{SharedClock, SharedIdSource},
@@ -29,9 +30,7 @@ use crate::domain::{
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeta {
     /// The `authorization` metadata.
-    pub authorization: Option<String>,
-    /// The service credential, when one was sent.
-    pub service_token: Option<String>,
+    pub authorization: Option<SecretString>,
     /// The caller's address; the edge's word for it, when the credential is right.
     pub client: Option<String>,
     /// The request's id.
@@ -40,6 +39,13 @@ pub struct RequestMeta {
     pub idempotency_key: Option<String>,
     /// Whether the edge could read a part of the request only, and will tell the rest.
     pub malformed: bool,
+}
+
+impl RequestMeta {
+    /// The `authorization` metadata in plain text.
+    pub fn authorization(&self) -> Option<&str> {
+        self.authorization.as_ref().map(SecretString::expose_secret)
+    }
 }
 
 /// Who calls, with all that decides what they may do and see.
@@ -136,7 +142,7 @@ pub struct Gate {
     keys: KeyRing,
     plans: Plans,
     features: Features,
-    service_token: String,
+    service_token: SecretString,
     clock: SharedClock,
     ids: SharedIdSource,
     /// What is counted.
@@ -150,7 +156,7 @@ pub struct GateSettings {
     /// Features that are on.
     pub features: Features,
     /// The credential of edge, worker and admin.
-    pub service_token: String,
+    pub service_token: SecretString,
 }
 
 impl Gate {
@@ -179,7 +185,7 @@ impl Gate {
     /// Whether a request carries the service credential.
     #[must_use]
     pub fn is_service(&self, token: Option<&str>) -> bool {
-        token.is_some_and(|token| token.as_bytes().ct_eq(self.service_token.as_bytes()).into())
+        token.is_some_and(|token| token.as_bytes().ct_eq(self.service_token.expose_secret().as_bytes()).into())
     }
 
     /// Plans by name.
@@ -254,7 +260,7 @@ impl Gate {
     /// Whether a caller still has the rights it was admitted with; asked again for open streams.
     #[must_use]
     pub fn still_admits(&self, meta: &RequestMeta, operation: Operation) -> bool {
-        self.authenticate(meta.authorization.as_deref(), self.clock.now_ms())
+        self.authenticate(meta.authorization(), self.clock.now_ms())
             .and_then(|caller| self.permit(&caller, operation))
             .is_ok()
     }
@@ -297,7 +303,7 @@ impl Gate {
             return Err((Error::outdated(), None));
         }
         let now_ms = self.clock.now_ms();
-        let caller = self.authenticate(meta.authorization.as_deref(), now_ms).map_err(|error| {
+        let caller = self.authenticate(meta.authorization(), now_ms).map_err(|error| {
             let unauthenticated = error.api.code.http_status() == 401;
             let too_many = if unauthenticated { self.count_failure(&meta, now_ms) } else { None };
             (too_many.unwrap_or(error), None)
@@ -326,4 +332,17 @@ fn bearer(authorization: &str) -> Option<&str> {
 
 fn seconds_left(now_ms: i64) -> u32 {
     u32::try_from((MINUTE_MS - now_ms.rem_euclid(MINUTE_MS) + 999) / 1_000).unwrap_or(60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_says_of_itself_shows_no_key() {
+        let key = "svc_live_0123456789012345678901234567890123456789";
+        let meta = RequestMeta { authorization: Some(format!("Bearer {key}").into()), ..RequestMeta::default() };
+        assert_eq!(meta.authorization().and_then(bearer), Some(key));
+        assert!(!format!("{meta:?}").contains(key));
+    }
 }

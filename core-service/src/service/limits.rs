@@ -1,5 +1,6 @@
 //! Rate windows, the month's quota and failed authentications, counted by all replicas together.
 
+mod abuse;
 pub mod counts;
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,10 @@ use parking_lot::Mutex;
 use thesis_proto::clock::Clock;
 use tokio_util::sync::CancellationToken;
 
-use self::counts::{Counted, SharedCounts, Stored};
+use self::{
+    abuse::BadAddresses,
+    counts::{Counted, SharedCounts, Stored},
+};
 use crate::{
     domain::{operation::RateClass, window::MINUTE_MS},
     key,
@@ -112,7 +116,7 @@ impl Counted for Failures {
 }
 
 /// Failed authentications a minute, per client address.
-pub struct AuthFailures(SharedCounts<Failures>);
+pub struct AuthFailures(SharedCounts<Failures>, BadAddresses);
 
 impl AuthFailures {
     /// Counts a failure; false when the address has had too many.
@@ -121,12 +125,21 @@ impl AuthFailures {
         if self.0.size() >= ADDRESSES && !self.0.has(&key) {
             return true;
         }
-        self.0.add(&key, now_ms) <= AUTH_FAILURES_PER_MINUTE
+        let failures = self.0.add(&key, now_ms);
+        if failures >= AUTH_FAILURES_PER_MINUTE {
+            let own = self.0.own(&key);
+            self.1.note(key, own, now_ms);
+        }
+        failures <= AUTH_FAILURES_PER_MINUTE
     }
 
-    /// Forgets minutes that have ended, and leaves for abuse review in the log how often each address failed.
+    /// Forgets minutes that have ended, and leaves for abuse review how often each address failed.
     fn sweep(&self, now_ms: i64) {
-        for (Failures { address, minute }, failures) in self.0.sweep(now_ms) {
+        for (key, own, failures) in self.0.sweep(now_ms) {
+            if failures >= AUTH_FAILURES_PER_MINUTE {
+                self.1.note_end(key.clone(), own);
+            }
+            let Failures { address, minute } = key;
             if failures > AUTH_FAILURES_PER_MINUTE {
                 tracing::warn!(%address, minute, failures, "too many failed authentications");
             } else {
@@ -225,19 +238,23 @@ impl Limits {
             rates: RateWindows(SharedCounts::new(backend(), replica(), minutes(0))),
             quota: Quota { counts: SharedCounts::new(backend(), replica(), months), month: Mutex::new(Month::of(0)) },
             // One failure is not told: a flood from many addresses would become one of writes.
-            failures: AuthFailures(SharedCounts::new(backend(), replica(), minutes(2))),
+            failures: AuthFailures(
+                SharedCounts::new(backend(), replica(), minutes(2)),
+                BadAddresses::new(&backend(), replica()),
+            ),
         }
     }
 
     /// Exchanges counts with other replicas until stopped.
     pub async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
         let (rates, failures, months) = (&self.rates.0, &self.failures.0, &self.quota.counts);
-        tokio::join!(rates.run(clock, stop), failures.run(clock, stop), months.run(clock, stop));
+        let abuse = self.failures.1.run(clock, stop);
+        tokio::join!(rates.run(clock, stop), failures.run(clock, stop), months.run(clock, stop), abuse);
     }
 
     /// Stores what is to outlive this process.
     pub async fn flush(&self, now_ms: i64) {
-        self.quota.counts.exchange_all(now_ms).await;
+        tokio::join!(self.quota.counts.exchange_all(now_ms), self.failures.1.flush(now_ms));
     }
 
     /// Forgets what has ended.

@@ -173,7 +173,7 @@ async fn take(core: &Arc<Core>, model: &mut Model, step: Step) {
 }
 
 fn call(core: &Arc<Core>) -> Call {
-    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}")), ..RequestMeta::default() };
+    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
     match core.gate.admit(meta, Operation::ListTheses) {
         Ok(call) => call,
         Err((error, _)) => panic!("{error}"),

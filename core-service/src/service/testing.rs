@@ -10,6 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use secrecy::SecretBox;
 use thesis_proto::clock::{Clock, IdSource};
 
 use super::{
@@ -177,15 +178,15 @@ pub(crate) fn settings() -> CoreSettings {
         verify_per_minute: 60,
     };
     CoreSettings {
-        secret_key: [7; 32],
-        service_token: SERVICE_TOKEN.to_owned(),
+        secret_key: SecretBox::new(Box::new([7; 32])),
+        service_token: SERVICE_TOKEN.into(),
         plans: Plans::from([("free".to_owned(), plan), ("business".to_owned(), plan)]),
         features: Features::default(),
         webhook_allow_networks: Vec::new(),
         dns_servers: Vec::new(),
         sandbox_tick_seconds: 0,
         search_dir: None,
-        bootstrap: Bootstrap { test_key: Some(TEST_KEY.to_owned()), live_key: Some(LIVE_KEY.to_owned()), plan: None },
+        bootstrap: Bootstrap { test_key: Some(TEST_KEY.into()), live_key: Some(LIVE_KEY.into()), plan: None },
     }
 }
 

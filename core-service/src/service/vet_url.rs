@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use ipnet::IpNet;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
-    guard::{Refusal, judge_address, judge_url},
+    guard::{Refusal, judge_address, judge_form, judge_url},
     resolve::Resolver,
 };
 use url::Host;
@@ -30,18 +30,18 @@ impl UrlVetter {
         Ok(Self { allow, resolver: Resolver::new(dns_servers).map_err(Error::internal)? })
     }
 
-    /// Judges a URL.
+    /// Judges a URL: as given, before anything is resolved, then where it leads. One that is no URI is forbidden with the
+    /// nearest reason, `scheme` or `hostname`, and the message says what a URI is.
     ///
     /// # Errors
     /// `WEBHOOK_URL_FORBIDDEN` with `details.reason`.
     pub async fn vet(&self, url: &str, live: bool) -> Result<()> {
-        self.judge(url, live).await.map_err(|refusal| {
-            let message = format!("this URL cannot receive webhooks: {refusal}");
-            ApiError::new(ErrorCode::WebhookUrlForbidden, message)
-                .with_param("url")
-                .with_details(serde_json::json!({ "reason": refusal.as_str() }))
-                .into()
-        })
+        judge_form(url).map_err(|refusal| {
+            let rule = "it must be an absolute URI of RFC 3986: a scheme with `//` behind it, no whitespace, control \
+                        character or backslash, and percent-encoded what a URI cannot hold";
+            forbidden(refusal, rule)
+        })?;
+        self.judge(url, live).await.map_err(|refusal| forbidden(refusal, refusal.as_str()))
     }
 
     async fn judge(&self, url: &str, live: bool) -> std::result::Result<(), Refusal> {
@@ -54,4 +54,11 @@ impl UrlVetter {
         }
         addresses.into_iter().try_for_each(|address| judge_address(address, &self.allow))
     }
+}
+
+fn forbidden(refusal: Refusal, why: &str) -> Error {
+    ApiError::new(ErrorCode::WebhookUrlForbidden, format!("this URL cannot receive webhooks: {why}"))
+        .with_param("url")
+        .with_details(serde_json::json!({ "reason": refusal.as_str() }))
+        .into()
 }

@@ -8,13 +8,14 @@ use thesis_proto::{
 };
 
 use super::{
+    control::ControlState,
     core::Core,
     error::{Error, Result},
     gate::{Call, Caller},
 };
 use crate::{
     domain::{
-        control::{ControlChange, Webhook},
+        control::{ControlChange, Project, Webhook},
         delivery::Delivery,
         id,
         list_cursor::{TimePosition, list_name},
@@ -142,7 +143,7 @@ pub async fn get(core: &Core, caller: &Caller, id: &str) -> Result<Arc<Webhook>>
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
 pub async fn delete(core: &Core, caller: &Caller, id: &str) -> Result<()> {
-    let delete = |state: &super::control::ControlState| {
+    let delete = |state: &ControlState| {
         let mut own = state.webhooks(&caller.project.id, caller.key.live);
         if own.any(|webhook| webhook.id == id) {
             Ok((vec![ControlChange::WebhookDeleted(id.to_owned())], ()))
@@ -191,6 +192,18 @@ pub async fn list(
     Ok(Page { rows, next_cursor })
 }
 
+/// A delivery of a webhook as it counts, whatever is stored: withdrawing live access cancels what waits, and approval
+/// afterwards brings none of it back.
+#[must_use]
+pub fn counted(state: &ControlState, webhook: &Webhook, delivery: Delivery) -> Delivery {
+    let goes_on = |project: &Arc<Project>| project.live_approved && project.live_cancelled_until < delivery.created_at;
+    if !webhook.live || delivery.is_over() || state.project(&webhook.project_id).is_some_and(goes_on) {
+        delivery
+    } else {
+        delivery.cancelled()
+    }
+}
+
 /// Lists the deliveries of a webhook, newest first. A page looks at a bounded number of them, so it may be short.
 ///
 /// # Errors
@@ -201,7 +214,8 @@ pub async fn list_deliveries(
     webhook_id: &str,
     query: &DeliveryQuery,
 ) -> Result<Page<Delivery>> {
-    get(core, &call.caller, webhook_id).await?;
+    let webhook = get(core, &call.caller, webhook_id).await?;
+    let as_counted = |delivery| counted(&core.shared.control.state(), &webhook, delivery);
     let signer = core.shared.keys.cursor_signer();
     let number = |number: Option<i32>| number.unwrap_or_default().to_string();
     let event_id = query.event_id.as_deref().unwrap_or_default();
@@ -228,7 +242,7 @@ pub async fn list_deliveries(
                 break;
             }
             after = Some(position);
-            rows.extend(delivery.filter(|delivery| {
+            rows.extend(delivery.map(as_counted).filter(|delivery| {
                 query.status.is_none_or(|status| status == delivery.status)
                     && query.event_type.is_none_or(|event_type| event_type == delivery.event_type)
                     && query.event_id.as_ref().is_none_or(|id| *id == delivery.event_id)

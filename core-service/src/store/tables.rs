@@ -92,6 +92,8 @@ tables! {
     READY_DONE "ready_done" (int("shard")) asc Versioned;
     /// Failures of a webhook since its last success.
     WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;
+    /// Addresses that failed to authenticate too often.
+    ABUSE "abuse" (int("shard"); text("address"), text("replica")) asc Versioned;
     /// Which core hands out the attempts of a shard.
     SHARD_LEASE "shard_lease" (int("shard")) asc Conditional;
 }

@@ -78,6 +78,10 @@ async fn core_is_told_who_asks_and_its_figures_come_back() {
     assert_eq!(told("x-service-request-id"), Some(headers["x-service-request-id"].to_str().unwrap()));
     assert_eq!(told("x-service-request-id").map(str::len), Some(28));
     assert_eq!(told("idempotency-key"), None);
+    // Neither the key nor the credential shows, nor goes into the other side's table of headers.
+    assert!(["authorization", "x-service-token"].iter().all(|name| seen[0].headers[*name].is_sensitive()));
+    let shown = format!("{:?}", seen[0].headers);
+    assert!(!shown.contains("odd  key") && !shown.contains("\"service-token\""), "{shown}");
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ const EVERY_MS: i64 = 45_000;
 const OLD: i64 = 60;
 
 fn call(core: &Core) -> Call {
-    let meta = RequestMeta { authorization: Some(format!("Bearer {TEST_KEY}")), ..RequestMeta::default() };
+    let meta = RequestMeta { authorization: Some(format!("Bearer {TEST_KEY}").into()), ..RequestMeta::default() };
     core.gate.admit(meta, Operation::GetToken).unwrap_or_else(|(error, _)| panic!("{error}"))
 }
 

@@ -22,7 +22,7 @@ async fn two() -> (Arc<ManualClock>, Arc<SharedMemory>, [Arc<Core>; 2]) {
 
 /// The code that a key's request is refused with, if it is.
 fn refused(core: &Arc<Core>, raw: &str) -> Option<ErrorCode> {
-    let meta = RequestMeta { authorization: Some(format!("Bearer {raw}")), ..RequestMeta::default() };
+    let meta = RequestMeta { authorization: Some(format!("Bearer {raw}").into()), ..RequestMeta::default() };
     core.gate.admit(meta, Operation::ListTheses).err().map(|(error, _)| error.api.code)
 }
 

@@ -6,9 +6,9 @@ use super::Dispatcher;
 use crate::{
     domain::{
         control::{ControlChange, Webhook},
-        delivery::{Attempt, Status},
+        delivery::{Attempt, Delivery, Status},
     },
-    service::error::Result,
+    service::{control::ControlState, error::Result, webhooks::counted},
 };
 
 /// The answer of an endpoint that is gone for good.
@@ -30,15 +30,30 @@ impl Dispatcher {
                 // First: once the attempt is written, its report counts no more.
                 self.disable(webhook, WebhookStatus::Disabled, now_ms).await?;
             }
-            let after = before.after(attempt, now_ms);
+            let mut after = before.after(attempt, now_ms);
+            let succeeded = after.status() == Status::Delivered;
+            if self.was_cancelled(&before).await? {
+                after = after.cancelled();
+            }
             // Of one that another replica handed out, that one takes the row out of the queue.
             let queued_at = self.state.lock().out.get(delivery_id).map(|out| out.queued_at);
             if self.shared.deliveries.advance(&before, &after, queued_at, now_ms).await? {
-                self.note(webhook, after.status() == Status::Delivered, now_ms).await;
+                self.note(webhook, succeeded, now_ms).await;
             }
         }
         self.release_claim(delivery_id);
         Ok(())
+    }
+
+    /// Whether live access was withdrawn while an attempt was under way: its end does not bring the delivery back.
+    async fn was_cancelled(&self, delivery: &Delivery) -> Result<bool> {
+        let webhook =
+            |state: &ControlState| state.webhook(&delivery.webhook_id).filter(|webhook| webhook.live).cloned();
+        if webhook(&self.shared.control.state()).is_some() {
+            self.shared.control.refresh().await?;
+        }
+        let state = self.shared.control.state();
+        Ok(webhook(&state).is_some_and(|webhook| counted(&state, &webhook, delivery.clone()).is_over()))
     }
 
     /// Counts consecutive failures. The attempt itself is written already, so one that cannot be counted is left out.
@@ -59,7 +74,7 @@ impl Dispatcher {
 
     /// Gives an enabled webhook another status.
     async fn disable(&self, id: &str, status: WebhookStatus, now_ms: i64) -> Result<()> {
-        let disable = |state: &crate::service::control::ControlState| {
+        let disable = |state: &ControlState| {
             let enabled = |webhook: &&std::sync::Arc<Webhook>| webhook.status == i32::from(WebhookStatus::Enabled);
             let change = state.webhook(id).filter(enabled).map(|webhook| {
                 let changed = Webhook { status: status.into(), updated_at: now_ms, ..Webhook::clone(webhook) };

@@ -65,6 +65,10 @@ impl Bench {
     }
 
     async fn post(&mut self) -> String {
+        self.post_in(Dataset::Project(PROJECT.to_owned())).await
+    }
+
+    async fn post_in(&mut self, dataset: Dataset) -> String {
         self.posted += 1;
         let profile = Profile { id: "fp_1".to_owned(), handle: "@one".to_owned(), ..Profile::default() };
         let token = Token { id: "tk_1".to_owned(), symbol: "$ONE".to_owned(), ..Token::default() };
@@ -75,9 +79,23 @@ impl Bench {
             created_at: self.core.shared.clock.now_ms(),
             ..Thesis::default()
         };
-        let new = NewThesis { thesis, profile, token, test: true, at: None };
-        let dataset = Dataset::Project(PROJECT.to_owned());
+        let new = NewThesis { thesis, profile, token, test: dataset != Dataset::Live, at: None };
         self.core.datasets.create_thesis(&dataset, new).await.unwrap().entry.id
+    }
+
+    /// Makes a live webhook of a project that is approved for live access.
+    async fn live_webhook(&self, id: &str) {
+        self.core.approve_project(PROJECT).await.unwrap();
+        let webhook = Webhook { live: true, ..self.webhook(id).await };
+        self.change(ControlChange::WebhookDeleted(id.to_owned())).await;
+        self.change(ControlChange::Webhook(webhook)).await;
+    }
+
+    /// A delivery's status as it counts.
+    async fn counted(&self, event: &str, webhook: &str) -> Status {
+        let delivery = self.delivery(event, webhook).await;
+        let state = self.core.shared.control.state();
+        counted(&state, state.webhook(webhook).unwrap(), delivery).status()
     }
 
     async fn delivery(&self, event: &str, webhook: &str) -> Delivery {
@@ -309,4 +327,73 @@ async fn fifty_failures_in_a_row_over_a_day_disable_a_webhook() {
     assert_eq!(fail(&mut bench, 500).await, WebhookStatus::DisabledFailing);
     let streak = bench.core.shared.deliveries.note("wh_1", false, 0).await.unwrap();
     assert_eq!(streak.failures, 1, "whoever enables it begins anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn withdrawn_live_access_cancels_what_waits_and_approval_revives_none_of_it() {
+    let mut bench = Bench::new().await;
+    bench.live_webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(1);
+    bench.clock.advance(10);
+    // One waits for its second attempt, one is under way, one was never tried.
+    let retrying = bench.post_in(Dataset::Live).await;
+    let claimed = claims.recv().await.unwrap();
+    bench.report(&claimed, 500).await;
+    let under_way = bench.post_in(Dataset::Live).await;
+    let claimed = claims.recv().await.unwrap();
+    let pending = bench.post_in(Dataset::Live).await;
+    assert!(bench.stays_away(&mut claims).await);
+    let all = [retrying.as_str(), &under_way, &pending];
+    let [first, second, third] = all;
+    assert_eq!(bench.counted(first, "wh_1").await, Status::Retrying);
+    assert_eq!(
+        (bench.counted(second, "wh_1").await, bench.counted(third, "wh_1").await),
+        (Status::Pending, Status::Pending)
+    );
+
+    bench.clock.advance(10);
+    bench.core.withdraw_project(PROJECT).await.unwrap();
+    for event in all {
+        assert_eq!(bench.counted(event, "wh_1").await, Status::Failed);
+    }
+    // The attempt under way ends as it may.
+    bench.report(&claimed, 200).await;
+    let ended = bench.delivery(second, "wh_1").await;
+    assert_eq!((ended.status(), ended.attempts_made(), ended.delivered_at), (Status::Failed, 1, None));
+    // What happens without live access is nobody's delivery.
+    bench.clock.advance(10);
+    let unseen = bench.post_in(Dataset::Live).await;
+    bench.core.approve_project(PROJECT).await.unwrap();
+    // Approving what is approved changes nothing for what waits.
+    bench.clock.advance(10);
+    let later = bench.post_in(Dataset::Live).await;
+    bench.core.approve_project(PROJECT).await.unwrap();
+    let claimed = claims.recv().await.unwrap();
+    assert_eq!(claimed.delivery.event_id, later);
+    bench.report(&claimed, 204).await;
+    assert_eq!(bench.counted(&later, "wh_1").await, Status::Delivered);
+    for _ in 0..3 {
+        bench.clock.advance(60_000);
+        assert!(bench.stays_away(&mut claims).await, "what was cancelled is sent");
+    }
+    for event in all {
+        assert_eq!(bench.counted(event, "wh_1").await, Status::Failed);
+        bench.becomes(event, "wh_1", Status::Failed).await;
+    }
+    let id = id::derive("del_", &[&unseen, "wh_1"]);
+    assert_eq!(bench.core.shared.deliveries.get(&id).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn withdrawn_live_access_leaves_test_deliveries_alone() {
+    let mut bench = Bench::new().await;
+    bench.core.approve_project(PROJECT).await.unwrap();
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(1);
+    let event = bench.post().await;
+    bench.report(&claims.recv().await.unwrap(), 500).await;
+    bench.core.withdraw_project(PROJECT).await.unwrap();
+    assert_eq!(bench.counted(&event, "wh_1").await, Status::Retrying);
+    bench.clock.advance(60_000);
+    assert_eq!(claims.recv().await.unwrap().delivery.event_id, event);
 }

@@ -156,6 +156,11 @@ impl<K: Counted> SharedCounts<K> {
         self.with(key, now_ms, |count| count.total())
     }
 
+    /// What this replica has counted itself.
+    pub fn own(&self, key: &K) -> u64 {
+        self.counts.lock().by_key.get(key).map_or(0, |count| count.own)
+    }
+
     /// The sum as the store knows it; as it is known here if the store does not answer.
     pub async fn fresh(&self, key: &K, now_ms: i64) -> u64 {
         let known = self.known(key, now_ms);
@@ -333,11 +338,12 @@ impl<K: Counted> SharedCounts<K> {
         self.counts.lock().by_key.len()
     }
 
-    /// Forgets counts whose time is over, unless they are to be kept and not stored yet; gives them with their sums.
-    pub fn sweep(&self, now_ms: i64) -> Vec<(K, u64)> {
+    /// Forgets counts whose time is over, unless they are to be kept and not stored yet; gives them with what this
+    /// replica has counted and the sum.
+    pub fn sweep(&self, now_ms: i64) -> Vec<(K, u64, u64)> {
         let kept = |count: &Count| self.stored.ttl.is_none() && count.own != count.stored;
         let mut counts = self.counts.lock();
         let ended = counts.by_key.extract_if(|key, count| key.has_ended(now_ms) && !kept(count));
-        ended.map(|(key, count)| (key, count.total())).collect()
+        ended.map(|(key, count)| (key, count.own, count.total())).collect()
     }
 }

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::service::testing::{ManualClock, NOON, SharedMemory, memory};
+use crate::{
+    domain::abuse::KEPT_MS,
+    service::testing::{ManualClock, NOON, SharedMemory, memory},
+    store::abuse::AbuseStore,
+};
 
 const PLENTY: u32 = 1_000;
 
@@ -178,4 +182,93 @@ async fn usage_survives_a_restart() {
     assert!(last.quota.take("org_1", 5, next).await);
     last.sweep(next);
     assert_eq!((last.quota.used("org_1", next).await, last.quota.counts.size()), (1, 1));
+}
+
+/// What is told of addresses: each with its failures, and when the first and the last were.
+async fn abuse(backend: &SharedBackend, now_ms: i64) -> Vec<(String, u64, i64, i64)> {
+    let rows = AbuseStore::new(Arc::clone(backend)).list(None, now_ms, 100).await.unwrap();
+    rows.into_iter().map(|row| (row.address, row.failures, row.first_at, row.last_at)).collect()
+}
+
+#[tokio::test]
+async fn addresses_with_twenty_failures_in_a_minute_are_kept_for_thirty_days() {
+    let clock = ManualClock::new();
+    let backend = memory(&clock);
+    let limits = Limits::new(&backend, "embedded");
+    let fail = |address: &str, times: i64, from: i64| {
+        for number in 0..times {
+            limits.failures.record(address, from + number);
+        }
+    };
+    fail("192.0.2.1", 19, NOON);
+    fail("192.0.2.2", 20, NOON);
+    limits.flush(NOON + 100).await;
+    let first = ("192.0.2.2".to_owned(), 20, NOON + 19, NOON + 19);
+    assert_eq!(abuse(&backend, NOON + 100).await, [first]);
+    // What is refused counts too, at once and after the minute; of another minute, only if that is as bad.
+    fail("192.0.2.2", 5, NOON + 200);
+    limits.flush(NOON + 300).await;
+    limits.sweep(NOON + MINUTE_MS);
+    fail("192.0.2.2", 19, NOON + MINUTE_MS);
+    limits.sweep(NOON + 2 * MINUTE_MS);
+    fail("192.0.2.2", 30, NOON + 2 * MINUTE_MS);
+    limits.flush(NOON + 2 * MINUTE_MS).await;
+    let last_at = NOON + 2 * MINUTE_MS + 29;
+    let known = [("192.0.2.2".to_owned(), 55, NOON + 19, last_at)];
+    assert_eq!(abuse(&backend, last_at).await, known);
+    // A restart goes on with it.
+    let after = Limits::new(&backend, "embedded");
+    let later = NOON + 10 * MINUTE_MS;
+    for _ in 0..25 {
+        after.failures.record("192.0.2.2", later);
+    }
+    after.flush(later).await;
+    let known = [("192.0.2.2".to_owned(), 80, NOON + 19, later)];
+    assert_eq!(abuse(&backend, later + KEPT_MS - 1).await, known);
+    assert!(abuse(&backend, later + KEPT_MS).await.is_empty());
+}
+
+#[tokio::test]
+async fn replicas_add_up_what_each_saw_of_an_address() {
+    let store = SharedMemory::new(&ManualClock::new());
+    let [one, other] = replicas(&store);
+    for number in 0..13 {
+        for limits in [&one, &other] {
+            limits.failures.record("192.0.2.1", NOON + number * 150);
+            exchange(limits, NOON + number * 150).await;
+        }
+    }
+    exchange(&one, NOON + 5_000).await;
+    for limits in [&one, &other] {
+        limits.sweep(NOON + MINUTE_MS);
+        limits.flush(NOON + MINUTE_MS).await;
+    }
+    let backend: SharedBackend = store;
+    let known = abuse(&backend, NOON + MINUTE_MS).await;
+    assert_eq!(known.iter().map(|(_, failures, ..)| *failures).collect::<Vec<_>>(), [26], "{known:?}");
+}
+
+#[tokio::test]
+async fn a_flood_from_many_addresses_is_no_flood_of_writes() {
+    let store = SharedMemory::new(&ManualClock::new());
+    let [limits, _] = replicas(&store);
+    for address in 0..5_000 {
+        for _ in 0..20 {
+            limits.failures.record(&format!("{address}"), NOON);
+        }
+    }
+    for second in 1..60 {
+        limits.failures.1.flush(NOON + second * 1_000).await;
+    }
+    let written = store.applied(&tables::ABUSE);
+    assert!((1_000..=1_200).contains(&written), "{written}");
+    // What is written a second time waits for what was not written yet.
+    let backend: SharedBackend = store;
+    assert_eq!(AbuseStore::new(Arc::clone(&backend)).list(None, NOON, 5_000).await.unwrap().len(), written);
+    // Pages follow each other, the latest first.
+    let list = AbuseStore::new(backend);
+    let all = list.list(None, NOON, 5_000).await.unwrap();
+    assert!(all.is_sorted_by(|newer, older| (newer.last_at, &newer.address) > (older.last_at, &older.address)));
+    let after = (all[9].last_at, all[9].address.clone());
+    assert_eq!(list.list(Some(&after), NOON, 10).await.unwrap(), all[10..20]);
 }

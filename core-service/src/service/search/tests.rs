@@ -13,7 +13,7 @@ use crate::{
 };
 
 fn call(core: &Arc<Core>, key: &str) -> Call {
-    let meta = RequestMeta { authorization: Some(format!("Bearer {key}")), ..RequestMeta::default() };
+    let meta = RequestMeta { authorization: Some(format!("Bearer {key}").into()), ..RequestMeta::default() };
     core.gate.admit(meta, Operation::Search).map_err(|(error, _)| error).unwrap()
 }
 

@@ -12,7 +12,7 @@ use scylla::{
 use sha2::{Digest, Sha256};
 use thesis_proto::clock::Clock;
 
-use super::session::{ConnectError, ScyllaOptions};
+use super::session::{self, ConnectError, ScyllaOptions};
 
 /// A change of the schema.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +75,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0033_log_loser",
     "0034_event_index",
     "0035_event_symbol",
+    "0036_abuse",
 ];
 
 /// Time for one statement, and again for the nodes to agree on what it changed.
@@ -94,6 +95,7 @@ pub(super) async fn run(
     clock: &dyn Clock,
 ) -> Result<(), ConnectError> {
     let keyspace = &options.keyspace;
+    session::judge_copies(session, options)?;
     prepare(session, options).await?;
     let mut lock = Lock { session, owner: session.session_id().to_string() };
     for _ in 0..TRIES {

@@ -1,6 +1,6 @@
 //! How the cluster is reached.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use rustls::{
     ClientConfig, RootCertStore,
@@ -13,10 +13,12 @@ use scylla::{
         session::Session,
         session_builder::SessionBuilder,
     },
+    cluster::metadata::Strategy,
     errors::NewSessionError,
     policies::{load_balancing::DefaultPolicy, speculative_execution::SimpleSpeculativeExecutionPolicy},
     statement::{Consistency, SerialConsistency},
 };
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{migrate, retry::AskOthers};
 
@@ -34,7 +36,7 @@ pub struct ScyllaOptions {
     /// User name, where the cluster asks for one.
     pub user: Option<String>,
     /// Its password.
-    pub password: Option<String>,
+    pub password: Option<SecretString>,
     /// Root certificates (PEM); with them the connection is by TLS.
     pub ca_file: Option<PathBuf>,
 }
@@ -56,6 +58,25 @@ pub enum ConnectError {
     /// No node answers as it should.
     #[error("the cluster cannot be reached: {0}")]
     Session(#[source] Box<NewSessionError>),
+    /// No node is in the data centre.
+    #[error("no node of the cluster is in the data centre `{datacenter}`; there are: {known}")]
+    Datacenter {
+        /// The data centre.
+        datacenter: String,
+        /// Those that the nodes are in.
+        known: String,
+    },
+    /// A row cannot have all its copies.
+    #[error("{copies} copies, {nodes} node{}: set SVC_SCYLLA_REPLICATION_FACTOR{}", if *nodes == 1 { "" } else { "s" },
+        made.as_ref().map(|keyspace| format!(" for another keyspace, or alter `{keyspace}`")).unwrap_or_default())]
+    Copies {
+        /// Copies of each row in the data centre.
+        copies: usize,
+        /// Nodes in the data centre.
+        nodes: usize,
+        /// The keyspace, where it was made before.
+        made: Option<String>,
+    },
     /// A step of preparing the keyspace failed.
     #[error("{step}: {reason}")]
     Step {
@@ -134,13 +155,39 @@ pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectErro
         .keepalive_timeout(SILENCE)
         .schema_agreement_timeout(migrate::STEP);
     if let (Some(user), Some(password)) = (&options.user, &options.password) {
-        builder = builder.user(user, password);
+        builder = builder.user(user, password.expose_secret());
     }
     if let Some(path) = &options.ca_file {
         let config = tls(path).map_err(|reason| ConnectError::CaFile { path: path.clone(), reason })?;
         builder = builder.tls_context(Some(Arc::new(config)));
     }
     builder.build().await.map_err(|error| ConnectError::Session(Box::new(error)))
+}
+
+/// Refuses a keyspace whose rows need more copies in the data centre than it has nodes: nothing could be written there, and
+/// every write would only be late.
+pub(super) fn judge_copies(session: &Session, options: &ScyllaOptions) -> Result<(), ConnectError> {
+    let cluster = session.get_cluster_state();
+    let datacenters = || cluster.get_nodes_info().iter().filter_map(|node| node.datacenter.as_deref());
+    let nodes = datacenters().filter(|datacenter| *datacenter == options.datacenter).count();
+    if nodes == 0 {
+        let known: BTreeSet<&str> = datacenters().collect();
+        let known = known.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(ConnectError::Datacenter { datacenter: options.datacenter.clone(), known });
+    }
+    let made = cluster.get_keyspace(&options.keyspace);
+    let copies = match made.map(|keyspace| &keyspace.strategy) {
+        None => usize::try_from(options.replication_factor).unwrap_or(usize::MAX),
+        Some(Strategy::SimpleStrategy { replication_factor }) => *replication_factor,
+        Some(Strategy::NetworkTopologyStrategy { datacenter_repfactors }) => {
+            datacenter_repfactors.get(&options.datacenter).copied().unwrap_or_default()
+        }
+        Some(_) => 0,
+    };
+    if copies > nodes {
+        return Err(ConnectError::Copies { copies, nodes, made: made.map(|_| options.keyspace.clone()) });
+    }
+    Ok(())
 }
 
 fn tls(path: &PathBuf) -> Result<ClientConfig, String> {

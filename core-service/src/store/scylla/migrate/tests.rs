@@ -6,11 +6,7 @@ use std::{
 use thesis_proto::clock::SystemClock;
 
 use super::*;
-use crate::store::{
-    Column, ColumnKind, Table,
-    scylla::{session, tests::options},
-    tables,
-};
+use crate::store::{Column, ColumnKind, Table, scylla::tests::options, tables};
 
 fn columns(columns: &[Column], suffix: &str) -> Vec<String> {
     columns.iter().map(|column| format!("\"{}\"{suffix}", column.name)).collect()
@@ -110,6 +106,31 @@ async fn what_differs_is_refused_by_name() {
     let error = migrate(&options, &[FIRST]).await.unwrap_err();
     assert!(matches!(&error, ConnectError::Newer { migration, .. } if migration == "0002_b"), "{error}");
     drop_keyspace(&options).await;
+}
+
+#[tokio::test]
+async fn more_copies_than_nodes_are_refused_with_their_numbers() {
+    let Some(options) = fresh() else { return };
+    let nodes = options.replication_factor;
+    let more = ScyllaOptions { replication_factor: nodes + 2, ..options.clone() };
+    let told = format!(
+        "{} copies, {nodes} node{}: set SVC_SCYLLA_REPLICATION_FACTOR",
+        nodes + 2,
+        if nodes == 1 { "" } else { "s" }
+    );
+    assert_eq!(migrate(&more, &[FIRST]).await.unwrap_err().to_string(), told);
+    // Nothing was made; a keyspace that somebody made so is refused too, whatever is set.
+    let session = session::open(&options).await.unwrap();
+    let replication = format!("{{'class': 'NetworkTopologyStrategy', 'datacenter1': {}}}", nodes + 2);
+    let text = format!("CREATE KEYSPACE {} WITH replication = {replication}", options.keyspace);
+    alter(&session, "making", &text).await.unwrap();
+    let error = migrate(&options, &[FIRST]).await.unwrap_err().to_string();
+    assert_eq!(error, format!("{told} for another keyspace, or alter `{}`", options.keyspace));
+    drop_keyspace(&options).await;
+
+    let elsewhere = ScyllaOptions { datacenter: "nowhere".to_owned(), ..options };
+    let error = migrate(&elsewhere, &[FIRST]).await.unwrap_err().to_string();
+    assert_eq!(error, "no node of the cluster is in the data centre `nowhere`; there are: datacenter1");
 }
 
 #[tokio::test]

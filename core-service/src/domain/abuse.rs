@@ -1,0 +1,113 @@
+//! Addresses that failed to authenticate too often.
+
+use super::window::DAY_MS;
+
+/// Longest time that an address is kept after its last failure.
+pub const KEPT_MS: i64 = 30 * DAY_MS;
+
+/// What is told of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbusiveAddress {
+    /// An IPv4 address, or the /64 network of an IPv6 one.
+    pub address: String,
+    /// Failures in the minutes that had too many.
+    pub failures: u64,
+    /// When there first were too many in a minute.
+    pub first_at: i64,
+    /// The last failure in such a minute.
+    pub last_at: i64,
+}
+
+/// A minute in which an address failed too often, as far as one replica saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadMinute {
+    /// Unix minutes.
+    pub minute: i64,
+    /// Failures at this replica.
+    pub failures: u64,
+    /// Those of them that were stored before.
+    pub stored: u64,
+    /// When there were too many, in Unix milliseconds.
+    pub first_at: i64,
+    /// The last one, in Unix milliseconds.
+    pub last_at: i64,
+}
+
+/// All bad minutes of an address, as far as one replica saw them. The last minute stands apart, so that adding it again
+/// changes nothing.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Abuse {
+    /// Failures in other minutes.
+    #[prost(uint64, tag = "1")]
+    pub earlier: u64,
+    /// The last minute.
+    #[prost(int64, tag = "2")]
+    pub minute: i64,
+    /// Failures in it.
+    #[prost(uint64, tag = "3")]
+    pub failures: u64,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "4")]
+    pub first_at: i64,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "5")]
+    pub last_at: i64,
+}
+
+impl Abuse {
+    /// Failures of all minutes.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.earlier + self.failures
+    }
+
+    /// Whether it is no longer to be told.
+    #[must_use]
+    pub const fn is_over(&self, now_ms: i64) -> bool {
+        self.last_at + KEPT_MS <= now_ms
+    }
+
+    /// The same with what is known of a minute now.
+    #[must_use]
+    pub fn with(self, bad: &BadMinute) -> Self {
+        let mut next = self;
+        if self.total() == 0 {
+            next.first_at = bad.first_at;
+        }
+        if bad.minute > self.minute {
+            (next.earlier, next.minute, next.failures) = (self.total(), bad.minute, bad.failures);
+        } else if bad.minute == self.minute {
+            next.failures = self.failures.max(bad.failures);
+        } else {
+            next.earlier += bad.failures - bad.stored;
+        }
+        next.last_at = self.last_at.max(bad.last_at);
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bad(minute: i64, failures: u64, stored: u64) -> BadMinute {
+        BadMinute { minute, failures, stored, first_at: minute * 100, last_at: minute * 100 + 1 }
+    }
+
+    #[test]
+    fn a_minute_counts_once_however_often_it_is_told() {
+        let first = Abuse::default().with(&bad(5, 20, 0));
+        assert_eq!((first.total(), first.first_at, first.last_at), (20, 500, 501));
+        assert_eq!(first.with(&bad(5, 20, 0)), first);
+        let more = first.with(&bad(5, 25, 20)).with(&bad(7, 30, 0)).with(&bad(7, 30, 30));
+        assert_eq!((more.total(), more.first_at, more.last_at), (55, 500, 701));
+        // One that is told late.
+        assert_eq!(more.with(&bad(6, 21, 0)).total(), 76);
+    }
+
+    #[test]
+    fn it_is_kept_for_thirty_days_after_the_last_failure() {
+        let abuse = Abuse::default().with(&bad(5, 20, 0));
+        assert!(!abuse.is_over(500 + KEPT_MS) && abuse.is_over(501 + KEPT_MS));
+    }
+}
