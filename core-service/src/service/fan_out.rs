@@ -29,16 +29,18 @@ const CHUNK: usize = 500;
 /// How far the clocks of replicas may lie apart: an event so little older than a webhook still reaches it.
 const CLOCK_SKEW_MS: i64 = 2_000;
 
-type Filters = HashMap<(String, i64), Option<Arc<CompiledFilter>>>;
+/// By webhook: when it was changed last, and its filter then.
+type Filters = HashMap<String, (i64, Option<Arc<CompiledFilter>>)>;
 
 /// Follows a dataset's projected position and owes what comes, until stopped.
 pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Receiver<u64>, stop: CancellationToken) {
-    let mut fan_out = FanOut { shared, name: dataset.to_string(), dataset, done: None, filters: Filters::new() };
+    let mut fan_out =
+        FanOut { shared, name: dataset.to_string(), dataset, done: 0, current: false, filters: Filters::new() };
     loop {
         let upto = *position.borrow_and_update();
         if let Err(error) = fan_out.advance(upto).await {
             tracing::warn!(dataset = fan_out.name, %error, "owing events to webhooks failed, trying again");
-            fan_out.done = None;
+            fan_out.current = false;
             if stop.run_until_cancelled(tokio::time::sleep(Duration::from_millis(200))).await.is_none() {
                 return;
             }
@@ -55,29 +57,47 @@ struct FanOut {
     shared: Arc<Shared>,
     dataset: Dataset,
     name: String,
-    /// The checkpoint, once read.
-    done: Option<u64>,
+    /// The checkpoint as last known.
+    done: u64,
+    /// Whether the checkpoint is certainly the stored one.
+    current: bool,
     filters: Filters,
 }
 
 impl FanOut {
     async fn advance(&mut self, upto: u64) -> Result<()> {
-        let mut done = match self.done {
-            Some(done) => done,
-            None => self.shared.log.checkpoint(&self.name, FAN_OUT).await?,
-        };
-        while done < upto {
+        loop {
+            // Another core may have done it meanwhile.
+            if !self.current || !self.shared.backend.is_exclusive() {
+                self.done = self.done.max(self.shared.log.checkpoint(&self.name, FAN_OUT).await?);
+                self.current = true;
+            }
+            if self.done >= upto {
+                return Ok(());
+            }
             // A webhook whose creation was answered before an event was appended is known here before that event is.
             self.shared.control.catch_up().await?;
             let webhooks = self.webhooks();
-            let last = if webhooks.is_empty() { upto } else { self.owe(&webhooks, done, upto).await? };
-            if last == done {
-                break;
+            // What was compiled for others is of no use any more.
+            self.filters.retain(|id, _| webhooks.iter().any(|webhook| webhook.id == *id));
+            let before = self.done;
+            if webhooks.is_empty() {
+                self.reach(upto).await?;
+            } else {
+                self.owe(&webhooks, upto).await?;
             }
-            done = last;
-            self.shared.backend.apply(vec![checkpoint_change(&self.name, FAN_OUT, done)]).await?;
+            if self.done == before {
+                return Ok(());
+            }
         }
-        self.done = Some(done);
+    }
+
+    /// Moves the checkpoint: everything up to there is owed.
+    async fn reach(&mut self, seq: u64) -> Result<()> {
+        if seq > self.done {
+            self.shared.backend.apply(vec![checkpoint_change(&self.name, FAN_OUT, seq)]).await?;
+            self.done = seq;
+        }
         Ok(())
     }
 
@@ -96,38 +116,48 @@ impl FanOut {
         }
     }
 
-    async fn owe(&mut self, webhooks: &[Arc<Webhook>], after: u64, upto: u64) -> Result<u64> {
-        let mut last = after;
+    /// Owes the events of a page of entries.
+    async fn owe(&mut self, webhooks: &[Arc<Webhook>], upto: u64) -> Result<()> {
+        let mut last = self.done;
         let mut owed = Vec::new();
-        for (seq, body) in self.shared.log.read(&self.name, after, upto, PAGE).await? {
+        for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
             last = seq;
-            let entry = decode(body)?;
-            let Some(event) = convert::entry::event(&self.dataset, &entry) else { continue };
-            for webhook in webhooks {
-                if self.is_old(&entry, webhook) || !self.filter(webhook).is_some_and(|filter| filter.matches(&event)) {
-                    continue;
-                }
-                owed.push(Delivery {
-                    id: id::derive("del_", &[&event.id, &webhook.id]),
-                    webhook_id: webhook.id.clone(),
-                    event_id: event.id.clone(),
-                    event_type: event.r#type,
-                    dataset: self.name.clone(),
-                    seq,
-                    status: Status::Pending.into(),
-                    attempts: Vec::new(),
-                    // The event's time, so that doing this again makes the same delivery.
-                    next_attempt_at: Some(entry.created_at),
-                    created_at: entry.created_at,
-                    delivered_at: None,
-                });
+            match decode(body) {
+                Ok(entry) => self.owe_entry(seq, &entry, webhooks, &mut owed),
+                // Waiting for it would hold up all that follow, for ever.
+                Err(error) => tracing::error!(dataset = self.name, seq, %error, "an entry cannot be told to webhooks"),
             }
             if owed.len() >= CHUNK {
                 self.write(&mut owed).await?;
+                // Others see that this goes on.
+                self.reach(last).await?;
             }
         }
         self.write(&mut owed).await?;
-        Ok(last)
+        self.reach(last).await
+    }
+
+    fn owe_entry(&mut self, seq: u64, entry: &Entry, webhooks: &[Arc<Webhook>], owed: &mut Vec<Delivery>) {
+        let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
+        for webhook in webhooks {
+            if self.is_old(entry, webhook) || !self.filter(webhook).is_some_and(|filter| filter.matches(&event)) {
+                continue;
+            }
+            owed.push(Delivery {
+                id: id::derive("del_", &[&event.id, &webhook.id]),
+                webhook_id: webhook.id.clone(),
+                event_id: event.id.clone(),
+                event_type: event.r#type,
+                dataset: self.name.clone(),
+                seq,
+                status: Status::Pending.into(),
+                attempts: Vec::new(),
+                // The event's time, so that doing this again makes the same delivery.
+                next_attempt_at: Some(entry.created_at),
+                created_at: entry.created_at,
+                delivered_at: None,
+            });
+        }
     }
 
     async fn write(&self, owed: &mut Vec<Delivery>) -> Result<()> {
@@ -145,13 +175,17 @@ impl FanOut {
     }
 
     fn filter(&mut self, webhook: &Webhook) -> Option<Arc<CompiledFilter>> {
-        let version = (webhook.id.clone(), webhook.updated_at);
-        self.filters
-            .entry(version)
-            .or_insert_with(|| {
-                let types = convert::control::event_types(webhook);
-                CompiledFilter::new(&types, Some(&convert::control::filters(webhook))).ok().map(Arc::new)
-            })
-            .clone()
+        if let Some((updated_at, filter)) = self.filters.get(&webhook.id)
+            && *updated_at == webhook.updated_at
+        {
+            return filter.clone();
+        }
+        let types = convert::control::event_types(webhook);
+        let filter = CompiledFilter::new(&types, Some(&convert::control::filters(webhook))).ok().map(Arc::new);
+        self.filters.insert(webhook.id.clone(), (webhook.updated_at, filter.clone()));
+        filter
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,7 +121,7 @@ impl AuthFailures {
         if self.0.size() >= ADDRESSES && !self.0.has(&key) {
             return true;
         }
-        self.0.add(&key, now_ms) <= AUTH_FAILURES_PER_MINUTE
+        self.0.add(&key, AUTH_FAILURES_PER_MINUTE, now_ms) <= AUTH_FAILURES_PER_MINUTE
     }
 
     /// Forgets minutes that have ended, and leaves for abuse review in the log how often each address failed.
