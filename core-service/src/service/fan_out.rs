@@ -86,7 +86,7 @@ impl FanOut {
             } else {
                 self.owe(&webhooks, upto).await?;
             }
-            if self.done == before {
+            if self.done == before || self.done >= upto {
                 return Ok(());
             }
         }

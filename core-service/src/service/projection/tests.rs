@@ -43,7 +43,8 @@ struct Slow {
 
 impl Slow {
     async fn wait(&self) {
-        for _ in 0..self.dice.lock().roll(6) {
+        let turns = self.dice.lock().roll(6);
+        for _ in 0..turns {
             tokio::task::yield_now().await;
         }
     }
