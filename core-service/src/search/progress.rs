@@ -20,7 +20,7 @@ impl SearchIndex {
     /// Waits until searches see a dataset's log up to a sequence number.
     pub async fn reach(&self, dataset: &Dataset, position: u64) {
         let name = dataset.to_string();
-        let there = |marks: &Marks| marks.get(&name).is_some_and(|mark| mark.seq >= position) || position == 0;
+        let there = |marks: &Marks| has(marks, &name, position);
         if !there(&self.committed.borrow()) {
             self.wanted.notify_one();
             // The sender lives as long as this does.
@@ -47,19 +47,24 @@ impl SearchIndex {
 
     /// Notes the position that a dataset's log had at the start.
     pub fn measure(&self, dataset: &Dataset, start: u64) {
+        let name = dataset.to_string();
+        let committed = self.committed.borrow();
+        let is_whole = has(&committed, &name, start);
         self.lacking.send_modify(|lacking| {
-            lacking.insert(dataset.to_string(), Some(start));
+            if is_whole {
+                lacking.remove(&name);
+            } else {
+                lacking.insert(name, Some(start));
+            }
         });
-        self.complete();
     }
 
     /// Takes note of the datasets that the last commit has made whole.
     pub(super) fn complete(&self) {
         let committed = self.committed.borrow();
-        let has = |name: &str, start: u64| start == 0 || committed.get(name).is_some_and(|mark| mark.seq >= start);
         self.lacking.send_if_modified(|lacking| {
             let before = lacking.len();
-            lacking.retain(|name, start| !start.is_some_and(|start| has(name, start)));
+            lacking.retain(|name, start| !start.is_some_and(|start| has(&committed, name, start)));
             lacking.len() < before
         });
     }
@@ -70,4 +75,9 @@ impl SearchIndex {
         // The sender lives as long as this does.
         drop(self.lacking.subscribe().wait_for(|lacking| !lacking.contains_key(&name)).await);
     }
+}
+
+/// Whether what is committed reaches a position of a dataset's log.
+fn has(committed: &Marks, name: &str, position: u64) -> bool {
+    position == 0 || committed.get(name).is_some_and(|mark| mark.seq >= position)
 }

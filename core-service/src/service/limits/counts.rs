@@ -205,7 +205,8 @@ impl<K: Counted> SharedCounts<K> {
         }
         let (allowed, certain) = self.with(key, now_ms, |count| {
             let left = limit.saturating_sub(count.total());
-            count.hold_to(limit, if exclusive { u64::MAX } else { limit / UNKNOWN / 2 });
+            // Here a write is cheap, and what is not stored is lost with the process.
+            count.hold_to(limit, if exclusive { 0 } else { limit / UNKNOWN / 2 });
             if left == 0 {
                 return (false, true);
             }
