@@ -120,7 +120,7 @@ async fn what_another_core_has_done_is_not_done_again() {
 }
 
 #[tokio::test]
-async fn deliveries_are_made_a_few_at_once_and_the_checkpoint_moves_meanwhile() {
+async fn deliveries_are_made_a_few_at_once() {
     let bench = Bench::new().await;
     bench.webhook("wh_1", 0).await;
     let bodies: Vec<Bytes> = (0..60).map(event).collect();
