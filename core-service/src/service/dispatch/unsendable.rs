@@ -14,7 +14,7 @@ use crate::{
     store::StoreError,
 };
 
-/// Why there is nothing to send; each with what an operator may read.
+/// Why there is nothing to send, with more for the operator's log than an attempt's record tells.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unsendable {
     /// There is no such event, and never will be.
@@ -26,7 +26,8 @@ pub(super) enum Unsendable {
 }
 
 impl Dispatcher {
-    /// Reads the event that a delivery tells. Fails for good only where the log's entry is there to be read and is not one.
+    /// Reads the event that a delivery tells. A store that does not answer is an error and asked again; an entry that is
+    /// missing, damaged or no event will be so for ever.
     pub(super) async fn event(&self, delivery: &Delivery) -> Result<std::result::Result<v1::Event, Unsendable>> {
         let unreadable = |why: String| Ok(Err(Unsendable::Event(why)));
         let seq = delivery.seq;

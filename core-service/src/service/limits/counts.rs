@@ -32,10 +32,10 @@ use crate::store::{Change, Scan, SharedBackend, StoreError, StoreResult, Table, 
 const NEAR_MS: i64 = 100;
 /// How often a count in use is exchanged while more than half of its limit is left, and little is not told.
 const FAR_MS: i64 = 2_000;
-/// The part of what is left that a replica may count without telling it: sixteen replicas together count no more than there
-/// is.
+/// Most of what is left that a replica counts without telling it, as one part of so many: sixteen replicas together count
+/// no more than there is.
 const UNTOLD: u64 = 16;
-/// The part of a strict limit that a replica may count without knowing the others' counts.
+/// Most of a strict limit that a replica counts without knowing the others' counts, as one part of so many.
 const UNKNOWN: u64 = 16_000;
 /// How often counts are looked through for those that are due.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
