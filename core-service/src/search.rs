@@ -4,13 +4,18 @@
 mod best;
 mod compile;
 mod id;
+mod progress;
 mod schema;
 mod syntax;
 #[cfg(test)]
 mod tests;
 mod words;
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -123,6 +128,8 @@ pub struct SearchIndex {
     reader: IndexReader,
     writer: Mutex<Writer>,
     committed: watch::Sender<Marks>,
+    /// The datasets whose log of the start is not taken in yet, by name, with that log's position once it is known.
+    lacking: watch::Sender<HashMap<String, Option<u64>>>,
     wanted: Notify,
 }
 
@@ -167,35 +174,8 @@ impl SearchIndex {
         let options = IndexWriterOptions::builder().memory_budget_per_thread(GATHERED).num_merge_threads(1).build();
         let writer = Mutex::new(Writer { writer: index.writer_with_options(options)?, marks: marks.clone() });
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        Ok(Self { fields, reader, writer, committed: watch::Sender::new(marks), wanted: Notify::new() })
-    }
-
-    /// The last entry of a dataset's log that searches see.
-    #[must_use]
-    pub fn mark(&self, dataset: &Dataset) -> Option<Mark> {
-        self.committed.borrow().get(&dataset.to_string()).cloned()
-    }
-
-    /// The sequence number up to which searches see a dataset's log.
-    #[must_use]
-    pub fn position(&self, dataset: &Dataset) -> u64 {
-        self.mark(dataset).map_or(0, |mark| mark.seq)
-    }
-
-    /// Waits until searches see a dataset's log up to a sequence number.
-    pub async fn reach(&self, dataset: &Dataset, position: u64) {
-        let name = dataset.to_string();
-        let there = |marks: &Marks| marks.get(&name).is_some_and(|mark| mark.seq >= position) || position == 0;
-        if !there(&self.committed.borrow()) {
-            self.wanted.notify_one();
-            // The sender lives as long as this does.
-            drop(self.committed.subscribe().wait_for(there).await);
-        }
-    }
-
-    /// Waits until somebody waits for a position.
-    pub async fn wanted(&self) {
-        self.wanted.notified().await;
+        let (committed, lacking) = (watch::Sender::new(marks), watch::Sender::default());
+        Ok(Self { fields, reader, writer, committed, lacking, wanted: Notify::new() })
     }
 
     /// Takes in a dataset's entries, in their order, from its position on; those before it are passed over. Searches see
@@ -230,6 +210,7 @@ impl SearchIndex {
         self.or_roll_back(&mut writer, done)?;
         self.reader.reload()?;
         self.committed.send_replace(writer.marks.clone());
+        self.complete();
         Ok(())
     }
 

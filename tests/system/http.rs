@@ -146,6 +146,9 @@ async fn the_description_is_sent_once(service: &Service) {
 
 async fn head_answers_as_get_without_the_body(service: &Service) {
     let client = service.test_client().await;
+    for edge in &service.edges {
+        client.moved_to(edge).search("/v1/search?q=run").await.ok(200);
+    }
     let mut paths = resources(&client).await;
     let webhook = paths[paths.len() - 1].clone();
     paths.push(format!("{webhook}/deliveries"));

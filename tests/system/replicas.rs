@@ -103,6 +103,49 @@ async fn the_months_quota_is_one_for_all_replicas_and_survives_them() {
 }
 
 #[tokio::test]
+async fn what_one_replica_counts_the_other_tells_soon() {
+    let Some(service) = crate::harness::cluster().await else { return };
+    let second = Second::start(service);
+    let here = service.project().await.test().await.at_one_edge();
+    let there = second.client(&here).await;
+    for _ in 0..10 {
+        here.get("/v1/me").await.ok(200);
+    }
+    let mut asked = 0;
+    // Far from its limits a replica stores what it counts every two seconds.
+    eventually("all ten are told", Duration::from_secs(4), async || {
+        let usage = there.get("/v1/me/usage").await.ok(200);
+        asked += 1;
+        assert!(usage["month"]["used"].as_i64() <= Some(10 + asked), "{usage}");
+        (usage["month"]["used"] == 10 + asked).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_core_that_has_just_started_never_searches_a_part() {
+    let Some(service) = crate::harness::cluster().await else { return };
+    let here = service.project_on("huge").await.test().await.at_one_edge();
+    let path = "/v1/search?q=run&types=theses&limit=50";
+    let found = |answer: &Answer| answer.ok(200)["theses"].as_array().unwrap().len();
+    let all = found(&here.search(path).await);
+    assert!(all > 0);
+    let second = Second::start(service);
+    let there = here.moved_to(&second.edge.address("http"));
+    let first = eventually("it searches", SOON, async || {
+        let answer = there.get(path).await;
+        if answer.status == 503 {
+            answer.error(503, "SERVICE_UNAVAILABLE");
+            assert!(answer.number("retry-after") > 0);
+            return None;
+        }
+        Some(answer)
+    })
+    .await;
+    assert!(found(&first) >= all, "{} of {all}", found(&first));
+}
+
+#[tokio::test]
 async fn failed_authentications_are_counted_by_all_replicas() {
     let Some(service) = crate::harness::cluster().await else { return };
     let second = Second::start(service);

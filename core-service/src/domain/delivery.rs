@@ -132,7 +132,7 @@ impl Delivery {
 /// Attempts at a webhook that failed since the last that did not.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Streak {
-    /// How many.
+    /// How many, up to as many as give a webhook up: counting on would be a write for each failure that changes nothing.
     #[prost(int64, tag = "1")]
     pub failures: i64,
     /// When the first of them ended.
@@ -143,8 +143,9 @@ pub struct Streak {
 impl Streak {
     /// The streak after one more failure.
     #[must_use]
-    pub const fn longer(self, now_ms: i64) -> Self {
-        Self { failures: self.failures + 1, since: if self.failures == 0 { now_ms } else { self.since } }
+    pub fn longer(self, now_ms: i64) -> Self {
+        let failures = (self.failures + 1).min(HOPELESS_FAILURES);
+        Self { failures, since: if self.failures == 0 { now_ms } else { self.since } }
     }
 
     /// Whether its webhook is given up.
@@ -193,7 +194,7 @@ mod tests {
     fn fifty_failures_over_a_day_are_hopeless() {
         let of = |failures, every: i64| (0..failures).fold(Streak::default(), |streak, n| streak.longer(1 + n * every));
         let soon = of(60, DAY_MS / 60);
-        assert_eq!((soon.failures, soon.since), (60, 1));
+        assert_eq!((soon.failures, soon.since), (50, 1));
         assert!(!soon.is_hopeless(DAY_MS) && soon.is_hopeless(1 + DAY_MS));
         assert!(!of(49, DAY_MS).is_hopeless(50 * DAY_MS) && of(50, DAY_MS).is_hopeless(50 * DAY_MS));
     }

@@ -1,8 +1,6 @@
 //! `DeliveryService`: due attempts for delivery workers.
 
 use futures::TryFutureExt as _;
-use std::sync::Arc;
-
 use futures::stream::BoxStream;
 use thesis_proto::{
     json::event_json,
@@ -16,37 +14,26 @@ use super::{
     Api,
     answer::{internal, reached, service_only},
 };
-use crate::{
-    convert,
-    domain::delivery::Attempt,
-    service::{
-        core::Core,
-        dispatch::Claimed,
-        error::{Error, Result as Outcome},
-        webhooks::signing_secret,
-    },
-};
+use crate::{domain::delivery::Attempt, service::dispatch::Claimed};
 
 /// Unreported attempts that one worker may ask for.
 const MAX_CAPACITY: i32 = 4_096;
 
-fn claim(core: &Core, claimed: &Claimed) -> Outcome<v1::ClaimResponse> {
-    let event = convert::entry::event(&claimed.dataset, &claimed.entry);
-    let event = event.ok_or_else(|| Error::internal("a delivery of an entry that is no event"))?;
-    let delivery = &claimed.delivery;
-    Ok(v1::ClaimResponse {
-        delivery_id: delivery.id.clone(),
-        webhook_id: delivery.webhook_id.clone(),
-        url: claimed.webhook.url.clone(),
+fn claim(claimed: Claimed) -> v1::ClaimResponse {
+    let delivery = claimed.delivery;
+    v1::ClaimResponse {
         attempt: delivery.attempts_made() + 1,
-        event_id: delivery.event_id.clone(),
+        delivery_id: delivery.id,
+        webhook_id: delivery.webhook_id,
+        url: claimed.webhook.url.clone(),
+        event_id: delivery.event_id,
         event_type: delivery.event_type,
-        body: event_json(&event).into(),
-        secrets: vec![signing_secret(core, &claimed.webhook)?],
+        body: event_json(&claimed.event).into(),
+        secrets: vec![claimed.secret],
         livemode: claimed.webhook.live,
         is_test: false,
         replay_of: None,
-    })
+    }
 }
 
 #[async_trait]
@@ -57,18 +44,11 @@ impl DeliveryService for Api {
         service_only(&self.core, &request)?;
         let capacity = request.into_inner().capacity.clamp(1, MAX_CAPACITY);
         let (place, claims) = self.core.dispatcher.join(usize::try_from(capacity).unwrap_or(1));
-        let core = Arc::clone(&self.core);
         let stop = self.core.stop.clone();
-        let stream = ReceiverStream::new(claims).filter_map(move |claimed| {
+        let stream = ReceiverStream::new(claims).map(move |claimed| {
             // The place is given up when the stream is dropped.
             let _holds = &place;
-            match claim(&core, &claimed) {
-                Ok(response) => Some(Ok(response)),
-                Err(error) => {
-                    tracing::error!(delivery = claimed.delivery.id, %error, "an attempt cannot be handed out");
-                    None
-                }
-            }
+            Ok(claim(claimed))
         });
         let stopped = async move { stop.cancelled_owned().await };
         let stream = futures::StreamExt::take_until(stream, Box::pin(stopped));

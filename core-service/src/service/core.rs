@@ -181,6 +181,7 @@ impl Core {
             core.datasets.recover().await?;
         }
         crate::ingest::sandbox::seed(&core).await?;
+        core.search.lack(&core.datasets.all());
         core.spawn(settings.sandbox_tick_seconds);
         Ok(core)
     }

@@ -23,9 +23,10 @@ use crate::{
 const WAKE_EVERY: Duration = Duration::from_millis(50);
 /// How often a replica looks for what no hint told it, and for work that another has left undone.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks after which entries not projected or not fanned out count as left undone.
+/// Most looks at which entries not projected or not fanned out stand still before they count as left undone.
 const ENTRIES_PATIENCE: u32 = 2;
-/// Looks after which derived events owed count as left undone; they are owed for five seconds as a rule.
+/// Most looks at which derived events are owed and nothing moves before they count as left undone; they are owed for five
+/// seconds as a rule.
 const DERIVED_PATIENCE: u32 = 8;
 
 /// What of a dataset's log is still to be done.
@@ -36,6 +37,15 @@ enum Behind {
     Entries,
     /// Derived events are owed.
     Derived,
+}
+
+/// A dataset that may have work left undone.
+#[derive(Debug, Default)]
+struct Suspect {
+    /// How far its rows and its fan-out had come at the last look.
+    reached: (u64, u64),
+    /// Looks in a row at which it was behind and nothing had moved since the look before.
+    still: u32,
 }
 
 struct Open {
@@ -130,7 +140,7 @@ impl Datasets {
             let name = dataset.to_string();
             let mut position = self.position(&dataset).await?;
             let head = self.shared.log.head(&name, *position.borrow(), Consistency::Quorum).await?;
-            if self.is_behind(&dataset).await? != Behind::No {
+            if self.is_behind(&dataset).await?.0 != Behind::No {
                 drop(self.writer(&dataset));
                 // The sender lives as long as this.
                 let _projected = position.wait_for(|position| *position >= head).await;
@@ -147,7 +157,8 @@ impl Datasets {
         for dataset in self.all() {
             self.follow(&dataset).await;
         }
-        let mut behind: HashMap<Dataset, u32> = self.all().into_iter().map(|dataset| (dataset, 0)).collect();
+        let mut suspects: HashMap<Dataset, Suspect> =
+            self.all().into_iter().map(|dataset| (dataset, Suspect::default())).collect();
         let mut wake = tokio::time::interval(WAKE_EVERY);
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
@@ -156,19 +167,19 @@ impl Datasets {
                 _ = wake.tick() => {
                     for dataset in self.hints().await {
                         self.follow(&dataset).await;
-                        behind.entry(dataset).or_default();
+                        suspects.entry(dataset).or_default();
                     }
                 }
                 _ = look.tick() => {
                     // A hint may have been missed; what somebody listens to must not wait for the next.
                     for dataset in self.listened() {
                         self.follow(&dataset).await;
-                        behind.entry(dataset).or_default();
+                        suspects.entry(dataset).or_default();
                     }
                     for dataset in self.owing().await {
-                        behind.entry(dataset).or_default();
+                        suspects.entry(dataset).or_default();
                     }
-                    self.adopt(&mut behind).await;
+                    self.adopt(&mut suspects).await;
                 }
             }
         }
@@ -186,7 +197,9 @@ impl Datasets {
         listened.map(|(dataset, _)| dataset.clone()).collect()
     }
 
-    fn all(&self) -> Vec<Dataset> {
+    /// The datasets that this replica knows of.
+    #[must_use]
+    pub fn all(&self) -> Vec<Dataset> {
         let state = self.shared.control.state();
         let projects = state.projects().map(|project| Dataset::Project(project.id.clone()));
         [Dataset::Live, Dataset::Sandbox].into_iter().chain(projects).collect()
@@ -223,39 +236,49 @@ impl Datasets {
         datasets
     }
 
-    /// Takes over datasets that have been behind for some looks: whoever was at it has had its time.
-    async fn adopt(self: &Arc<Self>, behind: &mut HashMap<Dataset, u32>) {
-        let suspects: Vec<Dataset> = behind.keys().cloned().collect();
-        for dataset in suspects {
-            let patience = match self.is_behind(&dataset).await {
-                Ok(Behind::No) => {
-                    behind.remove(&dataset);
+    /// Takes over datasets that have been behind for some looks while nothing moved: whoever was at it has had its time. One
+    /// that is behind and moves is being worked on.
+    async fn adopt(self: &Arc<Self>, suspects: &mut HashMap<Dataset, Suspect>) {
+        let datasets: Vec<Dataset> = suspects.keys().cloned().collect();
+        for dataset in datasets {
+            let (patience, reached) = match self.is_behind(&dataset).await {
+                Ok((Behind::No, _)) => {
+                    suspects.remove(&dataset);
                     continue;
                 }
-                Ok(Behind::Entries) => ENTRIES_PATIENCE,
-                Ok(Behind::Derived) => DERIVED_PATIENCE,
+                Ok((Behind::Entries, reached)) => (ENTRIES_PATIENCE, reached),
+                Ok((Behind::Derived, reached)) => (DERIVED_PATIENCE, reached),
                 Err(error) => {
                     tracing::debug!(%dataset, %error, "looking for work left undone failed");
                     continue;
                 }
             };
-            let looks = behind.entry(dataset.clone()).or_default();
-            *looks += 1;
-            if *looks >= patience {
-                *looks = 0;
+            let suspect = suspects.entry(dataset.clone()).or_default();
+            let still = if suspect.reached == reached { suspect.still + 1 } else { 0 };
+            *suspect = Suspect { reached, still };
+            if still >= patience {
+                suspect.still = 0;
                 self.writer(&dataset).look_again();
             }
         }
     }
 
-    async fn is_behind(&self, dataset: &Dataset) -> Result<Behind> {
+    /// What of a dataset is still to be done, and how far its rows and its fan-out have come.
+    async fn is_behind(&self, dataset: &Dataset) -> Result<(Behind, (u64, u64))> {
         let (name, log) = (dataset.to_string(), &self.shared.log);
         let rows = log.checkpoint(&name, ROWS).await?;
         let head = log.head(&name, rows, Consistency::Quorum).await?;
-        if head > rows || log.checkpoint(&name, FAN_OUT).await? < rows {
-            return Ok(Behind::Entries);
-        }
-        let owes = !self.shared.backend.scan(&owed_by(&name, 1)).await?.is_empty();
-        Ok(if owes { Behind::Derived } else { Behind::No })
+        let fan_out = log.checkpoint(&name, FAN_OUT).await?;
+        let behind = if head > rows || fan_out < rows {
+            Behind::Entries
+        } else if self.shared.backend.scan(&owed_by(&name, 1)).await?.is_empty() {
+            Behind::No
+        } else {
+            Behind::Derived
+        };
+        Ok((behind, (rows, fan_out)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ mod leases;
 mod minutes;
 mod report;
 mod state;
+mod unsendable;
 
 use std::{
     collections::HashSet,
@@ -32,10 +33,9 @@ use super::{
     core::Shared,
     error::{Error, Result},
     webhooks::counted,
-    writer::decode,
 };
 use crate::{
-    domain::{control::Webhook, dataset::Dataset, delivery::Delivery, entry::Entry},
+    domain::{control::Webhook, delivery::Delivery},
     store::deliveries::{Queued, first_of, minute_of, shard_of},
 };
 
@@ -73,9 +73,9 @@ pub struct Claimed {
     /// Where it goes.
     pub webhook: Arc<Webhook>,
     /// What it tells.
-    pub entry: Entry,
-    /// The entry's dataset.
-    pub dataset: Dataset,
+    pub event: v1::Event,
+    /// What it is signed with.
+    pub secret: String,
 }
 
 /// Hands out due attempts.
@@ -279,7 +279,8 @@ impl Dispatcher {
         }
     }
 
-    /// Gives an attempt to the worker with the most room; false when none has any.
+    /// Gives an attempt to the worker with the most room, or lets it fail when there is nothing to send; false when no
+    /// worker has any room.
     async fn send(
         &self,
         delivery: Delivery,
@@ -288,10 +289,13 @@ impl Dispatcher {
         minute: i64,
         now_ms: i64,
     ) -> Result<bool> {
-        let body = self.shared.log.get(&delivery.dataset, delivery.seq).await?;
-        let body = body.ok_or_else(|| Error::internal(format!("{} points to no entry", delivery.id)))?;
-        let dataset =
-            Dataset::parse(&delivery.dataset).ok_or_else(|| Error::internal("a delivery without a dataset"))?;
+        let (event, secret) = match (self.event(&delivery).await?, self.secret(webhook)) {
+            (Ok(event), Ok(secret)) => (event, secret),
+            (Err(unsendable), _) | (_, Err(unsendable)) => {
+                self.fail(&delivery, queued_at, &unsendable, now_ms).await?;
+                return Ok(true);
+            }
+        };
         let mut state = self.state.lock();
         let Some((id, worker)) = state
             .workers
@@ -302,7 +306,7 @@ impl Dispatcher {
             return Ok(false);
         };
         let (id, delivery_id, attempt) = (*id, delivery.id.clone(), delivery.attempts_made() + 1);
-        let claimed = Claimed { delivery, webhook: Arc::clone(webhook), entry: decode(body)?, dataset };
+        let claimed = Claimed { delivery, webhook: Arc::clone(webhook), event, secret };
         if worker.claims.try_send(claimed).is_err() {
             return Ok(false);
         }

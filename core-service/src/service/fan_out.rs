@@ -7,7 +7,7 @@ use thesis_proto::{filter::CompiledFilter, v1};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{core::Shared, error::Result, writer::decode};
+use super::{core::Shared, error, writer::decode};
 use crate::{
     convert,
     domain::{
@@ -26,25 +26,33 @@ pub const FAN_OUT: &str = "fan_out";
 const PAGE: usize = 500;
 /// Deliveries written at once.
 const CHUNK: usize = 500;
+/// Longest time after which a checkpoint that moved is stored, once nothing comes.
+const STORE_AFTER: Duration = Duration::from_millis(500);
+/// Most entries past which a checkpoint moves without being stored.
+const MOST_UNSTORED: u64 = 1_000;
 /// How far the clocks of replicas may lie apart: an event so little older than a webhook still reaches it.
 const CLOCK_SKEW_MS: i64 = 2_000;
 
-type Filters = HashMap<(String, i64), Option<Arc<CompiledFilter>>>;
+type Result<T, E = error::Error> = std::result::Result<T, E>;
+
+/// By webhook: when it was changed last, and its filter then.
+type Filters = HashMap<String, (i64, Option<Arc<CompiledFilter>>)>;
 
 /// Follows a dataset's projected position and owes what comes, until stopped.
 pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Receiver<u64>, stop: CancellationToken) {
-    let mut fan_out = FanOut { shared, name: dataset.to_string(), dataset, done: None, filters: Filters::new() };
+    let mut fan_out =
+        FanOut { shared, name: dataset.to_string(), dataset, done: 0, stored: 0, current: false, filters: Filters::new() };
     loop {
         let upto = *position.borrow_and_update();
         if let Err(error) = fan_out.advance(upto).await {
             tracing::warn!(dataset = fan_out.name, %error, "owing events to webhooks failed, trying again");
-            fan_out.done = None;
+            fan_out.current = false;
             if stop.run_until_cancelled(tokio::time::sleep(Duration::from_millis(200))).await.is_none() {
                 return;
             }
             continue;
         }
-        match stop.run_until_cancelled(position.changed()).await {
+        match stop.run_until_cancelled(fan_out.rest(&mut position)).await {
             Some(Ok(())) => {}
             Some(Err(_)) | None => return,
         }
@@ -55,30 +63,75 @@ struct FanOut {
     shared: Arc<Shared>,
     dataset: Dataset,
     name: String,
-    /// The checkpoint, once read.
-    done: Option<u64>,
+    /// Everything up to here is owed.
+    done: u64,
+    /// The checkpoint as last known.
+    stored: u64,
+    /// Whether the checkpoint is certainly the stored one.
+    current: bool,
     filters: Filters,
 }
 
 impl FanOut {
     async fn advance(&mut self, upto: u64) -> Result<()> {
-        let mut done = match self.done {
-            Some(done) => done,
-            None => self.shared.log.checkpoint(&self.name, FAN_OUT).await?,
-        };
-        while done < upto {
+        loop {
+            // Another core may have done it meanwhile.
+            if !self.current || !self.shared.backend.is_exclusive() {
+                self.stored = self.stored.max(self.shared.log.checkpoint(&self.name, FAN_OUT).await?);
+                self.done = self.done.max(self.stored);
+                self.current = true;
+            }
+            if self.done >= upto {
+                return Ok(());
+            }
             // A webhook whose creation was answered before an event was appended is known here before that event is.
             self.shared.control.catch_up().await?;
             let webhooks = self.webhooks();
-            let last = if webhooks.is_empty() { upto } else { self.owe(&webhooks, done, upto).await? };
-            if last == done {
-                break;
+            if self.filters.len() > webhooks.len() {
+                // What was compiled for others is of no use any more.
+                self.filters.retain(|id, _| webhooks.iter().any(|(webhook, _)| webhook.id == *id));
             }
-            done = last;
-            self.shared.backend.apply(vec![checkpoint_change(&self.name, FAN_OUT, done)]).await?;
+            let before = self.done;
+            if webhooks.is_empty() {
+                self.reach(upto, false).await?;
+            } else {
+                self.owe(&webhooks, upto).await?;
+            }
+            if self.done == before || self.done >= upto {
+                return Ok(());
+            }
         }
-        self.done = Some(done);
+    }
+
+    /// Everything up to there is owed. Where no other core looks at the checkpoint, one that moves past nothing but what
+    /// no webhook wants is stored now and then.
+    async fn reach(&mut self, seq: u64, owed: bool) -> Result<()> {
+        self.done = self.done.max(seq);
+        if owed || !self.shared.backend.is_exclusive() || self.done - self.stored >= MOST_UNSTORED {
+            self.store().await?;
+        }
         Ok(())
+    }
+
+    async fn store(&mut self) -> Result<()> {
+        if self.done > self.stored {
+            self.shared.backend.apply(vec![checkpoint_change(&self.name, FAN_OUT, self.done)]).await?;
+            self.stored = self.done;
+        }
+        Ok(())
+    }
+
+    /// Waits for the position to move; meanwhile stores the checkpoint.
+    async fn rest(&mut self, position: &mut watch::Receiver<u64>) -> Result<(), watch::error::RecvError> {
+        if self.done > self.stored {
+            if let Ok(moved) = tokio::time::timeout(STORE_AFTER, position.changed()).await {
+                return moved;
+            }
+            if let Err(error) = self.store().await {
+                tracing::debug!(dataset = self.name, %error, "storing how far events are owed failed; it is stored later");
+            }
+        }
+        position.changed().await
     }
 
     /// The enabled webhooks that see this dataset, each with the time up to which its deliveries are cancelled.
@@ -97,39 +150,50 @@ impl FanOut {
         }
     }
 
-    async fn owe(&mut self, webhooks: &[(Arc<Webhook>, i64)], after: u64, upto: u64) -> Result<u64> {
-        let mut last = after;
+    /// Owes the events of a page of entries.
+    async fn owe(&mut self, webhooks: &[(Arc<Webhook>, i64)], upto: u64) -> Result<()> {
+        let (mut last, mut owes) = (self.done, false);
         let mut owed = Vec::new();
-        for (seq, body) in self.shared.log.read(&self.name, after, upto, PAGE).await? {
+        for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
             last = seq;
-            let entry = decode(body)?;
-            let Some(event) = convert::entry::event(&self.dataset, &entry) else { continue };
-            for (webhook, cancelled_until) in webhooks {
-                let is_old = self.is_old(&entry, webhook) || entry.created_at <= *cancelled_until;
-                if is_old || !self.filter(webhook).is_some_and(|filter| filter.matches(&event)) {
-                    continue;
-                }
-                owed.push(Delivery {
-                    id: id::derive("del_", &[&event.id, &webhook.id]),
-                    webhook_id: webhook.id.clone(),
-                    event_id: event.id.clone(),
-                    event_type: event.r#type,
-                    dataset: self.name.clone(),
-                    seq,
-                    status: Status::Pending.into(),
-                    attempts: Vec::new(),
-                    // The event's time, so that doing this again makes the same delivery.
-                    next_attempt_at: Some(entry.created_at),
-                    created_at: entry.created_at,
-                    delivered_at: None,
-                });
+            match decode(body) {
+                Ok(entry) => self.owe_entry(seq, &entry, webhooks, &mut owed),
+                // Waiting for it would hold up all that follow, for ever.
+                Err(error) => tracing::error!(dataset = self.name, seq, %error, "an entry cannot be told to webhooks"),
             }
+            owes |= !owed.is_empty();
             if owed.len() >= CHUNK {
                 self.write(&mut owed).await?;
+                // Others see that this goes on.
+                self.reach(last, owes).await?;
             }
         }
         self.write(&mut owed).await?;
-        Ok(last)
+        self.reach(last, owes).await
+    }
+
+    fn owe_entry(&mut self, seq: u64, entry: &Entry, webhooks: &[(Arc<Webhook>, i64)], owed: &mut Vec<Delivery>) {
+        let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
+        for (webhook, cancelled_until) in webhooks {
+            let is_old = self.is_old(entry, webhook) || entry.created_at <= *cancelled_until;
+            if is_old || !self.filter(webhook).is_some_and(|filter| filter.matches(&event)) {
+                continue;
+            }
+            owed.push(Delivery {
+                id: id::derive("del_", &[&event.id, &webhook.id]),
+                webhook_id: webhook.id.clone(),
+                event_id: event.id.clone(),
+                event_type: event.r#type,
+                dataset: self.name.clone(),
+                seq,
+                status: Status::Pending.into(),
+                attempts: Vec::new(),
+                // The event's time, so that doing this again makes the same delivery.
+                next_attempt_at: Some(entry.created_at),
+                created_at: entry.created_at,
+                delivered_at: None,
+            });
+        }
     }
 
     async fn write(&self, owed: &mut Vec<Delivery>) -> Result<()> {
@@ -147,13 +211,17 @@ impl FanOut {
     }
 
     fn filter(&mut self, webhook: &Webhook) -> Option<Arc<CompiledFilter>> {
-        let version = (webhook.id.clone(), webhook.updated_at);
-        self.filters
-            .entry(version)
-            .or_insert_with(|| {
-                let types = convert::control::event_types(webhook);
-                CompiledFilter::new(&types, Some(&convert::control::filters(webhook))).ok().map(Arc::new)
-            })
-            .clone()
+        if let Some((updated_at, filter)) = self.filters.get(&webhook.id)
+            && *updated_at == webhook.updated_at
+        {
+            return filter.clone();
+        }
+        let types = convert::control::event_types(webhook);
+        let filter = CompiledFilter::new(&types, Some(&convert::control::filters(webhook))).ok().map(Arc::new);
+        self.filters.insert(webhook.id.clone(), (webhook.updated_at, filter.clone()));
+        filter
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,7 +125,7 @@ impl AuthFailures {
         if self.0.size() >= ADDRESSES && !self.0.has(&key) {
             return true;
         }
-        let failures = self.0.add(&key, now_ms);
+        let failures = self.0.add(&key, AUTH_FAILURES_PER_MINUTE, now_ms);
         if failures >= AUTH_FAILURES_PER_MINUTE {
             let own = self.0.own(&key);
             self.1.note(key, own, now_ms);

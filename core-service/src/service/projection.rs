@@ -2,11 +2,13 @@
 //! number as version.
 
 use std::{
+    collections::HashMap,
     hash::{Hash as _, Hasher as _},
     ops::Bound,
 };
 
 use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use prost::Message as _;
 use quick_cache::sync::Cache;
 
@@ -19,8 +21,8 @@ use crate::{
         log::{Appended, BatchId, LogStore, checkpoint_change},
         tables,
         theses::{
-            ThesisStore, creation_changes, deletion_changes, handle_release, profile_changes, symbol_release,
-            thesis_change, token_changes, totals_changes,
+            Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
+            symbol_release, thesis_change, token_changes, totals_changes,
         },
     },
 };
@@ -31,6 +33,8 @@ pub const ROWS: &str = "rows";
 pub const DERIVE_SLOTS: i64 = 8;
 /// Buckets that are known to be listed; forgetting one costs a write.
 const KNOWN_BUCKETS: usize = 65_536;
+/// Most buckets looked at at once for whether a deletion has emptied them.
+const LOOKED_AT: usize = 8;
 
 /// The slot in which a dataset's owed tokens stand.
 #[must_use]
@@ -45,6 +49,17 @@ pub fn owed_by(dataset: &str, limit: usize) -> Scan {
     scan.from = Bound::Included(key![dataset]);
     scan.to = Bound::Included(key![dataset]);
     scan
+}
+
+/// The place of a bucket among those that are known to be listed.
+fn place(scope: &str, bucket: i64) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (scope, bucket).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn has_deletion(entries: &[Sequenced]) -> bool {
+    entries.iter().any(|entry| matches!(entry.entry.kind, Some(Kind::ThesisDeleted(_))))
 }
 
 /// Projects one dataset's entries.
@@ -69,9 +84,7 @@ impl Projector {
         let entry = &sequenced.entry;
         put(&tables::EVENT, key![dataset, &entry.id], Some(Bytes::new()));
         let is_new_bucket = |scope: &str, bucket: i64| {
-            let mut hasher = std::hash::DefaultHasher::new();
-            (scope, bucket).hash(&mut hasher);
-            let known = hasher.finish();
+            let known = place(scope, bucket);
             let is_new = self.known_buckets.get(&known).is_none();
             self.known_buckets.insert(known, ());
             is_new
@@ -98,6 +111,7 @@ impl Projector {
                 changes.push(thesis_change(dataset, &changed.thesis, version));
             }
             Some(Kind::ThesisDeleted(deleted)) => {
+                self.forget(sequenced);
                 deletion_changes(dataset, &deleted.thesis, version, is_new_bucket, changes);
                 totals_changes(dataset, &deleted.thesis, &deleted.totals, version, changes);
             }
@@ -143,7 +157,7 @@ impl Projector {
         entries: &[Sequenced],
     ) -> StoreResult<Appended> {
         let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
-        if !self.backend.is_exclusive() {
+        if !self.backend.is_exclusive() || has_deletion(entries) {
             let appended = log.append(&self.dataset, head, batch, &bodies).await?;
             if appended == Appended::Done {
                 self.project(entries).await?;
@@ -163,25 +177,74 @@ impl Projector {
         appended
     }
 
+    /// Forgets the buckets that a deletion may have emptied: a thesis that comes to one of them lists it again.
+    fn forget(&self, sequenced: &Sequenced) {
+        if let Some(Kind::ThesisDeleted(deleted)) = &sequenced.entry.kind {
+            for Bucket { scope, bucket } in Bucket::of(&deleted.thesis) {
+                self.known_buckets.remove(&place(&scope, bucket));
+            }
+        }
+    }
+
+    /// Passes over entries whose rows another core has made.
+    pub fn pass(&self, entries: &[Sequenced]) {
+        entries.iter().for_each(|entry| self.forget(entry));
+    }
+
+    /// The changes that take buckets without a thesis from their scopes' lists, once the rows of these entries stand.
+    ///
+    /// A bucket is removed with the version of its last deletion here. All earlier theses stand or are gone by then, so
+    /// an empty bucket holds later ones at most, and whoever projects those has forgotten it at that deletion and lists it
+    /// again with a higher version: the removal does nothing then, whatever arrives first.
+    async fn removals(&self, entries: &[Sequenced]) -> StoreResult<Vec<Change>> {
+        let mut last: HashMap<Bucket, i64> = HashMap::new();
+        for Sequenced { seq, entry } in entries {
+            if let Some(Kind::ThesisDeleted(deleted)) = &entry.kind {
+                let version = i64::try_from(*seq).unwrap_or(i64::MAX);
+                last.extend(Bucket::of(&deleted.thesis).map(|bucket| (bucket, version)));
+            }
+        }
+        let dataset = self.dataset.as_str();
+        let removals = stream::iter(last).map(|(bucket, version)| async move {
+            let is_empty = self.theses.is_empty(dataset, &bucket).await?;
+            Ok(is_empty.then(|| bucket_removal(dataset, &bucket, version)))
+        });
+        removals
+            .buffer_unordered(LOOKED_AT)
+            .try_filter_map(|removal| std::future::ready(Ok(removal)))
+            .try_collect()
+            .await
+    }
+
     /// Writes the rows of entries in order, then the checkpoint.
     ///
     /// # Errors
     /// When the store does not answer; the entries are projected again later.
     pub async fn project(&self, entries: &[Sequenced]) -> StoreResult<()> {
-        let (mut changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
-        let written = if self.backend.is_exclusive() {
-            changes.push(checkpoint);
-            self.theses.apply(changes).await
-        } else {
-            // The checkpoint may stand only once everything before it does.
-            match self.theses.apply(changes).await {
-                Ok(()) => self.backend.apply(vec![checkpoint]).await,
-                failed => failed,
-            }
-        };
+        let (changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
+        let written = self.write(entries, changes, checkpoint).await;
         if written.is_err() {
             self.known_buckets.clear();
         }
         written
     }
+
+    async fn write(&self, entries: &[Sequenced], mut changes: Vec<Change>, checkpoint: Change) -> StoreResult<()> {
+        if has_deletion(entries) {
+            self.theses.apply(changes).await?;
+            changes = self.removals(entries).await?;
+        }
+        if self.backend.is_exclusive() {
+            changes.push(checkpoint);
+            return self.theses.apply(changes).await;
+        }
+        // The checkpoint may stand only once everything before it does.
+        if !changes.is_empty() {
+            self.theses.apply(changes).await?;
+        }
+        self.backend.apply(vec![checkpoint]).await
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use futures::future::try_join_all;
+use futures::{StreamExt as _, future::try_join_all, stream};
 use thesis_proto::{
     error::{ApiError, FieldError},
     v1,
@@ -37,7 +37,9 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 const BATCH: usize = 1_000;
 /// Entries of one dataset between two commits.
 const ROUND: u64 = 20_000;
-/// How long an answer that must cover everything waits for the index.
+/// Positions of logs read at once after the start.
+const MEASURED_AT_ONCE: usize = 8;
+/// Longest wait of an answer for the index.
 const WAIT: Duration = Duration::from_millis(250);
 
 /// What is searched for, its shape checked.
@@ -84,13 +86,35 @@ async fn with_index<T: Send + 'static>(
     Ok(tokio::task::spawn_blocking(move || work(&index)).await.map_err(Error::internal)??)
 }
 
+/// Waits for the index a little; one that is not there by then cannot be answered from.
+async fn in_time(there: impl Future<Output = Result<()>>) -> Result<()> {
+    tokio::time::timeout(WAIT, there).await.map_err(|_| {
+        let why = "the search index is behind".to_owned();
+        Error { api: Box::new(ApiError::unavailable()), why: Some(why) }
+    })?
+}
+
+/// Waits until the index has once held all that the logs of a view held when this core started: an answer from a part of
+/// it would look like the whole.
+async fn whole(core: &Core, view: &View) {
+    for dataset in view.datasets() {
+        core.search.whole(dataset).await;
+    }
+}
+
 /// Searches.
 ///
 /// # Errors
-/// `HISTORY_LIMIT`, 422 on `token`, or when store or index do not answer.
+/// `HISTORY_LIMIT`, 422 on `token`, `SERVICE_UNAVAILABLE` while the index is made after a start, or when store or index do
+/// not answer.
 pub async fn search(core: &Core, call: &Call, query: Query) -> Result<v1::SearchResult> {
     let view = &call.caller.view;
     let narrow = narrow(core, call, &query).await?;
+    in_time(async {
+        whole(core, view).await;
+        Ok(())
+    })
+    .await?;
     let Query { text, looked, limit, newest, .. } = query;
     let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
     let searched = view.clone();
@@ -167,16 +191,14 @@ pub async fn likes_page(
     after: Option<(Option<i64>, i64, String)>,
     limit: usize,
 ) -> Result<Vec<Liked>> {
-    let there = async {
+    in_time(async {
+        whole(core, view).await;
         for dataset in view.datasets() {
             core.search.reach(dataset, core.datasets.refresh(dataset).await?).await;
         }
-        Ok::<(), Error>(())
-    };
-    tokio::time::timeout(WAIT, there).await.map_err(|_| {
-        let why = "the search index is behind".to_owned();
-        Error { api: Box::new(ApiError::unavailable()), why: Some(why) }
-    })??;
+        Ok(())
+    })
+    .await?;
     let view = view.clone();
     with_index(core, move |index| {
         let after = after.as_ref().map(|(likes, created_at, id)| (*likes, *created_at, id.as_str()));
@@ -189,6 +211,7 @@ pub async fn likes_page(
 pub async fn follow(core: Arc<Core>) {
     let mut checked = HashSet::new();
     loop {
+        checked.extend(measure(&core).await);
         let rest = advance(&core, &mut checked).await;
         tokio::select! {
             biased;
@@ -197,6 +220,28 @@ pub async fn follow(core: Arc<Core>) {
             () = tokio::time::sleep(rest) => {}
         }
     }
+}
+
+/// Reads how far the logs reach that there were at the start, if that is not known yet; gives those that were checked.
+async fn measure(core: &Core) -> Vec<Dataset> {
+    let measured = stream::iter(core.search.unmeasured()).map(|dataset| async move {
+        let measured = async {
+            let start = core.datasets.refresh(&dataset).await?;
+            if start > 0 {
+                check(core, &dataset).await?;
+            }
+            core.search.measure(&dataset, start);
+            Result::Ok(start > 0)
+        };
+        match measured.await {
+            Ok(checked) => checked.then_some(dataset),
+            Err(error) => {
+                tracing::debug!(%dataset, %error, "reading how far a log reaches failed, trying again");
+                None
+            }
+        }
+    });
+    measured.buffer_unordered(MEASURED_AT_ONCE).filter_map(std::future::ready).collect().await
 }
 
 /// Takes in some of what is new in every dataset; tells how long to rest.

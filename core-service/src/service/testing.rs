@@ -1,7 +1,7 @@
 //! A core on a store in memory, with time in the test's hand.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
@@ -78,6 +78,10 @@ impl IdSource for CountingIds {
 pub(crate) struct SharedMemory {
     store: SharedBackend,
     away: AtomicBool,
+    /// Conditional writes under way, and the most there were at once.
+    flying: Mutex<(usize, usize)>,
+    /// Calls made, by table.
+    calls: Mutex<HashMap<&'static str, usize>>,
     /// Changes applied, by table.
     applied: Mutex<HashMap<&'static str, usize>>,
     /// The last scan of each table.
@@ -86,8 +90,23 @@ pub(crate) struct SharedMemory {
 
 impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
-        let (away, applied, scanned) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
-        Arc::new(Self { store: memory(clock), away, applied, scanned })
+        let (away, flying, calls) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+        let (applied, scanned) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { store: memory(clock), away, flying, calls, applied, scanned })
+    }
+
+    /// How many calls were made that read or write a table.
+    pub(crate) fn calls(&self, table: &Table) -> usize {
+        self.calls.lock().get(table.name).copied().unwrap_or_default()
+    }
+
+    /// The most conditional writes that were under way at once.
+    pub(crate) fn most_flying(&self) -> usize {
+        self.flying.lock().1
+    }
+
+    fn called(&self, table: &Table) {
+        *self.calls.lock().entry(table.name).or_default() += 1;
     }
 
     /// How many changes of a table were applied.
@@ -116,27 +135,45 @@ impl SharedMemory {
 #[async_trait]
 impl Backend for SharedMemory {
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+        self.called(table);
         self.store()?.get(table, key, consistency).await
     }
 
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
+        self.called(table);
         self.store()?.get_many(table, keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        self.called(scan.table);
         self.scanned.lock().insert(scan.table.name, scan.clone());
         self.store()?.scan(scan).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        let tables: HashSet<&'static str> = changes.iter().map(|change| change.table.name).collect();
         for change in &changes {
             *self.applied.lock().entry(change.table.name).or_default() += 1;
+        }
+        for table in tables {
+            *self.calls.lock().entry(table).or_default() += 1;
         }
         self.store()?.apply(changes).await
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
-        self.store()?.transact(transaction).await
+        self.called(transaction.table);
+        {
+            let mut flying = self.flying.lock();
+            flying.0 += 1;
+            flying.1 = flying.1.max(flying.0);
+        }
+        let written = match self.store() {
+            Ok(store) => store.transact(transaction).await,
+            Err(error) => Err(error),
+        };
+        self.flying.lock().0 -= 1;
+        written
     }
 
     fn is_exclusive(&self) -> bool {

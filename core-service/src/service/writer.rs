@@ -247,6 +247,7 @@ impl Writer {
                 return Err(StoreError::Unavailable(format!("log {} ends before its head {head}", self.name)));
             }
             let missing = entries.partition_point(|entry| entry.seq <= projected);
+            self.projector.pass(&entries[..missing]);
             self.projector.project(&entries[missing..]).await?;
             self.learn(&entries, OTHERS_FIRST_MS).await?;
             entries.clear();

@@ -26,6 +26,8 @@ pub const SHARDS: i64 = 8;
 const KEPT: u32 = 90 * 86_400;
 /// The delivery log's buckets.
 const MONTH_MS: i64 = 30 * DAY_MS;
+/// Most deliveries created at once on a cluster; each is up to three requests at once there.
+const CREATED_AT_ONCE: usize = 8;
 /// Webhooks read of one minute at most.
 const READY_ROWS: usize = 100_000;
 
@@ -113,9 +115,20 @@ impl DeliveryStore {
 
     /// Creates deliveries that do not exist yet and queues those that have an attempt due. Doing it again is safe.
     ///
+    /// On a cluster a few go at once, since nobody waits for this and requests need its places; one writer commits all
+    /// that come at once together.
+    ///
     /// # Errors
     /// When the store does not answer; nothing is lost when it is then done again.
     pub async fn create(&self, deliveries: &[Delivery], now_ms: i64) -> StoreResult<()> {
+        let at_once = if self.backend.is_exclusive() { deliveries.len() } else { CREATED_AT_ONCE };
+        for some in deliveries.chunks(at_once.max(1)) {
+            self.create_some(some, now_ms).await?;
+        }
+        Ok(())
+    }
+
+    async fn create_some(&self, deliveries: &[Delivery], now_ms: i64) -> StoreResult<()> {
         let writes = deliveries.iter().map(|delivery| self.write(delivery, Expect::Absent));
         for written in futures::future::join_all(writes).await {
             match written {

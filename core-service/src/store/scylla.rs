@@ -1,6 +1,7 @@
 //! The CQL store: ScyllaDB or Apache Cassandra, through what both understand.
 
 mod hearing;
+mod leave;
 mod migrate;
 mod read;
 mod retry;
@@ -13,25 +14,21 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use scylla::client::session::Session;
 use thesis_proto::clock::SharedClock;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 pub use self::session::{ConnectError, ScyllaOptions};
-use self::{hearing::Hearing, statements::Statements};
+use self::{hearing::Hearing, leave::Leave, statements::Statements};
 use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, tables};
 
-/// Requests that one call has under way at most.
+/// Most requests that one call has under way.
 const PARALLEL: usize = 64;
-
-/// Requests that this process has under way at most.
-const AT_ONCE: usize = 64;
 
 /// A store on a CQL cluster, shared with other processes.
 pub struct ScyllaStore {
     session: Session,
     statements: Statements,
     hearing: Arc<Hearing>,
-    /// Leave to ask: what the cluster is too busy for waits here, where giving it up costs nothing.
-    leave: Semaphore,
+    leave: Leave,
 }
 
 impl ScyllaStore {
@@ -43,10 +40,10 @@ impl ScyllaStore {
         let session = session::open(&options).await?;
         migrate::run(&session, &options, migrate::ALL, clock.as_ref()).await?;
         let statements = Statements::new(options.keyspace, &options.datacenter);
-        Ok(Self { session, statements, hearing: Hearing::start(), leave: Semaphore::new(AT_ONCE) })
+        Ok(Self { session, statements, hearing: Hearing::start(), leave: Leave::new() })
     }
 
-    /// Waits for `request`, retries included, no longer than `limit`; `late` and `wrong` name the failures.
+    /// Waits for `request`, retries included, no longer than `limit` once it is sent; `late` and `wrong` name the failures.
     async fn limited<T, E>(
         &self,
         limit: Duration,
@@ -54,13 +51,7 @@ impl ScyllaStore {
         late: fn(String) -> StoreError,
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
-        let asking = async {
-            // Never closed.
-            let _leave = self.leave.acquire().await;
-            request.await
-        };
-        let answer = tokio::time::timeout(limit, asking).await;
-        let answer = answer.map_err(|_| late(format!("no answer within {} ms", limit.as_millis())))?.map_err(wrong)?;
+        let answer = self.leave.ask(limit, request, late, wrong).await?;
         self.hearing.heard();
         Ok(answer)
     }

@@ -9,8 +9,8 @@ use prost::Message;
 use thesis_proto::reference::handle_form;
 
 pub use self::changes::{
-    creation_changes, deletion_changes, handle_release, profile_changes, symbol_release, thesis_change, token_changes,
-    totals_changes,
+    bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes, symbol_release, thesis_change,
+    token_changes, totals_changes,
 };
 use super::{
     Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table,
@@ -91,6 +91,23 @@ impl IndexScope {
 
     fn bucket(&self, created_at: i64) -> i64 {
         created_at.div_euclid(self.width())
+    }
+}
+
+/// A bucket of a scope.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Bucket {
+    /// The scope's text.
+    pub scope: String,
+    /// The bucket's number.
+    pub bucket: i64,
+}
+
+impl Bucket {
+    /// The buckets that a thesis stands in while it is not deleted.
+    #[must_use]
+    pub fn of(thesis: &Thesis) -> [Self; 6] {
+        IndexScope::of(thesis).map(|scope| Self { scope: scope.text(), bucket: scope.bucket(thesis.created_at) })
     }
 }
 
@@ -442,6 +459,16 @@ impl ThesisStore {
             }
         }
         Ok(Window::read(read(at - span + 1, at).await?))
+    }
+
+    /// Whether no thesis stands in a bucket. Looks from its newest end: theses that were deleted in the order of their
+    /// age lie behind those that are left, and reading past many of them costs a cluster much.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn is_empty(&self, dataset: &str, Bucket { scope, bucket }: &Bucket) -> StoreResult<bool> {
+        let all = Scan::all(&tables::THESIS_INDEX, key![dataset, scope, *bucket], 1);
+        Ok(self.backend.scan(&Scan { reverse: true, ..all }).await?.is_empty())
     }
 
     /// Reads a stretch of an index, at most `limit` rows.

@@ -8,7 +8,7 @@ use std::sync::{
 use reqwest::{Method, RequestBuilder, Response, header::HeaderMap, redirect::Policy};
 use serde_json::{Value, json};
 
-use super::{Sse, rows, text};
+use super::{SOON, Sse, eventually, rows, text};
 
 /// A customer's client, at an address of its own.
 #[derive(Clone)]
@@ -91,6 +91,12 @@ impl Client {
     /// GET
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(self.request(Method::GET, path)).await
+    }
+
+    /// GET, until the search index is there: a core that has just started answers 503 from what it has not taken in yet.
+    pub(crate) async fn search(&self, path: &str) -> Answer {
+        let is_there = async || Some(self.get(path).await).filter(|answer| answer.status != 503);
+        eventually("the search index is there", SOON, is_there).await
     }
 
     /// POST

@@ -105,6 +105,10 @@ impl Customer {
             let before = now_ms();
             let outcome = this.caller.ask(&ask, over_grpc).await;
             let after = now_ms();
+            if outcome.as_ref().is_err_and(|failure| failure.code == "SERVICE_UNAVAILABLE") && after <= deadline {
+                // Its index is not there yet, which it is to say rather than to answer from a part.
+                return None;
+            }
             let Ok(mut found) = outcome else { this.differs(&ask, &outcome, &Ok(recount(view, &request, after))) };
             for row in ["theses", "profiles", "tokens"].iter().flat_map(|kind| found[kind].as_array().expect("rows")) {
                 let as_it_is = rows.get(text(row, "id")) == Some(&timeless(row.clone()));

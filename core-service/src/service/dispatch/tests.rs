@@ -4,6 +4,7 @@ use super::{leases::LEASE_MS, state::PER_WEBHOOK, *};
 use crate::{
     domain::{
         control::ControlChange,
+        dataset::Dataset,
         delivery::{Attempt, Status},
         id,
         row::{Profile, Thesis, Token},
@@ -279,6 +280,56 @@ async fn of_two_replicas_one_hands_out_an_attempt() {
     assert!(leases[1].lease(3, later, later + LEASE_MS).await.unwrap(), "free once it has ended");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_sent_fails_and_holds_up_nothing() {
+    let mut bench = Bench::new().await;
+    let mut sealed_elsewhere = bench.webhook("wh_secret").await;
+    sealed_elsewhere.secret = b"not sealed with this service's key".to_vec();
+    bench.change(ControlChange::Webhook(sealed_elsewhere)).await;
+    bench.webhook("wh_fine").await;
+    // Deliveries whose events are not in the log, or are no events there.
+    let head = bench.core.shared.log.head("sandbox", 0, crate::store::Consistency::Quorum).await.unwrap();
+    let nothing = |number: u64| Delivery {
+        id: id::derive("del_", &[&format!("evt_lost {number}"), "wh_fine"]),
+        webhook_id: "wh_fine".to_owned(),
+        event_id: format!("evt_lost {number}"),
+        dataset: "sandbox".to_owned(),
+        seq: head + 1 + number,
+        status: Status::Pending.into(),
+        next_attempt_at: Some(clock_now(&bench.core) - 1),
+        created_at: clock_now(&bench.core) - 1,
+        ..Delivery::default()
+    };
+    let garbage = bytes::Bytes::from_static(b"\xff\xff");
+    bench.core.shared.log.append("sandbox", head, [9; 16], &[garbage]).await.unwrap();
+    let lost: Vec<Delivery> = (0..2).map(nothing).collect();
+    bench.core.shared.deliveries.create(&lost, clock_now(&bench.core)).await.unwrap();
+    let event = bench.post().await;
+
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let claimed = claims.recv().await.unwrap();
+    assert_eq!((claimed.webhook.id.as_str(), &claimed.delivery.event_id), ("wh_fine", &event));
+    bench.report(&claimed, 200).await;
+    for delivery in &lost {
+        bench.becomes(&delivery.event_id, "wh_fine", Status::Failed).await;
+        let failed = bench.delivery(&delivery.event_id, "wh_fine").await;
+        assert_eq!(failed.attempts.len(), 1);
+        assert_eq!(failed.attempts[0].failure.as_deref(), Some("the event cannot be read"));
+        assert_eq!(failed.next_attempt_at, None);
+    }
+    // What is signed later may be readable then.
+    bench.becomes(&event, "wh_secret", Status::Retrying).await;
+    let delivery = bench.delivery(&event, "wh_secret").await;
+    assert_eq!(delivery.attempts[0].failure.as_deref(), Some("the signing secret cannot be read"));
+    assert_eq!(delivery.next_attempt_at, Some(clock_now(&bench.core) + 60_000));
+    assert!(bench.stays_away(&mut claims).await);
+    let (out, active) = {
+        let state = bench.core.dispatcher.state.lock();
+        (state.out.len(), state.active.len())
+    };
+    assert_eq!((out, active), (0, 0), "nothing is waited for");
+}
+
 fn clock_now(core: &Core) -> i64 {
     core.shared.clock.now_ms()
 }
@@ -303,7 +354,9 @@ async fn an_endpoint_that_is_gone_disables_its_webhook_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn fifty_failures_in_a_row_over_a_day_disable_a_webhook() {
-    let mut bench = Bench::new().await;
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let mut bench = Bench::on(backend.clone(), clock).await;
     bench.webhook("wh_1").await;
     let (_place, mut claims) = bench.core.dispatcher.join(1);
     let mut fail = async |bench: &mut Bench, response: i32| {
@@ -315,9 +368,14 @@ async fn fifty_failures_in_a_row_over_a_day_disable_a_webhook() {
         status_of(bench, "wh_1")
     };
     // Not within a day, however many.
-    for _ in 0..55 {
+    for _ in 0..50 {
         assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
     }
+    let calls = backend.calls(&tables::WEBHOOK_STREAK);
+    for _ in 0..5 {
+        assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
+    }
+    assert_eq!(backend.calls(&tables::WEBHOOK_STREAK), calls + 5, "they are read and not written");
     // One that is delivered begins it anew.
     bench.core.shared.deliveries.note("wh_1", true, bench.core.shared.clock.now_ms()).await.unwrap();
     for _ in 0..49 {

@@ -170,6 +170,7 @@ pub(super) async fn recount(world: &World) {
             assert_eq!(shown(store, table), shown(&again, table), "table {}", table.name);
         }
     }
+    recount_buckets(store);
     for (dataset, id) in &world.acknowledged.entries {
         let (_, entries) = all.iter().find(|(of, _)| of.to_string() == *dataset).expect("the dataset has a log");
         let told = entries.iter().any(|Sequenced { entry, .. }| match &entry.kind {
@@ -191,6 +192,18 @@ pub(super) async fn recount(world: &World) {
     }
     recount_control(world, &logs(store)[CONTROL_LOG]).await;
     recount_deliveries(world, store, &all);
+}
+
+/// A bucket is listed while there is something in it, and only then.
+fn recount_buckets(store: &MemoryStore) {
+    let (mut listed, mut filled) = (BTreeSet::new(), BTreeSet::new());
+    store.each(&tables::INDEX_BUCKET, |partition, clustering, _| {
+        listed.insert([partition, clustering].concat());
+    });
+    store.each(&tables::THESIS_INDEX, |partition, _, _| {
+        filled.insert(partition.to_vec());
+    });
+    assert_eq!(listed, filled, "buckets that are listed, and that hold something");
 }
 
 fn shown(store: &MemoryStore, table: &Table) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! Counts that replicas keep together: each stores its own, the sum is what counts.
 //!
-//! A replica decides on what it knows: its own count and the others' as last read. What it counted it stores, and then
-//! reads the others', at once when a count was idle and every [`EXCHANGE_MS`] while it is in use. A store that does not
-//! answer neither stops nor delays this; the exchange is made up for when it does.
+//! A replica decides on what it knows: its own count and the others' as last read. An exchange stores what it counted and
+//! then reads the others': the first at once, later ones every [`NEAR_MS`] while the count is in use and near its limit, and
+//! every [`FAR_MS`] while it is far from it, so that a request costs next to nothing there. A store that does not answer
+//! neither stops nor delays this; the exchange is made up for when it does.
 
 use std::{
     collections::HashMap,
@@ -26,8 +27,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store::{Change, Scan, SharedBackend, StoreError, StoreResult, Table, Value};
 
-/// A count in use is exchanged so often: what others counted is known after twice this, and the store's time.
-const EXCHANGE_MS: i64 = 100;
+/// How often a count in use is exchanged near its limit: what others counted is known after twice this, and the store's
+/// time.
+const NEAR_MS: i64 = 100;
+/// How often a count in use is exchanged while more than half of its limit is left, and little is not told.
+const FAR_MS: i64 = 2_000;
+/// Most of what is left that a replica counts without telling it, as one part of so many: sixteen replicas together count
+/// no more than there is.
+const UNTOLD: u64 = 16;
+/// Most of a strict limit that a replica counts without knowing the others' counts, as one part of so many.
+const UNKNOWN: u64 = 16_000;
 /// How often counts are looked through for those that are due.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// What was read so long ago says little of what others have counted since.
@@ -60,6 +69,10 @@ struct Count {
     covered: u64,
     /// When the last exchange began, if there was one.
     exchanged_at: Option<i64>,
+    /// The limit it was last held to; 0 where none is known.
+    limit: u64,
+    /// How much of the own count need not be told at once.
+    untold: u64,
     /// One exchange at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -71,6 +84,17 @@ impl Count {
 
     fn is_younger(&self, age_ms: i64, now_ms: i64) -> bool {
         self.exchanged_at.is_some_and(|at| now_ms - at < age_ms)
+    }
+
+    /// Takes note of a limit, and of how much may be counted beside it before the others are told.
+    const fn hold_to(&mut self, limit: u64, untold: u64) {
+        (self.limit, self.untold) = (limit, untold);
+    }
+
+    /// Whether the next exchange is due.
+    fn is_due(&self, now_ms: i64) -> bool {
+        let far = self.total() < self.limit / 2 && self.own.saturating_sub(self.stored) <= self.untold;
+        !self.is_younger(if far { FAR_MS } else { NEAR_MS }, now_ms)
     }
 }
 
@@ -125,19 +149,20 @@ impl<K: Counted> SharedCounts<K> {
         if !self.is_local() && (count.own >= self.stored.from || count.stored > 0) {
             if count.asked == count.covered {
                 pending.push(key.clone());
-                if !count.is_younger(EXCHANGE_MS, now_ms) {
-                    self.news.notify_one();
-                }
             }
             count.asked += 1;
+            if count.is_due(now_ms) {
+                self.news.notify_one();
+            }
         }
         answer
     }
 
-    /// Counts one more, whatever the sum; tells the sum.
-    pub fn add(&self, key: &K, now_ms: i64) -> u64 {
+    /// Counts one more, whatever the sum; tells the sum, which is to be compared with `limit`.
+    pub fn add(&self, key: &K, limit: u64, now_ms: i64) -> u64 {
         self.with(key, now_ms, |count| {
             count.own += 1;
+            count.hold_to(limit, limit.saturating_sub(count.total()) / UNTOLD);
             count.total()
         })
     }
@@ -147,6 +172,7 @@ impl<K: Counted> SharedCounts<K> {
         self.with(key, now_ms, |count| {
             let allowed = count.total() < limit;
             count.own += u64::from(allowed);
+            count.hold_to(limit, limit.saturating_sub(count.total()) / UNTOLD);
             (allowed, count.total())
         })
     }
@@ -184,13 +210,15 @@ impl<K: Counted> SharedCounts<K> {
         }
         let (allowed, certain) = self.with(key, now_ms, |count| {
             let left = limit.saturating_sub(count.total());
+            // Here a write is cheap, and what is not stored is lost with the process.
+            count.hold_to(limit, if exclusive { 0 } else { limit / UNKNOWN / 2 });
             if left == 0 {
                 return (false, true);
             }
             count.own += 1;
             let unknown = count.own.saturating_sub(count.stored);
             let fresh = if count.is_younger(FRESH_MS, now_ms) { left / 1_000 } else { 0 };
-            let room = if exclusive { u64::MAX } else { fresh + limit / 16_000 };
+            let room = if exclusive { u64::MAX } else { fresh + limit / UNKNOWN };
             (true, unknown <= room)
         });
         if certain || self.failing.load(Ordering::Relaxed) {
@@ -283,20 +311,19 @@ impl<K: Counted> SharedCounts<K> {
 
     /// Exchanges counts that were in use since their last exchange and are due.
     pub async fn exchange_due(&self, now_ms: i64) {
-        self.exchange_older(EXCHANGE_MS, now_ms).await;
+        self.exchange_if(|count| count.is_due(now_ms), now_ms).await;
     }
 
     /// Exchanges all counts that were in use since their last exchange.
     pub async fn exchange_all(&self, now_ms: i64) {
-        self.exchange_older(0, now_ms).await;
+        self.exchange_if(|_| true, now_ms).await;
     }
 
-    async fn exchange_older(&self, age_ms: i64, now_ms: i64) {
+    async fn exchange_if(&self, is_due: impl Fn(&Count) -> bool, now_ms: i64) {
         let due: Vec<K> = {
             let mut counts = self.counts.lock();
             let Counts { by_key, pending } = &mut *counts;
-            let is_due = |key: &mut K| by_key.get(key).is_none_or(|count| !count.is_younger(age_ms, now_ms));
-            pending.extract_if(.., is_due).collect()
+            pending.extract_if(.., |key| by_key.get(key).is_none_or(&is_due)).collect()
         };
         let exchanges = stream::iter(due).for_each_concurrent(PARALLEL, |key| async move {
             let outcome = self.exchange(&key, now_ms).await;

@@ -272,3 +272,48 @@ async fn a_flood_from_many_addresses_is_no_flood_of_writes() {
     let after = (all[9].last_at, all[9].address.clone());
     assert_eq!(list.list(Some(&after), NOON, 10).await.unwrap(), all[10..20]);
 }
+
+#[tokio::test]
+async fn far_from_its_limits_a_request_costs_the_store_next_to_nothing() {
+    const LIMIT: u32 = 1_200;
+    let store = SharedMemory::new(&ManualClock::new());
+    let [one, other] = replicas(&store);
+    let project: Arc<str> = "prj_1".into();
+    let calls = || store.calls(&tables::MINUTE_COUNT) + store.calls(&tables::USAGE);
+    // Ten requests a second for half a minute, looked at as often as a core does.
+    let mut requests = 0;
+    for now in (NOON..NOON + 30_000).step_by(25) {
+        if now % 100 == 0 {
+            assert!(one.rates.take(&project, false, RateClass::Standard, LIMIT, now).allowed);
+            assert!(one.quota.take("org_1", 10_000_000, now).await);
+            requests += 1;
+        }
+        exchange(&one, now).await;
+    }
+    println!("{requests} requests cost {} calls", calls());
+    assert!(calls() * 4 <= requests, "{} calls for {requests} requests", calls());
+    // Others know of them within two seconds and at once what was counted first.
+    let later = NOON + 32_000;
+    exchange(&one, later).await;
+    assert_eq!(other.quota.used("org_1", later).await, 300);
+    let known = other.rates.fresh(&project, false, RateClass::Standard, LIMIT, later).await;
+    assert_eq!(known.remaining, LIMIT - 300);
+}
+
+#[tokio::test]
+async fn what_a_replica_has_not_told_is_little_of_what_is_left() {
+    let [one, other] = replicas(&SharedMemory::new(&ManualClock::new()));
+    let project: Arc<str> = "prj_1".into();
+    let take = |limits: &Limits, now| limits.rates.take(&project, false, RateClass::Standard, 1_600, now);
+    exchange(&other, NOON).await;
+    assert!(take(&one, NOON).allowed && take(&other, NOON).allowed);
+    exchange(&one, NOON).await;
+    exchange(&other, NOON).await;
+    // A burst, shorter than a look, of more than a sixteenth of what is left: told with the next look that is due.
+    for _ in 0..150 {
+        assert!(take(&one, NOON + 10).allowed);
+    }
+    exchange(&one, NOON + 110).await;
+    let known = other.rates.fresh(&project, false, RateClass::Standard, 1_600, NOON + 120).await;
+    assert_eq!(known.remaining, 1_600 - 152);
+}

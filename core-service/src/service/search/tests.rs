@@ -8,7 +8,7 @@ use crate::{
     search::parse,
     service::{
         gate::RequestMeta,
-        testing::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, memory},
+        testing::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, ids, memory, settings, shared_memory},
     },
 };
 
@@ -142,6 +142,50 @@ async fn likes_are_exact_once_written() {
 fn live() -> &'static View {
     static LIVE: std::sync::LazyLock<View> = std::sync::LazyLock::new(View::live);
     &LIVE
+}
+
+#[tokio::test]
+async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
+    let clock = ManualClock::new();
+    let store = shared_memory(&clock);
+    let first = core(Arc::clone(&store), &clock, 1).await;
+    post(&first, "1", "@ana", "to the moon", None, 2).await;
+    post(&first, "2", "@bob", "from the moon", None, 1).await;
+    // Another core, whose index nobody keeps up.
+    let index = Arc::new(SearchIndex::open(None).unwrap());
+    let second = Core::start_beside(index, store, settings(), clock.clone(), ids(2)).await.unwrap();
+    let (live, test) = (call(&second, LIVE_KEY), call(&second, TEST_KEY));
+    let is_refused = async |call: &Call| {
+        let found = search(&second, call, query("moon OR run")).await.map(|found| found.theses.len());
+        let liked = likes_page(&second, &call.caller.view, Narrow::default(), None, 9).await.map(|page| page.len());
+        for outcome in [found, liked] {
+            let Err(error) = outcome else { return false };
+            assert_eq!((error.api.code.http_status(), error.api.retry_after), (503, Some(1)));
+        }
+        true
+    };
+    assert!(is_refused(&live).await && is_refused(&test).await, "nobody knows how far the logs reach");
+    let checked = measure(&second).await;
+    assert!(checked.contains(&Dataset::Live) && checked.contains(&Dataset::Sandbox));
+    assert!(is_refused(&live).await && is_refused(&test).await, "nothing is taken in");
+    // One log is there before the others; of the sandbox a part.
+    let read = second.shared.log.read("live", 0, u64::MAX, 100).await.unwrap();
+    let entries = read.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() });
+    second.search.apply(&Dataset::Live, &entries.collect::<Vec<_>>()).unwrap();
+    let read = second.shared.log.read("sandbox", 0, 5, 100).await.unwrap();
+    let entries = read.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() });
+    second.search.apply(&Dataset::Sandbox, &entries.collect::<Vec<_>>()).unwrap();
+    second.search.commit().unwrap();
+    assert_eq!(search(&second, &live, query("moon")).await.unwrap().theses.len(), 2);
+    assert!(is_refused(&test).await, "a part of the sandbox is taken in");
+    let mut checked = checked.into_iter().collect();
+    advance(&second, &mut checked).await;
+    assert!(!search(&second, &test, query("run")).await.unwrap().theses.is_empty());
+    // What is written after that may be missed for a moment, and is no reason to refuse.
+    post(&first, "3", "@bob", "beyond the moon", None, 0).await;
+    assert_eq!(search(&second, &live, query("moon")).await.unwrap().theses.len(), 2);
+    first.close().await;
+    second.close().await;
 }
 
 #[tokio::test]

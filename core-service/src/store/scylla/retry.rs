@@ -5,15 +5,29 @@ use scylla::{
     policies::retry::{RequestInfo, RetryDecision, RetryPolicy, RetrySession},
 };
 
-/// Other nodes that are asked at most: with three copies of each row there are two.
+/// Most other nodes that are asked: with three copies of each row there are two.
 const OTHERS: u32 = 2;
 
-/// Sends what may be repeated to another node, whatever the first one's trouble: one that is starting up or going down
-/// refuses or fails what its neighbours do.
+/// Sends what may be repeated to another node where that node can do what this one cannot: one that is starting up, going
+/// down or cut off. What failed because there is too much to do, or because the copies of a row did not answer, would fail
+/// there too and make it worse.
 #[derive(Debug)]
 pub(super) struct AskOthers;
 
 struct Asked(u32);
+
+/// Whether the trouble is one node's own.
+const fn is_its_own(error: &RequestAttemptError) -> bool {
+    matches!(
+        error,
+        RequestAttemptError::BrokenConnectionError(_)
+            | RequestAttemptError::UnableToAllocStreamId
+            | RequestAttemptError::DbError(
+                DbError::Unavailable { .. } | DbError::IsBootstrapping | DbError::ServerError,
+                _
+            )
+    )
+}
 
 impl RetryPolicy for AskOthers {
     fn new_session(&self) -> Box<dyn RetrySession> {
@@ -23,16 +37,7 @@ impl RetryPolicy for AskOthers {
 
 impl RetrySession for Asked {
     fn decide_should_retry(&mut self, request: RequestInfo<'_>) -> RetryDecision {
-        let fault = matches!(
-            request.error,
-            RequestAttemptError::SerializationError(_)
-                | RequestAttemptError::CqlRequestSerialization(_)
-                | RequestAttemptError::DbError(
-                    DbError::SyntaxError | DbError::Invalid | DbError::Unauthorized | DbError::ConfigError,
-                    _
-                )
-        );
-        if fault || !request.is_idempotent || self.0 == OTHERS {
+        if !request.is_idempotent || self.0 == OTHERS || !is_its_own(request.error) {
             return RetryDecision::DontRetry;
         }
         self.0 += 1;
@@ -41,5 +46,36 @@ impl RetrySession for Asked {
 
     fn reset(&mut self) {
         self.0 = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scylla::{errors::WriteType, statement::Consistency};
+
+    use super::*;
+
+    #[test]
+    fn only_one_nodes_own_trouble_is_taken_to_another() {
+        let consistency = Consistency::LocalQuorum;
+        let is_its_own = |error| is_its_own(&RequestAttemptError::DbError(error, String::new()));
+        for error in [
+            DbError::IsBootstrapping,
+            DbError::Unavailable { consistency, required: 2, alive: 1 },
+            DbError::ServerError,
+        ] {
+            assert!(is_its_own(error.clone()), "{error}");
+        }
+        for error in [
+            DbError::Overloaded,
+            DbError::ReadTimeout { consistency, received: 1, required: 2, data_present: false },
+            DbError::ReadFailure { consistency, received: 1, required: 2, numfailures: 1, data_present: false },
+            DbError::WriteTimeout { consistency, received: 1, required: 2, write_type: WriteType::Simple },
+            DbError::WriteFailure { consistency, received: 1, required: 2, numfailures: 1, write_type: WriteType::Cas },
+            DbError::Invalid,
+            DbError::Other(0x1500),
+        ] {
+            assert!(!is_its_own(error.clone()), "{error}");
+        }
     }
 }

@@ -112,7 +112,7 @@ impl ConnectError {
     }
 }
 
-/// After this long without an answer, what may be repeated is also sent to another node.
+/// Longest wait for an answer before a read is also sent to another node.
 const SECOND_TRY: Duration = Duration::from_millis(400);
 
 /// A connection on which nothing is answered for so long is asked whether it lives,
@@ -136,6 +136,17 @@ pub(super) fn profile(datacenter: &str) -> ExecutionProfileBuilder {
         .serial_consistency(Some(SerialConsistency::LocalSerial))
 }
 
+/// The same for what may be repeated.
+pub(super) fn repeated(datacenter: &str) -> ExecutionProfileBuilder {
+    profile(datacenter).retry_policy(Arc::new(AskOthers))
+}
+
+/// The same for reads. A write that is slow is under way at every copy; sent again it would only be twice the work.
+pub(super) fn reads(datacenter: &str) -> ExecutionProfileBuilder {
+    let speculation = SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: SECOND_TRY };
+    repeated(datacenter).speculative_execution_policy(Some(Arc::new(speculation)))
+}
+
 /// Connects; no keyspace is chosen yet.
 pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectError> {
     let name = &options.keyspace;
@@ -143,10 +154,7 @@ pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectErro
     if !letters || name.len() > 48 || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         return Err(ConnectError::Keyspace(name.clone()));
     }
-    let speculation = SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: SECOND_TRY };
-    let profile = profile(&options.datacenter)
-        .speculative_execution_policy(Some(Arc::new(speculation)))
-        .retry_policy(Arc::new(AskOthers));
+    let profile = repeated(&options.datacenter);
     let mut builder = SessionBuilder::new()
         .known_nodes(&options.nodes)
         .default_execution_profile_handle(profile.build().into_handle())

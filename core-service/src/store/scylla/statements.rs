@@ -51,6 +51,10 @@ pub(super) fn edge(bound: &Bound<Vec<Value>>) -> Edge {
 }
 
 impl Shape {
+    const fn is_read(self) -> bool {
+        matches!(self, Self::Get { .. } | Self::Scan { .. })
+    }
+
     /// Whether it may be sent twice.
     fn is_idempotent(self) -> bool {
         !matches!(self, Self::Set { .. } | Self::Remove { .. })
@@ -150,12 +154,27 @@ pub(super) struct Statements {
     prepared: RwLock<HashMap<(&'static str, Shape), PreparedStatement>>,
     /// For conditional writes: sent once, since a repetition could not tell its own success from another's.
     pub(super) conditional: ExecutionProfileHandle,
+    reads: ExecutionProfileHandle,
 }
 
 impl Statements {
     pub(super) fn new(keyspace: String, datacenter: &str) -> Self {
         let conditional = session::profile(datacenter).retry_policy(Arc::new(FallthroughRetryPolicy::new()));
-        Self { keyspace, prepared: RwLock::default(), conditional: conditional.build().into_handle() }
+        Self {
+            keyspace,
+            prepared: RwLock::default(),
+            conditional: conditional.build().into_handle(),
+            reads: session::reads(datacenter).build().into_handle(),
+        }
+    }
+
+    /// What a statement is sent by; none for the session's own.
+    fn profile(&self, shape: Shape) -> Option<ExecutionProfileHandle> {
+        if shape.is_read() {
+            Some(self.reads.clone())
+        } else {
+            (!shape.is_idempotent()).then(|| self.conditional.clone())
+        }
     }
 }
 
@@ -170,13 +189,40 @@ impl ScyllaStore {
         let wrong = |error: scylla::errors::PrepareError| StoreError::Unavailable(error.to_string());
         let mut statement = self.limited(PREPARE_LIMIT, preparing, StoreError::Unavailable, wrong).await?;
         statement.set_is_idempotent(shape.is_idempotent());
-        if !shape.is_idempotent() {
-            statement.set_execution_profile_handle(Some(self.statements.conditional.clone()));
-        }
+        statement.set_execution_profile_handle(self.statements.profile(shape));
         if let Shape::Get { serial: true } | Shape::Scan { serial: true, .. } = shape {
             statement.set_consistency(Consistency::LocalSerial);
         }
         self.statements.prepared.write().insert((table.name, shape), statement.clone());
         Ok(statement)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reads_are_sent_again_for_being_slow_and_conditional_writes_only_once() {
+        let statements = Statements::new("keyspace".to_owned(), "datacenter1");
+        let by = |shape| match statements.profile(shape) {
+            Some(profile) => format!("{:?}", profile.to_profile()),
+            None => format!("{:?}", session::repeated("datacenter1").build()),
+        };
+        let told = |shape| {
+            let by = by(shape);
+            (by.contains("SimpleSpeculativeExecutionPolicy"), by.contains("AskOthers"))
+        };
+        for serial in [false, true] {
+            assert_eq!(told(Shape::Get { serial }), (true, true));
+            assert_eq!(told(Shape::Scan { from: None, to: None, reverse: false, serial }), (true, true));
+        }
+        for shape in [Shape::Put, Shape::Delete] {
+            assert_eq!(told(shape), (false, true), "{shape:?}");
+        }
+        for conditional in [false, true] {
+            assert_eq!(told(Shape::Set { conditional }), (false, false));
+            assert_eq!(told(Shape::Remove { conditional }), (false, false));
+        }
     }
 }

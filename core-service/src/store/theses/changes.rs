@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use thesis_proto::reference::{address_form, handle_form, symbol_form};
 
-use super::IndexScope;
+use super::{Bucket, IndexScope};
 use crate::{
     domain::{
         entry::Totals,
@@ -117,6 +117,11 @@ pub fn deletion_changes(
     }
     let deleted = IndexScope::Deleted(thesis.profile_id.clone(), thesis.token_id.clone());
     index_changes(dataset, thesis, &deleted, version, &mut is_new_bucket, changes);
+}
+
+/// The change that takes a bucket from its scope's list.
+pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
+    delete(&tables::INDEX_BUCKET, key![dataset, &bucket.scope, bucket.bucket], version)
 }
 
 /// Changes that store a token's totals.
