@@ -30,13 +30,6 @@ fn text(metadata: &MetadataMap, name: &str) -> Option<String> {
     metadata.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// The idempotency key. Values that are no one text become an empty one, which is refused as such.
-fn idempotency_key(metadata: &MetadataMap) -> Option<String> {
-    let mut values = metadata.get_all(IDEMPOTENCY_KEY).iter();
-    let first = values.next()?.to_str().ok();
-    Some(first.filter(|_| values.next().is_none()).unwrap_or_default().to_owned())
-}
-
 /// The address that failures are counted by: an IPv6 client is its /64.
 fn network_of(address: std::net::IpAddr) -> String {
     match address.to_canonical() {

@@ -57,6 +57,7 @@ impl Bench {
             name: self.dataset.to_string(),
             dataset: self.dataset.clone(),
             done: 0,
+            stored: 0,
             current: false,
             filters: Filters::new(),
         }

@@ -60,7 +60,7 @@ async fn what_is_deleted_between_two_reads_is_not_shown() {
         }
         core.shared.theses.apply(vec![thesis_change("live", &gone, i64::MAX)]).await.unwrap();
     }
-    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}")), ..RequestMeta::default() };
+    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
     let Ok(call) = core.gate.admit(meta, Operation::GetTokenActivity) else { panic!("a key that works") };
     // What was too little is filled up from the index.
     for (recent, shown) in [
