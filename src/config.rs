@@ -93,9 +93,6 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invo
     let json = wants_json(&arguments);
     let parsed = command.try_get_matches_from_mut(arguments).and_then(|matches| Invocation::from_arg_matches(&matches));
     parsed.map_err(|error| match error.kind() {
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if json => {
-            crate::admin::refused("the command is not complete; --help tells how it goes on", json)
-        }
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let code = error.exit_code();
             // A closed pipe is all that can go wrong.

@@ -108,6 +108,7 @@ pub(super) fn error_json(status: &Status) -> String {
 
 /// The same of a command that was not understood, or not told where core is, so that there was no request.
 pub(super) fn refused_json(reason: &str) -> String {
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     object(&ApiError::new(ErrorCode::InvalidRequest, reason), "")
 }
 
