@@ -15,8 +15,7 @@ use thesis_proto::{
     client_address::client_address,
     clock::{SharedClock, SharedIdSource},
     error::{ApiError, ErrorCode, FieldError},
-    metadata,
-    panics,
+    metadata, panics,
     server::{Bodies, BodyError},
     v1::{self, gate_service_client::GateServiceClient},
 };

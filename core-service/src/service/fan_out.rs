@@ -1,7 +1,11 @@
 //! Owes each event to the webhooks that match it: a projection of the log with its own checkpoint, so that it neither
 //! delays an answer nor misses an event.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use thesis_proto::{filter::CompiledFilter, v1};
 use tokio::sync::watch;
@@ -40,8 +44,15 @@ type Filters = HashMap<String, (i64, Option<Arc<CompiledFilter>>)>;
 
 /// Follows a dataset's projected position and owes what comes, until stopped.
 pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Receiver<u64>, stop: CancellationToken) {
-    let mut fan_out =
-        FanOut { shared, name: dataset.to_string(), dataset, done: 0, stored: 0, current: false, filters: Filters::new() };
+    let mut fan_out = FanOut {
+        shared,
+        name: dataset.to_string(),
+        dataset,
+        done: 0,
+        stored: 0,
+        current: false,
+        filters: Filters::new(),
+    };
     loop {
         let upto = *position.borrow_and_update();
         if let Err(error) = fan_out.advance(upto).await {
@@ -87,10 +98,9 @@ impl FanOut {
             // A webhook whose creation was answered before an event was appended is known here before that event is.
             self.shared.control.catch_up().await?;
             let webhooks = self.webhooks();
-            if self.filters.len() > webhooks.len() {
-                // What was compiled for others is of no use any more.
-                self.filters.retain(|id, _| webhooks.iter().any(|(webhook, _)| webhook.id == *id));
-            }
+            // What was compiled for others is of no use any more.
+            let ids: HashSet<&str> = webhooks.iter().map(|(webhook, _)| webhook.id.as_str()).collect();
+            self.filters.retain(|id, _| ids.contains(id.as_str()));
             let before = self.done;
             if webhooks.is_empty() {
                 self.reach(upto, false).await?;

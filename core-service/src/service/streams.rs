@@ -47,7 +47,13 @@ pub struct Opened {
 ///
 /// # Errors
 /// `INVALID_CURSOR`, `STREAM_LIMIT_REACHED`, or when the store does not answer.
-pub async fn open(core: &Core, call: &Call, filter: &CompiledFilter, path: &str, cursor: Option<&str>) -> Result<Opened> {
+pub async fn open(
+    core: &Core,
+    call: &Call,
+    filter: &CompiledFilter,
+    path: &str,
+    cursor: Option<&str>,
+) -> Result<Opened> {
     let view = &call.caller.view;
     let names: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
     let invalid =

@@ -200,9 +200,11 @@ fn recount_buckets(store: &MemoryStore) {
     store.each(&tables::INDEX_BUCKET, |partition, clustering, _| {
         listed.insert([partition, clustering].concat());
     });
-    store.each(&tables::THESIS_INDEX, |partition, _, _| {
-        filled.insert(partition.to_vec());
-    });
+    for index in [&tables::THESIS_INDEX, &tables::EVENT_INDEX] {
+        store.each(index, |partition, _, _| {
+            filled.insert(partition.to_vec());
+        });
+    }
     assert_eq!(listed, filled, "buckets that are listed, and that hold something");
 }
 

@@ -32,10 +32,10 @@ use crate::store::{Change, Scan, SharedBackend, StoreError, StoreResult, Table, 
 const NEAR_MS: i64 = 100;
 /// How often a count in use is exchanged while more than half of its limit is left, and little is not told.
 const FAR_MS: i64 = 2_000;
-/// Most of what is left that a replica counts without telling it, as one part of so many: sixteen replicas together count
-/// no more than there is.
+/// Most of what is left that a replica counts without telling it: a sixteenth, so that sixteen replicas together count no
+/// more than there is.
 const UNTOLD: u64 = 16;
-/// Most of a strict limit that a replica counts without knowing the others' counts, as one part of so many.
+/// Most of a strict limit that a replica counts without knowing the others' counts: one in 16,000.
 const UNKNOWN: u64 = 16_000;
 /// How often counts are looked through for those that are due.
 const LOOK_EVERY: Duration = Duration::from_millis(25);

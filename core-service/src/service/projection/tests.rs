@@ -159,9 +159,11 @@ fn buckets(store: &MemoryStore) -> (Buckets, Buckets) {
     store.each(&tables::INDEX_BUCKET, |partition, clustering, _| {
         listed.insert((partition[1].text().to_owned(), clustering[0].int()));
     });
-    store.each(&tables::THESIS_INDEX, |partition, _, _| {
-        filled.insert((partition[1].text().to_owned(), partition[2].int()));
-    });
+    for index in [&tables::THESIS_INDEX, &tables::EVENT_INDEX] {
+        store.each(index, |partition, _, _| {
+            filled.insert((partition[1].text().to_owned(), partition[2].int()));
+        });
+    }
     (listed, filled)
 }
 
@@ -214,7 +216,9 @@ async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
     };
     one.project(&[created(1)]).await.unwrap();
     other.project(&[deleted(2, 1)]).await.unwrap();
-    let of_deleted = |buckets: Buckets| buckets.into_iter().all(|(scope, _)| scope.starts_with("d:"));
+    // Events stay.
+    let of_deleted =
+        |buckets: Buckets| buckets.into_iter().all(|(scope, _)| scope.starts_with("d:") || scope.starts_with('e'));
     assert!(of_deleted(buckets(&store).0), "all others are empty");
     // The one follows, and knows the bucket from before.
     one.pass(&[deleted(2, 1)]);
