@@ -204,7 +204,7 @@ pub async fn serve(
 async fn tell_health(core: &Core, health: &HealthReporter, leaving: &CancellationToken, shutdown: &CancellationToken) {
     let tell = async |serves: bool, leaves: bool| {
         for service in reflection::services().chain([String::new()]) {
-            let serves = serves && !(leaves && !reflection::is_internal(&service));
+            let serves = serves && (!leaves || reflection::is_internal(&service));
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
             health.set_service_status(service, status).await;
         }

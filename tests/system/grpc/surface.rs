@@ -203,10 +203,13 @@ async fn a_trusted_proxy_tells_the_address(service: &Service) {
         let host = u8::try_from(crate::harness::now_ms() % 200).unwrap();
         format!("192.0.2.1, {network}{host}")
     });
-    for _ in 0..20 {
-        fails(&address).await;
+    // Twenty, or as many again where a minute ends between them.
+    let mut failures = 0;
+    while fails(&address).await != Code::ResourceExhausted {
+        failures += 1;
+        assert!(failures <= 40);
     }
-    assert_eq!(fails(&address).await, Code::ResourceExhausted);
+    assert!(failures >= 20, "{failures}");
     assert_eq!(fails(&other).await, Code::Unauthenticated);
 }
 
