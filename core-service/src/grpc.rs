@@ -51,6 +51,8 @@ use crate::service::core::Core;
 const MAX_MESSAGE: usize = 256 * 1024;
 /// The same in its frame.
 const MAX_FRAME: usize = MAX_MESSAGE + 5;
+/// Most of a message that is too large that is still taken in, so that its sender gets to read the answer.
+const MAX_DISCARDED: usize = 1024 * 1024;
 /// Bytes of request messages that are held at once.
 const MAX_MESSAGES: usize = 128 * 1024 * 1024;
 /// Calls worked on at once; more are refused, so that those which are let in are answered soon. A stream counts until it
@@ -132,7 +134,7 @@ async fn enter(State(room): State<Room>, request: Request, next: Next) -> Respon
     let (mut head, body) = request.into_parts();
     thesis_proto::metadata::hide_secrets(&mut head.headers);
     let full = || told(&ApiError::unavailable(), &room.core.gate.new_request_id());
-    let refused = match room.messages.read(body, MAX_FRAME, MAX_FRAME).await {
+    let refused = match room.messages.read(body, MAX_FRAME, MAX_DISCARDED).await {
         Ok(body) => match room.calls.try_acquire() {
             Ok(_slot) => return next.run(Request::from_parts(head, Body::from(body))).await,
             Err(_) => full(),

@@ -163,7 +163,14 @@ async fn a_panic_is_logged_with_its_requests_id() {
     let log = Log::default();
     let logging = tracing::subscriber::set_default(log.clone());
     let named = [("x-service-token", SERVICE_TOKEN), ("x-service-request-id", "req_named")];
-    routes.oneshot(request("/panics", &named, &[])).await.unwrap();
+    // Another test may be logging its first panic at this moment, to nobody, and this line counts as unwanted then.
+    for _ in 0..100 {
+        tracing::callsite::rebuild_interest_cache();
+        routes.clone().oneshot(request("/panics", &named, &[])).await.unwrap();
+        if !log.0.lock().is_empty() {
+            break;
+        }
+    }
     drop(logging);
     let log = log.0.lock();
     assert!(log.contains("req_named") && log.contains("a secret") && log.contains("/panics"), "{log}");
