@@ -52,7 +52,7 @@ pub use self::{
 use self::{connections::Connections, lag::Lag, meter::Meter};
 
 /// How often a connection is looked at whose answers may not be taken.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Window of one request body, and of all of a connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
 

@@ -27,8 +27,9 @@ use crate::{
     search::{Liked, Looked, Narrow, SearchError, SearchIndex},
 };
 
-/// How often the index looks for what is new.
-const FOLLOW_EVERY: Duration = Duration::from_millis(200);
+/// How often the index looks for what is new: a commit costs the more processor time for a thesis the fewer it takes in, and a
+/// search may miss a second.
+const FOLLOW_EVERY: Duration = Duration::from_millis(700);
 /// How long it rests while there is more.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(5);
 /// How long it rests after a failure.

@@ -34,8 +34,11 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(10);
 /// Longest that a connection over HTTP/1 may be idle between two requests. Proxies keep theirs for 60 seconds, and a
 /// request that meets a closing connection is lost.
 const IDLE_PATIENCE: Duration = Duration::from_secs(75);
-/// No head has begun.
-const NO_HEAD: u64 = u64::MAX;
+/// Longest time in which a peer may take nothing of what waits to be written to it: then it has gone without a word, or
+/// reads no more, and what it holds, such as a stream's place, is freed.
+const TAKES_NOTHING: Duration = Duration::from_secs(60);
+/// What a time says that has not come: no head has begun, no write waits.
+const NEVER: u64 = u64::MAX;
 
 /// What one connection has taken and owes.
 #[derive(Debug)]
@@ -49,6 +52,8 @@ pub(super) struct Meter {
     last_ms: AtomicU64,
     /// When the first byte came of a head that is not complete, in milliseconds since the connection began.
     head_ms: AtomicU64,
+    /// Since when a write waits, in milliseconds since the connection began.
+    blocked_ms: AtomicU64,
     asked: AtomicBool,
     /// Over HTTP/2 the bytes between two requests are no head, and pings find out who is gone.
     is_http2: AtomicBool,
@@ -69,7 +74,8 @@ impl Meter {
             open: AtomicU32::new(0),
             untaken: AtomicU32::new(0),
             last_ms: AtomicU64::new(0),
-            head_ms: AtomicU64::new(NO_HEAD),
+            head_ms: AtomicU64::new(NEVER),
+            blocked_ms: AtomicU64::new(NEVER),
             is_http2: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             read: AtomicU64::new(0),
@@ -98,17 +104,27 @@ impl Meter {
             return None;
         }
         let (since_ms, patience) = match self.head_ms.load(Relaxed) {
-            NO_HEAD if self.asked.load(Relaxed) => (self.last_ms.load(Relaxed), IDLE_PATIENCE),
-            NO_HEAD => (0, HEAD_PATIENCE),
+            NEVER if self.asked.load(Relaxed) => (self.last_ms.load(Relaxed), IDLE_PATIENCE),
+            NEVER => (0, HEAD_PATIENCE),
             head_ms => (head_ms, HEAD_PATIENCE),
         };
         Some(self.began + Duration::from_millis(since_ms) + patience)
     }
 
-    /// Whether whole answers are not taken.
+    /// Whether whole answers are not taken, or nothing at all is.
     pub(super) fn is_stuck(&self) -> bool {
-        let since = self.now_ms().saturating_sub(self.last_ms.load(Relaxed));
-        self.untaken.load(Relaxed) > 0 && Duration::from_millis(since) > TAKEN_WITHIN
+        let since = |ms: &AtomicU64| Duration::from_millis(self.now_ms().saturating_sub(ms.load(Relaxed)));
+        (self.untaken.load(Relaxed) > 0 && since(&self.last_ms) > TAKEN_WITHIN)
+            || since(&self.blocked_ms) > TAKES_NOTHING
+    }
+
+    /// Notes how a write went.
+    fn wrote(&self, written: &Poll<io::Result<usize>>) {
+        if written.is_ready() {
+            self.blocked_ms.store(NEVER, Relaxed);
+        } else if self.blocked_ms.load(Relaxed) == NEVER {
+            self.blocked_ms.store(self.now_ms(), Relaxed);
+        }
     }
 
     /// Bytes that wait to be taken, if it takes longer than this to take as many.
@@ -142,7 +158,7 @@ impl Meter {
     pub(super) fn begin(self: &Arc<Self>, version: Version) -> Begun {
         self.asked.store(true, Relaxed);
         self.is_http2.store(version == Version::HTTP_2, Relaxed);
-        self.head_ms.store(NO_HEAD, Relaxed);
+        self.head_ms.store(NEVER, Relaxed);
         self.open.fetch_add(1, Relaxed);
         self.read.store(0, Relaxed);
         Begun(Some(Arc::clone(self)))
@@ -150,7 +166,7 @@ impl Meter {
 
     /// Counts bytes that have arrived; tells whether more may.
     fn may_read(&self, bytes: usize) -> bool {
-        if bytes > 0 && self.open.load(Relaxed) == 0 && self.head_ms.load(Relaxed) == NO_HEAD {
+        if bytes > 0 && self.open.load(Relaxed) == 0 && self.head_ms.load(Relaxed) == NEVER {
             self.head_ms.store(self.now_ms(), Relaxed);
         }
         let read = self.read.fetch_add(bytes as u64, Relaxed);
@@ -343,7 +359,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.meter.wrote(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -351,7 +369,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.meter.wrote(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -28,6 +28,17 @@ const LIMITS: Limits = Limits {
 struct Gate {
     waits: Notify,
     go: Notify,
+    /// A stream has ended.
+    gone: Notify,
+}
+
+/// Tells of the end of what it belongs to.
+struct Gone(Arc<Gate>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.gone.notify_one();
+    }
 }
 
 fn text(bytes: impl Into<Bytes>) -> BoxBody<Bytes, Infallible> {
@@ -52,7 +63,11 @@ async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
                 "/large" => return Ok(Response::new(text(vec![b'x'; LARGE]))),
                 "/stream" => {
                     let frame = Ok(Frame::data(Bytes::from(vec![b'x'; LARGE])));
+                    let gone = Gone(gate);
                     let frames = futures::stream::iter([frame]).chain(futures::stream::pending());
+                    let frames = frames.inspect(move |_| {
+                        let _lives = &gone;
+                    });
                     return Ok(Response::new(BoxBody::new(StreamBody::new(frames))));
                 }
                 _ => {}
@@ -266,6 +281,22 @@ async fn what_does_not_ask_or_take_in_time_is_closed() {
         let _ = stream.read_to_end(&mut rest).await;
         assert!(rest.len() < LARGE, "{bytes}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_which_nothing_is_taken_ends_within_75_seconds() {
+    let (address, gate) = start(Limits { lag: Duration::MAX, ..LIMITS }).await;
+    let mut stream = send(address, get("/stream")).await;
+    assert_eq!(status(&mut stream).await.as_deref(), Some("200"));
+    // Who takes a little now and then goes on.
+    let mut taken = vec![0; LARGE / 8];
+    for _ in 0..4 {
+        sleep(Duration::from_secs(50)).await;
+        stream.read_exact(&mut taken).await.unwrap();
+    }
+    let began = Instant::now();
+    gate.gone.notified().await;
+    assert!((60..=75).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
 }
 
 /// How many seconds it takes the server to close it.
