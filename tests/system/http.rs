@@ -129,7 +129,8 @@ async fn only_single_resources_have_tags(service: &Service) {
 }
 
 async fn the_description_is_sent_once(service: &Service) {
-    let client = service.anonymous();
+    // It names the edge that serves it.
+    let client = service.anonymous().moved_to(&service.edges[0]);
     let path = "/v1/openapi.json";
     let plain = client.get(path).await;
     for asked in ["gzip", "zstd", ""] {
@@ -149,6 +150,8 @@ async fn head_answers_as_get_without_the_body(service: &Service) {
     for edge in &service.edges {
         client.moved_to(edge).search("/v1/search?q=run").await.ok(200);
     }
+    // The description names the edge that serves it.
+    let client = client.moved_to(&service.edges[0]);
     let mut paths = resources(&client).await;
     let webhook = paths[paths.len() - 1].clone();
     paths.push(format!("{webhook}/deliveries"));

@@ -403,7 +403,7 @@ async fn at_most_fifty_candidates_are_listed(service: &Service) {
     let candidates = async || {
         let error = client.get("/v1/tokens/EVERY").await.error(409, "AMBIGUOUS_TOKEN");
         let listed = error["details"]["candidates"].as_array().unwrap().clone();
-        assert!(listed.iter().all(|candidate| candidate["symbol"] == "EVERY"), "{error}");
+        assert!(listed.iter().all(|candidate| candidate["symbol"] == "$EVERY"), "{error}");
         listed.len()
     };
     // As many as fit into the header in which they travel over gRPC.

@@ -103,6 +103,7 @@ const WEBHOOK: Row = path("id", Form::Id("WEBHOOK_NOT_FOUND"));
 /// Every operation that takes something.
 pub(super) const TABLE: &[(&str, &[Row])] = &[
     ("GET /v1/me", &[TAGS]),
+    ("GET /v1/openapi.json", &[TAGS]),
     (
         "GET /v1/profiles",
         &[
