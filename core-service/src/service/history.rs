@@ -222,7 +222,9 @@ pub async fn list(core: &Core, call: &Call, query: &Query) -> Result<Page> {
         from: floor.of(dataset),
     });
     let selection = select(&core.shared, view, &query.filter).await?;
-    let mut reader = Backward::new(core, selection, stretches.collect(), query.limit + 1);
+    // Of what an index names most matches; of a whole log perhaps little.
+    let page = if selection == Selection::All { query.limit.max(50) * 2 } else { query.limit + 1 };
+    let mut reader = Backward::new(core, selection, stretches.collect(), page);
     let mut events = Vec::new();
     for _ in 0..MOST_LOOKED_AT {
         if events.len() == query.limit {

@@ -251,28 +251,29 @@ pub async fn read_on(
     upto: u64,
 ) -> Result<v1::TailResponse> {
     let (name, log) = (dataset.to_string(), &core.shared.log);
-    let (rows, mut reached) = match select(&core.shared, &dataset.counted_with(), filter).await? {
+    let (rows, whole) = match select(&core.shared, &dataset.counted_with(), filter).await? {
         Selection::All => (log.read(&name, after, upto, PAGE).await?, after),
         Selection::Scopes(scopes) => {
             let between = Between { after, before: upto + 1 };
             let seqs = core.shared.events.positions(&name, &scopes, between, false, PAGE).await?;
-            let reached = if seqs.len() < PAGE { upto } else { after };
-            (log.get_many(&name, &seqs).await?, reached)
+            let whole = if seqs.len() < PAGE { upto } else { after };
+            (log.get_many(&name, &seqs).await?, whole)
         }
     };
-    let mut events = Vec::new();
-    let mut bytes = 0;
+    let (mut events, mut position, mut bytes) = (Vec::new(), after, 0);
     for (seq, body) in rows {
         if bytes >= PAGE_BYTES {
             // The rest is read the next time.
-            let position = events.last().map_or(after, |event: &v1::TailEvent| event.position);
             return Ok(v1::TailResponse { events, position });
         }
         bytes += body.len();
-        reached = reached.max(seq);
+        position = seq;
         let event = convert::entry::event(dataset, &decode(body)?);
         let event = event.filter(|event| filter.matches(event));
         events.extend(event.map(|event| v1::TailEvent { position: seq, event: Some(event) }));
     }
-    Ok(v1::TailResponse { events, position: reached })
+    Ok(v1::TailResponse { events, position: position.max(whole) })
 }
+
+#[cfg(test)]
+mod tests;
