@@ -64,7 +64,7 @@ impl Subscription {
 
     /// Whether the stream has to end now; to be asked before each piece is written.
     pub(super) fn ended(&mut self) -> Option<Step> {
-        self.control.next().now_or_never().map(|message| end(message))
+        self.control.next().now_or_never().map(end)
     }
 
     /// Waits for what happens next. Giving up the wait loses nothing.
