@@ -8,7 +8,10 @@ use std::{
 };
 
 use thesis_proto::{filter::CompiledFilter, v1};
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{core::Shared, error, writer::decode};
@@ -30,7 +33,7 @@ pub const FAN_OUT: &str = "fan_out";
 const PAGE: usize = 500;
 /// Deliveries written at once.
 const CHUNK: usize = 500;
-/// Longest time after which a checkpoint that moved is stored, once nothing comes.
+/// Longest time for which a checkpoint that moved is not stored.
 const STORE_AFTER: Duration = Duration::from_millis(500);
 /// Most entries past which a checkpoint moves without being stored.
 const MOST_UNSTORED: u64 = 1_000;
@@ -44,15 +47,7 @@ type Filters = HashMap<String, (i64, Option<Arc<CompiledFilter>>)>;
 
 /// Follows a dataset's projected position and owes what comes, until stopped.
 pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Receiver<u64>, stop: CancellationToken) {
-    let mut fan_out = FanOut {
-        shared,
-        name: dataset.to_string(),
-        dataset,
-        done: 0,
-        stored: 0,
-        current: false,
-        filters: Filters::new(),
-    };
+    let mut fan_out = FanOut::new(shared, dataset);
     loop {
         let upto = *position.borrow_and_update();
         if let Err(error) = fan_out.advance(upto).await {
@@ -65,7 +60,7 @@ pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Rec
         }
         match stop.run_until_cancelled(fan_out.rest(&mut position)).await {
             Some(Ok(())) => {}
-            Some(Err(_)) | None => return,
+            Some(Err(_)) | None => return fan_out.store_or_tell().await,
         }
     }
 }
@@ -78,12 +73,30 @@ struct FanOut {
     done: u64,
     /// The checkpoint as last known.
     stored: u64,
+    /// When the checkpoint is stored at the latest, if it moved.
+    store_by: Option<Instant>,
     /// Whether the checkpoint is certainly the stored one.
     current: bool,
+    /// The webhooks by which the last entries were judged, each with the time of its last change.
+    judged_by: Vec<(String, i64)>,
     filters: Filters,
 }
 
 impl FanOut {
+    fn new(shared: Arc<Shared>, dataset: Dataset) -> Self {
+        Self {
+            shared,
+            name: dataset.to_string(),
+            dataset,
+            done: 0,
+            stored: 0,
+            store_by: None,
+            current: false,
+            judged_by: Vec::new(),
+            filters: Filters::new(),
+        }
+    }
+
     async fn advance(&mut self, upto: u64) -> Result<()> {
         loop {
             // Another core may have done it meanwhile.
@@ -101,6 +114,12 @@ impl FanOut {
             // What was compiled for others is of no use any more.
             let ids: HashSet<&str> = webhooks.iter().map(|(webhook, _)| webhook.id.as_str()).collect();
             self.filters.retain(|id, _| ids.contains(id.as_str()));
+            let judged_by = webhooks.iter().map(|(webhook, _)| (webhook.id.clone(), webhook.updated_at)).collect();
+            if self.judged_by != judged_by {
+                // What was judged by the old settings is not judged again by the new ones, after a restart either.
+                self.store().await?;
+                self.judged_by = judged_by;
+            }
             let before = self.done;
             if webhooks.is_empty() {
                 self.reach(upto, false).await?;
@@ -117,7 +136,9 @@ impl FanOut {
     /// no webhook wants is stored now and then.
     async fn reach(&mut self, seq: u64, owed: bool) -> Result<()> {
         self.done = self.done.max(seq);
-        if owed || !self.shared.backend.is_exclusive() || self.done - self.stored >= MOST_UNSTORED {
+        let now = Instant::now();
+        let is_due = *self.store_by.get_or_insert(now + STORE_AFTER) <= now;
+        if owed || is_due || !self.shared.backend.is_exclusive() || self.done - self.stored >= MOST_UNSTORED {
             self.store().await?;
         }
         Ok(())
@@ -128,18 +149,23 @@ impl FanOut {
             self.shared.backend.apply(vec![checkpoint_change(&self.name, FAN_OUT, self.done)]).await?;
             self.stored = self.done;
         }
+        self.store_by = None;
         Ok(())
+    }
+
+    async fn store_or_tell(&mut self) {
+        if let Err(error) = self.store().await {
+            tracing::debug!(dataset = self.name, %error, "storing how far events are owed failed; it is stored later");
+        }
     }
 
     /// Waits for the position to move; meanwhile stores the checkpoint.
     async fn rest(&mut self, position: &mut watch::Receiver<u64>) -> Result<(), watch::error::RecvError> {
-        if self.done > self.stored {
-            if let Ok(moved) = tokio::time::timeout(STORE_AFTER, position.changed()).await {
+        if let Some(store_by) = self.store_by {
+            if let Ok(moved) = timeout_at(store_by, position.changed()).await {
                 return moved;
             }
-            if let Err(error) = self.store().await {
-                tracing::debug!(dataset = self.name, %error, "storing how far events are owed failed; it is stored later");
-            }
+            self.store_or_tell().await;
         }
         position.changed().await
     }

@@ -198,7 +198,8 @@ impl Missed<'_> {
             oldest = Some(at);
         }
         let all = !reader.has_more();
-        if all && skipped == 0 {
+        // Where so much that does not match was looked at that the rest is unknown, replaying it is the lesser evil.
+        if skipped == 0 {
             return Ok(None);
         }
         // What was not looked at is not replayed either.
@@ -214,26 +215,26 @@ impl Missed<'_> {
         }))
     }
 
-    /// The list of what lies in a gap, under `/v1/events`: bounded by its oldest and newest event.
+    /// The list of what lies in a gap, under `/v1/events`: bounded by its oldest and newest event. What has left the
+    /// window is bounded by that alone, since a bound before it is refused.
     async fn path(&self, list: &str, gap: &Gap) -> Result<String> {
-        let window = self.call.caller.plan.window_start(self.call.now_ms);
         let oldest = match gap.oldest {
             Some(oldest) => oldest,
-            None => self.last_seen().await?,
+            None => self.first_unseen().await?,
         };
-        let from = oldest.max(window);
-        let to = gap.newest.unwrap_or(self.call.now_ms).max(from);
+        let window = self.call.caller.plan.window_start(self.call.now_ms);
+        let from = if oldest > window { format!("created_after={}&", format_millis(oldest)) } else { String::new() };
+        let to = format_millis(gap.newest.unwrap_or(self.call.now_ms));
         let separator = if list.contains('?') { '&' } else { '?' };
-        let (from, to) = (format_millis(from), format_millis(to));
-        Ok(format!("{list}{separator}created_after={from}&created_before={to}"))
+        Ok(format!("{list}{separator}{from}created_before={to}"))
     }
 
-    /// The time of the oldest entry that the client has seen last of a dataset.
-    async fn last_seen(&self) -> Result<i64> {
-        let mut oldest = i64::MAX;
+    /// The time of the oldest entry that the client has not seen.
+    async fn first_unseen(&self) -> Result<i64> {
+        let mut oldest = self.call.now_ms;
         for (dataset, after) in self.call.caller.view.datasets().iter().zip(&self.after) {
-            let body = self.core.shared.log.get(&dataset.to_string(), *after).await?;
-            oldest = oldest.min(body.map(decode).transpose()?.map_or(i64::MIN, |entry| entry.created_at));
+            let body = self.core.shared.log.get(&dataset.to_string(), *after + 1).await?;
+            oldest = oldest.min(body.map(decode).transpose()?.map_or(i64::MAX, |entry| entry.created_at));
         }
         Ok(oldest)
     }

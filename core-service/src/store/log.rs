@@ -256,7 +256,12 @@ impl LogStore {
                     let consistency = if doubts > 0 { Consistency::Serial } else { Consistency::Quorum };
                     let row = self.backend.get(&tables::EVENT_LOG, &first, consistency).await?;
                     let own = row.is_some_and(|row| row.body.starts_with(&batch));
-                    return Ok(if own { Appended::Done } else { Appended::Lost });
+                    if !own {
+                        return Ok(Appended::Lost);
+                    }
+                    // What was to go with it may be missing, or older than what a restart has repeated.
+                    self.backend.apply(beside).await?;
+                    return Ok(Appended::Done);
                 }
                 Err(StoreError::InDoubt(why)) if doubts < DOUBT_RETRIES => {
                     doubts += 1;

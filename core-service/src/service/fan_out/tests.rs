@@ -52,15 +52,7 @@ impl Bench {
     }
 
     fn fan_out(&self) -> FanOut {
-        FanOut {
-            shared: Arc::clone(&self.core.shared),
-            name: self.dataset.to_string(),
-            dataset: self.dataset.clone(),
-            done: 0,
-            stored: 0,
-            current: false,
-            filters: Filters::new(),
-        }
+        FanOut::new(Arc::clone(&self.core.shared), self.dataset.clone())
     }
 
     /// Appends entries to the log, whose rows nobody makes.

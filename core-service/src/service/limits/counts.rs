@@ -32,8 +32,8 @@ use crate::store::{Change, Scan, SharedBackend, StoreError, StoreResult, Table, 
 const NEAR_MS: i64 = 100;
 /// How often a count in use is exchanged while more than half of its limit is left, and little is not told.
 const FAR_MS: i64 = 2_000;
-/// Most of what is left that a replica counts without telling it: a sixteenth, so that sixteen replicas together count no
-/// more than there is.
+/// Most of what is left, as a replica knows it, that the replica counts without telling it: a sixteenth. Where one replica
+/// spends a limit within [`FAR_MS`], each other may grant so much more before it looks.
 const UNTOLD: u64 = 16;
 /// Most of a strict limit that a replica counts without knowing the others' counts: one in 16,000.
 const UNKNOWN: u64 = 16_000;
