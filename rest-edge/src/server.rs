@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response, Version, header::HOST, uri::Authority};
+use http::{HeaderValue, Request, Response, Version, header::HOST, uri::Authority};
 use hyper::body::Incoming;
 use thesis_proto::{
     channel::CoreChannel,
@@ -107,16 +107,25 @@ impl Edge {
 fn names_one_host<B>(request: &Request<B>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, another) = (hosts.next(), hosts.next());
+    let authority = request.uri().authority().map(Authority::as_str);
+    if [host.map(HeaderValue::as_bytes), authority.map(str::as_bytes)].into_iter().flatten().any(|host| !is_host(host))
+    {
+        return false;
+    }
     match (request.version(), host, another) {
         (_, _, Some(_)) => false,
         (Version::HTTP_2, Some(host), None) => {
-            let same = |authority: &Authority| host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes());
-            request.uri().authority().is_none_or(same)
+            authority.is_none_or(|authority| host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()))
         }
-        (Version::HTTP_2, None, None) => request.uri().authority().is_some(),
+        (Version::HTTP_2, None, None) => authority.is_some(),
         (Version::HTTP_11, None, None) => false,
         _ => true,
     }
+}
+
+/// Whether a text is a host with or without a port, or nothing: the host that a target without one has.
+fn is_host(text: &[u8]) -> bool {
+    text.is_empty() || (!text.contains(&b'@') && Authority::try_from(text).is_ok())
 }
 
 #[cfg(test)]
@@ -206,7 +215,9 @@ mod tests {
     #[tokio::test]
     async fn a_request_names_one_host() {
         let (address, _shutdown, _serving) = start(10).await;
-        for wrong in ["", "host: a\r\nhost: a\r\n", "host: a\r\nHost: b\r\n"] {
+        for wrong in
+            ["", "host: a\r\nhost: a\r\n", "host: a\r\nHost: b\r\n", "host: a, b\r\n", "host: a/b\r\n", "host: a@b\r\n"]
+        {
             let mut stream = send(address, &format!("GET /v1 HTTP/1.1\r\n{wrong}\r\n")).await;
             let told = read_until(&mut stream, "}}").await;
             assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{wrong}: {told}");
@@ -227,6 +238,7 @@ mod tests {
             ("", &["a"], true),
             ("", &[], false),
             ("http://a", &["b"], false),
+            ("http://u@a", &[], false),
             ("http://a", &["a", "a"], false),
         ] {
             let mut request = Request::builder().version(Version::HTTP_2).uri(format!("{authority}/v1"));

@@ -10,7 +10,8 @@ use super::Refusal;
 /// missing `//`, and whatever else should have been percent-encoded. A fragment may follow.
 ///
 /// # Errors
-/// [`Refusal::Scheme`] where no scheme with `//` behind it begins the text, [`Refusal::Hostname`] for everything else.
+/// [`Refusal::Scheme`] where no scheme with `//` behind it begins the text, [`Refusal::Credentials`] for empty ones,
+/// [`Refusal::Hostname`] for everything else.
 pub fn judge_form(url: &str) -> Result<(), Refusal> {
     let (scheme, rest) = url.split_once("://").ok_or(Refusal::Scheme)?;
     let of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -20,6 +21,10 @@ pub fn judge_form(url: &str) -> Result<(), Refusal> {
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    // Nothing before the sign is credentials too: a URL that is taken apart shows none.
+    if authority.starts_with('@') || authority.starts_with(":@") {
+        return Err(Refusal::Credentials);
+    }
     let has_form = !authority.is_empty()
         // Where the brackets and the signs stand is judged with the host.
         && consists_of(authority, b":@[]")

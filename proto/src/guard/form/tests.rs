@@ -63,6 +63,8 @@ const MALFORMED: &[(&str, Refusal)] = &[
     ("https://hooks.example.com/%zz", Refusal::Hostname),
     ("https://hooks.example.com/?%e2%8", Refusal::Hostname),
     ("https://hooks%2.example.com/", Refusal::Hostname),
+    ("https://@hooks.example.com/", Refusal::Credentials),
+    ("https://:@hooks.example.com/", Refusal::Credentials),
 ];
 
 /// Absolute URIs, whatever else is wrong with them.
