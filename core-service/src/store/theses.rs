@@ -489,8 +489,9 @@ impl ThesisStore {
             let after = Bound::Excluded(key![*created_at, id]);
             if stretch.descending {
                 (to, highest) = (after, highest.min(scope.bucket(*created_at)));
-            } else {
-                (from, lowest) = (after, lowest.max(scope.bucket(*created_at)));
+            } else if *created_at >= stretch.from {
+                // One before the lower bound was of a dataset that reaches further back.
+                (from, lowest) = (after, scope.bucket(*created_at));
             }
         }
         if stretch.from > stretch.to || lowest > highest {

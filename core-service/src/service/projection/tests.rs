@@ -236,3 +236,27 @@ async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
     one.project(&[deleted(4, 3), created(5), deleted(6, 5), created(7)]).await.unwrap();
     assert_eq!(listed(backend).await, BTreeSet::from(["th_7".to_owned()]));
 }
+
+#[tokio::test]
+async fn a_stretch_is_bounded_by_its_lowest_time_and_by_the_row_it_goes_on_after() {
+    let (entries, _) = log(&mut Dice(1), 40);
+    let backend: SharedBackend = Arc::new(MemoryStore::new(true));
+    let theses = ThesisStore::new(Arc::clone(&backend));
+    Projector::new(backend, theses.clone(), NAME.to_owned()).project(&entries).await.unwrap();
+    let read = async |from, after: Option<&(i64, String)>, descending| {
+        let stretch = Stretch { from, to: i64::MAX / 2, after: after.cloned(), descending };
+        let rows = theses.stretch(&Dataset::parse(NAME).unwrap(), &IndexScope::All, &stretch, 1_000).await.unwrap();
+        rows.into_iter().map(|row| (row.created_at, row.id)).collect::<Vec<_>>()
+    };
+    let all = read(i64::MIN / 2, None, false).await;
+    assert!(all.len() > 5 && all.is_sorted());
+    for (from, _) in &all {
+        // The row after which it goes on may be of a dataset that reaches further back.
+        for after in &all {
+            let later = all.iter().filter(|row| row.0 >= *from && *row > after);
+            assert_eq!(read(*from, Some(after), false).await, later.cloned().collect::<Vec<_>>());
+            let earlier = all.iter().rev().filter(|row| row.0 >= *from && *row < after);
+            assert_eq!(read(*from, Some(after), true).await, earlier.cloned().collect::<Vec<_>>());
+        }
+    }
+}
