@@ -386,3 +386,33 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncReadExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_is_gone_that_takes_nothing_for_a_minute() {
+        let meter = Arc::new(Meter::new(0, Connections::new(0)));
+        let (server, mut client) = duplex(8);
+        let mut server = Metered::new(server, Arc::clone(&meter));
+        let mut write =
+            async || poll_fn(|context| Poll::Ready(Pin::new(&mut server).poll_write(context, b"12345678"))).await;
+        assert!(write().await.is_ready() && write().await.is_pending());
+        // Who takes a little now and then stays.
+        for _ in 0..3 {
+            tokio::time::advance(Duration::from_secs(50)).await;
+            assert!(write().await.is_pending() && !meter.is_stuck());
+            client.read_exact(&mut [0; 3]).await.unwrap();
+            assert!(write().await.is_ready() && write().await.is_pending());
+        }
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(!meter.is_stuck());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(write().await.is_pending() && meter.is_stuck());
+    }
+}
