@@ -132,7 +132,8 @@ async fn a_core_that_has_just_started_never_searches_a_part() {
     assert!(all > 0);
     let second = Second::start(service);
     let there = here.moved_to(&second.edge.address("http"));
-    let first = eventually("it searches", SOON, async || {
+    // First it indexes what all the tests beside this one have written so far.
+    let first = eventually("it searches", 9 * SOON, async || {
         let answer = there.get(path).await;
         if answer.status == 503 {
             answer.error(503, "SERVICE_UNAVAILABLE");
