@@ -11,7 +11,12 @@ use super::{
     Api,
     answer::{internal, service_only},
 };
-use crate::convert;
+use crate::{convert, domain::control::Project, service::error::Result as Outcome};
+
+/// The answer that tells of a project as it was changed.
+async fn told<T>(changed: impl Future<Output = Outcome<Project>>, answer: fn(Option<v1::Project>) -> T) -> Outcome<T> {
+    Ok(answer(Some(convert::control::project(&changed.await?))))
+}
 
 impl Api {
     /// What another replica has acknowledged is to be seen.
@@ -87,9 +92,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ApproveProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let changed = self.core.approve_project(&id);
-        let answer =
-            changed.map_ok(|row| v1::ApproveProjectResponse { project: Some(convert::control::project(&row)) });
+        let answer = told(self.core.approve_project(&id), |project| v1::ApproveProjectResponse { project });
         internal(&self.core, "AdminService/ApproveProject", answer).await
     }
 
@@ -99,9 +102,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::WithdrawProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let changed = self.core.withdraw_project(&id);
-        let answer =
-            changed.map_ok(|row| v1::WithdrawProjectResponse { project: Some(convert::control::project(&row)) });
+        let answer = told(self.core.withdraw_project(&id), |project| v1::WithdrawProjectResponse { project });
         internal(&self.core, "AdminService/WithdrawProject", answer).await
     }
 
@@ -112,8 +113,7 @@ impl AdminService for Api {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
         let changed = self.core.change_project(&id, |row| row.archived = true);
-        let answer =
-            changed.map_ok(|row| v1::ArchiveProjectResponse { project: Some(convert::control::project(&row)) });
+        let answer = told(changed, |project| v1::ArchiveProjectResponse { project });
         internal(&self.core, "AdminService/ArchiveProject", answer).await
     }
 

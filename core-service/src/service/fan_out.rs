@@ -1,11 +1,7 @@
 //! Owes each event to the webhooks that match it: a projection of the log with its own checkpoint, so that it neither
 //! delays an answer nor misses an event.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use thesis_proto::{filter::CompiledFilter, v1};
 use tokio::{
@@ -43,7 +39,7 @@ const CLOCK_SKEW_MS: i64 = 2_000;
 type Result<T, E = error::Error> = std::result::Result<T, E>;
 
 /// By webhook: when it was changed last, and its filter then.
-type Filters = HashMap<String, (i64, Option<Arc<CompiledFilter>>)>;
+type Filters = HashMap<String, (i64, Option<CompiledFilter>)>;
 
 /// Follows a dataset's projected position and owes what comes, until stopped.
 pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Receiver<u64>, stop: CancellationToken) {
@@ -77,8 +73,7 @@ struct FanOut {
     store_by: Option<Instant>,
     /// Whether the checkpoint is certainly the stored one.
     current: bool,
-    /// The webhooks by which the last entries were judged, each with the time of its last change.
-    judged_by: Vec<(String, i64)>,
+    /// Those of the webhooks by which the last entries were judged.
     filters: Filters,
 }
 
@@ -92,7 +87,6 @@ impl FanOut {
             stored: 0,
             store_by: None,
             current: false,
-            judged_by: Vec::new(),
             filters: Filters::new(),
         }
     }
@@ -111,14 +105,13 @@ impl FanOut {
             // A webhook whose creation was answered before an event was appended is known here before that event is.
             self.shared.control.catch_up().await?;
             let webhooks = self.webhooks();
-            // What was compiled for others is of no use any more.
-            let ids: HashSet<&str> = webhooks.iter().map(|(webhook, _)| webhook.id.as_str()).collect();
-            self.filters.retain(|id, _| ids.contains(id.as_str()));
-            let judged_by = webhooks.iter().map(|(webhook, _)| (webhook.id.clone(), webhook.updated_at)).collect();
-            if self.judged_by != judged_by {
+            let is_judged_by = |webhook: &Webhook| {
+                self.filters.get(&webhook.id).is_some_and(|(updated_at, _)| *updated_at == webhook.updated_at)
+            };
+            if self.filters.len() != webhooks.len() || !webhooks.iter().all(|(webhook, _)| is_judged_by(webhook)) {
                 // What was judged by the old settings is not judged again by the new ones, after a restart either.
                 self.store().await?;
-                self.judged_by = judged_by;
+                self.filters = webhooks.iter().map(|(webhook, _)| compiled(webhook)).collect();
             }
             let before = self.done;
             if webhooks.is_empty() {
@@ -208,11 +201,12 @@ impl FanOut {
         self.reach(last, owes).await
     }
 
-    fn owe_entry(&mut self, seq: u64, entry: &Entry, webhooks: &[(Arc<Webhook>, i64)], owed: &mut Vec<Delivery>) {
+    fn owe_entry(&self, seq: u64, entry: &Entry, webhooks: &[(Arc<Webhook>, i64)], owed: &mut Vec<Delivery>) {
         let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
         for (webhook, cancelled_until) in webhooks {
             let is_old = self.is_old(entry, webhook) || entry.created_at <= *cancelled_until;
-            if is_old || !self.filter(webhook).is_some_and(|filter| filter.matches(&event)) {
+            let filter = self.filters.get(&webhook.id).and_then(|(_, filter)| filter.as_ref());
+            if is_old || !filter.is_some_and(|filter| filter.matches(&event)) {
                 continue;
             }
             owed.push(Delivery {
@@ -245,18 +239,12 @@ impl FanOut {
         let skew = if self.shared.backend.is_exclusive() { 0 } else { CLOCK_SKEW_MS };
         entry.created_at + skew < webhook.created_at
     }
+}
 
-    fn filter(&mut self, webhook: &Webhook) -> Option<Arc<CompiledFilter>> {
-        if let Some((updated_at, filter)) = self.filters.get(&webhook.id)
-            && *updated_at == webhook.updated_at
-        {
-            return filter.clone();
-        }
-        let types = convert::control::event_types(webhook);
-        let filter = CompiledFilter::new(&types, Some(&convert::control::filters(webhook))).ok().map(Arc::new);
-        self.filters.insert(webhook.id.clone(), (webhook.updated_at, filter.clone()));
-        filter
-    }
+fn compiled(webhook: &Arc<Webhook>) -> (String, (i64, Option<CompiledFilter>)) {
+    let types = convert::control::event_types(webhook);
+    let filter = CompiledFilter::new(&types, Some(&convert::control::filters(webhook))).ok();
+    (webhook.id.clone(), (webhook.updated_at, filter))
 }
 
 #[cfg(test)]

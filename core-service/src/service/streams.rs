@@ -198,7 +198,7 @@ impl Missed<'_> {
             oldest = Some(at);
         }
         let all = !reader.has_more();
-        // Where so much that does not match was looked at that the rest is unknown, replaying it is the lesser evil.
+        // The search may have stopped before it saw everything: then replaying too much is better than a false gap.
         if skipped == 0 {
             return Ok(None);
         }

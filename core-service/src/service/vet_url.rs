@@ -31,8 +31,8 @@ impl UrlVetter {
     }
 
     /// Judges a URL: as given, before anything is resolved, then where it leads. One that is no URI is forbidden with the
-    /// nearest reason, `scheme`, `hostname` or `credentials`, and the message says what a URI is. (Control characters other than line ends
-    /// and tabs do not come as far: no text field takes them.)
+    /// nearest reason, `scheme`, `hostname` or `credentials`, and the message says what a URI is. (Control characters other
+    /// than line ends and tabs do not come as far: no text field takes them.)
     ///
     /// # Errors
     /// `WEBHOOK_URL_FORBIDDEN` with `details.reason`.

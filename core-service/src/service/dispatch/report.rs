@@ -8,7 +8,7 @@ use crate::{
         control::{ControlChange, Webhook},
         delivery::{Attempt, Delivery, Status},
     },
-    service::{control::ControlState, error::Result, webhooks::counted},
+    service::{control::ControlState, error::Result},
 };
 
 /// The answer of an endpoint that is gone for good.
@@ -53,7 +53,7 @@ impl Dispatcher {
             self.shared.control.refresh().await?;
         }
         let state = self.shared.control.state();
-        Ok(webhook(&state).is_some_and(|webhook| counted(&state, &webhook, delivery.clone()).is_over()))
+        Ok(webhook(&state).is_some_and(|webhook| self.is_cancelled(&webhook, delivery)))
     }
 
     /// Counts consecutive failures. The attempt itself is written already, so one that cannot be counted is left out.

@@ -40,7 +40,8 @@ impl BadAddresses {
         Self { store: AbuseStore::new(Arc::clone(backend)), replica, remembered: Mutex::default() }
     }
 
-    /// Notes that an address has failed too often in a minute: so many times at this replica, last at `at`.
+    /// Notes that an address has failed too often in a minute: at this replica `failures` times, the last one at
+    /// `at`, in Unix milliseconds.
     pub(super) fn note(&self, key: Failures, failures: u64, at: i64) {
         let mut remembered = self.remembered.lock();
         if let Some(Remembered { bad, .. }) = remembered.get_mut(&key) {

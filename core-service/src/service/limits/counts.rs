@@ -32,8 +32,8 @@ use crate::store::{Change, Scan, SharedBackend, StoreError, StoreResult, Table, 
 const NEAR_MS: i64 = 100;
 /// How often a count in use is exchanged while more than half of its limit is left, and little is not told.
 const FAR_MS: i64 = 2_000;
-/// Most of what is left, as a replica knows it, that the replica counts without telling it: a sixteenth. Where one replica
-/// spends a limit within [`FAR_MS`], each other may grant so much more before it looks.
+/// A replica may count this fraction of what it believes is left before it tells the others: a sixteenth. When one replica
+/// uses up a limit within [`FAR_MS`], every other one may allow that much beyond the limit.
 const UNTOLD: u64 = 16;
 /// Most of a strict limit that a replica counts without knowing the others' counts: one in 16,000.
 const UNKNOWN: u64 = 16_000;

@@ -144,7 +144,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The derived events of tokens that are due, at most so many pairs and no more than one batch takes.
+    /// The derived events of tokens that are due, two for a token, of at most `pairs` tokens and as many as fit in a batch.
     pub(super) async fn derived_entries(&mut self, pairs: usize) -> StoreResult<Vec<Entry>> {
         let now = self.shared.clock.now_ms();
         let ready = self.due.ready(now, DERIVE_BATCH.min(pairs));
