@@ -14,7 +14,8 @@ use std::{
 
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret as _;
-use thesis_proto::{channel::CoreChannel, clock::SystemClock, metadata, v1::admin_service_client::AdminServiceClient};
+use thesis_net::{channel::CoreChannel, clock::SystemClock};
+use thesis_proto::{metadata, v1::admin_service_client::AdminServiceClient};
 use tonic::{
     Request, Status,
     metadata::{Ascii, MetadataValue},

@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{Router, extract::State, http::StatusCode, response::IntoResponse as _, routing::get};
-use core_service::service::core::Core;
+use core_service::operations::Core;
 use metrics_exporter_prometheus::PrometheusHandle;
-use thesis_proto::{
+use thesis_net::{
     channel::CoreChannel,
     server::{self, Called, Limits},
-    v1::gate_service_server::SERVICE_NAME as GATE,
 };
+use thesis_proto::v1::gate_service_server::SERVICE_NAME as GATE;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};

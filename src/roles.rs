@@ -7,7 +7,7 @@ use std::{io, net::SocketAddr, sync::Arc, task::Poll, time::Duration};
 use core_service::grpc::{self, Serving};
 use delivery_worker::{WorkerConfig, WorkerError};
 use rest_edge::EdgeConfig;
-use thesis_proto::{
+use thesis_net::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
 };

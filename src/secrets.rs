@@ -7,9 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use core_service::service::secrets::{KeyRing, is_api_key};
+use core_service::shared::key_ring::{KeyRing, is_api_key};
 use secrecy::{SecretBox, SecretString};
-use thesis_proto::clock::{IdSource, SharedIdSource};
+use thesis_net::clock::{IdSource, SharedIdSource};
 
 use crate::config::{Keys, Refused, decode_secret, encode_secret};
 
@@ -138,7 +138,7 @@ mod tests {
     use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
 
     use secrecy::ExposeSecret as _;
-    use thesis_proto::clock::SystemIdSource;
+    use thesis_net::clock::SystemIdSource;
 
     use super::*;
 

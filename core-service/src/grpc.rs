@@ -4,6 +4,7 @@ mod admin;
 mod answer;
 mod delivery;
 mod event;
+mod fields;
 mod gate;
 mod guard;
 mod ingest;
@@ -29,11 +30,8 @@ use axum::{
 };
 use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN};
 use ipnet::IpNet;
-use thesis_proto::{
-    error::ApiError,
-    server::{Bodies, BodyError, Called, Limits},
-    v1,
-};
+use thesis_net::server::{Bodies, BodyError, Called, Limits};
+use thesis_proto::{error::ApiError, v1};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -45,7 +43,7 @@ use tower::ServiceBuilder;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use self::{answer::told, guard::Guard};
-use crate::service::core::Core;
+use crate::operations::Core;
 
 /// Bytes of a request message at most; bodies over REST are smaller.
 const MAX_MESSAGE: usize = 256 * 1024;
@@ -195,7 +193,7 @@ pub async fn serve(
         drain: DRAIN,
     };
     tokio::join!(
-        thesis_proto::server::serve(listener, Arc::new(Called { service, refusal }), limits, shutdown.clone()),
+        thesis_net::server::serve(listener, Arc::new(Called { service, refusal }), limits, shutdown.clone()),
         tell_health(&core, &health, &leaving, &shutdown)
     );
     Ok(())

@@ -1,8 +1,10 @@
 //! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers how far it has
 //! come in each, can be thrown away at any time, and is then made again from the first entry.
 
+pub mod ask;
 mod best;
 mod compile;
+pub mod follow;
 mod id;
 mod progress;
 mod schema;
@@ -26,7 +28,6 @@ use tantivy::{
 };
 use tokio::sync::{Notify, watch};
 
-pub use self::syntax::{Looked, Malformed, parse};
 use self::{
     best::{Best, Order, Rank, highest},
     compile::{Frequencies, has, has_one},
@@ -39,6 +40,8 @@ use crate::domain::{
     row::{Profile, Token},
     window::Floor,
 };
+
+pub use self::syntax::{Looked, Malformed, parse};
 
 /// Bytes of documents that are gathered before they are written, between commits.
 const GATHERED: usize = 20_000_000;

@@ -3,20 +3,13 @@
 //! A table is a descriptor; its key columns stay readable in CQL, its body is protobuf bytes beside a version. What the
 //! tables mean is the business of the repositories above, which are written once for both backends.
 
-pub mod abuse;
 #[cfg(test)]
 mod conformance;
-pub mod deliveries;
 pub mod embedded;
-pub mod events;
 #[cfg(test)]
 pub(crate) mod faulty;
-pub mod log;
-mod recent_theses;
-mod row_cache;
+pub mod schema;
 pub mod scylla;
-pub mod tables;
-pub mod theses;
 
 use std::{ops::Bound, sync::Arc};
 

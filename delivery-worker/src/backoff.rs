@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thesis_proto::clock::IdSource;
+use thesis_net::clock::IdSource;
 
 const FIRST_MS: u64 = 50;
 const LONGEST_MS: u64 = 2_000;

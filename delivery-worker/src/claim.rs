@@ -3,10 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
-use thesis_proto::{
-    clock::SharedIdSource,
-    v1::{AttemptReleased, ClaimResponse, ReportRequest, report_request::Outcome},
-};
+use thesis_net::clock::SharedIdSource;
+use thesis_proto::v1::{AttemptReleased, ClaimResponse, ReportRequest, report_request::Outcome};
 use tokio::{select, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use thesis_proto::guard::{judge_address, judge_url};
+use thesis_net::guard::{judge_address, judge_url};
 use url::{Host, Url};
 
-use thesis_proto::resolve::Resolver;
+use thesis_net::resolve::Resolver;
 
 use crate::send::Failure;
 

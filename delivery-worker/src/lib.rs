@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
-use thesis_proto::{
+use thesis_net::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
 };
@@ -65,7 +65,7 @@ pub enum WorkerError {
     Tls(#[from] rustls::Error),
     /// The resolver could not be set up.
     #[error("DNS: {0}")]
-    Resolver(#[from] thesis_proto::resolve::ResolverError),
+    Resolver(#[from] thesis_net::resolve::ResolverError),
 }
 
 /// Works until `shutdown`, then lets attempts under way finish; returns within 8 s of it.
@@ -79,7 +79,7 @@ pub async fn run(
     ids: SharedIdSource,
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
-    let guard = guard::Guard::new(thesis_proto::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
+    let guard = guard::Guard::new(thesis_net::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
     let clients = client::Clients::new(config.root_certificate.as_deref())?;
     let worker = claim::Worker {
         core: report::Core::new(core, config.service_token.expose_secret(), Arc::clone(&ids))?,

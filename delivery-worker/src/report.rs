@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use thesis_net::{channel::CoreChannel, clock::SharedIdSource};
 use thesis_proto::{
-    channel::CoreChannel,
-    clock::SharedIdSource,
     metadata::SERVICE_TOKEN,
     v1::{ClaimRequest, ClaimResponse, ReportRequest, delivery_service_client::DeliveryServiceClient},
 };

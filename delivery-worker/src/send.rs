@@ -5,9 +5,8 @@ use std::{error::Error, io, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use prost_types::Timestamp;
 use reqwest::Response;
+use thesis_net::{clock::SharedClock, guard::Refusal};
 use thesis_proto::{
-    clock::SharedClock,
-    guard::Refusal,
     names::event_type_name,
     time::from_millis,
     v1::{AttemptFailure, AttemptResponse, ClaimResponse, report_request::Outcome},

@@ -1,21 +1,14 @@
 //! The contract: messages and services, the table of error codes, the canonical JSON of the public resources, and what
-//! several roles must judge alike: references, event filters, stream cursors, webhook URLs.
+//! several roles must judge alike: references, event filters, stream cursors.
 
-pub mod channel;
-pub mod client_address;
-pub mod clock;
 pub mod cursor;
 pub mod error;
 pub mod filter;
-pub mod guard;
 pub mod json;
 pub mod metadata;
 pub mod names;
-pub mod panics;
 pub mod reference;
-pub mod resolve;
 mod secret;
-pub mod server;
 pub mod time;
 
 /// The generated messages, clients and servers of `thesis.v1`; documented in the `.proto` files.

@@ -10,13 +10,16 @@ use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
 use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
-use thesis_proto::{
+use thesis_net::{
     channel::CoreChannel,
     client_address::client_address,
     clock::{SharedClock, SharedIdSource},
-    error::{ApiError, ErrorCode, FieldError},
-    metadata, panics,
+    panics,
     server::{Bodies, BodyError},
+};
+use thesis_proto::{
+    error::{ApiError, ErrorCode, FieldError},
+    metadata,
     v1::{self, gate_service_client::GateServiceClient},
 };
 use tokio::{sync::Semaphore, time::timeout};

@@ -5,12 +5,12 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, Version, header::HOST, uri::Authority};
 use hyper::body::Incoming;
-use thesis_proto::{
+use thesis_net::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
-    error::{ApiError, ErrorCode},
     server::{Answers, Limits, Metered},
 };
+use thesis_proto::error::{ApiError, ErrorCode};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +58,7 @@ pub async fn serve(
     };
     let edge = Edge::new(core, config, clock, ids, shutdown.clone())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the service token has unprintable characters"))?;
-    thesis_proto::server::serve(listener, Arc::new(edge), limits, shutdown).await;
+    thesis_net::server::serve(listener, Arc::new(edge), limits, shutdown).await;
     Ok(())
 }
 

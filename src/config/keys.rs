@@ -6,10 +6,8 @@ use base64::{Engine as _, alphabet, engine};
 use clap::Args;
 use core_service::{
     domain::plan::Plans,
-    service::{
-        admin::Bootstrap,
-        secrets::{LIVE_PREFIX, TEST_PREFIX, is_api_key},
-    },
+    operations::admin::bootstrap::Bootstrap,
+    shared::key_ring::{LIVE_PREFIX, TEST_PREFIX, is_api_key},
 };
 use secrecy::{ExposeSecret as _, SecretString};
 

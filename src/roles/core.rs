@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use core_service::{
     domain::{operation::Features, plan::Plans},
-    service::{
-        admin::Bootstrap,
-        core::{Core, CoreSettings},
-    },
+    operations::{Core, admin::bootstrap::Bootstrap},
+    start::CoreSettings,
     store::{
         SharedBackend,
         embedded::{EmbeddedStore, Options},
@@ -15,7 +13,7 @@ use core_service::{
     },
 };
 use secrecy::{ExposeSecret as _, SecretString};
-use thesis_proto::clock::{SharedClock, SharedIdSource, SystemIdSource};
+use thesis_net::clock::{SharedClock, SharedIdSource, SystemIdSource};
 
 use crate::{
     Failure,

@@ -9,11 +9,12 @@ use std::{
 use axum::body::Bytes;
 use core_service::{
     domain::dataset::Dataset,
-    service::{core::Core, projection::ROWS, writer::NewThesis},
-    store::log::{Appended, LogStore, room},
+    log::{projection::ROWS, writer::NewThesis},
+    operations::Core,
+    tables::log::{Appended, LogStore, room},
 };
 use futures::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
-use thesis_proto::clock::{Clock as _, SystemClock};
+use thesis_net::clock::{Clock as _, SystemClock};
 use tokio::time::Instant;
 
 use crate::{

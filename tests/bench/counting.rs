@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
 use core_service::store::{
-    Backend, Change, Consistency, Row, Scan, SharedBackend, StoreResult, Table, Transaction, Value, tables,
+    Backend, Change, Consistency, Row, Scan, SharedBackend, StoreResult, Table, Transaction, Value, schema,
 };
 
 /// A store with its counts.
@@ -47,7 +47,7 @@ impl Backend for Counting {
 
     async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
         let (entries, of_log) =
-            (transaction.writes.len() + beside.len(), transaction.table.name == tables::EVENT_LOG.name);
+            (transaction.writes.len() + beside.len(), transaction.table.name == schema::EVENT_LOG.name);
         let done = self.store.transact_with(transaction, beside).await?;
         if done {
             self.entries.fetch_add(entries as u64, Relaxed);

@@ -6,8 +6,8 @@ use core_service::{
         row::{Profile, Thesis, Token},
         window::DAY_MS,
     },
-    ingest::fixtures::{self, CHAIN},
-    service::writer::NewThesis,
+    log::writer::NewThesis,
+    sandbox::fixtures::{self, CHAIN},
 };
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::Path};
 
 use core_service::store::{
     embedded::{engine_view, version_of},
-    tables,
+    schema,
 };
 use redb::{Builder, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
 use tokio::time::Instant;
@@ -38,7 +38,7 @@ struct Stored {
 /// Writes the rows of a store into a new file, durably after so many theses.
 pub(crate) fn replay(dir: &Path, theses_per_commit: f64) -> Result<Replayed, Failure> {
     let rows = read(&dir.join("store.redb"))?;
-    let theses = rows.iter().filter(|row| row.table == tables::THESIS.name).count();
+    let theses = rows.iter().filter(|row| row.table == schema::THESIS.name).count();
     let rows_per_commit = (rows.len() as f64 / theses.max(1) as f64 * theses_per_commit) as usize;
     let file = tempfile::NamedTempFile::new_in(dir)?;
     let database = Builder::new().set_cache_size(CACHE_BYTES).create(file.path())?;
@@ -72,7 +72,7 @@ fn read(file: &Path) -> Result<Vec<Stored>, Failure> {
     let database = Builder::new().create_with_backend(engine_view(file)?)?;
     let tx = database.begin_read()?;
     let mut rows = Vec::new();
-    for table in tables::ALL {
+    for table in schema::ALL {
         let stored = match tx.open_table(Rows::new(table.name)) {
             Err(TableError::TableDoesNotExist(_)) => continue,
             opened => opened?,

@@ -3,10 +3,10 @@
 use std::{hint::black_box, sync::Arc};
 
 use core_service::{
+    access::gate::{Gate, RequestMeta},
     domain::operation::Operation,
-    service::gate::{Gate, RequestMeta},
 };
-use thesis_proto::clock::{Clock as _, SystemClock};
+use thesis_net::clock::{Clock as _, SystemClock};
 use tokio::time::Instant;
 
 use crate::{

@@ -9,17 +9,17 @@ use std::{
 use core_service::{
     domain::{dataset::Dataset, operation::Features, plan::Plan},
     key,
-    service::{
-        admin::Bootstrap,
-        core::{Core, CoreSettings},
+    log::{
         fan_out::FAN_OUT,
         projection::{ROWS, derive_slot},
     },
-    store::{Scan, SharedBackend, tables},
+    operations::{Core, admin::bootstrap::Bootstrap},
+    start::CoreSettings,
+    store::{Scan, SharedBackend, schema},
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretBox;
-use thesis_proto::clock::{Clock as _, SystemClock, SystemIdSource};
+use thesis_net::clock::{Clock as _, SystemClock, SystemIdSource};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -137,7 +137,7 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
 async fn settle(core: &Core, dataset: &Dataset) -> Result<u64, Failure> {
     let (name, shared) = (dataset.to_string(), &core.shared);
     loop {
-        let owed = shared.backend.scan(&Scan::all(&tables::DERIVE_DUE, key![derive_slot(&name)], 1)).await?;
+        let owed = shared.backend.scan(&Scan::all(&schema::DERIVE_DUE, key![derive_slot(&name)], 1)).await?;
         let rows = shared.log.checkpoint(&name, ROWS).await?;
         if owed.is_empty() && shared.log.checkpoint(&name, FAN_OUT).await? == rows {
             core.search.reach(dataset, rows).await;

@@ -3,7 +3,7 @@
 use std::{fs::File, net::SocketAddr, path::Path, process::Stdio, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use core_service::service::secrets::{KEY_LENGTH, TEST_PREFIX};
+use core_service::shared::key_ring::{KEY_LENGTH, TEST_PREFIX};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},

@@ -12,7 +12,7 @@ use core_service::store::{
     scylla::{ScyllaOptions, ScyllaStore},
 };
 use scylla::client::session_builder::SessionBuilder;
-use thesis_proto::clock::{Clock as _, SystemClock};
+use thesis_net::clock::{Clock as _, SystemClock};
 
 use crate::{Failure, Options, StoreKind, load::FACTS, report::number};
 

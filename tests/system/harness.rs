@@ -14,7 +14,7 @@ mod way;
 use std::time::Duration;
 
 use serde_json::Value;
-use thesis_proto::clock::{Clock as _, SystemClock};
+use thesis_net::clock::{Clock as _, SystemClock};
 
 pub(crate) use self::{
     client::{Answer, Client},

@@ -1,7 +1,7 @@
 //! Ids: derived from what they name wherever that is possible, so that doing a thing twice names the same thing.
 
 use sha2::{Digest as _, Sha256};
-use thesis_proto::clock::IdSource;
+use thesis_net::clock::IdSource;
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 

@@ -11,7 +11,21 @@ use super::{
     Api,
     answer::{internal, service_only},
 };
-use crate::{convert, domain::control::Project, service::error::Result as Outcome};
+use crate::{
+    convert,
+    domain::control::Project,
+    error::Result as Outcome,
+    operations::admin::{
+        change_project::{approve_project, archive_project, withdraw_project},
+        check_log::check_log,
+        create_key::create_key,
+        create_organization::create_organization,
+        create_project::create_project,
+        list_abuse::list_abuse,
+        revoke_key::revoke_key,
+        set_organization_plan::set_organization_plan,
+    },
+};
 
 /// The answer that tells of a project as it was changed.
 async fn told<T>(changed: impl Future<Output = Outcome<Project>>, answer: fn(Option<v1::Project>) -> T) -> Outcome<T> {
@@ -33,7 +47,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::CreateOrganizationResponse>, Status> {
         service_only(&self.core, &request)?;
         let message = request.into_inner();
-        let made = self.core.create_organization(&message.name, message.plan.as_deref());
+        let made = create_organization(&self.core, &message.name, message.plan.as_deref());
         let answer = made
             .map_ok(|row| v1::CreateOrganizationResponse { organization: Some(convert::control::organization(&row)) });
         internal(&self.core, "AdminService/CreateOrganization", answer).await
@@ -56,7 +70,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::SetOrganizationPlanResponse>, Status> {
         service_only(&self.core, &request)?;
         let message = request.into_inner();
-        let changed = self.core.set_organization_plan(&message.id, &message.plan);
+        let changed = set_organization_plan(&self.core, &message.id, &message.plan);
         let answer = changed
             .map_ok(|row| v1::SetOrganizationPlanResponse { organization: Some(convert::control::organization(&row)) });
         internal(&self.core, "AdminService/SetOrganizationPlan", answer).await
@@ -68,7 +82,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::CreateProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let message = request.into_inner();
-        let made = self.core.create_project(&message.organization_id, &message.name);
+        let made = create_project(&self.core, &message.organization_id, &message.name);
         let answer = made.map_ok(|row| v1::CreateProjectResponse { project: Some(convert::control::project(&row)) });
         internal(&self.core, "AdminService/CreateProject", answer).await
     }
@@ -92,7 +106,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ApproveProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let answer = told(self.core.approve_project(&id), |project| v1::ApproveProjectResponse { project });
+        let answer = told(approve_project(&self.core, &id), |project| v1::ApproveProjectResponse { project });
         internal(&self.core, "AdminService/ApproveProject", answer).await
     }
 
@@ -102,7 +116,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::WithdrawProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let answer = told(self.core.withdraw_project(&id), |project| v1::WithdrawProjectResponse { project });
+        let answer = told(withdraw_project(&self.core, &id), |project| v1::WithdrawProjectResponse { project });
         internal(&self.core, "AdminService/WithdrawProject", answer).await
     }
 
@@ -112,7 +126,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ArchiveProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let changed = self.core.change_project(&id, |row| row.archived = true);
+        let changed = archive_project(&self.core, &id);
         let answer = told(changed, |project| v1::ArchiveProjectResponse { project });
         internal(&self.core, "AdminService/ArchiveProject", answer).await
     }
@@ -129,7 +143,7 @@ impl AdminService for Api {
             v1::Environment::Unspecified => return Err(Status::invalid_argument("environment: must be test or live")),
         };
         let expires_at = message.expires_at.as_ref().map(to_millis);
-        let made = self.core.create_key(&message.project_id, live, &message.name, &message.scopes, expires_at);
+        let made = create_key(&self.core, &message.project_id, live, &message.name, &message.scopes, expires_at);
         let answer =
             made.map_ok(|(row, key)| v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key });
         internal(&self.core, "AdminService/CreateKey", answer).await
@@ -150,7 +164,7 @@ impl AdminService for Api {
     ) -> Result<Response<v1::RevokeKeyResponse>, Status> {
         service_only(&self.core, &request)?;
         let message = request.into_inner();
-        let revoked = self.core.revoke_key(&message.id);
+        let revoked = revoke_key(&self.core, &message.id);
         let answer = revoked.map_ok(|row| v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&row)) });
         internal(&self.core, "AdminService/RevokeKey", answer).await
     }
@@ -161,13 +175,13 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ListAbuseResponse>, Status> {
         service_only(&self.core, &request)?;
         let message = request.into_inner();
-        let listed = self.core.list_abuse(message.limit, message.cursor.as_deref());
+        let listed = list_abuse(&self.core, message.limit, message.cursor.as_deref());
         internal(&self.core, "AdminService/ListAbuse", listed).await
     }
 
     async fn check_log(&self, request: Request<v1::CheckLogRequest>) -> Result<Response<v1::CheckLogResponse>, Status> {
         service_only(&self.core, &request)?;
         let message = request.into_inner();
-        internal(&self.core, "AdminService/CheckLog", self.core.check_log(&message.dataset)).await
+        internal(&self.core, "AdminService/CheckLog", check_log(&self.core, &message.dataset)).await
     }
 }

@@ -15,13 +15,13 @@ use tonic::{
 };
 
 use crate::{
-    domain::operation::Operation,
-    service::{
-        core::Core,
-        error::{Error, Result as Outcome},
+    access::{
         gate::{Call, RequestMeta},
         limits::Rate,
     },
+    domain::operation::Operation,
+    error::{Error, Result as Outcome},
+    operations::Core,
 };
 
 const WINDOW_SECONDS: i64 = 60;

@@ -14,7 +14,7 @@ use super::{
     Api,
     answer::{internal, reached, service_only},
 };
-use crate::{domain::delivery::Attempt, service::dispatch::Claimed};
+use crate::{delivery::dispatch::Claimed, domain::delivery::Attempt};
 
 /// Unreported attempts that one worker may ask for.
 const MAX_CAPACITY: i32 = 4_096;

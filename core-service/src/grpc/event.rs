@@ -10,14 +10,15 @@ use tonic::{Request, Response, Status, async_trait};
 use super::{
     Api,
     answer::answer,
+    fields::Fields,
     thesis::{CURSOR, DEFAULT_LIMIT, LIMIT, bounds},
 };
 use crate::{
     domain::operation::Operation,
-    service::{
-        error::Result as Outcome,
-        history::{self, Query},
-        validate::Fields,
+    error::Result as Outcome,
+    operations::{
+        get_event::get_event,
+        list_events::{EventQuery, list_events},
     },
 };
 
@@ -45,7 +46,7 @@ pub(super) fn filter_text(types: &[i32], filters: Option<&v1::EventFilters>) -> 
     format!("{types:?}{}", hex::encode(filters))
 }
 
-fn query(message: v1::ListEventsRequest) -> Outcome<Query> {
+fn query(message: v1::ListEventsRequest) -> Outcome<EventQuery> {
     let mut fields = Fields::default();
     let filter_text = filter_text(&message.types, message.filters.as_ref());
     let filter = compile(&mut fields, &message.types, message.filters.as_ref(), "");
@@ -54,7 +55,7 @@ fn query(message: v1::ListEventsRequest) -> Outcome<Query> {
     let (created_after, created_before) =
         bounds(&mut fields, message.created_after.as_ref(), message.created_before.as_ref());
     fields.finish()?;
-    Ok(Query { filter, filter_text, created_after, created_before, limit, cursor: message.cursor })
+    Ok(EventQuery { filter, filter_text, created_after, created_before, limit, cursor: message.cursor })
 }
 
 #[async_trait]
@@ -66,7 +67,7 @@ impl EventService for Api {
         answer(&self.core, Operation::ListEvents, request, |call, message| async move {
             let query = query(message)?;
             call.charge().await?;
-            let page = history::list(&self.core, &call, &query).await?;
+            let page = list_events(&self.core, &call, &query).await?;
             Ok(v1::ListEventsResponse {
                 data: page.events,
                 has_more: page.next_cursor.is_some(),
@@ -79,7 +80,7 @@ impl EventService for Api {
     async fn get_event(&self, request: Request<v1::GetEventRequest>) -> Result<Response<v1::GetEventResponse>, Status> {
         answer(&self.core, Operation::GetEvent, request, |call, message| async move {
             call.charge().await?;
-            let event = history::get(&self.core, &call, &message.id).await?;
+            let event = get_event(&self.core, &call, &message.id).await?;
             Ok(v1::GetEventResponse { event: Some(event) })
         })
         .await

@@ -10,17 +10,16 @@ use axum::{
 use futures::FutureExt as _;
 use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
+use thesis_net::{client_address::client_address, panics};
 use thesis_proto::{
-    client_address::client_address,
     error::{ApiError, ErrorCode},
     metadata::{REQUEST_ID, SERVICE_TOKEN},
-    panics,
 };
 use tokio::time::timeout;
 use tonic::{Code, Status, transport::server::TcpConnectInfo};
 
 use super::answer::{named, told};
-use crate::service::core::Core;
+use crate::operations::Core;
 
 /// How long the client waits for its answer.
 const TIMEOUT: &str = "grpc-timeout";

@@ -14,6 +14,7 @@ use url::Url;
 use super::{
     Api,
     answer::{internal, reached, service_only},
+    fields::Fields,
 };
 use crate::{
     domain::{
@@ -22,7 +23,7 @@ use crate::{
         row::Wallet,
         window::DAY_MS,
     },
-    service::{error::Result as Outcome, validate::Fields},
+    error::Result as Outcome,
 };
 
 /// Observations that one call may bring.

@@ -8,9 +8,10 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{Api, answer::answer};
 use crate::{
+    access::{gate::Call, limits::Month},
     convert,
     domain::operation::{Operation, RateClass},
-    service::{error::Result as Outcome, gate::Call, limits::Month},
+    error::Result as Outcome,
 };
 
 #[async_trait]

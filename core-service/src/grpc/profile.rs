@@ -3,27 +3,24 @@
 use thesis_proto::v1::{self, profile_service_server::ProfileService};
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{Api, answer::answer};
+use super::{Api, answer::answer, fields::Fields};
 use crate::{
     domain::operation::Operation,
-    service::{
-        error::Result as Outcome,
-        profiles::{self, Reference},
-        validate::Fields,
-    },
+    error::Result as Outcome,
+    operations::{get_profile::get_profile, get_profile_wallets::get_profile_wallets, resolve::ProfileReference},
 };
 
-fn reference(message: v1::GetProfileRequest) -> Outcome<Reference> {
+fn reference(message: v1::GetProfileRequest) -> Outcome<ProfileReference> {
     let mut fields = Fields::default();
     fields.optional_length("ref", message.r#ref.as_deref(), 1..=80);
     fields.optional_length("id", message.id.as_deref(), 1..=64);
     fields.optional_length("handle", message.handle.as_deref(), 1..=64);
     fields.optional_length("upstream_user_id", message.upstream_user_id.as_deref(), 1..=64);
-    let mut given: Vec<Reference> = [
-        message.r#ref.map(Reference::Any),
-        message.id.map(Reference::Id),
-        message.handle.map(Reference::Handle),
-        message.upstream_user_id.map(Reference::Upstream),
+    let mut given: Vec<ProfileReference> = [
+        message.r#ref.map(ProfileReference::Any),
+        message.id.map(ProfileReference::Id),
+        message.handle.map(ProfileReference::Handle),
+        message.upstream_user_id.map(ProfileReference::Upstream),
     ]
     .into_iter()
     .flatten()
@@ -32,7 +29,7 @@ fn reference(message: v1::GetProfileRequest) -> Outcome<Reference> {
         fields.reject("id", "give exactly one of id, handle and upstream_user_id");
     }
     fields.finish()?;
-    given.pop().ok_or_else(|| crate::service::error::Error::internal("a reference that was there is gone"))
+    given.pop().ok_or_else(|| crate::error::Error::internal("a reference that was there is gone"))
 }
 
 #[async_trait]
@@ -44,7 +41,7 @@ impl ProfileService for Api {
         answer(&self.core, Operation::GetProfile, request, |call, message| async move {
             let reference = reference(message)?;
             call.charge().await?;
-            Ok(v1::GetProfileResponse { profile: Some(profiles::get(&self.core, &call, &reference).await?) })
+            Ok(v1::GetProfileResponse { profile: Some(get_profile(&self.core, &call, &reference).await?) })
         })
         .await
     }
@@ -58,7 +55,7 @@ impl ProfileService for Api {
             fields.length("ref", &message.r#ref, 1..=80);
             fields.finish()?;
             call.charge().await?;
-            let wallets = profiles::wallets(&self.core, &call, &message.r#ref).await?;
+            let wallets = get_profile_wallets(&self.core, &call, &message.r#ref).await?;
             Ok(v1::GetProfileWalletsResponse { profile_wallets: Some(wallets) })
         })
         .await

@@ -14,7 +14,7 @@ use tonic::{body::Body, server::NamedService, service::Routes};
 use tonic_reflection::server::{Builder, Error};
 use tower::Service;
 
-use crate::service::core::Core;
+use crate::operations::Core;
 
 /// Services for callers with a key.
 const PUBLIC: [&str; 8] = [

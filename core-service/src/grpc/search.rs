@@ -6,18 +6,15 @@ use thesis_proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{Api, answer::answer, thesis::bounds};
+use super::{Api, answer::answer, fields::Fields, thesis::bounds};
 use crate::{
     domain::operation::Operation,
+    error::{Error, Result as Outcome},
+    operations::search::{SearchQuery, search},
     search::parse,
-    service::{
-        error::{Error, Result as Outcome},
-        search::{self, Query},
-        validate::Fields,
-    },
 };
 
-fn query(message: v1::SearchRequest) -> Outcome<Query> {
+fn query(message: v1::SearchRequest) -> Outcome<SearchQuery> {
     let mut fields = Fields::default();
     fields.length("q", &message.q, 1..=512);
     let looked = parse(&message.q);
@@ -44,7 +41,7 @@ fn query(message: v1::SearchRequest) -> Outcome<Query> {
     let (created_after, created_before) =
         bounds(&mut fields, message.created_after.as_ref(), message.created_before.as_ref());
     fields.finish()?;
-    Ok(Query {
+    Ok(SearchQuery {
         looked: looked.map_err(Error::internal)?,
         theses: wanted(v1::SearchType::Theses),
         profiles: wanted(v1::SearchType::Profiles),
@@ -66,7 +63,7 @@ impl SearchService for Api {
         answer(&self.core, Operation::Search, request, |call, message| async move {
             let query = query(message)?;
             call.charge().await?;
-            Ok(v1::SearchResponse { result: Some(search::search(&self.core, &call, query).await?) })
+            Ok(v1::SearchResponse { result: Some(search(&self.core, &call, query).await?) })
         })
         .await
     }

@@ -12,18 +12,19 @@ use super::{
     Api,
     answer::{admit, failed, finish, meta, reached, service_only, status},
     event::compile,
+    fields::Fields,
     thesis::CURSOR,
 };
 use crate::{
+    access::gate::Call,
     domain::{dataset::Dataset, operation::Operation},
-    service::{
-        core::Core,
-        error::{Error, Result as Outcome},
-        gate::Call,
-        stream_slots::StreamSlot,
-        streams::{self, Opened},
-        validate::Fields,
+    error::{Error, Result as Outcome},
+    log::forward::read_forward,
+    operations::{
+        Core,
+        open_stream::{Opened, open_stream},
     },
+    replicas::stream_slots::StreamSlot,
 };
 
 /// Longest time until an open stream's key is looked at again, for what no change tells: its expiry.
@@ -56,7 +57,7 @@ async fn open(core: &Core, call: &Call, message: &v1::OpenRequest) -> Outcome<Op
     fields.optional_length("from_cursor", message.cursor.as_deref(), CURSOR);
     fields.finish()?;
     call.charge().await?;
-    streams::open(core, call, &filter, &history_path(message), message.cursor.as_deref()).await
+    open_stream(core, call, &filter, &history_path(message), message.cursor.as_deref()).await
 }
 
 fn end(reason: v1::StreamEndReason) -> v1::OpenResponse {
@@ -128,7 +129,7 @@ impl StreamService for Api {
             loop {
                 let upto = *position.borrow_and_update();
                 if after < upto {
-                    let read = streams::read_on(&core, &dataset, &filter, after, upto).await;
+                    let read = read_forward(&core.shared, &dataset, &filter, after, upto).await;
                     let answer = read.map_err(|error| failed(&error, &core));
                     after = answer.as_ref().map_or(after, |batch| batch.position);
                     let failed = answer.is_err();

@@ -3,17 +3,14 @@
 use thesis_proto::v1::{self, test_data_service_server::TestDataService};
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{Api, answer::answer};
+use super::{Api, answer::answer, fields::Fields};
 use crate::{
     domain::{
         handle::{is_test_handle, is_test_symbol},
         operation::Operation,
     },
-    service::{
-        error::Result as Outcome,
-        test_thesis::{self, NewTestThesis},
-        validate::Fields,
-    },
+    error::Result as Outcome,
+    operations::create_test_thesis::{NewTestThesis, create_test_thesis},
 };
 
 fn new_thesis(message: &v1::CreateTestThesisRequest) -> Outcome<NewTestThesis> {
@@ -42,7 +39,7 @@ impl TestDataService for Api {
             let new = new_thesis(&message)?;
             call.charge().await?;
             let create = async |seed: &str| {
-                let result = test_thesis::create(&self.core, &call, &new, seed).await?;
+                let result = create_test_thesis(&self.core, &call, &new, seed).await?;
                 Ok(v1::CreateTestThesisResponse { result: Some(result) })
             };
             self.core.idempotency.once(&call, operation, &message, create).await

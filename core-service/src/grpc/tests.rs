@@ -7,7 +7,7 @@ use tonic_types::StatusExt as _;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::service::testing::{self, ManualClock, SERVICE_TOKEN, TEST_KEY};
+use crate::testing::{self, ManualClock, SERVICE_TOKEN, TEST_KEY};
 
 async fn core() -> Arc<Core> {
     let clock = ManualClock::new();
@@ -100,7 +100,7 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
         drain: Duration::ZERO,
     };
     let called = Called { service, refusal: || Status::unavailable("").into_http() };
-    tokio::spawn(thesis_proto::server::serve(listener, Arc::new(called), limits, CancellationToken::new()));
+    tokio::spawn(thesis_net::server::serve(listener, Arc::new(called), limits, CancellationToken::new()));
     for _ in 0..2 {
         let head = format!(
             "POST /panics HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\nx-service-token: {SERVICE_TOKEN}\r\n\

@@ -7,15 +7,15 @@ use thesis_proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{Api, answer::answer};
+use super::{Api, answer::answer, fields::Fields};
 use crate::{
     domain::{operation::Operation, window::parse_span},
-    service::{
-        error::Result as Outcome,
-        list_theses::{self, Order, Query},
-        profiles::Reference,
-        validate::Fields,
-        verify::{self, Claim},
+    error::Result as Outcome,
+    operations::{
+        get_thesis::get_thesis,
+        list_theses::{ThesisOrder, ThesisQuery, list_theses},
+        resolve::ProfileReference,
+        verify_thesis::{Claim, verify_thesis},
     },
 };
 
@@ -49,7 +49,7 @@ pub(super) fn bounds(
     (after.map(up), before.map(to_millis))
 }
 
-fn query(message: v1::ListThesesRequest) -> Outcome<Query> {
+fn query(message: v1::ListThesesRequest) -> Outcome<ThesisQuery> {
     let mut fields = Fields::default();
     fields.optional_length("profile", message.profile.as_deref(), 1..=200);
     fields.optional_length("handle", message.handle.as_deref(), 1..=200);
@@ -63,12 +63,12 @@ fn query(message: v1::ListThesesRequest) -> Outcome<Query> {
         (text, span.unwrap_or_default())
     });
     let order = match v1::ThesisSort::try_from(message.sort) {
-        Ok(v1::ThesisSort::Unspecified | v1::ThesisSort::CreatedAtDesc) => Order::Newest,
-        Ok(v1::ThesisSort::CreatedAtAsc) => Order::Oldest,
-        Ok(v1::ThesisSort::LikesDesc) => Order::Liked,
+        Ok(v1::ThesisSort::Unspecified | v1::ThesisSort::CreatedAtDesc) => ThesisOrder::Newest,
+        Ok(v1::ThesisSort::CreatedAtAsc) => ThesisOrder::Oldest,
+        Ok(v1::ThesisSort::LikesDesc) => ThesisOrder::Liked,
         Err(_) => {
             fields.reject("sort", "must be created_at_desc, created_at_asc or likes_desc");
-            Order::Newest
+            ThesisOrder::Newest
         }
     };
     let limit = fields.limit("limit", message.limit, LIMIT, DEFAULT_LIMIT);
@@ -76,7 +76,7 @@ fn query(message: v1::ListThesesRequest) -> Outcome<Query> {
     let (created_after, created_before) =
         bounds(&mut fields, message.created_after.as_ref(), message.created_before.as_ref());
     fields.finish()?;
-    Ok(Query {
+    Ok(ThesisQuery {
         profile: message.profile,
         handle: message.handle,
         token: message.token,
@@ -99,7 +99,7 @@ impl ThesisService for Api {
         answer(&self.core, Operation::ListTheses, request, |call, message| async move {
             let query = query(message)?;
             call.charge().await?;
-            let page = list_theses::list(&self.core, &call, &query).await?;
+            let page = list_theses(&self.core, &call, &query).await?;
             Ok(v1::ListThesesResponse {
                 data: page.theses,
                 has_more: page.next_cursor.is_some(),
@@ -115,7 +115,7 @@ impl ThesisService for Api {
     ) -> Result<Response<v1::GetThesisResponse>, Status> {
         answer(&self.core, Operation::GetThesis, request, |call, message| async move {
             call.charge().await?;
-            let thesis = list_theses::get(&self.core, &call, &message.id).await?;
+            let thesis = get_thesis(&self.core, &call, &message.id).await?;
             Ok(v1::GetThesisResponse { thesis: Some(thesis) })
         })
         .await
@@ -128,7 +128,7 @@ impl ThesisService for Api {
         answer(&self.core, Operation::VerifyThesis, request, |call, message| async move {
             let claim = claim(message, call.now_ms)?;
             call.charge().await?;
-            let verification = verify::verify(&self.core, &call, &claim).await?;
+            let verification = verify_thesis(&self.core, &call, &claim).await?;
             Ok(v1::VerifyThesisResponse { verification: Some(verification) })
         })
         .await
@@ -155,8 +155,8 @@ fn claim(message: v1::VerifyThesisRequest, now_ms: i64) -> Outcome<Claim> {
     }
     fields.finish()?;
     let author = match message.handle {
-        Some(handle) => Reference::Handle(handle),
-        None => Reference::AnyId(message.profile_id.unwrap_or_default()),
+        Some(handle) => ProfileReference::Handle(handle),
+        None => ProfileReference::AnyId(message.profile_id.unwrap_or_default()),
     };
     Ok(Claim { author, token, chain: message.chain, from, to: to.unwrap_or(now_ms), contains: message.contains })
 }

@@ -3,10 +3,12 @@
 use thesis_proto::v1::{self, token_service_server::TokenService};
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{Api, answer::answer};
+use super::{Api, answer::answer, fields::Fields};
 use crate::{
     domain::operation::Operation,
-    service::{tokens, validate::Fields},
+    operations::{
+        get_thesis_velocity::get_thesis_velocity, get_token::get_token, get_token_activity::get_token_activity,
+    },
 };
 
 fn named(reference: &str, chain: Option<&str>) -> Fields {
@@ -22,7 +24,7 @@ impl TokenService for Api {
         answer(&self.core, Operation::GetToken, request, |call, message| async move {
             named(&message.r#ref, message.chain.as_deref()).finish()?;
             call.charge().await?;
-            let token = tokens::get(&self.core, &call, &message.r#ref, message.chain.as_deref()).await?;
+            let token = get_token(&self.core, &call, &message.r#ref, message.chain.as_deref()).await?;
             Ok(v1::GetTokenResponse { token: Some(token) })
         })
         .await
@@ -38,7 +40,7 @@ impl TokenService for Api {
             fields.finish()?;
             call.charge().await?;
             let chain = message.chain.as_deref();
-            let activity = tokens::activity(&self.core, &call, &message.r#ref, chain, recent).await?;
+            let activity = get_token_activity(&self.core, &call, &message.r#ref, chain, recent).await?;
             Ok(v1::GetTokenActivityResponse { activity: Some(activity) })
         })
         .await
@@ -51,7 +53,7 @@ impl TokenService for Api {
         answer(&self.core, Operation::GetThesisVelocity, request, |call, message| async move {
             named(&message.r#ref, message.chain.as_deref()).finish()?;
             call.charge().await?;
-            let velocity = tokens::velocity(&self.core, &call, &message.r#ref, message.chain.as_deref()).await?;
+            let velocity = get_thesis_velocity(&self.core, &call, &message.r#ref, message.chain.as_deref()).await?;
             Ok(v1::GetThesisVelocityResponse { velocity: Some(velocity) })
         })
         .await

@@ -7,15 +7,19 @@ use super::{
     Api,
     answer::answer,
     event::compile,
+    fields::Fields,
     thesis::{CURSOR, DEFAULT_LIMIT, LIMIT},
 };
 use crate::{
     convert,
     domain::operation::Operation,
-    service::{
-        error::Result as Outcome,
-        validate::Fields,
-        webhooks::{self, DeliveryQuery, NewWebhook},
+    error::Result as Outcome,
+    operations::{
+        create_webhook::{NewWebhook, create_webhook},
+        delete_webhook::delete_webhook,
+        get_webhook::get_webhook,
+        list_deliveries::{DeliveryQuery, list_deliveries},
+        list_webhooks::list_webhooks,
     },
 };
 
@@ -65,7 +69,7 @@ impl WebhookService for Api {
             let new = new_webhook(&message)?;
             call.charge().await?;
             let create = async |seed: &str| {
-                let (webhook, secret) = webhooks::create(&self.core, &call, &new, seed).await?;
+                let (webhook, secret) = create_webhook(&self.core, &call, &new, seed).await?;
                 Ok(v1::CreateWebhookResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
             };
             self.core.idempotency.once(&call, operation, &message, create).await
@@ -84,7 +88,7 @@ impl WebhookService for Api {
             let status = choice::<v1::WebhookStatus>(&mut fields, "status", message.status);
             fields.finish()?;
             call.charge().await?;
-            let page = webhooks::list(&self.core, &call.caller, status, limit, message.cursor.as_deref()).await?;
+            let page = list_webhooks(&self.core, &call.caller, status, limit, message.cursor.as_deref()).await?;
             Ok(v1::ListWebhooksResponse {
                 data: page.rows.iter().map(|row| convert::control::webhook(row)).collect(),
                 has_more: page.next_cursor.is_some(),
@@ -100,7 +104,7 @@ impl WebhookService for Api {
     ) -> Result<Response<v1::GetWebhookResponse>, Status> {
         answer(&self.core, Operation::GetWebhook, request, |call, message| async move {
             call.charge().await?;
-            let webhook = webhooks::get(&self.core, &call.caller, &message.id).await?;
+            let webhook = get_webhook(&self.core, &call.caller, &message.id).await?;
             Ok(v1::GetWebhookResponse { webhook: Some(convert::control::webhook(&webhook)) })
         })
         .await
@@ -119,7 +123,7 @@ impl WebhookService for Api {
     ) -> Result<Response<v1::DeleteWebhookResponse>, Status> {
         answer(&self.core, Operation::DeleteWebhook, request, |call, message| async move {
             call.charge().await?;
-            webhooks::delete(&self.core, &call.caller, &message.id).await?;
+            delete_webhook(&self.core, &call.caller, &message.id).await?;
             Ok(v1::DeleteWebhookResponse { id: message.id })
         })
         .await
@@ -153,7 +157,7 @@ impl WebhookService for Api {
             fields.finish()?;
             call.charge().await?;
             let query = DeliveryQuery { limit, cursor: message.cursor, status, event_type, event_id: message.event_id };
-            let page = webhooks::list_deliveries(&self.core, &call, &message.id, &query).await?;
+            let page = list_deliveries(&self.core, &call, &message.id, &query).await?;
             Ok(v1::ListDeliveriesResponse {
                 data: page.rows.iter().map(convert::delivery::delivery).collect(),
                 has_more: page.next_cursor.is_some(),

@@ -10,7 +10,7 @@ mod reads;
 mod versions;
 
 use bytes::Bytes;
-use thesis_proto::clock::{IdSource, SystemIdSource};
+use thesis_net::clock::{IdSource, SystemIdSource};
 
 pub(crate) use self::{conditions::*, keys::*, model::*, reads::*, versions::*};
 use super::{Change, ConditionalWrite, Consistency, Expect, Scan, SharedBackend, Table, Transaction, Value};

@@ -13,12 +13,12 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use scylla::client::session::Session;
-use thesis_proto::clock::SharedClock;
+use thesis_net::clock::SharedClock;
 use tokio::sync::watch;
 
 pub use self::session::{ConnectError, ScyllaOptions};
 use self::{hearing::Hearing, leave::Leave, statements::Statements};
-use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, tables};
+use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, schema};
 
 /// Most requests that one call has under way.
 const PARALLEL: usize = 64;
@@ -88,7 +88,7 @@ impl Backend for ScyllaStore {
     }
 
     async fn check(&self) -> StoreResult<()> {
-        self.get(&tables::READY_DONE, &[Value::Int(0)], Consistency::Quorum).await.map(drop)
+        self.get(&schema::READY_DONE, &[Value::Int(0)], Consistency::Quorum).await.map(drop)
     }
 
     async fn sweep(&self, _now_ms: i64) -> StoreResult<()> {
@@ -108,7 +108,7 @@ pub(crate) mod tests {
     };
 
     use bytes::Bytes;
-    use thesis_proto::clock::{Clock, SystemClock};
+    use thesis_net::clock::{Clock, SystemClock};
 
     use super::*;
     use crate::{
@@ -153,7 +153,7 @@ pub(crate) mod tests {
         let Some(store) = backend().await else { return };
         let transact = async |writes| {
             let partition = key!["nulls", 0];
-            store.transact(Transaction { table: &tables::EVENT_LOG, partition, writes, ttl: Some(1000) }).await.unwrap()
+            store.transact(Transaction { table: &schema::EVENT_LOG, partition, writes, ttl: Some(1000) }).await.unwrap()
         };
         let absent = || write(-1, Expect::Absent, 1, Some("head"));
         assert!(
@@ -168,7 +168,7 @@ pub(crate) mod tests {
         assert!(transact(vec![write(-1, Expect::Version(2), 3, None)]).await);
         assert!(transact(vec![absent()]).await);
 
-        let all = Scan { consistency: Consistency::Serial, ..Scan::all(&tables::EVENT_LOG, key!["nulls", 0], 10) };
+        let all = Scan { consistency: Consistency::Serial, ..Scan::all(&schema::EVENT_LOG, key!["nulls", 0], 10) };
         let rows = store.scan(&all).await.unwrap();
         let rows: Vec<_> = rows.iter().map(|row| (row.clustering[0].int(), &row.body[..], row.version)).collect();
         assert_eq!(rows, [(-1, &b"head"[..], 1), (1, b"", 1), (2, b"d", 3)]);
@@ -177,7 +177,7 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn bounds_of_different_lengths_batches_and_pages() {
         let Some(store) = backend().await else { return };
-        let table = &tables::THESIS_INDEX;
+        let table = &schema::THESIS_INDEX;
         let change = |created_at: i64, id: String, body: usize| Change {
             table,
             key: key!["bounds", "", 0, created_at, id],

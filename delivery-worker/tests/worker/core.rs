@@ -6,9 +6,11 @@ use std::sync::{
 };
 
 use delivery_worker::{WorkerConfig, WorkerError, run};
-use thesis_proto::{
+use thesis_net::{
     channel::CoreChannel,
     clock::{SystemClock, SystemIdSource},
+};
+use thesis_proto::{
     metadata::SERVICE_TOKEN,
     v1::{
         ClaimRequest, ClaimResponse, EventType, ReportRequest, ReportResponse,

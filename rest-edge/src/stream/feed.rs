@@ -5,8 +5,8 @@ use std::{collections::HashMap, future::Future, pin::pin, sync::Arc, time::Durat
 use futures::{StreamExt as _, TryFutureExt as _, TryStreamExt as _, stream::BoxStream};
 use http::HeaderValue;
 use parking_lot::{Mutex, RwLock};
+use thesis_net::channel::CoreChannel;
 use thesis_proto::{
-    channel::CoreChannel,
     metadata,
     v1::{self, stream_service_client::StreamServiceClient},
 };

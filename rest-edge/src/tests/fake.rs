@@ -16,9 +16,11 @@ use hyper::body::Frame;
 use parking_lot::Mutex;
 use prost::Message;
 use serde_json::Value;
-use thesis_proto::{
+use thesis_net::{
     channel::CoreChannel,
     clock::{Clock, IdSource, SharedClock, SharedIdSource},
+};
+use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
     v1,
 };

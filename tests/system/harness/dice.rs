@@ -1,6 +1,6 @@
 //! Repeatable random numbers.
 
-use thesis_proto::clock::{IdSource as _, SystemIdSource};
+use thesis_net::clock::{IdSource as _, SystemIdSource};
 
 /// Repeatable random numbers.
 pub(crate) struct Dice(u64);

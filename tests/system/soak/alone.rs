@@ -11,12 +11,11 @@ use std::{
 use core_service::{
     key,
     store::{
-        Backend as _, Change, ConditionalWrite, Consistency, Expect, Transaction,
+        Backend as _, Change, ConditionalWrite, Consistency, Expect, Transaction, schema,
         scylla::{ScyllaOptions, ScyllaStore},
-        tables,
     },
 };
-use thesis_proto::clock::SystemClock;
+use thesis_net::clock::SystemClock;
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::harness::{nodes, now_ms};
@@ -34,18 +33,18 @@ const KINDS: [&str; 3] = ["reads of a row", "writes of a thesis's rows", "condit
 async fn call(store: &ScyllaStore, kind: usize, number: i64) {
     let body = Some(vec![b'x'; 600].into());
     match kind {
-        0 => drop(store.get(&tables::THESIS, &key!["alone", "0"], Consistency::Quorum).await.unwrap()),
+        0 => drop(store.get(&schema::THESIS, &key!["alone", "0"], Consistency::Quorum).await.unwrap()),
         1 => {
             let change = |row| {
                 let (key, body) = (key!["alone", format!("{number} {row}")], body.clone());
-                Change { table: &tables::THESIS, key, version: 1, body, ttl: None }
+                Change { table: &schema::THESIS, key, version: 1, body, ttl: None }
             };
             store.apply((0..ROWS).map(change).collect()).await.unwrap();
         }
         _ => {
             let write = ConditionalWrite { clustering: Vec::new(), expect: Expect::Absent, version: 1, body };
             let partition = key![format!("alone {number}")];
-            let transaction = Transaction { table: &tables::DELIVERY, partition, writes: vec![write], ttl: None };
+            let transaction = Transaction { table: &schema::DELIVERY, partition, writes: vec![write], ttl: None };
             assert!(store.transact(transaction).await.unwrap());
         }
     }

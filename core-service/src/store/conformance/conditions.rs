@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         ConditionalWrite, Consistency, Expect, Scan, SharedBackend, Transaction,
-        tables::{EVENT_LOG, IDEMPOTENCY, SHARD_LEASE},
+        schema::{EVENT_LOG, IDEMPOTENCY, SHARD_LEASE},
     },
 };
 

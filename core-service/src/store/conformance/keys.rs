@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         Scan, SharedBackend,
-        tables::{EVENT, INDEX_BUCKET, TOKEN_SYMBOL, UPSTREAM_REF},
+        schema::{EVENT, INDEX_BUCKET, TOKEN_SYMBOL, UPSTREAM_REF},
     },
 };
 

@@ -12,7 +12,7 @@ use crate::{
     key,
     store::{
         ConditionalWrite, Expect, Scan, SharedBackend, Value,
-        tables::{EVENT_LOG, THESIS_INDEX},
+        schema::{EVENT_LOG, THESIS_INDEX},
     },
 };
 

@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         Change, Consistency, Row, Scan, SharedBackend, Value,
-        tables::{PROFILE, THESIS_INDEX, TOKEN_SYMBOL, WAKE},
+        schema::{PROFILE, THESIS_INDEX, TOKEN_SYMBOL, WAKE},
     },
 };
 

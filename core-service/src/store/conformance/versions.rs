@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         Change, Scan, SharedBackend,
-        tables::{DERIVED, EVENT, LOG_CHECKPOINT, PROFILE, THESIS, TOKEN_SYMBOL},
+        schema::{DERIVED, EVENT, LOG_CHECKPOINT, PROFILE, THESIS, TOKEN_SYMBOL},
     },
 };
 

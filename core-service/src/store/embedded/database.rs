@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redb::{Database, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
-use thesis_proto::panics;
+use thesis_net::panics;
 
 use super::{
     disk::{Disk, Fence},

@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use redb::{StorageBackend, backends::FileBackend};
-use thesis_proto::clock::SharedClock;
+use thesis_net::clock::SharedClock;
 use tokio::sync::Semaphore;
 
 use super::{

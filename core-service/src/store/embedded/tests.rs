@@ -9,7 +9,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use thesis_proto::clock::Clock;
+use thesis_net::clock::Clock;
 
 use super::EmbeddedStore;
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     store::{
         Backend, Change, ConditionalWrite, Consistency, Expect, SharedBackend, Transaction,
         conformance::conformance_tests,
-        tables::{IDEMPOTENCY, PROFILE},
+        schema::{IDEMPOTENCY, PROFILE},
     },
 };
 

@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::RwLock;
 use redb::{Database, ReadableDatabase};
-use thesis_proto::clock::SharedClock;
+use thesis_net::clock::SharedClock;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{

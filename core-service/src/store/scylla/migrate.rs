@@ -10,7 +10,7 @@ use scylla::{
     value::{CqlValue, Row},
 };
 use sha2::{Digest, Sha256};
-use thesis_proto::clock::Clock;
+use thesis_net::clock::Clock;
 
 use super::session::{self, ConnectError, ScyllaOptions};
 

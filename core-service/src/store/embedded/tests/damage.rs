@@ -5,10 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use redb::StorageBackend as _;
 
 use super::{super::*, Fixed, disk::Disk};
-use crate::key;
-use crate::store::{
-    ConditionalWrite, Expect,
-    tables::{IDEMPOTENCY, PROFILE, TOKEN_SYMBOL},
+use crate::{
+    key,
+    store::{
+        ConditionalWrite, Expect,
+        schema::{IDEMPOTENCY, PROFILE, TOKEN_SYMBOL},
+    },
 };
 
 const PAGE: usize = 4096;

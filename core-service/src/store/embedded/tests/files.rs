@@ -13,7 +13,7 @@ use super::{
     },
     Fixed, applied, apply, insert, inserted,
 };
-use crate::{key, store::tables::PROFILE};
+use crate::{key, store::schema::PROFILE};
 
 fn open(dir: &Path) -> Result<EmbeddedStore, OpenError> {
     EmbeddedStore::open(dir, Options::default(), Arc::new(Fixed::default()))

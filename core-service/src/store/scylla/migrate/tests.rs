@@ -3,10 +3,10 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use thesis_proto::clock::SystemClock;
+use thesis_net::clock::SystemClock;
 
 use super::*;
-use crate::store::{Column, ColumnKind, Table, scylla::tests::options, tables};
+use crate::store::{Column, ColumnKind, Table, schema, scylla::tests::options};
 
 fn columns(columns: &[Column], suffix: &str) -> Vec<String> {
     columns.iter().map(|column| format!("\"{}\"{suffix}", column.name)).collect()
@@ -33,7 +33,7 @@ fn expected(table: &Table) -> String {
 
 #[test]
 fn every_table_has_its_migration() {
-    for table in tables::ALL {
+    for table in schema::ALL {
         let name = |migration: &&Migration| migration.name.get(5..) == Some(table.name);
         let expected = expected(table);
         let migration = ALL.iter().find(name).unwrap_or_else(|| panic!("no migration says:\n{expected};"));

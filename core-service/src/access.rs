@@ -1,0 +1,5 @@
+//! Who may do what, how often, and once.
+
+pub mod gate;
+pub mod idempotency;
+pub mod limits;

@@ -1,0 +1,348 @@
+//! The checks before every operation, in their order: key, archived project, live approval, feature flag, scope,
+//! test key, rate; then, once the request's shape is known to be right, the month's quota.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret as _, SecretString};
+use subtle::ConstantTimeEq as _;
+use thesis_net::clock::{SharedClock, SharedIdSource};
+use thesis_proto::error::{ApiError, ErrorCode};
+
+use super::limits::{Limits, Month, Rate};
+use crate::{
+    domain::{
+        control::{ApiKey, Organization, Project},
+        dataset::{Dataset, View},
+        id,
+        operation::{Features, Operation},
+        plan::{Plan, Plans},
+        window::{Floor, MINUTE_MS},
+    },
+    error::{Error, Result},
+    shared::{
+        control::Control,
+        key_ring::{KeyRing, is_api_key},
+    },
+};
+
+/// What a request says of itself beside its message.
+#[derive(Clone, Debug, Default)]
+pub struct RequestMeta {
+    /// The `authorization` metadata.
+    pub authorization: Option<SecretString>,
+    /// The caller's address; the edge's word for it, when the credential is right.
+    pub client: Option<String>,
+    /// The request's id.
+    pub request_id: String,
+    /// The idempotency key.
+    pub idempotency_key: Option<String>,
+    /// Whether the edge could read a part of the request only, and will tell the rest.
+    pub malformed: bool,
+}
+
+impl RequestMeta {
+    /// The `authorization` metadata in plain text.
+    pub fn authorization(&self) -> Option<&str> {
+        self.authorization.as_ref().map(SecretString::expose_secret)
+    }
+}
+
+/// Who calls, with all that decides what they may do and see.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The key.
+    pub key: Arc<ApiKey>,
+    /// Its project.
+    pub project: Arc<Project>,
+    /// The project's organization.
+    pub organization: Arc<Organization>,
+    /// The organization's plan.
+    pub plan: Plan,
+    /// The rows that the key sees.
+    pub view: View,
+}
+
+impl Caller {
+    /// Project and environment as one word, for what is kept per both.
+    #[must_use]
+    pub fn scope(&self) -> String {
+        format!("{}/{}", self.project.id, if self.key.live { "live" } else { "test" })
+    }
+}
+
+/// One admitted call.
+pub struct Call {
+    /// Who calls.
+    pub caller: Caller,
+    /// The window the call was counted in.
+    pub rate: Rate,
+    /// What the request says of itself.
+    pub meta: RequestMeta,
+    /// When it was admitted; the one "now" of its answer.
+    pub now_ms: i64,
+    /// Whether the answer was given before.
+    pub replayed: Mutex<bool>,
+    gate: Arc<Gate>,
+}
+
+impl Call {
+    /// Counts the call against the month's quota; to be done once its shape is known to be right, and before anything
+    /// else is done.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`.
+    pub async fn charge(&self) -> Result<()> {
+        if self.meta.malformed {
+            return Err(ApiError::validation(&[]).into());
+        }
+        let limit = self.caller.plan.requests_per_month;
+        if self.gate.limits.quota.take(&self.caller.organization.id, limit, self.now_ms).await {
+            return Ok(());
+        }
+        let wait = (Month::of(self.now_ms).end - self.now_ms) / 1_000 + 1;
+        let wait = u32::try_from(wait).unwrap_or(u32::MAX);
+        Err(ApiError::new(ErrorCode::QuotaExceeded, format!("the plan's {limit} requests of this month are used up"))
+            .with_retry_after(wait)
+            .into())
+    }
+
+    /// The lower bound of a read in the plan's history window.
+    ///
+    /// # Errors
+    /// `HISTORY_LIMIT` when an explicit bound lies before the window.
+    pub fn history_floor(&self, explicit: Option<i64>) -> Result<Floor> {
+        let plan = &self.caller.plan;
+        Floor::first(explicit, plan.window_start(self.now_ms)).map_err(|_| {
+            Error::new(ErrorCode::HistoryLimit, format!("the plan's history reaches {} days back", plan.history_days))
+        })
+    }
+
+    /// The lower bound of a later page: that of the first one, which its cursor carries and which was asked for or not.
+    #[must_use]
+    pub fn later_floor(&self, carried: i64, was_explicit: bool) -> Floor {
+        Floor::later(carried, was_explicit, self.caller.plan.window_start(self.now_ms))
+    }
+
+    /// Demands that a row of a dataset may still be read by its id.
+    ///
+    /// # Errors
+    /// `HISTORY_LIMIT` when it is older than the window, unless it is the sandbox's.
+    pub fn demand_in_history(&self, dataset: &Dataset, created_at: i64) -> Result<()> {
+        if *dataset != Dataset::Sandbox {
+            self.history_floor(Some(created_at))?;
+        }
+        Ok(())
+    }
+}
+
+/// Admits or refuses.
+pub struct Gate {
+    control: Arc<Control>,
+    keys: KeyRing,
+    plans: Plans,
+    features: Features,
+    service_token: SecretString,
+    clock: SharedClock,
+    ids: SharedIdSource,
+    /// What is counted.
+    pub limits: Limits,
+}
+
+/// What a gate decides by.
+pub struct GateSettings {
+    /// Plans by name.
+    pub plans: Plans,
+    /// Features that are on.
+    pub features: Features,
+    /// The credential of edge, worker and admin.
+    pub service_token: SecretString,
+}
+
+impl Gate {
+    /// A gate over the control state.
+    #[must_use]
+    pub fn new(
+        control: Arc<Control>,
+        keys: KeyRing,
+        limits: Limits,
+        settings: GateSettings,
+        clock: SharedClock,
+        ids: SharedIdSource,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            control,
+            keys,
+            plans: settings.plans,
+            features: settings.features,
+            service_token: settings.service_token,
+            clock,
+            ids,
+            limits,
+        })
+    }
+
+    /// Whether a request carries the service credential.
+    #[must_use]
+    pub fn is_service(&self, token: Option<&str>) -> bool {
+        token.is_some_and(|token| token.as_bytes().ct_eq(self.service_token.expose_secret().as_bytes()).into())
+    }
+
+    /// Plans by name.
+    #[must_use]
+    pub fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    /// A plan by name; an organization whose plan is no longer in the table has the smallest.
+    #[must_use]
+    pub fn plan(&self, name: &str) -> Option<Plan> {
+        self.plans.get(name).or_else(|| self.plans.values().min_by_key(|plan| plan.requests_per_month)).copied()
+    }
+
+    /// The features.
+    #[must_use]
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// Makes a request id.
+    #[must_use]
+    pub fn new_request_id(&self) -> String {
+        id::random("req_", self.ids.as_ref())
+    }
+
+    /// Makes sure that what another replica has granted is known here, before it is denied.
+    pub async fn meet(&self, authorization: Option<&str>) {
+        if !self.control.is_shared() || !authorization.and_then(bearer).is_some_and(is_api_key) {
+            return;
+        }
+        let denied = self.authenticate(authorization, self.clock.now_ms()).err().map(|error| error.api.code);
+        if matches!(denied, Some(ErrorCode::InvalidApiKey | ErrorCode::LiveAccessNotApproved)) {
+            self.control.look().await;
+        }
+    }
+
+    /// Finds whose key a request carries, as far as 401 and 403 for key, project and approval go.
+    ///
+    /// # Errors
+    /// The codes of 401, `PROJECT_ARCHIVED`, `LIVE_ACCESS_NOT_APPROVED`.
+    pub fn authenticate(&self, authorization: Option<&str>, now_ms: i64) -> Result<Caller> {
+        let missing = || Error::new(ErrorCode::MissingApiKey, "send the API key as `Authorization: Bearer <API_KEY>`");
+        let raw = authorization.and_then(bearer).ok_or_else(missing)?;
+        let invalid = || Error::new(ErrorCode::InvalidApiKey, "this API key does not exist");
+        if !is_api_key(raw) {
+            return Err(invalid());
+        }
+        let hash = self.keys.key_hash(raw);
+        let state = self.control.state();
+        let key = Arc::clone(state.key_by_hash(&hash).ok_or_else(invalid)?);
+        if key.revoked_at.is_some() {
+            return Err(Error::new(ErrorCode::ApiKeyRevoked, "this API key was revoked"));
+        }
+        if key.expires_at.is_some_and(|at| at <= now_ms) {
+            return Err(Error::new(ErrorCode::ApiKeyExpired, "this API key has expired"));
+        }
+        let project = Arc::clone(state.project(&key.project_id).ok_or_else(invalid)?);
+        let organization = Arc::clone(state.organization(&project.organization_id).ok_or_else(invalid)?);
+        drop(state);
+        if project.archived {
+            return Err(Error::new(ErrorCode::ProjectArchived, "this project is archived"));
+        }
+        if key.live && !project.live_approved {
+            return Err(Error::new(ErrorCode::LiveAccessNotApproved, "this project is not approved for live access"));
+        }
+        let plan = self.plan(&organization.plan).ok_or_else(|| Error::internal("there are no plans"))?;
+        let view = if key.live { View::live() } else { View::test(&project.id) };
+        Ok(Caller { key, project, organization, plan, view })
+    }
+
+    /// Whether a caller still has the rights it was admitted with; asked again for open streams.
+    #[must_use]
+    pub fn still_admits(&self, meta: &RequestMeta, operation: Operation) -> bool {
+        self.authenticate(meta.authorization(), self.clock.now_ms())
+            .and_then(|caller| self.permit(&caller, operation))
+            .is_ok()
+    }
+
+    fn permit(&self, caller: &Caller, operation: Operation) -> Result<()> {
+        if operation.feature().is_some_and(|feature| !self.features.has(feature)) {
+            return Err(Error::new(ErrorCode::FeatureDisabled, "this feature is not enabled"));
+        }
+        if let Some(scope) = operation.scope()
+            && !caller.key.scopes.iter().any(|held| held == scope.as_str())
+        {
+            let message = format!("this key lacks the scope {}", scope.as_str());
+            return Err(Error::new(ErrorCode::InsufficientScope, message));
+        }
+        if operation.test_only() && caller.key.live {
+            return Err(Error::new(ErrorCode::TestKeyRequired, "this operation takes test keys only"));
+        }
+        Ok(())
+    }
+
+    fn count_failure(&self, meta: &RequestMeta, now_ms: i64) -> Option<Error> {
+        let client = meta.client.as_deref()?;
+        if self.limits.failures.record(client, now_ms) {
+            return None;
+        }
+        let error = ApiError::new(ErrorCode::RateLimited, "too many failed authentications from this address");
+        Some(error.with_retry_after(seconds_left(now_ms)).into())
+    }
+
+    /// Runs every check up to the rate. The rate is told on failure too, once the key is accepted.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    pub fn admit(
+        self: &Arc<Self>,
+        meta: RequestMeta,
+        operation: Operation,
+    ) -> std::result::Result<Call, (Error, Option<Rate>)> {
+        if !self.control.is_current() {
+            return Err((Error::outdated(), None));
+        }
+        let now_ms = self.clock.now_ms();
+        let caller = self.authenticate(meta.authorization(), now_ms).map_err(|error| {
+            let unauthenticated = error.api.code.http_status() == 401;
+            let too_many = if unauthenticated { self.count_failure(&meta, now_ms) } else { None };
+            (too_many.unwrap_or(error), None)
+        })?;
+        let class = operation.class();
+        let project: Arc<str> = caller.project.id.as_str().into();
+        let (live, limit) = (caller.key.live, caller.plan.per_minute(class));
+        if let Err(error) = self.permit(&caller, operation) {
+            return Err((error, Some(self.limits.rates.peek(&project, live, class, limit, now_ms))));
+        }
+        let rate = self.limits.rates.take(&project, live, class, limit, now_ms);
+        if !rate.allowed {
+            let message = format!("more than {limit} requests of class {} in this minute", class.as_str());
+            let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));
+            return Err((error.into(), Some(rate)));
+        }
+        Ok(Call { caller, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
+    }
+}
+
+fn bearer(authorization: &str) -> Option<&str> {
+    let (scheme, raw) = authorization.split_once(' ')?;
+    let raw = raw.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !raw.is_empty()).then_some(raw)
+}
+
+fn seconds_left(now_ms: i64) -> u32 {
+    u32::try_from((MINUTE_MS - now_ms.rem_euclid(MINUTE_MS) + 999) / 1_000).unwrap_or(60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_says_of_itself_shows_no_key() {
+        let key = "svc_live_0123456789012345678901234567890123456789";
+        let meta = RequestMeta { authorization: Some(format!("Bearer {key}").into()), ..RequestMeta::default() };
+        assert_eq!(meta.authorization().and_then(bearer), Some(key));
+        assert!(!format!("{meta:?}").contains(key));
+    }
+}

@@ -1,0 +1,300 @@
+//! Does a request once per idempotency key: a repeat gets the first answer.
+//!
+//! What a request creates is named after a seed that is kept with its key, so that a repetition after a crash completes
+//! the first try instead of doing it twice, and a key used again after its time makes something new.
+
+use std::{sync::Arc, time::Duration};
+
+use prost::Message;
+use sha2::{Digest as _, Sha256};
+use thesis_net::{clock::SharedIdSource, guard::Refusal};
+use thesis_proto::error::{ApiError, ErrorCode};
+use tokio::{
+    runtime::Handle,
+    time::{sleep, timeout},
+};
+use tonic::{Code, Status};
+
+use super::gate::Call;
+use crate::{
+    domain::operation::Operation,
+    error::{Error, Result},
+    key,
+    shared::key_ring::KeyRing,
+    store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreResult, Transaction, Value, schema},
+};
+
+/// Answers are kept for so long.
+const KEPT_MS: i64 = 24 * 3_600_000;
+/// A request in flight keeps its repeats away for so long; then its server counts as dead.
+const IN_FLIGHT_MS: i64 = 30_000;
+const IN_FLIGHT: Duration = Duration::from_millis(IN_FLIGHT_MS.unsigned_abs());
+/// How often a key is tried to be taken when the store is in doubt or others take it.
+const TRIES: usize = 4;
+/// A key is tried to be given back for so long before a failure is told, and after it goes on.
+const AT_ONCE: Duration = Duration::from_millis(500);
+/// The pause before a key is tried to be given back again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What is stored of a request.
+#[derive(Clone, PartialEq, Eq, Message)]
+struct Kept {
+    /// Hash of the operation and the decoded request.
+    #[prost(bytes = "vec", tag = "1")]
+    request: Vec<u8>,
+    /// Unix milliseconds of its start.
+    #[prost(int64, tag = "2")]
+    started_at: i64,
+    /// The encrypted answer, once there is one.
+    #[prost(bytes = "vec", optional, tag = "3")]
+    answer: Option<Vec<u8>>,
+    /// What the request creates is named after this.
+    #[prost(string, tag = "4")]
+    seed: String,
+    /// Names the try that took the key last.
+    #[prost(string, tag = "5")]
+    holder: String,
+}
+
+/// An answer as it is kept.
+#[derive(Clone, PartialEq, Eq, Message)]
+struct Answer {
+    /// The message, when it succeeded.
+    #[prost(bytes = "vec", optional, tag = "1")]
+    message: Option<Vec<u8>>,
+    /// gRPC code, message and details, when it failed.
+    #[prost(int32, tag = "2")]
+    code: i32,
+    #[prost(string, tag = "3")]
+    text: String,
+    #[prost(bytes = "vec", tag = "4")]
+    details: Vec<u8>,
+}
+
+/// Keeps answers.
+pub struct Idempotency {
+    backend: SharedBackend,
+    keys: KeyRing,
+    ids: SharedIdSource,
+    started_at: i64,
+}
+
+impl Idempotency {
+    /// Keeps answers in this backend for a process that starts now.
+    #[must_use]
+    pub fn new(backend: SharedBackend, keys: KeyRing, ids: SharedIdSource, now_ms: i64) -> Self {
+        Self { backend, keys, ids, started_at: now_ms }
+    }
+
+    /// Performs a request that has passed all checks, once per idempotency key; without one, simply performs it.
+    ///
+    /// # Errors
+    /// What the request answers, `IDEMPOTENCY_KEY_REUSED`, `IDEMPOTENCY_IN_PROGRESS`, or when the store does not answer.
+    pub async fn once<M: Message, T: Message + Default>(
+        &self,
+        call: &Call,
+        operation: Operation,
+        message: &M,
+        perform: impl AsyncFnOnce(&str) -> Result<T>,
+    ) -> Result<T> {
+        let fresh_seed = crate::domain::id::random("seed_", self.ids.as_ref());
+        let Some(idempotency_key) = call.meta.idempotency_key.as_deref() else {
+            return perform(&fresh_seed).await;
+        };
+        let partition = key![call.caller.scope(), idempotency_key];
+        let mut hasher = Sha256::new();
+        hasher.update(operation.name());
+        hasher.update(message.encode_to_vec());
+        let kept = Kept {
+            request: hasher.finalize().to_vec(),
+            started_at: call.now_ms,
+            answer: None,
+            holder: fresh_seed.clone(),
+            seed: fresh_seed,
+        };
+        // Should the request fail or be given up, its next try shall have its chance at once.
+        let mut place = Place(Row { backend: Arc::clone(&self.backend), partition, version: 0, kept });
+        // Whoever was at it before the only process there is started is dead.
+        let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };
+        if let Some(sealed) = place.0.take(dead_before).await? {
+            *call.replayed.lock() = true;
+            return self.replay(&sealed);
+        }
+        let result = perform(&place.0.kept.seed).await;
+        let answer = match &result {
+            Ok(message) => Answer { message: Some(message.encode_to_vec()), ..Answer::default() },
+            Err(error) if is_final(&error.api) => {
+                let status = error.api.to_status("");
+                Answer {
+                    message: None,
+                    code: status.code().into(),
+                    text: status.message().to_owned(),
+                    details: status.details().to_vec(),
+                }
+            }
+            Err(_) => {
+                place.give_back().await;
+                return result;
+            }
+        };
+        place.keep(self.keys.seal(&answer.encode_to_vec())).await;
+        result
+    }
+
+    fn replay<T: Message + Default>(&self, sealed: &[u8]) -> Result<T> {
+        let plain = self.keys.open(sealed).ok_or_else(|| Error::internal("a kept answer cannot be decrypted"))?;
+        let answer = Answer::decode(plain.as_slice()).map_err(Error::internal)?;
+        match answer.message {
+            Some(message) => T::decode(message.as_slice()).map_err(Error::internal),
+            None => {
+                let status = Status::with_details(Code::from(answer.code), answer.text, answer.details.into());
+                Err(ApiError::from_status(&status).into())
+            }
+        }
+    }
+}
+
+/// A key's row, as this try writes it.
+#[derive(Clone)]
+struct Row {
+    backend: SharedBackend,
+    partition: Vec<Value>,
+    /// 0 while the key is neither taken nor perhaps taken.
+    version: i64,
+    kept: Kept,
+}
+
+impl Row {
+    /// Takes the key, or finds the answer that its request has had. Tries of before a time are dead.
+    async fn take(&mut self, dead_before: i64) -> Result<Option<Vec<u8>>> {
+        let (mut expect, mut why) = (Expect::Absent, in_progress());
+        for _ in 0..TRIES {
+            self.version = match expect {
+                Expect::Version(version) => version + 1,
+                Expect::Absent | Expect::Any => 1,
+            };
+            match self.write(expect).await {
+                Ok(true) => return Ok(None),
+                Ok(false) => why = in_progress(),
+                Err(error) => why = error.into(),
+            }
+            // This read settles a write in doubt: it has happened, or never will.
+            let Some((version, known)) = self.read().await? else {
+                expect = Expect::Absent;
+                continue;
+            };
+            if known.holder == self.kept.holder {
+                self.version = version;
+                return Ok(None);
+            }
+            self.version = 0;
+            expect = Expect::Version(version);
+            let age_ms = self.kept.started_at - known.started_at;
+            if age_ms >= KEPT_MS {
+                continue;
+            }
+            if known.request != self.kept.request {
+                let text = "this idempotency key was used for another request";
+                return Err(Error::new(ErrorCode::IdempotencyKeyReused, text));
+            }
+            if known.answer.is_some() {
+                return Ok(known.answer);
+            }
+            if known.started_at >= dead_before.max(self.kept.started_at - IN_FLIGHT_MS + 1) {
+                return Err(in_progress());
+            }
+            self.kept.seed = known.seed;
+        }
+        Err(why)
+    }
+
+    async fn read(&self) -> Result<Option<(i64, Kept)>> {
+        let row = self.backend.get(&schema::IDEMPOTENCY, &self.partition, Consistency::Serial).await?;
+        row.map(|row| Ok((row.version, Kept::decode(row.body).map_err(Error::internal)?))).transpose()
+    }
+
+    async fn write(&self, expect: Expect) -> StoreResult<bool> {
+        let body = Some(self.kept.encode_to_vec().into());
+        let write = ConditionalWrite { clustering: Vec::new(), expect, version: self.version, body };
+        let transaction = Transaction {
+            table: &schema::IDEMPOTENCY,
+            partition: self.partition.clone(),
+            writes: vec![write],
+            ttl: u32::try_from(2 * KEPT_MS / 1_000).ok(),
+        };
+        self.backend.transact(transaction).await
+    }
+
+    /// Lets the key be taken again, if this holds it.
+    async fn give_back(&mut self) -> Result<()> {
+        if let Some((version, known)) = self.read().await?
+            && known.holder == self.kept.holder
+            && known.answer.is_none()
+        {
+            self.version = version + 1;
+            self.write(Expect::Version(version)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A key that is taken while its request is performed; given back when dropped before the answer is kept.
+struct Place(Row);
+
+impl Place {
+    /// Keeps the answer. Should that fail, the next try completes what this one has done.
+    async fn keep(&mut self, sealed: Vec<u8>) {
+        let mut row = self.0.clone();
+        row.version += 1;
+        row.kept.answer = Some(sealed);
+        match row.write(Expect::Version(self.0.version)).await {
+            Ok(_) => self.0.version = 0,
+            Err(error) => tracing::warn!(%error, "keeping an answer for its idempotency key failed"),
+        }
+    }
+
+    /// Gives the key back before a failure is told, where the store lets it: the next try may follow at once.
+    async fn give_back(&mut self) {
+        if let Ok(Ok(())) = timeout(AT_ONCE, self.released().give_back()).await {
+            self.0.version = 0;
+        }
+    }
+
+    fn released(&self) -> Row {
+        let mut row = self.0.clone();
+        // Longer ago than it must be, since clocks differ.
+        row.kept.started_at -= 2 * IN_FLIGHT_MS;
+        row
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let (true, Ok(runtime)) = (self.0.version > 0, Handle::try_current()) else { return };
+        let mut row = self.released();
+        // What kept the request from its end may keep this; once its time is over, this is in vain.
+        runtime.spawn(timeout(IN_FLIGHT, async move {
+            while row.give_back().await.is_err() {
+                sleep(AGAIN).await;
+            }
+        }));
+    }
+}
+
+/// Whether the same request would be refused again at any later time.
+fn is_final(error: &ApiError) -> bool {
+    match error.code {
+        ErrorCode::WebhookLimitReached => false,
+        ErrorCode::WebhookUrlForbidden => {
+            let reason = error.details.as_ref().and_then(|details| details["reason"].as_str());
+            reason != Some(Refusal::Unresolvable.as_str())
+        }
+        code => !matches!(code.http_status(), 409 | 429 | 500..),
+    }
+}
+
+fn in_progress() -> Error {
+    ApiError::new(ErrorCode::IdempotencyInProgress, "a request with this idempotency key is being answered")
+        .with_retry_after(1)
+        .into()
+}

@@ -1,0 +1,263 @@
+//! Rate windows, the month's quota and failed authentications, counted by all replicas together.
+
+mod abuse;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use thesis_net::clock::Clock;
+use tokio_util::sync::CancellationToken;
+
+use self::abuse::BadAddresses;
+use crate::{
+    domain::{operation::RateClass, window::MINUTE_MS},
+    key,
+    replicas::shared_counts::{Counted, SharedCounts, Stored},
+    store::{SharedBackend, Value, schema},
+};
+
+/// Failed authentications that one address has in a minute.
+pub const AUTH_FAILURES_PER_MINUTE: u64 = 20;
+/// Addresses whose failures are counted at once: a flood from invented addresses must not take all memory.
+const ADDRESSES: usize = 100_000;
+/// Seconds that the counts of a minute are kept.
+const MINUTE_KEPT: u32 = 300;
+
+/// A rate window after a request was counted, or refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// The class counted.
+    pub class: RateClass,
+    /// Requests allowed in the window.
+    pub limit: u32,
+    /// Requests left.
+    pub remaining: u32,
+    /// Unix seconds at which the window ends.
+    pub reset: i64,
+    /// Whether this request was within the limit.
+    pub allowed: bool,
+}
+
+/// A minute's requests of a class, per project and environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Window {
+    project: Arc<str>,
+    live: bool,
+    class: RateClass,
+    minute: i64,
+}
+
+impl Counted for Window {
+    fn partition(&self) -> Vec<Value> {
+        let environment = if self.live { "live" } else { "test" };
+        key![format!("{}/{environment}/{}", self.project, self.class.as_str()), self.minute]
+    }
+
+    fn has_ended(&self, now_ms: i64) -> bool {
+        self.minute < now_ms.div_euclid(MINUTE_MS)
+    }
+}
+
+/// Requests a minute, per project, environment and class; windows are whole UTC minutes.
+pub struct RateWindows(SharedCounts<Window>);
+
+impl RateWindows {
+    fn window(project: &Arc<str>, live: bool, class: RateClass, now_ms: i64) -> Window {
+        Window { project: Arc::clone(project), live, class, minute: now_ms.div_euclid(MINUTE_MS) }
+    }
+
+    fn rate(window: &Window, limit: u32, allowed: bool, used: u64) -> Rate {
+        let remaining = limit.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX));
+        Rate { class: window.class, limit, remaining, reset: (window.minute + 1) * 60, allowed }
+    }
+
+    /// Counts a request.
+    pub fn take(&self, project: &Arc<str>, live: bool, class: RateClass, limit: u32, now_ms: i64) -> Rate {
+        let window = Self::window(project, live, class, now_ms);
+        let (allowed, used) = self.0.take(&window, limit.into(), now_ms);
+        Self::rate(&window, limit, allowed, used)
+    }
+
+    /// Tells a window without counting, as it is known here.
+    pub fn peek(&self, project: &Arc<str>, live: bool, class: RateClass, limit: u32, now_ms: i64) -> Rate {
+        let window = Self::window(project, live, class, now_ms);
+        let used = self.0.known(&window, now_ms);
+        Self::rate(&window, limit, used < limit.into(), used)
+    }
+
+    /// Tells a window without counting, as all replicas together know it.
+    pub async fn fresh(&self, project: &Arc<str>, live: bool, class: RateClass, limit: u32, now_ms: i64) -> Rate {
+        let window = Self::window(project, live, class, now_ms);
+        let used = self.0.fresh(&window, now_ms).await;
+        Self::rate(&window, limit, used < limit.into(), used)
+    }
+}
+
+/// A minute's failed authentications of a client address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Failures {
+    address: Arc<str>,
+    minute: i64,
+}
+
+impl Counted for Failures {
+    fn partition(&self) -> Vec<Value> {
+        key![format!("address/{}", self.address), self.minute]
+    }
+
+    fn has_ended(&self, now_ms: i64) -> bool {
+        self.minute < now_ms.div_euclid(MINUTE_MS)
+    }
+}
+
+/// Failed authentications a minute, per client address.
+pub struct AuthFailures(SharedCounts<Failures>, BadAddresses);
+
+impl AuthFailures {
+    /// Counts a failure; false when the address has had too many.
+    pub fn record(&self, address: &str, now_ms: i64) -> bool {
+        let key = Failures { address: address.into(), minute: now_ms.div_euclid(MINUTE_MS) };
+        if self.0.size() >= ADDRESSES && !self.0.has(&key) {
+            return true;
+        }
+        let failures = self.0.add(&key, AUTH_FAILURES_PER_MINUTE, now_ms);
+        if failures >= AUTH_FAILURES_PER_MINUTE {
+            let own = self.0.own(&key);
+            self.1.note(key, own, now_ms);
+        }
+        failures <= AUTH_FAILURES_PER_MINUTE
+    }
+
+    /// Forgets minutes that have ended, and leaves for abuse review how often each address failed.
+    fn sweep(&self, now_ms: i64) {
+        for (key, own, failures) in self.0.sweep(now_ms) {
+            if failures >= AUTH_FAILURES_PER_MINUTE {
+                self.1.note_end(key.clone(), own);
+            }
+            let Failures { address, minute } = key;
+            if failures > AUTH_FAILURES_PER_MINUTE {
+                tracing::warn!(%address, minute, failures, "too many failed authentications");
+            } else {
+                tracing::info!(%address, minute, failures, "failed authentications");
+            }
+        }
+    }
+}
+
+/// A calendar month in UTC.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Month {
+    /// `YYYY-MM`.
+    pub name: Arc<str>,
+    /// Its first millisecond.
+    pub start: i64,
+    /// The next one's first millisecond.
+    pub end: i64,
+}
+
+impl Month {
+    /// The month of a time.
+    #[must_use]
+    pub fn of(now_ms: i64) -> Self {
+        let now = jiff::Timestamp::from_millisecond(now_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let first = now.to_zoned(jiff::tz::TimeZone::UTC).date().first_of_month();
+        let next = first.saturating_add(jiff::Span::new().months(1));
+        let millis = |date: jiff::civil::Date| {
+            date.to_zoned(jiff::tz::TimeZone::UTC).map(|zoned| zoned.timestamp().as_millisecond()).unwrap_or_default()
+        };
+        Self { name: first.strftime("%Y-%m").to_string().into(), start: millis(first), end: millis(next) }
+    }
+}
+
+/// A month's requests of an organization.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Used {
+    organization: Arc<str>,
+    month: Month,
+}
+
+impl Counted for Used {
+    fn partition(&self) -> Vec<Value> {
+        key![&*self.organization, &*self.month.name]
+    }
+
+    fn has_ended(&self, now_ms: i64) -> bool {
+        self.month.end <= now_ms
+    }
+}
+
+/// Requests a month, per organization.
+pub struct Quota {
+    counts: SharedCounts<Used>,
+    month: Mutex<Month>,
+}
+
+impl Quota {
+    fn key(&self, organization: &str, now_ms: i64) -> Used {
+        let mut month = self.month.lock();
+        if !(month.start..month.end).contains(&now_ms) {
+            *month = Month::of(now_ms);
+        }
+        Used { organization: organization.into(), month: month.clone() }
+    }
+
+    /// Counts a request if the month's `limit` allows it; tells whether it did.
+    pub async fn take(&self, organization: &str, limit: u64, now_ms: i64) -> bool {
+        self.counts.take_strictly(&self.key(organization, now_ms), limit, now_ms).await
+    }
+
+    /// Requests counted this month.
+    pub async fn used(&self, organization: &str, now_ms: i64) -> u64 {
+        self.counts.fresh(&self.key(organization, now_ms), now_ms).await
+    }
+}
+
+/// Everything that is counted.
+pub struct Limits {
+    /// Requests a minute.
+    pub rates: RateWindows,
+    /// Requests a month.
+    pub quota: Quota,
+    /// Failed authentications.
+    pub failures: AuthFailures,
+}
+
+impl Limits {
+    /// Counts as this replica.
+    #[must_use]
+    pub fn new(backend: &SharedBackend, replica: &str) -> Self {
+        let minutes = |from| Stored { table: &schema::MINUTE_COUNT, ttl: Some(MINUTE_KEPT), from };
+        let months = Stored { table: &schema::USAGE, ttl: None, from: 0 };
+        let (backend, replica) = (|| Arc::clone(backend), || replica.to_owned());
+        Self {
+            rates: RateWindows(SharedCounts::new(backend(), replica(), minutes(0))),
+            quota: Quota { counts: SharedCounts::new(backend(), replica(), months), month: Mutex::new(Month::of(0)) },
+            // One failure is not told: a flood from many addresses would become one of writes.
+            failures: AuthFailures(
+                SharedCounts::new(backend(), replica(), minutes(2)),
+                BadAddresses::new(&backend(), replica()),
+            ),
+        }
+    }
+
+    /// Exchanges counts with other replicas until stopped.
+    pub async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
+        let (rates, failures, months) = (&self.rates.0, &self.failures.0, &self.quota.counts);
+        let abuse = self.failures.1.run(clock, stop);
+        tokio::join!(rates.run(clock, stop), failures.run(clock, stop), months.run(clock, stop), abuse);
+    }
+
+    /// Stores what is to outlive this process.
+    pub async fn flush(&self, now_ms: i64) {
+        tokio::join!(self.quota.counts.exchange_all(now_ms), self.failures.1.flush(now_ms));
+    }
+
+    /// Forgets what has ended.
+    pub fn sweep(&self, now_ms: i64) {
+        self.rates.0.sweep(now_ms);
+        self.failures.sweep(now_ms);
+        self.quota.counts.sweep(now_ms);
+    }
+}

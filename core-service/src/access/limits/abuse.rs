@@ -1,0 +1,100 @@
+//! Addresses that fail to authenticate too often, on their way to the store. What is remembered and what is written a second
+//! are bounded, so that a flood from many addresses does not become one of writes; those that find no room are only logged.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use thesis_net::clock::Clock;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use super::{Counted as _, Failures};
+use crate::{
+    domain::{abuse::BadMinute, window::MINUTE_MS},
+    store::{SharedBackend, StoreResult},
+    tables::abuse::AbuseStore,
+};
+
+/// Most bad minutes of addresses that are remembered until they are stored.
+const MOST_REMEMBERED: usize = 1_200;
+/// Most of them written at once.
+const MOST_AT_ONCE: usize = 20;
+
+/// How often what is new is stored.
+const STORE_EVERY: Duration = Duration::from_secs(1);
+
+/// A bad minute, and how often it was written.
+struct Remembered {
+    bad: BadMinute,
+    writes: u32,
+}
+
+/// The bad minutes of addresses.
+pub(super) struct BadAddresses {
+    store: AbuseStore,
+    replica: String,
+    remembered: Mutex<HashMap<Failures, Remembered>>,
+}
+
+impl BadAddresses {
+    pub(super) fn new(backend: &SharedBackend, replica: String) -> Self {
+        Self { store: AbuseStore::new(Arc::clone(backend)), replica, remembered: Mutex::default() }
+    }
+
+    /// Notes that an address has failed too often in a minute: at this replica `failures` times, the last one at
+    /// `at`, in Unix milliseconds.
+    pub(super) fn note(&self, key: Failures, failures: u64, at: i64) {
+        let mut remembered = self.remembered.lock();
+        if let Some(Remembered { bad, .. }) = remembered.get_mut(&key) {
+            if failures > bad.failures {
+                (bad.failures, bad.last_at) = (failures, at);
+            }
+        } else if remembered.len() < MOST_REMEMBERED {
+            let bad = BadMinute { minute: key.minute, failures, stored: 0, first_at: at, last_at: at };
+            remembered.insert(key, Remembered { bad, writes: 0 });
+        }
+    }
+
+    /// The same at the end of the minute, where it may come from what others counted last.
+    pub(super) fn note_end(&self, key: Failures, failures: u64) {
+        let last_ms = (key.minute + 1) * MINUTE_MS - 1;
+        self.note(key, failures, last_ms);
+    }
+
+    /// Stores what is new until stopped.
+    pub(super) async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
+        let mut every = tokio::time::interval(STORE_EVERY);
+        every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(every.tick()).await.is_some() {
+            self.flush(clock.now_ms()).await;
+        }
+    }
+
+    /// Stores what is new, as far as it can now.
+    pub(super) async fn flush(&self, now_ms: i64) {
+        if let Err(error) = self.store(now_ms).await {
+            tracing::warn!(%error, "storing addresses that fail to authenticate too often failed, trying again");
+        }
+    }
+
+    /// Stores what is new, of the earliest minute first, and of what was written least.
+    async fn store(&self, now_ms: i64) -> StoreResult<()> {
+        let mut new: Vec<(Failures, BadMinute, u32)> = {
+            let mut remembered = self.remembered.lock();
+            // Of a minute that has ended nothing comes after its end was noted, which is a moment later.
+            remembered
+                .retain(|key, Remembered { bad, .. }| bad.failures > bad.stored || !key.has_ended(now_ms - MINUTE_MS));
+            let new = remembered.iter().filter(|(_, Remembered { bad, .. })| bad.failures > bad.stored);
+            new.map(|(key, Remembered { bad, writes })| (key.clone(), *bad, *writes)).collect()
+        };
+        new.sort_unstable_by_key(|(key, _, writes)| (key.minute, *writes));
+        for (key, bad, _) in new.into_iter().take(MOST_AT_ONCE) {
+            self.store.note(&self.replica, &key.address, &bad).await?;
+            if let Some(Remembered { bad: known, writes }) = self.remembered.lock().get_mut(&key) {
+                known.stored = bad.failures;
+                *writes += 1;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! The leases of webhook shards: a replica hands out the attempts of those that it holds. They only save duplicate work.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::{
+    key,
+    store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreResult, Transaction, schema},
+    tables::deliveries::SHARDS,
+};
+
+/// How long a shard's lease lasts.
+pub(super) const LEASE_MS: i64 = 10_000;
+/// When it is renewed.
+const RENEW_MS: i64 = 3_000;
+
+/// The leases of one replica.
+pub(super) struct Leases {
+    backend: SharedBackend,
+    replica: String,
+    /// By shard, until when its lease is held.
+    held: Mutex<HashMap<i64, i64>>,
+}
+
+impl Leases {
+    pub(super) fn new(backend: SharedBackend, replica: String) -> Self {
+        Self { backend, replica, held: Mutex::default() }
+    }
+
+    /// Whether the attempts of a shard are this replica's to hand out.
+    pub(super) fn holds(&self, shard: i64, now_ms: i64) -> bool {
+        self.backend.is_exclusive() || self.held.lock().get(&shard).is_some_and(|until| *until > now_ms)
+    }
+
+    /// Takes the leases that are free and renews those that are held.
+    pub(super) async fn renew(&self, now_ms: i64) -> StoreResult<()> {
+        if self.backend.is_exclusive() {
+            return Ok(());
+        }
+        for shard in 0..SHARDS {
+            let held = self.held.lock().get(&shard).copied();
+            if held.is_some_and(|until| until - now_ms > LEASE_MS - RENEW_MS) {
+                continue;
+            }
+            if self.lease(shard, now_ms, now_ms + LEASE_MS).await? {
+                self.held.lock().insert(shard, now_ms + LEASE_MS);
+            } else {
+                self.held.lock().remove(&shard);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a lease of this replica if the shard is free or its own. The row's body is the owner and the end.
+    pub(super) async fn lease(&self, shard: i64, now_ms: i64, until: i64) -> StoreResult<bool> {
+        let row = self.backend.get(&schema::SHARD_LEASE, &key![shard], Consistency::Quorum).await?;
+        let (expect, version) = match &row {
+            None => (Expect::Absent, 1),
+            Some(row) => {
+                let text = String::from_utf8_lossy(&row.body);
+                let (end, owner) = text.split_once(' ').unwrap_or_default();
+                if owner != self.replica && end.parse::<i64>().is_ok_and(|end| end > now_ms) {
+                    return Ok(false);
+                }
+                (Expect::Version(row.version), row.version + 1)
+            }
+        };
+        let body = Some(Bytes::from(format!("{until} {}", self.replica)));
+        let write = ConditionalWrite { clustering: Vec::new(), expect, version, body };
+        let transaction =
+            Transaction { table: &schema::SHARD_LEASE, partition: key![shard], writes: vec![write], ttl: None };
+        self.backend.transact(transaction).await
+    }
+
+    /// Gives up all leases.
+    pub(super) async fn release(&self, now_ms: i64) {
+        let held: Vec<i64> = self.held.lock().drain().map(|(shard, _)| shard).collect();
+        for shard in held {
+            if let Err(error) = self.lease(shard, now_ms, 0).await {
+                tracing::debug!(%error, shard, "giving up a lease failed; it ends by itself");
+            }
+        }
+    }
+}

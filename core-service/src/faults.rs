@@ -1,0 +1,146 @@
+//! Every use case that writes, with each fault at each of its calls to the store: the client asks again as clients do, and
+//! in the end everything is compared with a naive recount. Then several at once, with random faults.
+//!
+//! A case takes some 20 ms, so only one in `TEST_SHARE` of them is run, chosen by `TEST_SEED`; 1 runs them all. `TEST_FAULT`
+//! names those to run by a part of their name, which is printed before each. `TEST_SEED` also repeats one mixture, and
+//! `TEST_ROUNDS` says how many are tried.
+
+mod cases;
+mod full_disk;
+mod mixture;
+mod place;
+mod recount;
+mod world;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use thesis_net::clock::{IdSource as _, SystemIdSource};
+
+use self::{
+    cases::{ALL, UseCase},
+    place::{Dice, Store},
+    world::{Plan, Trouble, World},
+};
+use crate::store::faulty::Called;
+
+/// Settles everything and compares it, before and after something more was written.
+async fn judge(world: &mut World) {
+    world.settle().await;
+    world.probe().await;
+    world.settle_written().await;
+    recount::recount(world).await;
+}
+
+/// Runs one case; tells the calls that counted.
+async fn run(case: &UseCase, base: &World, plan: Option<Plan>) -> Vec<Called> {
+    let mut world = if case.from_nothing { base.empty() } else { base.copy() };
+    if let Some(plan) = plan {
+        world.plan(plan);
+    }
+    world.tick_seconds = case.tick_seconds;
+    world.first_fails = case.first_fails;
+    (case.run)(&mut world).await;
+    world.idle().await;
+    let calls = world.process.calls();
+    world.process.rest();
+    judge(&mut world).await;
+    world.stop();
+    calls
+}
+
+/// Of so many cases one is run.
+const SHARE: u64 = 8;
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    SystemIdSource.fill(&mut bytes);
+    setting("TEST_SEED").unwrap_or(u64::from_le_bytes(bytes) >> 1)
+}
+
+async fn run_all(store: Store) {
+    let wanted = std::env::var("TEST_FAULT").ok();
+    let share = if wanted.is_some() { 1 } else { setting("TEST_SHARE").unwrap_or(SHARE) };
+    let wanted = wanted.unwrap_or_default();
+    let seed = seed();
+    println!("TEST_SEED={seed} TEST_SHARE={share}");
+    let mut dice = Dice(seed);
+    let base = World::base(store).await;
+    let exclusive = store != Store::Shared;
+    let mut count = 0;
+    for case in ALL {
+        let calls = run(case, &base, None).await;
+        for (number, called) in calls.iter().enumerate() {
+            for fault in called.faults(exclusive) {
+                let name = format!("{}, {store:?}, {fault:?} at {number} of {}: {called:?}", case.name, calls.len());
+                if name.contains(&wanted) && dice.roll(usize::try_from(share).unwrap()) == 0 {
+                    println!("{name}");
+                    run(case, &base, Some(Plan { number, fault })).await;
+                    count += 1;
+                }
+            }
+        }
+    }
+    println!("{count} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_fault_at_each_call_of_many_writers() {
+    run_all(Store::Shared).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_fault_at_each_call_of_one_writer() {
+    run_all(Store::Exclusive).await;
+}
+
+fn trouble(seed: u64) -> Option<Trouble> {
+    Some(Trouble(Arc::new(Mutex::new(Dice(seed)))))
+}
+
+/// Rounds of a mixture on a store, on which one or two cores run.
+async fn mixed(store: Store, rounds: u64, steps: usize) {
+    let first = seed();
+    let rounds = setting("TEST_ROUNDS").unwrap_or(if setting("TEST_SEED").is_some() { 1 } else { rounds });
+    let base = World::base(store).await;
+    for seed in first..first + rounds {
+        println!("{store:?}: TEST_SEED={seed}");
+        let mut one = base.copy();
+        one.trouble = trouble(seed);
+        let mut two = one.beside();
+        two.trouble = trouble(!seed);
+        let alone = mixture::live(&mut one, Dice(!seed), "one", steps);
+        if store == Store::Shared {
+            tokio::join!(alone, mixture::live(&mut two, Dice(seed.reverse_bits()), "two", steps));
+            two.calm().await;
+            two.stop();
+            one.acknowledged.entries.append(&mut two.acknowledged.entries);
+            one.acknowledged.gone.append(&mut two.acknowledged.gone);
+            one.acknowledged.webhooks.append(&mut two.acknowledged.webhooks);
+        } else {
+            alone.await;
+        }
+        one.calm().await;
+        judge(&mut one).await;
+        one.stop();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn random_faults_in_a_mixture_of_one_writer() {
+    mixed(Store::Exclusive, 8, 20).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn random_faults_in_a_mixture_on_the_embedded_store() {
+    mixed(Store::Embedded, 2, 12).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn random_faults_in_a_mixture_of_two_cores() {
+    mixed(Store::Shared, 6, 15).await;
+}

@@ -1,0 +1,412 @@
+//! The use cases that write.
+
+use std::{cell::Cell, time::Duration};
+
+use futures::future::LocalBoxFuture;
+use thesis_proto::{
+    time::from_millis,
+    v1::{
+        self, admin_service_server::AdminService as _, ingest_service_server::IngestService as _,
+        observation::Observed, webhook_service_server::WebhookService as _,
+    },
+};
+use tonic::Code;
+
+use super::{
+    place::Dice,
+    world::{GONE, World, public, service},
+};
+use crate::{domain::id, grpc::Api, key, log::writer::thesis_event_id, store::schema, testing::NOON};
+
+/// A use case.
+pub(super) struct UseCase {
+    pub(super) name: &'static str,
+    /// On an empty store.
+    pub(super) from_nothing: bool,
+    /// The sandbox's ticker runs.
+    pub(super) tick_seconds: u32,
+    /// First attempts of deliveries fail.
+    pub(super) first_fails: bool,
+    pub(super) run: for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, ()>,
+}
+
+const PLAIN: UseCase =
+    UseCase { name: "", from_nothing: false, tick_seconds: 0, first_fails: false, run: |_| Box::pin(async {}) };
+
+macro_rules! case {
+    ($name:literal, $run:expr $(, $field:ident: $value:expr)*) => {
+        UseCase { name: $name, run: |world| Box::pin($run(world)), $($field: $value,)* ..PLAIN }
+    };
+}
+
+pub(super) const ALL: &[UseCase] = &[
+    case!("create a test thesis", create_thesis),
+    case!("repeat a request", repeat_request),
+    case!("derive once more after five seconds", derive_again),
+    case!("ingest a thesis", ingest_thesis),
+    case!("ingest an edit", ingest_edit),
+    case!("ingest figures", ingest_engagement),
+    case!("ingest a deletion", ingest_deletion),
+    case!("ingest a renamed profile", ingest_profile),
+    case!("ingest a token", ingest_token),
+    case!("ingest several at once", ingest_several),
+    case!("ingest what comes before its thesis", ingest_early),
+    case!("ingest what contradicts", ingest_contradiction),
+    case!("create a webhook", create_webhook),
+    case!("delete a webhook", delete_webhook),
+    case!("disable a webhook that is gone", disable_webhook),
+    case!("retry a delivery", retry_delivery, first_fails: true),
+    case!("create an organization", create_organization),
+    case!("change a plan", change_plan),
+    case!("create a project", create_project),
+    case!("approve a project", approve_project),
+    case!("archive a project", archive_project),
+    case!("create a key", create_key),
+    case!("revoke a key", revoke_key),
+    case!("count requests", count_requests),
+    case!("tick", tick, tick_seconds: 5),
+    case!("lay out the sandbox", lay_out, from_nothing: true),
+];
+
+/// A core that runs and is at rest; from then on calls count.
+async fn ready(world: &mut World) {
+    drop(world.core().await);
+    world.idle().await;
+    world.count(true);
+}
+
+async fn create_thesis(world: &mut World) {
+    ready(world).await;
+    world.create_thesis("case", "case", "CASE").await;
+}
+
+async fn repeat_request(world: &mut World) {
+    let first = world.create_thesis("case", "case", "CASE").await;
+    ready(world).await;
+    assert_eq!(world.create_thesis("case", "case", "CASE").await, first);
+}
+
+async fn derive_again(world: &mut World) {
+    world.create_thesis("first", "case", "CASE").await;
+    ready(world).await;
+    world.create_thesis("case", "case", "CASE").await;
+    world.idle().await;
+    world.count(false);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+}
+
+fn observation(revision: i64, observed: Observed) -> v1::Observation {
+    v1::Observation {
+        observed_at: Some(from_millis(NOON + revision)),
+        revision: Some(revision),
+        observed: Some(observed),
+    }
+}
+
+fn author(handle: &str) -> v1::ProfileObservation {
+    v1::ProfileObservation {
+        upstream_user_id: "author".to_owned(),
+        handle: handle.to_owned(),
+        ..v1::ProfileObservation::default()
+    }
+}
+
+fn coin(symbol: &str) -> v1::TokenObservation {
+    v1::TokenObservation {
+        chain: "solana".to_owned(),
+        address: "So1".to_owned(),
+        symbol: symbol.to_owned(),
+        ..v1::TokenObservation::default()
+    }
+}
+
+/// A thesis as it is seen upstream.
+pub(super) fn thesis(upstream_id: &str, revision: i64) -> v1::Observation {
+    let seen = v1::ThesisObservation {
+        upstream_id: upstream_id.to_owned(),
+        profile: Some(author("author")),
+        token: Some(coin("COIN")),
+        text: format!("{upstream_id} {revision}"),
+        created_at: Some(from_millis(NOON + 1)),
+        ..v1::ThesisObservation::default()
+    };
+    observation(revision, Observed::Thesis(seen))
+}
+
+fn likes(upstream_id: &str, revision: i64) -> v1::Observation {
+    let seen =
+        v1::EngagementObservation { upstream_id: upstream_id.to_owned(), likes: Some(revision), replies: Some(1) };
+    observation(revision, Observed::Engagement(seen))
+}
+
+fn deletion(upstream_id: &str) -> v1::Observation {
+    observation(9, Observed::Deletion(v1::DeletionObservation { upstream_id: upstream_id.to_owned() }))
+}
+
+/// Something seen of a few theses.
+pub(super) fn random(dice: &mut Dice) -> v1::Observation {
+    let (name, revision) = (format!("m{}", dice.roll(12)), i64::try_from(dice.roll(40)).unwrap() + 1);
+    match dice.roll(8) {
+        0 => deletion(&name),
+        1 | 2 => likes(&name, revision),
+        3 => observation(revision, Observed::Profile(author(&format!("a{}", dice.roll(3))))),
+        4 => observation(revision, Observed::Token(coin(&format!("C{}", dice.roll(3))))),
+        _ => thesis(&name, revision),
+    }
+}
+
+async fn ingest_thesis(world: &mut World) {
+    ready(world).await;
+    world.ingest_thesis("case").await;
+}
+
+async fn ingest_edit(world: &mut World) {
+    let id = world.ingest_thesis("case").await;
+    ready(world).await;
+    world.ingest("live", vec![thesis("case", 2)]).await;
+    world.expect(&schema::THESIS, key!["live", id], "case 2");
+}
+
+async fn ingest_engagement(world: &mut World) {
+    let id = world.ingest_thesis("case").await;
+    ready(world).await;
+    world.ingest("live", vec![likes("case", 77)]).await;
+    world.expect(&schema::THESIS, key!["live", id], "likes: Some(77)");
+}
+
+async fn ingest_deletion(world: &mut World) {
+    let id = world.ingest_thesis("case").await;
+    ready(world).await;
+    world.ingest("live", vec![deletion("case")]).await;
+    world.expect(&schema::THESIS, key!["live", id], "deleted_at: Some(");
+}
+
+async fn ingest_profile(world: &mut World) {
+    world.ingest_thesis("case").await;
+    ready(world).await;
+    let renamed = observation(5, Observed::Profile(author("renamed")));
+    let id = world.ingest("live", vec![renamed]).await[0].id.clone();
+    world.expect(&schema::PROFILE, key!["live", id], "@renamed");
+}
+
+async fn ingest_token(world: &mut World) {
+    world.ingest_thesis("case").await;
+    ready(world).await;
+    let id = world.ingest("live", vec![observation(5, Observed::Token(coin("OTHER")))]).await[0].id.clone();
+    world.expect(&schema::TOKEN, key!["live", id], "$OTHER");
+}
+
+async fn ingest_several(world: &mut World) {
+    ready(world).await;
+    let several = vec![
+        thesis("one", 1),
+        thesis("two", 1),
+        thesis("one", 2),
+        likes("two", 8),
+        deletion("one"),
+        observation(5, Observed::Profile(author("renamed"))),
+        thesis("three", 1),
+    ];
+    let results = world.ingest("live", several).await;
+    for (index, text) in [(0, "deleted_at: Some("), (1, "likes: Some(8)"), (6, "three 1")] {
+        world.expect(&schema::THESIS, key!["live", &results[index].id], text);
+    }
+}
+
+async fn ingest_early(world: &mut World) {
+    ready(world).await;
+    world.ingest("live", vec![likes("liked", 8), deletion("gone")]).await;
+    let results = world.ingest("live", vec![thesis("liked", 1), thesis("gone", 1)]).await;
+    for (result, text) in results.iter().zip(["likes: Some(8)", "deleted_at: Some("]) {
+        world.expect(&schema::THESIS, key!["live", &result.id], text);
+        world.acknowledged.entries.insert(("live".to_owned(), thesis_event_id(&result.id)));
+    }
+}
+
+/// Of a call of which something is refused the rest is applied.
+async fn ingest_contradiction(world: &mut World) {
+    let id = world.ingest_thesis("case").await;
+    ready(world).await;
+    let mut other = thesis("case", 2);
+    if let Some(Observed::Thesis(seen)) = &mut other.observed {
+        seen.created_at = Some(from_millis(NOON + 2));
+    }
+    let message = v1::IngestRequest { dataset: "live".to_owned(), observations: vec![other, likes("case", 77)] };
+    let refused = world.ask(async |api| api.ingest(service(message.clone())).await).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    for text in ["case 1", "likes: Some(77)"] {
+        world.expect(&schema::THESIS, key!["live", &id], text);
+    }
+}
+
+async fn create_webhook(world: &mut World) {
+    ready(world).await;
+    let id = world.create_webhook("case", "https://1.1.1.1/case").await;
+    assert_eq!(world.create_webhook("case", "https://1.1.1.1/case").await, id);
+}
+
+async fn delete_webhook(world: &mut World) {
+    let id = world.create_webhook("case", "https://1.1.1.1/case").await;
+    ready(world).await;
+    let request = || public(v1::DeleteWebhookRequest { id: id.clone() }, None);
+    let answer = world.ask(async |api| api.delete_webhook(request()).await).await;
+    // Asking again where the first answer was lost finds nothing.
+    assert!(answer.is_ok() || answer.is_err_and(|status| status.code() == Code::NotFound));
+    world.acknowledged.webhooks.remove(&id);
+    world.acknowledged.deleted.insert(id);
+}
+
+async fn disable_webhook(world: &mut World) {
+    let id = world.create_webhook("webhook", &format!("https://1.1.1.1{GONE}")).await;
+    ready(world).await;
+    world.create_thesis("case", "case", "CASE").await;
+    world.acknowledged.disabled.insert(id);
+}
+
+async fn retry_delivery(world: &mut World) {
+    world.create_thesis("case", "case", "CASE").await;
+    world.idle().await;
+    world.stop();
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    drop(world.core().await);
+    world.count(false);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+}
+
+/// Operators look before they ask again.
+async fn organization(world: &mut World, name: &str) -> String {
+    loop {
+        let list = || service(v1::ListOrganizationsRequest::default());
+        let listed = world.ask(async |api| api.list_organizations(list()).await).await.unwrap();
+        if let Some(found) = listed.data.iter().find(|row| row.name == name) {
+            world.made("organization", name);
+            return found.id.clone();
+        }
+        let make = v1::CreateOrganizationRequest { name: name.to_owned(), plan: None };
+        world.ask_once(async |api| api.create_organization(service(make)).await).await;
+    }
+}
+
+async fn project(world: &mut World, organization: &str, name: &str) -> String {
+    loop {
+        let list = || service(v1::ListProjectsRequest::default());
+        let listed = world.ask(async |api| api.list_projects(list()).await).await.unwrap();
+        if let Some(found) = listed.data.iter().find(|row| row.name == name) {
+            world.made("project", name);
+            return found.id.clone();
+        }
+        let make = v1::CreateProjectRequest { organization_id: organization.to_owned(), name: name.to_owned() };
+        world.ask_once(async |api| api.create_project(service(make)).await).await;
+    }
+}
+
+async fn key(world: &mut World, project: &str, name: &str) -> String {
+    loop {
+        let list = || service(v1::ListKeysRequest { project_id: project.to_owned() });
+        let listed = world.ask(async |api| api.list_keys(list()).await).await.unwrap();
+        if let Some(found) = listed.data.iter().find(|row| row.name == name) {
+            world.made("key", name);
+            return found.id.clone();
+        }
+        let make = v1::CreateKeyRequest {
+            project_id: project.to_owned(),
+            environment: v1::Environment::Test.into(),
+            name: name.to_owned(),
+            ..v1::CreateKeyRequest::default()
+        };
+        world.ask_once(async |api| api.create_key(service(make)).await).await;
+    }
+}
+
+async fn create_organization(world: &mut World) {
+    ready(world).await;
+    organization(world, "case").await;
+}
+
+async fn change_plan(world: &mut World) {
+    let id = organization(world, "case").await;
+    ready(world).await;
+    let request = || service(v1::SetOrganizationPlanRequest { id: id.clone(), plan: "business".to_owned() });
+    world.ask(async |api| api.set_organization_plan(request()).await).await.unwrap();
+    let core = world.core().await;
+    assert_eq!(core.shared.control.state().organization(&id).unwrap().plan, "business");
+}
+
+async fn create_project(world: &mut World) {
+    let of = organization(world, "case").await;
+    ready(world).await;
+    project(world, &of, "case").await;
+}
+
+async fn approve_project(world: &mut World) {
+    let of = organization(world, "case").await;
+    let id = project(world, &of, "case").await;
+    ready(world).await;
+    let request = || service(v1::ApproveProjectRequest { id: id.clone() });
+    world.ask(async |api| api.approve_project(request()).await).await.unwrap();
+    assert!(world.core().await.shared.control.state().project(&id).unwrap().live_approved);
+}
+
+async fn archive_project(world: &mut World) {
+    let of = organization(world, "case").await;
+    let id = project(world, &of, "case").await;
+    ready(world).await;
+    let request = || service(v1::ArchiveProjectRequest { id: id.clone() });
+    world.ask(async |api| api.archive_project(request()).await).await.unwrap();
+    assert!(world.core().await.shared.control.state().project(&id).unwrap().archived);
+}
+
+async fn create_key(world: &mut World) {
+    ready(world).await;
+    key(world, &id::derive("prj_", &["default"]), "case").await;
+}
+
+async fn revoke_key(world: &mut World) {
+    let id = key(world, &id::derive("prj_", &["default"]), "case").await;
+    ready(world).await;
+    let request = || service(v1::RevokeKeyRequest { id: id.clone() });
+    world.ask(async |api| api.revoke_key(request()).await).await.unwrap();
+    assert!(world.core().await.shared.control.state().key(&id).unwrap().revoked_at.is_some());
+}
+
+async fn used(world: &World) -> i64 {
+    let rows = world.place.rows().await.all(&schema::USAGE).into_iter();
+    rows.map(|(_, row)| i64::from_be_bytes(row.body.as_ref().try_into().unwrap())).sum()
+}
+
+async fn count_requests(world: &mut World) {
+    drop(world.core().await);
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let before = used(world).await;
+    world.count(false);
+    let asked = Cell::new(0);
+    for _ in 0..3 {
+        let request = || public(v1::ListWebhooksRequest::default(), None);
+        let ask = async |api: Api| {
+            asked.set(asked.get() + 1);
+            api.list_webhooks(request()).await
+        };
+        world.ask(ask).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(400)).await;
+    }
+    let ended = world.process.ended().is_some() || world.process.calls().is_empty();
+    world.process.rest();
+    drop(world.core().await);
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    let counted = used(world).await - before;
+    // What was counted in the last tenth of a second before an end, or a second before a loss of power, may be lost.
+    assert!(counted <= asked.get() && (ended || counted >= 3), "{counted} of {}", asked.get());
+}
+
+async fn tick(world: &mut World) {
+    drop(world.core().await);
+    world.idle().await;
+    world.count(false);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    world.stop_ticking().await;
+}
+
+async fn lay_out(world: &mut World) {
+    world.count(false);
+    drop(world.core().await);
+}

@@ -1,0 +1,424 @@
+//! The naive recount: what the logs alone say, compared with every row there is.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use prost::Message as _;
+use thesis_proto::v1::WebhookStatus;
+
+use super::world::World;
+use crate::{
+    convert,
+    domain::{
+        control::{ControlChange, ControlEntry},
+        dataset::Dataset,
+        delivery::{Delivery, Status},
+        derivation::DERIVE_EVERY_MS,
+        entry::{Kind, Sequenced, Totals},
+        id,
+        row::{Profile, Thesis, Token},
+    },
+    key,
+    log::{
+        fan_out::FAN_OUT,
+        projection::{Projector, ROWS},
+        writer::thesis_event_id,
+    },
+    shared::control::{CONTROL_LOG, Control},
+    store::{Backend as _, Row, SharedBackend, Table, faulty::MemoryStore, schema},
+    tables::{
+        log::{LogStore, decode},
+        theses::ThesisStore,
+    },
+    testing::ids,
+};
+
+/// The tables that follow from the logs of datasets.
+const PROJECTED: &[&Table] = &[
+    &schema::EVENT,
+    &schema::PROFILE,
+    &schema::UPSTREAM_REF,
+    &schema::HANDLE_CLAIMS,
+    &schema::TOKEN,
+    &schema::TOKEN_ADDRESS,
+    &schema::TOKEN_SYMBOL,
+    &schema::THESIS,
+    &schema::THESIS_INDEX,
+    &schema::INDEX_BUCKET,
+    &schema::TOKEN_TOTALS,
+    &schema::TOKEN_AUTHOR,
+    &schema::DERIVE_DUE,
+    &schema::DERIVED,
+];
+
+/// How far the clocks of replicas may lie apart.
+const SKEW_MS: i64 = 2_000;
+
+type Logs = BTreeMap<String, Vec<(u64, bytes::Bytes)>>;
+
+/// Every log, without a gap, up to its head.
+fn logs(store: &MemoryStore) -> Logs {
+    let mut logs = Logs::new();
+    let mut heads = BTreeMap::new();
+    for (key, row) in store.all(&schema::EVENT_LOG) {
+        let name = key[0].text().to_owned();
+        if key[2].int() < 0 {
+            heads.insert(name, row.version.unsigned_abs());
+        } else {
+            logs.entry(name).or_default().push((key[2].int().unsigned_abs(), row.body.slice(16..)));
+        }
+    }
+    assert_eq!(logs.keys().collect::<Vec<_>>(), heads.keys().collect::<Vec<_>>());
+    for (name, entries) in &logs {
+        assert!(entries.iter().zip(1..).all(|((seq, _), expected)| *seq == expected), "log {name} has a gap");
+        assert_eq!(entries.len() as u64, heads[name], "log {name} does not end at its head");
+    }
+    logs
+}
+
+fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<Sequenced> {
+    bodies.iter().map(|(seq, body)| Sequenced { seq: *seq, entry: decode(body.clone()).unwrap() }).collect()
+}
+
+/// The deliveries. One whose webhook was deleted before it was queued is nobody's: none can see it, nothing is owed.
+fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
+    let mut queued = BTreeSet::new();
+    store.each(&schema::QUEUE, |_, clustering, _| {
+        queued.insert(clustering[1].text().to_owned());
+    });
+    let mut deleted = BTreeSet::new();
+    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
+        if let Some(ControlChange::WebhookDeleted(id)) = ControlEntry::decode(body).unwrap().change {
+            deleted.insert(id);
+        }
+    }
+    let rows = store.all(&schema::DELIVERY).into_iter().map(|(_, row)| Delivery::decode(row.body).unwrap());
+    rows.filter(|row| row.is_over() || queued.contains(&row.id) || !deleted.contains(&row.webhook_id)).collect()
+}
+
+/// What is still to be done; of derived events only if asked, since they may have to wait.
+pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
+    let mut heads: BTreeMap<String, i64> = BTreeMap::new();
+    store.each(&schema::EVENT_LOG, |partition, clustering, version| {
+        if clustering[0].int() < 0 {
+            heads.insert(partition[0].text().to_owned(), version);
+        }
+    });
+    heads.remove(CONTROL_LOG);
+    let mut owed = Vec::new();
+    for (name, head) in heads {
+        for projection in [ROWS, FAN_OUT] {
+            let mut done = 0;
+            store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
+                if partition[0].text() == name && clustering[0].text() == projection {
+                    done = version;
+                }
+            });
+            if done != head {
+                owed.push(format!("{projection} of {name} at {done} of {head}"));
+            }
+        }
+    }
+    if derived {
+        store.each(&schema::DERIVE_DUE, |_, clustering, _| owed.push(format!("derived events of {clustering:?}")));
+    }
+    let mut disabled = BTreeSet::new();
+    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
+        if let Some(ControlChange::Webhook(row)) = ControlEntry::decode(body).unwrap().change
+            && row.status != i32::from(WebhookStatus::Enabled)
+        {
+            disabled.insert(row.id);
+        }
+    }
+    // What waits for a webhook that is disabled goes on waiting.
+    let waiting = |row: &&Delivery| !row.is_over() && !disabled.contains(&row.webhook_id);
+    owed.extend(deliveries(store).iter().filter(waiting).map(|row| format!("{row:?}")));
+    owed.join("; ")
+}
+
+/// Writes into an empty store what the logs say, beyond what was written there before.
+pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec<(Dataset, Vec<Sequenced>)> {
+    let mut all = Vec::new();
+    for (name, bodies) in logs(store).iter().filter(|(name, _)| *name != CONTROL_LOG) {
+        let entries = entries(bodies);
+        let backend: SharedBackend = again.clone();
+        let done = LogStore::new(backend.clone()).checkpoint(name, ROWS).await.unwrap();
+        let projector = Projector::new(backend.clone(), ThesisStore::new(backend), name.clone());
+        projector.project(&entries[usize::try_from(done).unwrap()..]).await.unwrap();
+        all.push((Dataset::parse(name).unwrap(), entries));
+    }
+    all
+}
+
+/// Compares everything.
+pub(super) async fn recount(world: &World) {
+    let store = &*world.place.rows().await;
+    let again = world.replayed.copy();
+    let all = replay(store, &again).await;
+    for (dataset, entries) in &all {
+        let mut due = Vec::new();
+        store.each(&schema::DERIVE_DUE, |_, clustering, version| {
+            if clustering[0].text() == dataset.to_string() {
+                due.push((clustering[1].text().to_owned(), version.unsigned_abs()));
+            }
+        });
+        recount_log(dataset, entries, &due);
+        recount_totals(store, &dataset.to_string(), entries);
+    }
+    for table in PROJECTED {
+        if !store.same(&again, table) {
+            assert_eq!(shown(store, table), shown(&again, table), "table {}", table.name);
+        }
+    }
+    recount_buckets(store);
+    for (dataset, id) in &world.acknowledged.entries {
+        let (_, entries) = all.iter().find(|(of, _)| of.to_string() == *dataset).expect("the dataset has a log");
+        let told = entries.iter().any(|Sequenced { entry, .. }| match &entry.kind {
+            // A thesis that came after its own deletion causes no event.
+            Some(Kind::ThesisDeleted(deleted)) => thesis_event_id(&deleted.thesis.id) == *id,
+            _ => entry.id == *id,
+        });
+        assert!(told, "{id} was acknowledged and is lost");
+    }
+    for id in &world.acknowledged.gone {
+        let row = store.get(&schema::THESIS, &key!["live", id], crate::store::Consistency::Quorum).await.unwrap();
+        let row = Thesis::decode(row.expect("a deletion is remembered").body).unwrap();
+        assert!(row.deleted_at.is_some(), "the deletion of {id} was acknowledged: {row:?}");
+    }
+    for (table, key, text) in &world.expected {
+        let row = store.get(table, key, crate::store::Consistency::Quorum).await.unwrap();
+        let shown = row.map(|row| shown_row(table, &row)).unwrap_or_default();
+        assert!(shown.contains(text), "{text} was acknowledged: {shown}");
+    }
+    recount_control(world, &logs(store)[CONTROL_LOG]).await;
+    recount_deliveries(world, store, &all);
+}
+
+/// A bucket is listed while there is something in it, and only then.
+fn recount_buckets(store: &MemoryStore) {
+    let (mut listed, mut filled) = (BTreeSet::new(), BTreeSet::new());
+    store.each(&schema::INDEX_BUCKET, |partition, clustering, _| {
+        listed.insert([partition, clustering].concat());
+    });
+    for index in [&schema::THESIS_INDEX, &schema::EVENT_INDEX] {
+        store.each(index, |partition, _, _| {
+            filled.insert(partition.to_vec());
+        });
+    }
+    assert_eq!(listed, filled, "buckets that are listed, and that hold something");
+}
+
+fn shown(store: &MemoryStore, table: &Table) -> Vec<String> {
+    let rows = store.all(table).into_iter();
+    let has_version = table.name != schema::INDEX_BUCKET.name;
+    rows.map(|(key, row)| format!("{key:?} {} {:?}", if has_version { row.version } else { 0 }, row.body)).collect()
+}
+
+fn shown_row(table: &Table, row: &Row) -> String {
+    match table.name {
+        "thesis" => format!("{:?}", Thesis::decode(row.body.clone())),
+        "profile" => format!("{:?}", Profile::decode(row.body.clone())),
+        _ => format!("{:?}", Token::decode(row.body.clone())),
+    }
+}
+
+/// Nothing is in a log twice, times do not go back, and derived events follow the last thesis, five seconds apart.
+fn recount_log(dataset: &Dataset, entries: &[Sequenced], due: &[(String, u64)]) {
+    let mut seen = BTreeSet::new();
+    let mut owes: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut derived: BTreeMap<&str, i64> = BTreeMap::new();
+    let (mut profiles, mut tokens) = (BTreeSet::new(), BTreeSet::new());
+    let mut theses: Vec<&Thesis> = Vec::new();
+    let mut gone_before = BTreeSet::new();
+    let mut velocities = 0_i64;
+    for pair in entries.windows(2) {
+        assert!(pair[0].entry.created_at <= pair[1].entry.created_at, "time goes back in {dataset}");
+    }
+    for Sequenced { seq, entry } in entries {
+        assert!(seen.insert(&entry.id), "{} is twice in {dataset}", entry.id);
+        match &entry.kind {
+            Some(Kind::ThesisCreated(created)) => {
+                assert_eq!(entry.id, thesis_event_id(&created.thesis.id));
+                assert!(!gone_before.contains(&created.thesis.id), "came after its deletion: {entry:?}");
+                assert!(!created.introduces_profile || profiles.insert(&created.profile.id), "introduced twice");
+                assert!(!created.introduces_token || tokens.insert(&created.token.id), "introduced twice");
+                theses.push(&created.thesis);
+                owes.insert(&created.token.id, *seq);
+            }
+            Some(Kind::ThesisDeleted(deleted)) => {
+                let before = theses.len();
+                theses.retain(|thesis| thesis.id != deleted.thesis.id);
+                let was_there = theses.len() < before;
+                assert!(was_there != gone_before.contains(&deleted.thesis.id), "deletes nothing: {entry:?}");
+            }
+            Some(Kind::ThesisAwaited(awaited)) if awaited.thesis.deleted_at.is_some() => {
+                assert!(gone_before.insert(&awaited.thesis.id), "deleted twice: {entry:?}");
+            }
+            Some(Kind::TokenActivity(activity)) => {
+                velocities += 1;
+                assert!(owes.remove(activity.token.id.as_str()).is_some(), "derived from nothing: {entry:?}");
+                if let Some(last) = derived.insert(&activity.token.id, entry.created_at) {
+                    assert!(entry.created_at - last >= DERIVE_EVERY_MS, "derived too soon: {entry:?}");
+                }
+                if matches!(dataset, Dataset::Live) {
+                    let counted = theses.iter().filter(|thesis| thesis.token_id == activity.token.id);
+                    let at = entry.created_at;
+                    let counted =
+                        counted.filter(|thesis| thesis.created_at > at - 86_400_000 && thesis.created_at <= at);
+                    assert_eq!(activity.thesis_count_24h, i64::try_from(counted.count()).unwrap(), "{entry:?}");
+                }
+            }
+            Some(Kind::ThesisVelocity(_)) => velocities -= 1,
+            _ => {}
+        }
+    }
+    let due: BTreeMap<&str, u64> = due.iter().map(|(token, seq)| (token.as_str(), *seq)).collect();
+    assert_eq!((owes, velocities), (due, 0), "derived events that are owed");
+}
+
+/// Totals are a count of the theses that are there.
+fn recount_totals(store: &MemoryStore, name: &str, entries: &[Sequenced]) {
+    let mut theses: BTreeMap<&str, &Thesis> = BTreeMap::new();
+    let mut tokens = BTreeSet::new();
+    for Sequenced { entry, .. } in entries {
+        match &entry.kind {
+            Some(Kind::ThesisCreated(created)) => {
+                tokens.insert(created.thesis.token_id.as_str());
+                theses.insert(&created.thesis.id, &created.thesis);
+            }
+            Some(Kind::ThesisDeleted(deleted)) => drop(theses.remove(deleted.thesis.id.as_str())),
+            _ => {}
+        }
+    }
+    let mut stored = BTreeMap::new();
+    for (key, row) in store.all(&schema::TOKEN_TOTALS).into_iter().filter(|(key, _)| key[0].text() == name) {
+        stored.insert(key[1].text().to_owned(), Totals::decode(row.body).unwrap());
+    }
+    for token in tokens {
+        let on = || theses.values().filter(|thesis| thesis.token_id == token);
+        let authors: BTreeSet<&str> = on().map(|thesis| thesis.profile_id.as_str()).collect();
+        let totals = stored[token];
+        let counted = (i64::try_from(on().count()).unwrap(), i64::try_from(authors.len()).unwrap());
+        assert_eq!((totals.theses, totals.authors), counted, "totals of {token} in {name}");
+    }
+    let mut listed = Vec::new();
+    store.each(&schema::THESIS_INDEX, |partition, clustering, _| {
+        if partition[0].text() == name && partition[1].text() == "all" {
+            listed.push(clustering[1].text().to_owned());
+        }
+    });
+    listed.sort_unstable();
+    assert_eq!(listed, theses.keys().map(|id| (*id).to_owned()).collect::<Vec<_>>(), "theses listed in {name}");
+}
+
+fn kind_and_id(change: &ControlChange) -> (&'static str, String) {
+    match change {
+        ControlChange::Organization(row) => ("organization", row.id.clone()),
+        ControlChange::Project(row) => ("project", row.id.clone()),
+        ControlChange::ApiKey(row) => ("key", row.id.clone()),
+        ControlChange::Webhook(row) => ("webhook", row.id.clone()),
+        ControlChange::WebhookDeleted(id) => ("webhook", id.clone()),
+        ControlChange::SandboxSeed(_) => ("seed", String::new()),
+    }
+}
+
+/// What a core loads is what the control log says, and what was acknowledged is there once.
+async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
+    let mut rows = BTreeMap::new();
+    for (_, body) in log {
+        let change = ControlEntry::decode(body.clone()).unwrap().change.unwrap();
+        let place = kind_and_id(&change);
+        match change {
+            ControlChange::WebhookDeleted(_) => drop(rows.remove(&place)),
+            change => drop(rows.insert(place, change)),
+        }
+    }
+    let loaded = Control::load(world.place.backend(), world.clock.clone(), ids(0)).await.unwrap();
+    let states = [Some(&loaded), world.running().map(|core| &*core.shared.control)];
+    for control in states.into_iter().flatten() {
+        let state = control.state();
+        let mut found: Vec<ControlChange> = Vec::new();
+        found.extend(state.organizations().map(|row| ControlChange::Organization((**row).clone())));
+        found.extend(state.projects().map(|row| ControlChange::Project((**row).clone())));
+        found.extend(state.keys().map(|row| ControlChange::ApiKey((**row).clone())));
+        found.extend(
+            [true, false]
+                .into_iter()
+                .flat_map(|live| state.webhooks_of(live))
+                .map(|row| ControlChange::Webhook((**row).clone())),
+        );
+        found.extend(state.seed().map(ControlChange::SandboxSeed));
+        let found: BTreeMap<_, _> = found.into_iter().map(|change| (kind_and_id(&change), change)).collect();
+        assert_eq!(found, rows);
+    }
+    for (kind, name) in &world.acknowledged.made {
+        let named = rows.values().filter(|change| match change {
+            ControlChange::Organization(row) => *kind == "organization" && row.name == *name,
+            ControlChange::Project(row) => *kind == "project" && row.name == *name,
+            ControlChange::ApiKey(row) => *kind == "key" && row.name == *name,
+            _ => false,
+        });
+        assert_eq!(named.count(), 1, "{kind} {name}");
+    }
+    let webhooks: BTreeSet<String> =
+        rows.keys().filter(|(kind, _)| *kind == "webhook").map(|(_, id)| id.clone()).collect();
+    assert_eq!(webhooks, world.acknowledged.webhooks);
+    for id in &world.acknowledged.disabled {
+        let Some(ControlChange::Webhook(row)) = rows.get(&("webhook", id.clone())) else { panic!("{id} is lost") };
+        assert_eq!(row.status, i32::from(WebhookStatus::Disabled), "{id} is gone");
+    }
+}
+
+/// Each event has one delivery to each webhook that was there before it; each delivery an event, and as many attempts as
+/// were made at least.
+fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<Sequenced>)]) {
+    let rows = deliveries(store);
+    let mut log = BTreeSet::new();
+    store.each(&schema::DELIVERY_LOG, |partition, clustering, _| {
+        if world.acknowledged.webhooks.contains(partition[0].text()) {
+            log.insert(clustering[1].text().to_owned());
+        }
+    });
+    let kept = rows.iter().filter(|row| world.acknowledged.webhooks.contains(&row.webhook_id));
+    assert_eq!(log, kept.map(|row| row.id.clone()).collect(), "delivery logs");
+    let created = |webhook: &str| {
+        let changes = logs(store).remove(CONTROL_LOG).unwrap_or_default().into_iter();
+        let mut changes = changes.filter_map(|(_, body)| ControlEntry::decode(body).unwrap().change);
+        let found = changes.find_map(|change| match change {
+            ControlChange::Webhook(row) if row.id == webhook => Some(row.created_at),
+            _ => None,
+        });
+        found.expect("a webhook was made")
+    };
+    for webhook in &world.old_webhooks {
+        let since = created(webhook);
+        for (dataset, entries) in all.iter().filter(|(dataset, _)| *dataset != Dataset::Live) {
+            for Sequenced { seq, entry } in entries {
+                let id = id::derive("del_", &[&entry.id, webhook]);
+                let is_event = convert::entry::event(dataset, entry).is_some();
+                let row = rows.iter().find(|row| row.id == id);
+                if is_event && entry.created_at > since + SKEW_MS {
+                    let row = row.unwrap_or_else(|| panic!("{} is owed to {webhook} and not queued", entry.id));
+                    assert_eq!((row.dataset.as_str(), row.seq), (dataset.to_string().as_str(), *seq));
+                    assert_eq!(row.status(), Status::Delivered);
+                } else if !is_event || entry.created_at + SKEW_MS < since {
+                    assert!(row.is_none(), "{} is not owed to {webhook}", entry.id);
+                }
+            }
+        }
+    }
+    let sent = world.sent.lock();
+    for row in &rows {
+        assert!(row.attempts.iter().zip(1..).all(|(attempt, number)| attempt.number == number), "{row:?}");
+        let event = all.iter().find(|(dataset, _)| dataset.to_string() == row.dataset);
+        let event = event.and_then(|(_, entries)| entries.get(usize::try_from(row.seq).unwrap() - 1));
+        assert_eq!(event.map(|event| &event.entry.id), Some(&row.event_id), "a delivery of nothing");
+        if row.created_at > world.started_at {
+            for attempt in &row.attempts {
+                assert!(sent.contains(&(row.id.clone(), attempt.number)), "an attempt that nobody made: {row:?}");
+            }
+        }
+    }
+}

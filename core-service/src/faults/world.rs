@@ -1,0 +1,428 @@
+//! A core on a store that can fail, a clock that runs ahead while nothing happens, clients and a worker.
+
+use std::{
+    collections::BTreeSet,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use thesis_net::clock::{Clock, SharedClock};
+use thesis_proto::{
+    metadata::{AUTHORIZATION, IDEMPOTENCY_KEY, SERVICE_TOKEN as SERVICE_TOKEN_NAME},
+    v1::{
+        self, ingest_service_server::IngestService as _, test_data_service_server::TestDataService as _,
+        webhook_service_server::WebhookService as _,
+    },
+};
+use tokio::time::Instant;
+use tonic::{Code, Request, Response, Status};
+
+use super::place::{Dice, Place, Store};
+use crate::{
+    domain::delivery::Attempt,
+    grpc::Api,
+    log::writer::thesis_event_id,
+    operations::Core,
+    search::SearchIndex,
+    start::CoreSettings,
+    store::{
+        Backend as _, Table, Value,
+        faulty::{Called, Fault, MemoryStore, Process},
+    },
+    testing::{NOON, SERVICE_TOKEN, TEST_KEY, ids, settings},
+};
+
+/// Which call goes wrong, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) number: usize,
+    pub(super) fault: Fault,
+}
+
+/// A clock that is tokio's.
+#[derive(Debug)]
+struct PausedClock {
+    start: Instant,
+    at: i64,
+}
+
+fn clock(at: i64) -> SharedClock {
+    Arc::new(PausedClock { start: Instant::now(), at })
+}
+
+impl Clock for PausedClock {
+    fn now_ms(&self) -> i64 {
+        self.at + i64::try_from(self.start.elapsed().as_millis()).unwrap()
+    }
+}
+
+/// Ends the address of an endpoint that is gone for good.
+pub(super) const GONE: &str = "/gone";
+
+/// What was acknowledged.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Acknowledged {
+    /// Dataset and id of entries.
+    pub(super) entries: BTreeSet<(String, String)>,
+    /// Theses of the live dataset that are gone upstream.
+    pub(super) gone: BTreeSet<String>,
+    /// Kind and name of what operators made, each once.
+    pub(super) made: Vec<(&'static str, String)>,
+    /// Webhooks that are, and that are no more.
+    pub(super) webhooks: BTreeSet<String>,
+    pub(super) deleted: BTreeSet<String>,
+    /// Webhooks whose endpoint has said that it is gone.
+    pub(super) disabled: BTreeSet<String>,
+}
+
+/// Random faults.
+#[derive(Clone)]
+pub(super) struct Trouble(pub(super) Arc<Mutex<Dice>>);
+
+/// Everything.
+pub(super) struct World {
+    pub(super) place: Place,
+    pub(super) clock: SharedClock,
+    pub(super) process: Arc<Process>,
+    /// Faults that happen to every process of this world.
+    pub(super) trouble: Option<Trouble>,
+    pub(super) tick_seconds: u32,
+    pub(super) acknowledged: Acknowledged,
+    /// Webhooks that were there before anything else.
+    pub(super) old_webhooks: BTreeSet<String>,
+    /// Attempts that the worker made: delivery and number.
+    pub(super) sent: Arc<Mutex<BTreeSet<(String, i32)>>>,
+    /// First attempts fail.
+    pub(super) first_fails: bool,
+    /// Rows that must say this.
+    pub(super) expected: Vec<(&'static Table, Vec<Value>, &'static str)>,
+    pub(super) started_at: i64,
+    /// What the logs said at first, written again into an empty store.
+    pub(super) replayed: Arc<MemoryStore>,
+    /// Of no use here, and costly to make.
+    search: Arc<SearchIndex>,
+    core: Option<Arc<Core>>,
+}
+
+static REPLICA: AtomicU64 = AtomicU64::new(1);
+
+impl World {
+    fn on(place: Place, clock: SharedClock, search: Arc<SearchIndex>) -> Self {
+        let backend = place.backend();
+        Self {
+            replayed: Arc::new(MemoryStore::new(backend.is_exclusive())),
+            search,
+            process: Process::new(backend),
+            place,
+            started_at: clock.now_ms(),
+            clock,
+            trouble: None,
+            tick_seconds: 0,
+            acknowledged: Acknowledged::default(),
+            old_webhooks: BTreeSet::new(),
+            sent: Arc::default(),
+            first_fails: false,
+            expected: Vec::new(),
+            core: None,
+        }
+    }
+
+    /// A store with the sandbox, the bootstrap keys and a webhook of the test project, at rest.
+    pub(super) async fn base(store: Store) -> Self {
+        let search = Arc::new(SearchIndex::open(None).unwrap());
+        let clock = clock(NOON);
+        let mut world = Self::on(Place::new(store, &clock), clock, search);
+        let id = world.create_webhook("base", "https://1.1.1.1/base").await;
+        world.old_webhooks.insert(id);
+        world.settle().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        world.stop();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        drop(super::recount::replay(&*world.place.rows().await, &world.replayed).await);
+        world.started_at = world.clock.now_ms();
+        world
+    }
+
+    fn with(&self, place: Place, clock: SharedClock) -> Self {
+        let mut other = Self::on(place, clock, self.search.clone());
+        other.acknowledged = self.acknowledged.clone();
+        other.replayed = self.replayed.clone();
+        other.old_webhooks = self.old_webhooks.clone();
+        other
+    }
+
+    /// The same again, to be spoilt.
+    pub(super) fn copy(&self) -> Self {
+        let clock = clock(self.now());
+        self.with(self.place.copy(&clock), clock)
+    }
+
+    /// Another process on the same store.
+    pub(super) fn beside(&self) -> Self {
+        let mut other = self.with(self.place.clone(), self.clock.clone());
+        other.sent = self.sent.clone();
+        other.acknowledged = Acknowledged::default();
+        other
+    }
+
+    /// An empty store.
+    pub(super) fn empty(&self) -> Self {
+        let clock = clock(self.now());
+        Self::on(Place::new(self.place.kind(), &clock), clock, self.search.clone())
+    }
+
+    pub(super) fn now(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// From now on the planned fault may happen.
+    pub(super) fn count(&self, reads: bool) {
+        self.process.count(reads);
+    }
+
+    /// The fault that is to happen.
+    pub(super) fn plan(&self, plan: Plan) {
+        self.process.set_chooser(Box::new(move |number, _| (number == plan.number).then_some(plan.fault)));
+    }
+
+    /// A core that runs, started when there is none.
+    pub(super) async fn core(&mut self) -> Arc<Core> {
+        loop {
+            if let Some(fault) = self.process.ended() {
+                self.stop();
+                self.place.end(fault, self.trouble.as_ref(), &self.clock);
+                self.process = Process::new(self.place.backend());
+            }
+            match &self.core {
+                Some(core) => return Arc::clone(core),
+                None => self.start().await,
+            }
+        }
+    }
+
+    async fn start(&mut self) {
+        let settings = CoreSettings { sandbox_tick_seconds: self.tick_seconds, ..settings() };
+        let replica = REPLICA.fetch_add(1, Ordering::Relaxed);
+        let (search, process) = (self.search.clone(), self.process.clone());
+        match Core::start_beside(search, process, settings, self.clock.clone(), ids(replica)).await {
+            Ok(core) => {
+                tokio::spawn(work(core.clone(), self.sent.clone(), self.first_fails));
+                self.core = Some(core);
+                if let Some(trouble) = self.trouble.clone() {
+                    let exclusive = self.process.is_exclusive();
+                    self.process.set_chooser(Box::new(move |_, called| trouble.choose(called, exclusive)));
+                    self.process.count(true);
+                }
+            }
+            Err(_) => {
+                // A start that fails ends the process, and whoever watches over it starts another.
+                self.process.end();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+    }
+
+    /// The core, if one runs.
+    pub(super) fn running(&self) -> Option<&Core> {
+        self.core.as_deref()
+    }
+
+    /// Notes that a row must say this in the end.
+    pub(super) fn expect(&mut self, table: &'static Table, key: Vec<Value>, text: &'static str) {
+        self.expected.push((table, key, text));
+    }
+
+    /// Notes that an operator has made something.
+    pub(super) fn made(&mut self, kind: &'static str, name: &str) {
+        self.acknowledged.made.push((kind, name.to_owned()));
+    }
+
+    /// Goes on with a core that does not tick.
+    pub(super) async fn stop_ticking(&mut self) {
+        self.idle().await;
+        self.process.rest();
+        self.stop();
+        self.tick_seconds = 0;
+    }
+
+    /// Nothing goes wrong any more.
+    pub(super) async fn calm(&mut self) {
+        self.process.rest();
+        drop(self.core().await);
+        self.process.rest();
+        self.trouble = None;
+    }
+
+    /// Ends the process as a kill does.
+    pub(super) fn stop(&mut self) {
+        if let Some(core) = self.core.take() {
+            core.stop.cancel();
+        }
+    }
+
+    /// Waits until nothing happens any more at this moment.
+    pub(super) async fn idle(&self) {
+        let mut before = (usize::MAX, true);
+        while before.1 || self.process.busy() != before {
+            before = self.process.busy();
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Asks until there is an answer, as a client does. No answer comes from a process that has ended.
+    pub(super) async fn ask<T, F: Future<Output = Result<Response<T>, Status>>>(
+        &mut self,
+        ask: impl Fn(Api) -> F,
+    ) -> Result<T, Status> {
+        for _ in 0..200 {
+            let api = Api { core: self.core().await };
+            let answer = ask(api).await;
+            if self.process.ended().is_some() {
+                continue;
+            }
+            match answer {
+                Ok(answer) => return Ok(answer.into_inner()),
+                Err(status) if matches!(status.code(), Code::Unavailable | Code::Aborted) => {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                Err(status) => return Err(status),
+            }
+        }
+        panic!("no answer")
+    }
+
+    /// Asks once, whatever comes of it.
+    pub(super) async fn ask_once<T, F: Future<Output = Result<Response<T>, Status>>>(
+        &mut self,
+        ask: impl FnOnce(Api) -> F,
+    ) {
+        let api = Api { core: self.core().await };
+        drop(ask(api).await);
+    }
+
+    pub(super) async fn create_thesis(&mut self, key: &str, handle: &str, token: &str) -> v1::TestThesisResult {
+        let message = v1::CreateTestThesisRequest {
+            handle: Some(handle.to_owned()),
+            token: Some(token.to_owned()),
+            text: Some(format!("by {key}")),
+        };
+        let request = || public(message.clone(), Some(key));
+        let answer = self.ask(async |api| api.create_test_thesis(request()).await).await.unwrap();
+        let result = answer.result.unwrap();
+        let dataset = format!("project/{}", crate::domain::id::derive("prj_", &["default"]));
+        self.acknowledged.entries.insert((dataset, result.event.as_ref().unwrap().id.clone()));
+        result
+    }
+
+    pub(super) async fn create_webhook(&mut self, key: &str, url: &str) -> String {
+        let message = v1::CreateWebhookRequest {
+            url: Some(url.to_owned()),
+            events: (1..=4).collect(),
+            ..v1::CreateWebhookRequest::default()
+        };
+        let request = || public(message.clone(), Some(key));
+        let answer = self.ask(async |api| api.create_webhook(request()).await).await.unwrap();
+        let id = answer.webhook.unwrap().id;
+        self.acknowledged.webhooks.insert(id.clone());
+        id
+    }
+
+    pub(super) async fn ingest(&mut self, dataset: &str, observations: Vec<v1::Observation>) -> Vec<v1::IngestResult> {
+        let message = v1::IngestRequest { dataset: dataset.to_owned(), observations };
+        let request = || service(message.clone());
+        let answer = self.ask(async |api| api.ingest(request()).await).await.unwrap();
+        answer.results
+    }
+
+    /// A thesis that entered by ingestion.
+    pub(super) async fn ingest_thesis(&mut self, upstream_id: &str) -> String {
+        let results = self.ingest("live", vec![super::cases::thesis(upstream_id, 1)]).await;
+        let id = results[0].id.clone();
+        self.acknowledged.entries.insert(("live".to_owned(), thesis_event_id(&id)));
+        id
+    }
+
+    /// One thesis more, which shows whether what the core remembers is right.
+    pub(super) async fn probe(&mut self) {
+        self.create_thesis("probe", "prober", "PROBED").await;
+        self.create_thesis("probe 2", "case", "CASE").await;
+        self.ingest("live", vec![super::cases::thesis("probe", 1)]).await;
+    }
+
+    /// Lets time pass until nothing is owed any more.
+    pub(super) async fn settle(&mut self) {
+        self.settle_all(true).await;
+    }
+
+    /// The same, but for derived events.
+    pub(super) async fn settle_written(&mut self) {
+        self.settle_all(false).await;
+    }
+
+    async fn settle_all(&mut self, derived: bool) {
+        let mut owed = String::new();
+        for _ in 0..200 {
+            drop(self.core().await);
+            self.idle().await;
+            owed = super::recount::owed(&*self.place.rows().await, derived);
+            if owed.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        panic!("owed for good: {owed}");
+    }
+}
+
+impl Trouble {
+    fn choose(&self, called: Called, exclusive: bool) -> Option<Fault> {
+        let mut dice = self.0.lock();
+        let faults = called.faults(exclusive);
+        (dice.roll(40) == 0).then(|| faults[dice.roll(faults.len())])
+    }
+}
+
+pub(super) fn public<M>(message: M, key: Option<&str>) -> Request<M> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert(AUTHORIZATION, format!("Bearer {TEST_KEY}").parse().unwrap());
+    if let Some(key) = key {
+        request.metadata_mut().insert(IDEMPOTENCY_KEY, key.parse().unwrap());
+    }
+    request
+}
+
+pub(super) fn service<M>(message: M) -> Request<M> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert(SERVICE_TOKEN_NAME, SERVICE_TOKEN.parse().unwrap());
+    request
+}
+
+/// A worker: takes attempts, makes them, and reports them until they are taken.
+async fn work(core: Arc<Core>, sent: Arc<Mutex<BTreeSet<(String, i32)>>>, first_fails: bool) {
+    let (_place, mut claims) = core.dispatcher.join(8);
+    let stop = core.stop.clone();
+    while let Some(Some(claimed)) = stop.run_until_cancelled(claims.recv()).await {
+        let number = claimed.delivery.attempts_made() + 1;
+        sent.lock().insert((claimed.delivery.id.clone(), number));
+        let status = if claimed.webhook.url.ends_with(GONE) {
+            410
+        } else if first_fails && number == 1 {
+            500
+        } else {
+            200
+        };
+        let attempt = Attempt { number, response_status: Some(status), ..Attempt::default() };
+        while core.dispatcher.report(&claimed.delivery.id, attempt.clone()).await.is_err() {
+            if stop.run_until_cancelled(tokio::time::sleep(Duration::from_millis(500))).await.is_none() {
+                return;
+            }
+        }
+    }
+}

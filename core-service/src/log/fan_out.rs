@@ -1,0 +1,252 @@
+//! Owes each event to the webhooks that match it: a projection of the log with its own checkpoint, so that it neither
+//! delays an answer nor misses an event.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use thesis_proto::{filter::CompiledFilter, v1};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    convert,
+    domain::{
+        control::Webhook,
+        dataset::Dataset,
+        delivery::{Delivery, Status},
+        entry::Entry,
+        id,
+    },
+    error,
+    shared::Shared,
+    tables::log::{checkpoint_change, decode},
+};
+
+/// Name of this projection.
+pub const FAN_OUT: &str = "fan_out";
+/// Entries looked at before the checkpoint moves.
+const PAGE: usize = 500;
+/// Deliveries written at once.
+const CHUNK: usize = 500;
+/// Longest time for which a checkpoint that moved is not stored.
+const STORE_AFTER: Duration = Duration::from_millis(500);
+/// Most entries past which a checkpoint moves without being stored.
+const MOST_UNSTORED: u64 = 1_000;
+/// How far the clocks of replicas may lie apart: an event so little older than a webhook still reaches it.
+const CLOCK_SKEW_MS: i64 = 2_000;
+
+type Result<T, E = error::Error> = std::result::Result<T, E>;
+
+/// By webhook: when it was changed last, and its filter then.
+type Filters = HashMap<String, (i64, Option<CompiledFilter>)>;
+
+/// Follows a dataset's projected position and owes what comes, until stopped.
+pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Receiver<u64>, stop: CancellationToken) {
+    let mut fan_out = FanOut::new(shared, dataset);
+    loop {
+        let upto = *position.borrow_and_update();
+        if let Err(error) = fan_out.advance(upto).await {
+            tracing::warn!(dataset = fan_out.name, %error, "owing events to webhooks failed, trying again");
+            fan_out.current = false;
+            if stop.run_until_cancelled(tokio::time::sleep(Duration::from_millis(200))).await.is_none() {
+                return;
+            }
+            continue;
+        }
+        match stop.run_until_cancelled(fan_out.rest(&mut position)).await {
+            Some(Ok(())) => {}
+            Some(Err(_)) | None => return fan_out.store_or_tell().await,
+        }
+    }
+}
+
+struct FanOut {
+    shared: Arc<Shared>,
+    dataset: Dataset,
+    name: String,
+    /// Everything up to here is owed.
+    done: u64,
+    /// The checkpoint as last known.
+    stored: u64,
+    /// When the checkpoint is stored at the latest, if it moved.
+    store_by: Option<Instant>,
+    /// Whether the checkpoint is certainly the stored one.
+    current: bool,
+    /// Those of the webhooks by which the last entries were judged.
+    filters: Filters,
+}
+
+impl FanOut {
+    fn new(shared: Arc<Shared>, dataset: Dataset) -> Self {
+        Self {
+            shared,
+            name: dataset.to_string(),
+            dataset,
+            done: 0,
+            stored: 0,
+            store_by: None,
+            current: false,
+            filters: Filters::new(),
+        }
+    }
+
+    async fn advance(&mut self, upto: u64) -> Result<()> {
+        loop {
+            // Another core may have done it meanwhile.
+            if !self.current || !self.shared.backend.is_exclusive() {
+                self.stored = self.stored.max(self.shared.log.checkpoint(&self.name, FAN_OUT).await?);
+                self.done = self.done.max(self.stored);
+                self.current = true;
+            }
+            if self.done >= upto {
+                return Ok(());
+            }
+            // A webhook whose creation was answered before an event was appended is known here before that event is.
+            self.shared.control.catch_up().await?;
+            let webhooks = self.webhooks();
+            let is_judged_by = |webhook: &Webhook| {
+                self.filters.get(&webhook.id).is_some_and(|(updated_at, _)| *updated_at == webhook.updated_at)
+            };
+            if self.filters.len() != webhooks.len() || !webhooks.iter().all(|(webhook, _)| is_judged_by(webhook)) {
+                // What was judged by the old settings is not judged again by the new ones, after a restart either.
+                self.store().await?;
+                self.filters = webhooks.iter().map(|(webhook, _)| compiled(webhook)).collect();
+            }
+            let before = self.done;
+            if webhooks.is_empty() {
+                self.reach(upto, false).await?;
+            } else {
+                self.owe(&webhooks, upto).await?;
+            }
+            if self.done == before || self.done >= upto {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Everything up to there is owed. Where no other core looks at the checkpoint, one that moves past nothing but what
+    /// no webhook wants is stored now and then.
+    async fn reach(&mut self, seq: u64, owed: bool) -> Result<()> {
+        self.done = self.done.max(seq);
+        let now = Instant::now();
+        let is_due = *self.store_by.get_or_insert(now + STORE_AFTER) <= now;
+        if owed || is_due || !self.shared.backend.is_exclusive() || self.done - self.stored >= MOST_UNSTORED {
+            self.store().await?;
+        }
+        Ok(())
+    }
+
+    async fn store(&mut self) -> Result<()> {
+        if self.done > self.stored {
+            self.shared.backend.apply(vec![checkpoint_change(&self.name, FAN_OUT, self.done)]).await?;
+            self.stored = self.done;
+        }
+        self.store_by = None;
+        Ok(())
+    }
+
+    async fn store_or_tell(&mut self) {
+        if let Err(error) = self.store().await {
+            tracing::debug!(dataset = self.name, %error, "storing how far events are owed failed; it is stored later");
+        }
+    }
+
+    /// Waits for the position to move; meanwhile stores the checkpoint.
+    async fn rest(&mut self, position: &mut watch::Receiver<u64>) -> Result<(), watch::error::RecvError> {
+        if let Some(store_by) = self.store_by {
+            if let Ok(moved) = timeout_at(store_by, position.changed()).await {
+                return moved;
+            }
+            self.store_or_tell().await;
+        }
+        position.changed().await
+    }
+
+    /// The enabled webhooks that see this dataset, each with the time up to which its deliveries are cancelled.
+    fn webhooks(&self) -> Vec<(Arc<Webhook>, i64)> {
+        let state = self.shared.control.state();
+        let enabled = |webhook: &&Arc<Webhook>| webhook.status == i32::from(v1::WebhookStatus::Enabled);
+        let usable = |webhook: &Arc<Webhook>| {
+            let project = state.project(&webhook.project_id).filter(|project| !project.archived)?;
+            let cancelled = if webhook.live { project.live_cancelled_until } else { 0 };
+            (!webhook.live || project.live_approved).then(|| (Arc::clone(webhook), cancelled))
+        };
+        match &self.dataset {
+            Dataset::Live => state.webhooks_of(true).filter(enabled).filter_map(usable).collect(),
+            Dataset::Sandbox => state.webhooks_of(false).filter(enabled).filter_map(usable).collect(),
+            Dataset::Project(id) => state.webhooks(id, false).filter(enabled).filter_map(usable).collect(),
+        }
+    }
+
+    /// Owes the events of a page of entries.
+    async fn owe(&mut self, webhooks: &[(Arc<Webhook>, i64)], upto: u64) -> Result<()> {
+        let (mut last, mut owes) = (self.done, false);
+        let mut owed = Vec::new();
+        for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
+            last = seq;
+            match decode(body) {
+                Ok(entry) => self.owe_entry(seq, &entry, webhooks, &mut owed),
+                // Waiting for it would hold up all that follow, for ever.
+                Err(error) => tracing::error!(dataset = self.name, seq, %error, "an entry cannot be told to webhooks"),
+            }
+            owes |= !owed.is_empty();
+            if owed.len() >= CHUNK {
+                self.write(&mut owed).await?;
+                // Others see that this goes on.
+                self.reach(last, owes).await?;
+            }
+        }
+        self.write(&mut owed).await?;
+        self.reach(last, owes).await
+    }
+
+    fn owe_entry(&self, seq: u64, entry: &Entry, webhooks: &[(Arc<Webhook>, i64)], owed: &mut Vec<Delivery>) {
+        let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
+        for (webhook, cancelled_until) in webhooks {
+            let is_old = self.is_old(entry, webhook) || entry.created_at <= *cancelled_until;
+            let filter = self.filters.get(&webhook.id).and_then(|(_, filter)| filter.as_ref());
+            if is_old || !filter.is_some_and(|filter| filter.matches(&event)) {
+                continue;
+            }
+            owed.push(Delivery {
+                id: id::derive("del_", &[&event.id, &webhook.id]),
+                webhook_id: webhook.id.clone(),
+                event_id: event.id.clone(),
+                event_type: event.r#type,
+                dataset: self.name.clone(),
+                seq,
+                status: Status::Pending.into(),
+                attempts: Vec::new(),
+                // The event's time, so that doing this again makes the same delivery.
+                next_attempt_at: Some(entry.created_at),
+                created_at: entry.created_at,
+                delivered_at: None,
+            });
+        }
+    }
+
+    async fn write(&self, owed: &mut Vec<Delivery>) -> Result<()> {
+        if owed.is_empty() {
+            return Ok(());
+        }
+        self.shared.deliveries.create(owed, self.shared.clock.now_ms()).await?;
+        self.shared.hints.add(owed.drain(..).map(|delivery| delivery.webhook_id));
+        Ok(())
+    }
+
+    fn is_old(&self, entry: &Entry, webhook: &Webhook) -> bool {
+        let skew = if self.shared.backend.is_exclusive() { 0 } else { CLOCK_SKEW_MS };
+        entry.created_at + skew < webhook.created_at
+    }
+}
+
+fn compiled(webhook: &Arc<Webhook>) -> (String, (i64, Option<CompiledFilter>)) {
+    let types = convert::control::event_types(webhook);
+    let filter = CompiledFilter::new(&types, Some(&convert::control::filters(webhook))).ok();
+    (webhook.id.clone(), (webhook.updated_at, filter))
+}
+
+#[cfg(test)]
+mod tests;

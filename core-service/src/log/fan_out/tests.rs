@@ -1,0 +1,150 @@
+use bytes::Bytes;
+use prost::Message as _;
+use thesis_proto::v1::{EventType, WebhookStatus};
+
+use super::*;
+use crate::{
+    domain::{
+        control::ControlChange,
+        entry::{Kind, ThesisCreated},
+        row::{Profile, Thesis, Token},
+    },
+    operations::Core,
+    store::{SharedBackend, schema},
+    testing::{ManualClock, SharedMemory, core},
+};
+
+/// A core that only does what it is asked to, on a store that several share.
+struct Bench {
+    store: Arc<SharedMemory>,
+    core: Arc<Core>,
+    dataset: Dataset,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let clock = ManualClock::new();
+        let store = SharedMemory::new(&clock);
+        let backend: SharedBackend = store.clone();
+        let core = core(backend, &clock, 1).await;
+        core.stop.cancel();
+        let project = core.shared.control.state().projects().next().unwrap().id.clone();
+        Self { store, core, dataset: Dataset::Project(project) }
+    }
+
+    async fn webhook(&self, id: &str, updated_at: i64) {
+        let Dataset::Project(project) = &self.dataset else { unreachable!() };
+        let webhook = Webhook {
+            id: id.to_owned(),
+            project_id: project.clone(),
+            events: vec![EventType::ThesisCreated.into()],
+            status: WebhookStatus::Enabled.into(),
+            updated_at,
+            ..Webhook::default()
+        };
+        self.change(ControlChange::Webhook(webhook)).await;
+    }
+
+    async fn change(&self, change: ControlChange) {
+        self.core.shared.control.change(|_| Ok((vec![change.clone()], ()))).await.unwrap();
+    }
+
+    fn fan_out(&self) -> FanOut {
+        FanOut::new(Arc::clone(&self.core.shared), self.dataset.clone())
+    }
+
+    /// Appends entries to the log, whose rows nobody makes.
+    async fn append(&self, bodies: &[Bytes]) -> u64 {
+        let (log, name) = (&self.core.shared.log, self.dataset.to_string());
+        let head = log.head(&name, 0, crate::store::Consistency::Quorum).await.unwrap();
+        log.append(&name, head, [1; 16], bodies).await.unwrap();
+        head + bodies.len() as u64
+    }
+
+    async fn checkpoint(&self) -> u64 {
+        self.core.shared.log.checkpoint(&self.dataset.to_string(), FAN_OUT).await.unwrap()
+    }
+
+    async fn delivery(&self, event: &str, webhook: &str) -> Option<Delivery> {
+        self.core.shared.deliveries.get(&id::derive("del_", &[event, webhook])).await.unwrap()
+    }
+}
+
+fn event(number: u64) -> Bytes {
+    let created = ThesisCreated {
+        thesis: Thesis { id: format!("th_{number}"), ..Thesis::default() },
+        profile: Profile { handle: "@one".to_owned(), ..Profile::default() },
+        token: Token { symbol: "$ONE".to_owned(), ..Token::default() },
+        ..ThesisCreated::default()
+    };
+    let kind = Some(Kind::ThesisCreated(created));
+    Entry { id: format!("evt_{number}"), created_at: 1, test: true, kind }.encode_to_vec().into()
+}
+
+#[tokio::test]
+async fn what_another_core_has_done_is_not_done_again() {
+    let bench = Bench::new().await;
+    bench.webhook("wh_1", 0).await;
+    let (mut one, mut other) = (bench.fan_out(), bench.fan_out());
+    let upto = bench.append(&[event(1), event(2)]).await;
+    one.advance(upto).await.unwrap();
+    other.advance(upto).await.unwrap();
+    let writes = bench.store.calls(&schema::DELIVERY);
+    assert!(writes > 0 && bench.checkpoint().await == upto);
+    // Both are told of more; the one is faster.
+    let upto = bench.append(&[event(3)]).await;
+    one.advance(upto).await.unwrap();
+    let once = bench.store.calls(&schema::DELIVERY);
+    other.advance(upto).await.unwrap();
+    assert_eq!(bench.store.calls(&schema::DELIVERY), once, "it did it again");
+    // It fails, and meanwhile the other does it.
+    bench.store.set_away(true);
+    let upto = upto + 1;
+    one.advance(upto).await.unwrap_err();
+    bench.store.set_away(false);
+    assert_eq!(bench.append(&[event(4)]).await, upto);
+    other.advance(upto).await.unwrap();
+    let once = bench.store.calls(&schema::DELIVERY);
+    one.advance(upto).await.unwrap();
+    assert_eq!(bench.store.calls(&schema::DELIVERY), once, "it did it again");
+    assert!(bench.delivery("evt_4", "wh_1").await.is_some());
+}
+
+#[tokio::test]
+async fn deliveries_are_made_a_few_at_once() {
+    let bench = Bench::new().await;
+    bench.webhook("wh_1", 0).await;
+    let bodies: Vec<Bytes> = (0..60).map(event).collect();
+    let upto = bench.append(&bodies).await;
+    bench.fan_out().advance(upto).await.unwrap();
+    assert!((2..=8).contains(&bench.store.most_flying()), "{}", bench.store.most_flying());
+    assert!(bench.delivery("evt_59", "wh_1").await.is_some());
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_holds_up_none_that_follow() {
+    let bench = Bench::new().await;
+    bench.webhook("wh_1", 0).await;
+    let upto = bench.append(&[event(1), Bytes::from_static(b"\xff\xff\xff"), event(3)]).await;
+    bench.fan_out().advance(upto).await.unwrap();
+    assert_eq!(bench.checkpoint().await, upto);
+    for event in ["evt_1", "evt_3"] {
+        assert!(bench.delivery(event, "wh_1").await.is_some(), "{event}");
+    }
+}
+
+#[tokio::test]
+async fn filters_of_webhooks_that_changed_or_went_are_forgotten() {
+    let bench = Bench::new().await;
+    let mut fan_out = bench.fan_out();
+    for changed in 1..=5_u64 {
+        bench.webhook("wh_changed", i64::try_from(changed).unwrap()).await;
+        let passing = format!("wh_{changed}");
+        bench.webhook(&passing, 0).await;
+        let upto = bench.append(&[event(changed)]).await;
+        fan_out.advance(upto).await.unwrap();
+        assert_eq!(fan_out.filters.len(), 2);
+        assert_eq!(fan_out.filters["wh_changed"].0, i64::try_from(changed).unwrap());
+        bench.change(ControlChange::WebhookDeleted(passing)).await;
+    }
+}

@@ -1,0 +1,57 @@
+//! Reads a log onward: for all streams of an edge, or for one that is behind.
+
+use thesis_proto::{filter::CompiledFilter, v1};
+
+use crate::{
+    convert,
+    domain::dataset::Dataset,
+    error::Result,
+    log::selection::{Selection, select},
+    shared::Shared,
+    tables::{events::Between, log::decode},
+};
+
+/// Entries read at once.
+const PAGE: usize = 500;
+
+/// Bytes of entries after which a page of a tail is full: a message is to fit where messages are limited.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// Reads the matching events of a dataset after a position, up to what is projected.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn read_forward(
+    shared: &Shared,
+    dataset: &Dataset,
+    filter: &CompiledFilter,
+    after: u64,
+    upto: u64,
+) -> Result<v1::TailResponse> {
+    let (name, log) = (dataset.to_string(), &shared.log);
+    let (rows, whole) = match select(shared, &dataset.counted_with(), filter).await? {
+        Selection::All => (log.read(&name, after, upto, PAGE).await?, after),
+        Selection::Scopes(scopes) => {
+            let between = Between { after, before: upto + 1 };
+            let seqs = shared.events.positions(&name, &scopes, between, false, PAGE).await?;
+            let whole = if seqs.len() < PAGE { upto } else { after };
+            (log.get_many(&name, &seqs).await?, whole)
+        }
+    };
+    let (mut events, mut position, mut bytes) = (Vec::new(), after, 0);
+    for (seq, body) in rows {
+        if bytes >= PAGE_BYTES {
+            // The rest is read the next time.
+            return Ok(v1::TailResponse { events, position });
+        }
+        bytes += body.len();
+        position = seq;
+        let event = convert::entry::event(dataset, &decode(body)?);
+        let event = event.filter(|event| filter.matches(event));
+        events.extend(event.map(|event| v1::TailEvent { position: seq, event: Some(event) }));
+    }
+    Ok(v1::TailResponse { events, position: position.max(whole) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! What the entries of a dataset's log make of its rows. Idempotent: every row is written with its entry's sequence
+//! number as version.
+
+use std::{
+    collections::HashMap,
+    hash::{Hash as _, Hasher as _},
+    ops::Bound,
+};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use prost::Message as _;
+use quick_cache::sync::Cache;
+
+use crate::{
+    domain::entry::{Kind, Sequenced},
+    key,
+    store::{Change, Scan, SharedBackend, StoreResult, schema},
+    tables::{
+        events::event_changes,
+        log::{Appended, BatchId, LogStore, checkpoint_change},
+        theses::{
+            Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
+            symbol_release, thesis_change, token_changes, totals_changes,
+        },
+    },
+};
+
+/// Name of the projection into rows.
+pub const ROWS: &str = "rows";
+/// Tokens whose derived events are owed are spread over so many slots.
+pub const DERIVE_SLOTS: i64 = 8;
+/// Buckets that are known to be listed; forgetting one costs a write.
+const KNOWN_BUCKETS: usize = 65_536;
+/// Most buckets looked at at once for whether a deletion has emptied them.
+const LOOKED_AT: usize = 8;
+
+/// The slot in which a dataset's owed tokens stand.
+#[must_use]
+pub fn derive_slot(dataset: &str) -> i64 {
+    dataset.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % DERIVE_SLOTS)
+}
+
+/// The tokens of a dataset whose derived events are owed.
+#[must_use]
+pub fn owed_by(dataset: &str, limit: usize) -> Scan {
+    let mut scan = Scan::all(&schema::DERIVE_DUE, key![derive_slot(dataset)], limit);
+    scan.from = Bound::Included(key![dataset]);
+    scan.to = Bound::Included(key![dataset]);
+    scan
+}
+
+/// The place of a bucket among those that are known to be listed.
+fn place(scope: &str, bucket: i64) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (scope, bucket).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn has_deletion(entries: &[Sequenced]) -> bool {
+    entries.iter().any(|entry| matches!(entry.entry.kind, Some(Kind::ThesisDeleted(_))))
+}
+
+/// Projects one dataset's entries.
+pub struct Projector {
+    backend: SharedBackend,
+    theses: ThesisStore,
+    dataset: String,
+    known_buckets: Cache<u64, ()>,
+}
+
+impl Projector {
+    /// Projects into this backend.
+    #[must_use]
+    pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String) -> Self {
+        Self { backend, theses, dataset, known_buckets: Cache::new(KNOWN_BUCKETS) }
+    }
+
+    fn changes(&self, sequenced: &Sequenced, changes: &mut Vec<Change>) {
+        let dataset = self.dataset.as_str();
+        let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
+        let mut put = |table, key, body| changes.push(Change { table, key, version, body, ttl: None });
+        let entry = &sequenced.entry;
+        put(&schema::EVENT, key![dataset, &entry.id], Some(Bytes::new()));
+        let is_new_bucket = |scope: &str, bucket: i64| {
+            let known = place(scope, bucket);
+            let is_new = self.known_buckets.get(&known).is_none();
+            self.known_buckets.insert(known, ());
+            is_new
+        };
+        match &entry.kind {
+            Some(Kind::ThesisCreated(created)) => {
+                let due = key![derive_slot(dataset), dataset, &created.token.id];
+                put(&schema::DERIVE_DUE, due, Some(Bytes::new()));
+                if created.introduces_profile {
+                    profile_changes(dataset, &created.profile, version, changes);
+                }
+                if created.introduces_token {
+                    token_changes(dataset, &created.token, version, changes);
+                }
+                creation_changes(dataset, &created.thesis, version, is_new_bucket, changes);
+                totals_changes(dataset, &created.thesis, &created.totals, version, changes);
+            }
+            Some(Kind::TokenActivity(activity)) => {
+                let at = Bytes::copy_from_slice(&entry.created_at.to_be_bytes());
+                put(&schema::DERIVED, key![dataset, &activity.token.id], Some(at));
+                put(&schema::DERIVE_DUE, key![derive_slot(dataset), dataset, &activity.token.id], None);
+            }
+            Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed) | Kind::ThesisAwaited(changed)) => {
+                changes.push(thesis_change(dataset, &changed.thesis, version));
+            }
+            Some(Kind::ThesisDeleted(deleted)) => {
+                self.forget(sequenced);
+                deletion_changes(dataset, &deleted.thesis, version, is_new_bucket, changes);
+                totals_changes(dataset, &deleted.thesis, &deleted.totals, version, changes);
+            }
+            Some(Kind::ProfileUpdated(updated)) => {
+                profile_changes(dataset, &updated.profile, version, changes);
+                if let Some(handle) = &updated.previous_handle {
+                    changes.extend(handle_release(dataset, &updated.profile, handle, version));
+                }
+            }
+            Some(Kind::ProfileObserved(observed)) => {
+                profile_changes(dataset, &observed.profile, version, changes);
+            }
+            Some(Kind::TokenObserved(observed)) => {
+                token_changes(dataset, &observed.token, version, changes);
+                if let Some(symbol) = &observed.previous_symbol {
+                    changes.extend(symbol_release(dataset, &observed.token, symbol, version));
+                }
+            }
+            Some(Kind::ThesisVelocity(_)) | None => {}
+        }
+        event_changes(dataset, entry, sequenced.seq, is_new_bucket, changes);
+    }
+
+    /// The rows of entries in order, then the checkpoint.
+    fn rows(&self, entries: &[Sequenced]) -> (Vec<Change>, Option<Change>) {
+        let mut changes = Vec::with_capacity(entries.len() * 20);
+        for entry in entries {
+            self.changes(entry, &mut changes);
+        }
+        let checkpoint = entries.last().map(|last| checkpoint_change(&self.dataset, ROWS, last.seq));
+        (changes, checkpoint)
+    }
+
+    /// Appends entries to the log and writes their rows: in one step where no other process can come between.
+    ///
+    /// # Errors
+    /// When the store does not answer; entries that are in the log all the same are projected later.
+    pub async fn append(
+        &self,
+        log: &LogStore,
+        head: u64,
+        batch: BatchId,
+        entries: &[Sequenced],
+    ) -> StoreResult<Appended> {
+        let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
+        if !self.backend.is_exclusive() || has_deletion(entries) {
+            let appended = log.append(&self.dataset, head, batch, &bodies).await?;
+            if appended == Appended::Done {
+                self.project(entries).await?;
+            }
+            return Ok(appended);
+        }
+        let (mut changes, checkpoint) = self.rows(entries);
+        changes.extend(checkpoint);
+        let append = async |changes| {
+            let appended = log.append_with(&self.dataset, head, batch, &bodies, changes).await?;
+            Ok((appended == Appended::Done, appended))
+        };
+        let appended = self.theses.in_step(changes, append).await;
+        if !matches!(appended, Ok(Appended::Done)) {
+            self.known_buckets.clear();
+        }
+        appended
+    }
+
+    /// Forgets the buckets that a deletion may have emptied: a thesis that comes to one of them lists it again.
+    fn forget(&self, sequenced: &Sequenced) {
+        if let Some(Kind::ThesisDeleted(deleted)) = &sequenced.entry.kind {
+            for Bucket { scope, bucket } in Bucket::of(&deleted.thesis) {
+                self.known_buckets.remove(&place(&scope, bucket));
+            }
+        }
+    }
+
+    /// Passes over entries whose rows another core has made.
+    pub fn pass(&self, entries: &[Sequenced]) {
+        entries.iter().for_each(|entry| self.forget(entry));
+    }
+
+    /// The changes that take buckets without a thesis from their scopes' lists, once the rows of these entries stand.
+    ///
+    /// A bucket is removed with the version of its last deletion here. All earlier theses stand or are gone by then, so
+    /// an empty bucket holds later ones at most, and whoever projects those has forgotten it at that deletion and lists it
+    /// again with a higher version: the removal does nothing then, whatever arrives first.
+    async fn removals(&self, entries: &[Sequenced]) -> StoreResult<Vec<Change>> {
+        let mut last: HashMap<Bucket, i64> = HashMap::new();
+        for Sequenced { seq, entry } in entries {
+            if let Some(Kind::ThesisDeleted(deleted)) = &entry.kind {
+                let version = i64::try_from(*seq).unwrap_or(i64::MAX);
+                last.extend(Bucket::of(&deleted.thesis).map(|bucket| (bucket, version)));
+            }
+        }
+        let dataset = self.dataset.as_str();
+        let removals = stream::iter(last).map(|(bucket, version)| async move {
+            let is_empty = self.theses.is_empty(dataset, &bucket).await?;
+            Ok(is_empty.then(|| bucket_removal(dataset, &bucket, version)))
+        });
+        removals
+            .buffer_unordered(LOOKED_AT)
+            .try_filter_map(|removal| std::future::ready(Ok(removal)))
+            .try_collect()
+            .await
+    }
+
+    /// Writes the rows of entries in order, then the checkpoint.
+    ///
+    /// # Errors
+    /// When the store does not answer; the entries are projected again later.
+    pub async fn project(&self, entries: &[Sequenced]) -> StoreResult<()> {
+        let (changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
+        let written = self.write(entries, changes, checkpoint).await;
+        if written.is_err() {
+            self.known_buckets.clear();
+        }
+        written
+    }
+
+    async fn write(&self, entries: &[Sequenced], mut changes: Vec<Change>, checkpoint: Change) -> StoreResult<()> {
+        if has_deletion(entries) {
+            self.theses.apply(changes).await?;
+            changes = self.removals(entries).await?;
+        }
+        if self.backend.is_exclusive() {
+            changes.push(checkpoint);
+            return self.theses.apply(changes).await;
+        }
+        // The checkpoint may stand only once everything before it does.
+        if !changes.is_empty() {
+            self.theses.apply(changes).await?;
+        }
+        self.backend.apply(vec![checkpoint]).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+
+use super::*;
+use crate::{
+    domain::{
+        dataset::Dataset,
+        entry::{Entry, ThesisCreated, ThesisDeleted},
+        row::Thesis,
+        window::DAY_MS,
+    },
+    store::{Backend, Consistency, Row, Table, Transaction, Value, faulty::MemoryStore},
+    tables::{
+        log::LogStore,
+        theses::{IndexScope, Stretch},
+    },
+};
+
+const NAME: &str = "project/x";
+
+/// Repeatable random numbers.
+struct Dice(u64);
+
+impl Dice {
+    /// One of `0..below`.
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+/// A store whose calls take now longer, now shorter, so that those of two cores come in any order.
+struct Slow {
+    store: Arc<MemoryStore>,
+    dice: Mutex<Dice>,
+}
+
+impl Slow {
+    async fn wait(&self) {
+        let turns = self.dice.lock().roll(6);
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Slow {
+    async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+        self.wait().await;
+        let row = self.store.get(table, key, consistency).await;
+        self.wait().await;
+        row
+    }
+
+    async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
+        self.store.get_many(table, keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        self.wait().await;
+        let rows = self.store.scan(scan).await;
+        self.wait().await;
+        rows
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        // Row by row, as on a cluster.
+        for change in changes {
+            self.wait().await;
+            self.store.apply(vec![change]).await?;
+        }
+        self.wait().await;
+        Ok(())
+    }
+
+    async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
+        self.store.transact(transaction).await
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.store.is_exclusive()
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn sweep(&self, _: i64) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn close(&self) -> StoreResult<()> {
+        Ok(())
+    }
+}
+
+fn thesis(number: u64) -> Thesis {
+    Thesis {
+        id: format!("th_{number:03}"),
+        profile_id: format!("fp_{}", number % 2),
+        token_id: format!("tk_{}", number % 3),
+        chain: "base".to_owned(),
+        // Few buckets, so that they become empty and are filled again.
+        created_at: i64::try_from(number % 3).unwrap() * 100 * DAY_MS + i64::try_from(number).unwrap(),
+        ..Thesis::default()
+    }
+}
+
+/// Theses that come and go; gives also those that are left.
+fn log(dice: &mut Dice, length: u64) -> (Vec<Sequenced>, BTreeSet<String>) {
+    let (mut entries, mut there) = (Vec::new(), Vec::new());
+    for seq in 1..=length {
+        let goes = !there.is_empty() && dice.roll(2) == 0;
+        let kind = if goes {
+            let gone: Thesis = there.swap_remove(usize::try_from(dice.roll(there.len() as u64)).unwrap());
+            Kind::ThesisDeleted(ThesisDeleted { thesis: gone, ..ThesisDeleted::default() })
+        } else {
+            there.push(thesis(seq));
+            Kind::ThesisCreated(ThesisCreated { thesis: thesis(seq), ..ThesisCreated::default() })
+        };
+        let entry = Entry { id: format!("ent_{seq}"), kind: Some(kind), ..Entry::default() };
+        entries.push(Sequenced { seq, entry });
+    }
+    (entries, there.into_iter().map(|thesis| thesis.id).collect())
+}
+
+/// A core: follows the log in steps, makes the rows that its checkpoint says are not made, and starts anew now and then.
+async fn follow(backend: SharedBackend, entries: &[Sequenced], mut dice: Dice) {
+    let log = LogStore::new(Arc::clone(&backend));
+    let start = || Projector::new(Arc::clone(&backend), ThesisStore::new(Arc::clone(&backend)), NAME.to_owned());
+    let (mut projector, mut head) = (start(), 0);
+    while head < entries.len() {
+        let projected = usize::try_from(log.checkpoint(NAME, ROWS).await.unwrap()).unwrap();
+        if dice.roll(8) == 0 {
+            (projector, head) = (start(), projected);
+            continue;
+        }
+        // Longer steps make for work that another has done.
+        let upto = (head + 1 + usize::try_from(dice.roll(4)).unwrap()).min(entries.len());
+        let missing = projected.clamp(head, upto);
+        projector.pass(&entries[head..missing]);
+        projector.project(&entries[missing..upto]).await.unwrap();
+        head = upto;
+    }
+}
+
+/// Scope and bucket, deleted ones apart.
+type Buckets = BTreeSet<(String, i64)>;
+
+fn buckets(store: &MemoryStore) -> (Buckets, Buckets) {
+    let (mut listed, mut filled) = (Buckets::new(), Buckets::new());
+    store.each(&schema::INDEX_BUCKET, |partition, clustering, _| {
+        listed.insert((partition[1].text().to_owned(), clustering[0].int()));
+    });
+    for index in [&schema::THESIS_INDEX, &schema::EVENT_INDEX] {
+        store.each(index, |partition, _, _| {
+            filled.insert((partition[1].text().to_owned(), partition[2].int()));
+        });
+    }
+    (listed, filled)
+}
+
+async fn listed(backend: SharedBackend) -> BTreeSet<String> {
+    let all = Stretch { from: 0, to: i64::MAX / 2, after: None, descending: true };
+    let dataset = Dataset::parse(NAME).unwrap();
+    let rows = ThesisStore::new(backend).stretch(&dataset, &IndexScope::All, &all, 1_000).await.unwrap();
+    rows.into_iter().map(|row| row.id).collect()
+}
+
+#[tokio::test]
+async fn a_bucket_is_listed_while_a_thesis_is_in_it_whoever_projects_when() {
+    for seed in 0..300 {
+        let mut dice = Dice(seed);
+        let (entries, there) = log(&mut dice, 40);
+        for cores in [1, 2, 3] {
+            // One core may have a store of its own, which remembers no deletions.
+            let store = Arc::new(MemoryStore::new(cores == 1 && seed % 2 == 0));
+            let backend: SharedBackend = Arc::new(Slow { store: store.clone(), dice: Mutex::new(Dice(!seed)) });
+            let following = (0..cores).map(|core| follow(backend.clone(), &entries, Dice(seed * 7 + core)));
+            futures::future::join_all(following).await;
+            let (listed_buckets, filled) = buckets(&store);
+            assert_eq!(listed_buckets, filled, "seed {seed}, {cores} cores");
+            assert_eq!(listed(backend.clone()).await, there, "seed {seed}, {cores} cores");
+            if store.is_exclusive() {
+                continue;
+            }
+            // A core that was away makes old rows again.
+            let theses = ThesisStore::new(backend.clone());
+            Projector::new(backend.clone(), theses, NAME.to_owned()).project(&entries[..20]).await.unwrap();
+            assert_eq!(buckets(&store), (filled.clone(), filled), "seed {seed}, {cores} cores, again");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
+    let store = Arc::new(MemoryStore::new(false));
+    let backend: SharedBackend = store.clone();
+    let start = || Projector::new(backend.clone(), ThesisStore::new(backend.clone()), NAME.to_owned());
+    let (one, other) = (start(), start());
+    let sequenced = |seq, kind| Sequenced { seq, entry: Entry { kind: Some(kind), ..Entry::default() } };
+    let created = |seq| {
+        let thesis = Thesis { id: format!("th_{seq}"), ..thesis(0) };
+        sequenced(seq, Kind::ThesisCreated(ThesisCreated { thesis, ..ThesisCreated::default() }))
+    };
+    let deleted = |seq, gone| {
+        let thesis = Thesis { id: format!("th_{gone}"), ..thesis(0) };
+        sequenced(seq, Kind::ThesisDeleted(ThesisDeleted { thesis, ..ThesisDeleted::default() }))
+    };
+    one.project(&[created(1)]).await.unwrap();
+    other.project(&[deleted(2, 1)]).await.unwrap();
+    // Events stay.
+    let of_deleted =
+        |buckets: Buckets| buckets.into_iter().all(|(scope, _)| scope.starts_with("d:") || scope.starts_with('e'));
+    assert!(of_deleted(buckets(&store).0), "all others are empty");
+    // The one follows, and knows the bucket from before.
+    one.pass(&[deleted(2, 1)]);
+    one.project(&[created(3)]).await.unwrap();
+    assert_eq!(listed(backend.clone()).await, BTreeSet::from(["th_3".to_owned()]));
+    let versions: BTreeMap<String, i64> = {
+        let mut versions = BTreeMap::new();
+        store.each(&schema::INDEX_BUCKET, |partition, _, version| {
+            versions.insert(partition[1].text().to_owned(), version);
+        });
+        versions
+    };
+    assert_eq!(versions["all"], 3);
+    // In one batch, too.
+    one.project(&[deleted(4, 3), created(5), deleted(6, 5), created(7)]).await.unwrap();
+    assert_eq!(listed(backend).await, BTreeSet::from(["th_7".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_stretch_is_bounded_by_its_lowest_time_and_by_the_row_it_goes_on_after() {
+    let (mut entries, _) = log(&mut Dice(1), 40);
+    entries.retain(|Sequenced { entry, .. }| matches!(entry.kind, Some(Kind::ThesisCreated(_))));
+    let backend: SharedBackend = Arc::new(MemoryStore::new(true));
+    let theses = ThesisStore::new(Arc::clone(&backend));
+    Projector::new(backend, theses.clone(), NAME.to_owned()).project(&entries).await.unwrap();
+    let read = async |from, after: Option<&(i64, String)>, descending| {
+        let stretch = Stretch { from, to: i64::MAX / 2, after: after.cloned(), descending };
+        let rows = theses.stretch(&Dataset::parse(NAME).unwrap(), &IndexScope::All, &stretch, 1_000).await.unwrap();
+        rows.into_iter().map(|row| (row.created_at, row.id)).collect::<Vec<_>>()
+    };
+    let all = read(i64::MIN / 2, None, false).await;
+    assert!(all.len() > 5 && all.is_sorted());
+    for (from, _) in &all {
+        // The row after which it goes on may be of a dataset that reaches further back.
+        for after in &all {
+            let later = all.iter().filter(|row| row.0 >= *from && *row > after);
+            assert_eq!(read(*from, Some(after), false).await, later.cloned().collect::<Vec<_>>());
+            let earlier = all.iter().rev().filter(|row| row.0 >= *from && *row < after);
+            assert_eq!(read(*from, Some(after), true).await, earlier.cloned().collect::<Vec<_>>());
+        }
+    }
+}

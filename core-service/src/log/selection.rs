@@ -1,0 +1,65 @@
+//! Which entries of a view's logs can match a filter of events, by the index of one of its dimensions.
+
+use thesis_proto::{filter::CompiledFilter, reference::TokenReference};
+
+use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events::EventScope};
+
+/// Most scopes that are merged; a filter that names more tokens reads the log itself.
+const MOST_SCOPES: usize = 200;
+
+/// What is to be read of each log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// Every entry.
+    All,
+    /// The entries in any of these scopes.
+    Scopes(Vec<EventScope>),
+}
+
+/// Finds what can match. It is to be asked after the position up to which is read was: tokens that the log introduces up
+/// to there are found then.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Result<Selection> {
+    if !filter.handles().is_empty() {
+        return Ok(scopes(filter.handles().iter().cloned().map(EventScope::Handle).collect()));
+    }
+    if !filter.tokens().is_empty() {
+        let mut ids = Vec::new();
+        for reference in filter.tokens() {
+            ids.extend(tokens(shared, view, reference).await?);
+            if ids.len() > MOST_SCOPES {
+                return Ok(Selection::All);
+            }
+        }
+        return Ok(scopes(ids.into_iter().map(EventScope::Token).collect()));
+    }
+    if !filter.chains().is_empty() {
+        return Ok(scopes(filter.chains().iter().cloned().map(EventScope::Chain).collect()));
+    }
+    Ok(if filter.types() == [EventScope::RARE] { scopes(vec![EventScope::ProfileUpdated]) } else { Selection::All })
+}
+
+fn scopes(mut scopes: Vec<EventScope>) -> Selection {
+    scopes.sort_unstable_by_key(|scope| format!("{scope:?}"));
+    scopes.dedup();
+    Selection::Scopes(scopes)
+}
+
+/// The ids of all tokens that a reference means or meant, however it is read.
+async fn tokens(shared: &Shared, view: &View, reference: &TokenReference) -> Result<Vec<String>> {
+    let TokenReference { id, on_chain, address, symbol } = reference;
+    let limit = MOST_SCOPES + 1;
+    let mut ids: Vec<String> = id.iter().cloned().collect();
+    if let Some((chain, address)) = on_chain {
+        ids.extend(shared.theses.token_ids_by_address(view, address, Some(chain), limit).await?);
+    }
+    if let Some(address) = address {
+        ids.extend(shared.theses.token_ids_by_address(view, address, None, limit).await?);
+    }
+    for dataset in view.datasets() {
+        ids.extend(shared.events.tokens_named(&dataset.to_string(), symbol, limit).await?);
+    }
+    Ok(ids)
+}

@@ -1,0 +1,257 @@
+//! A batch as it is drafted: entries computed from the state at the log's head, and what they make of that state.
+
+mod look_up;
+
+use std::{collections::HashMap, sync::Arc};
+
+use quick_cache::sync::Cache;
+
+use super::NewThesis;
+use crate::{
+    domain::{
+        entry::{Entry, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
+        id,
+        row::{Profile, Thesis, Token},
+    },
+    shared::Shared,
+    store::StoreResult,
+};
+
+/// What the log's entries up to the head have told, whoever appended them, so that reading it again is needless.
+pub(super) struct Known {
+    /// Profiles that are there.
+    profiles: Cache<String, ()>,
+    /// Tokens that are there.
+    tokens: Cache<String, ()>,
+    /// Theses and authors of a token.
+    totals: Cache<String, (i64, i64)>,
+    /// Theses of an author on a token.
+    of_author: Cache<(String, String), i64>,
+}
+
+impl Known {
+    pub(super) fn new() -> Self {
+        Self {
+            profiles: Cache::new(65_536),
+            tokens: Cache::new(65_536),
+            totals: Cache::new(65_536),
+            of_author: Cache::new(262_144),
+        }
+    }
+
+    /// Learns what an entry tells; entries come in order.
+    pub(super) fn learn(&self, entry: &Entry) {
+        let (thesis, totals) = match &entry.kind {
+            Some(Kind::ThesisCreated(created)) => {
+                if !created.thesis.sandbox_profile {
+                    self.profiles.insert(created.profile.id.clone(), ());
+                }
+                if !created.thesis.sandbox_token {
+                    self.tokens.insert(created.token.id.clone(), ());
+                }
+                (&created.thesis, &created.totals)
+            }
+            Some(Kind::ThesisDeleted(deleted)) => (&deleted.thesis, &deleted.totals),
+            _ => return,
+        };
+        self.totals.insert(thesis.token_id.clone(), (totals.theses, totals.authors));
+        self.of_author.insert((thesis.token_id.clone(), thesis.profile_id.clone()), totals.of_author);
+    }
+}
+
+/// Where a command's entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In this batch.
+    New(usize),
+    /// In the log already.
+    Logged(u64),
+    /// Nowhere: there was nothing to tell.
+    Nowhere,
+}
+
+/// The draft of one batch.
+pub(super) struct Draft<'a> {
+    shared: &'a Shared,
+    name: &'a str,
+    known: &'a Known,
+    floor: i64,
+    now: i64,
+    pub(super) entries: Vec<Entry>,
+    ids: HashMap<String, usize>,
+    logged: HashMap<String, Option<u64>>,
+    profiles: HashMap<String, Option<Profile>>,
+    tokens: HashMap<String, Option<Token>>,
+    theses: HashMap<String, Option<Thesis>>,
+    totals: HashMap<String, (i64, i64)>,
+    of_author: HashMap<(String, String), i64>,
+}
+
+impl<'a> Draft<'a> {
+    /// A draft on the state at the head that begins with some entries; events are never older than `floor`.
+    pub(super) fn new(shared: &'a Shared, name: &'a str, known: &'a Known, floor: i64, entries: Vec<Entry>) -> Self {
+        Self {
+            shared,
+            name,
+            known,
+            floor: entries.iter().map(|entry| entry.created_at).fold(floor, i64::max),
+            now: shared.clock.now_ms(),
+            entries,
+            ids: HashMap::new(),
+            logged: HashMap::new(),
+            profiles: HashMap::new(),
+            tokens: HashMap::new(),
+            theses: HashMap::new(),
+            totals: HashMap::new(),
+            of_author: HashMap::new(),
+        }
+    }
+
+    /// The dataset's name.
+    pub(super) fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Now, the same for the whole batch.
+    pub(super) fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// Whether an entry that was looked up stands in the log, or one with its id in this draft.
+    pub(super) fn place(&self, id: &str) -> Option<Place> {
+        let new = self.ids.get(id).map(|index| Place::New(*index));
+        new.or_else(|| self.logged.get(id).copied().flatten().map(Place::Logged))
+    }
+
+    /// Adds an entry.
+    pub(super) fn add(&mut self, id: String, at: Option<i64>, test: bool, kind: Kind) -> Place {
+        let created_at = at.unwrap_or(self.now).max(self.floor);
+        self.floor = created_at;
+        self.ids.insert(id.clone(), self.entries.len());
+        self.entries.push(Entry { id, created_at, test, kind: Some(kind) });
+        Place::New(self.entries.len() - 1)
+    }
+
+    pub(super) async fn profile(&mut self, id: &str) -> StoreResult<Option<Profile>> {
+        if let Some(profile) = self.profiles.get(id) {
+            return Ok(profile.clone());
+        }
+        let mut rows = self.shared.theses.profiles(&[(self.name.to_owned(), id)]).await?;
+        let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
+        self.profiles.insert(id.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    pub(super) async fn token(&mut self, id: &str) -> StoreResult<Option<Token>> {
+        if let Some(token) = self.tokens.get(id) {
+            return Ok(token.clone());
+        }
+        let mut rows = self.shared.theses.tokens(&[(self.name.to_owned(), id)]).await?;
+        let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
+        self.tokens.insert(id.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    pub(super) async fn thesis(&mut self, id: &str) -> StoreResult<Option<Thesis>> {
+        if let Some(thesis) = self.theses.get(id) {
+            return Ok(thesis.clone());
+        }
+        let mut rows = self.shared.theses.theses(&[(self.name.to_owned(), id)]).await?;
+        let found = rows.pop().flatten().map(Arc::unwrap_or_clone);
+        self.theses.insert(id.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    pub(super) fn put_profile(&mut self, profile: &Profile) {
+        self.profiles.insert(profile.id.clone(), Some(profile.clone()));
+    }
+
+    pub(super) fn put_token(&mut self, token: &Token) {
+        self.tokens.insert(token.id.clone(), Some(token.clone()));
+    }
+
+    pub(super) fn put_thesis(&mut self, thesis: &Thesis) {
+        self.theses.insert(thesis.id.clone(), Some(thesis.clone()));
+    }
+
+    async fn is_new_profile(&mut self, id: &str) -> StoreResult<bool> {
+        Ok(self.known.profiles.get(id).is_none() && self.profile(id).await?.is_none())
+    }
+
+    async fn is_new_token(&mut self, id: &str) -> StoreResult<bool> {
+        Ok(self.known.tokens.get(id).is_none() && self.token(id).await?.is_none())
+    }
+
+    /// The totals of a thesis' token after it comes (`by` 1), goes (`by` -1) or was gone before it came (`by` 0).
+    async fn totals(&mut self, thesis: &Thesis, by: i64) -> StoreResult<Totals> {
+        let (token, author) = (&thesis.token_id, &thesis.profile_id);
+        let (theses, authors) = match self.totals.get(token).copied().or_else(|| self.known.totals.get(token)) {
+            Some(totals) => totals,
+            None => {
+                let totals = self.shared.theses.totals(self.name, &[token.as_str()]).await?;
+                totals.first().map(|of| (of.theses, of.authors)).unwrap_or_default()
+            }
+        };
+        let of = (token.clone(), author.clone());
+        let before = match self.of_author.get(&of).copied().or_else(|| self.known.of_author.get(&of)) {
+            Some(count) => count,
+            None => {
+                let counts = self.shared.theses.of_authors(self.name, &[(token.as_str(), author.as_str())]).await?;
+                counts.first().copied().unwrap_or_default()
+            }
+        };
+        let after = before + by;
+        let authors = authors + i64::from(after > 0) - i64::from(before > 0);
+        let totals = Totals { theses: theses + by, authors, of_author: after };
+        self.totals.insert(token.clone(), (totals.theses, totals.authors));
+        self.of_author.insert(of, after);
+        Ok(totals)
+    }
+
+    /// Adds a thesis that is not in the log yet.
+    pub(super) async fn create(&mut self, id: String, new: &NewThesis) -> StoreResult<Place> {
+        let introduces_profile = !new.thesis.sandbox_profile && self.is_new_profile(&new.profile.id).await?;
+        let introduces_token = !new.thesis.sandbox_token && self.is_new_token(&new.token.id).await?;
+        let totals = self.totals(&new.thesis, 1).await?;
+        self.put_thesis(&new.thesis);
+        if introduces_profile {
+            self.put_profile(&new.profile);
+        }
+        if introduces_token {
+            self.put_token(&new.token);
+        }
+        let created = ThesisCreated {
+            thesis: new.thesis.clone(),
+            profile: new.profile.clone(),
+            token: new.token.clone(),
+            introduces_profile,
+            introduces_token,
+            totals,
+        };
+        Ok(self.add(id, new.at, new.test, Kind::ThesisCreated(created)))
+    }
+
+    /// Adds the deletion of a thesis.
+    pub(super) async fn delete(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<Place> {
+        // One that was deleted before it was seen has never been counted.
+        let by = if thesis.deleted_at.is_none() { -1 } else { 0 };
+        thesis.deleted_at.get_or_insert(self.now);
+        let totals = self.totals(&thesis, by).await?;
+        self.put_thesis(&thesis);
+        let id = id::derive("ent_", &["deleted", &thesis.id, &version.to_string()]);
+        Ok(self.add(id, None, false, Kind::ThesisDeleted(ThesisDeleted { thesis, totals })))
+    }
+
+    /// Adds a changed thesis.
+    pub(super) fn change(
+        &mut self,
+        name: &str,
+        thesis: Thesis,
+        version: i64,
+        kind: fn(ThesisChanged) -> Kind,
+    ) -> Place {
+        let id = id::derive("ent_", &[name, &thesis.id, &version.to_string()]);
+        self.put_thesis(&thesis);
+        self.add(id, None, false, kind(ThesisChanged { thesis }))
+    }
+}

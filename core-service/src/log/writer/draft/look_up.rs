@@ -1,0 +1,111 @@
+//! What a batch's commands are about, read at once: a batch waits for the store about as often as one command alone.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use thesis_proto::reference::address_form;
+
+use super::Draft;
+use crate::{
+    domain::{
+        id,
+        observation::{Observation, ProfileSeen, Seen, TokenSeen},
+    },
+    key,
+    log::writer::{command::Command, thesis_event_id},
+    store::{StoreResult, schema},
+};
+
+/// Ids of what commands are about.
+#[derive(Default)]
+struct Wanted {
+    /// Events that may stand in the log already.
+    events: BTreeSet<String>,
+    theses: BTreeSet<String>,
+    profiles: BTreeSet<String>,
+    tokens: BTreeSet<String>,
+    /// Tokens of which a thesis is counted, and its author on it.
+    counted: BTreeSet<(String, String)>,
+}
+
+impl Wanted {
+    fn add(&mut self, draft: &Draft<'_>, command: &Command) {
+        match command {
+            Command::Create(new) => {
+                let thesis = &new.thesis;
+                self.events.insert(thesis_event_id(&thesis.id));
+                if !thesis.sandbox_profile && draft.known.profiles.get(&thesis.profile_id).is_none() {
+                    self.profiles.insert(thesis.profile_id.clone());
+                }
+                if !thesis.sandbox_token && draft.known.tokens.get(&thesis.token_id).is_none() {
+                    self.tokens.insert(thesis.token_id.clone());
+                }
+                self.counted.insert((thesis.token_id.clone(), thesis.profile_id.clone()));
+            }
+            Command::Observe(observation) => self.add_observed(draft.name(), observation),
+        }
+    }
+
+    fn add_observed(&mut self, name: &str, observation: &Observation) {
+        let profile = |seen: &ProfileSeen| id::of_profile(name, &seen.upstream_id);
+        let token = |seen: &TokenSeen| id::of_token(name, &seen.chain, &address_form(&seen.address));
+        match &observation.seen {
+            Seen::Thesis(seen) => {
+                self.theses.insert(id::of_thesis(name, &seen.upstream_id));
+                let (author, on) = (profile(&seen.profile), token(&seen.token));
+                self.counted.insert((on.clone(), author.clone()));
+                self.profiles.insert(author);
+                self.tokens.insert(on);
+            }
+            Seen::Engagement(seen) => drop(self.theses.insert(id::of_thesis(name, &seen.upstream_id))),
+            Seen::Deletion(upstream_id) => drop(self.theses.insert(id::of_thesis(name, upstream_id))),
+            Seen::Profile(seen) => drop(self.profiles.insert(profile(seen))),
+            Seen::Token(seen) => drop(self.tokens.insert(token(seen))),
+        }
+    }
+}
+
+fn keys<'a>(name: &str, ids: &'a BTreeSet<String>) -> Vec<(String, &'a str)> {
+    ids.iter().map(|id| (name.to_owned(), id.as_str())).collect()
+}
+
+fn owned<M: Clone>(rows: Vec<Option<Arc<M>>>) -> impl Iterator<Item = Option<M>> {
+    rows.into_iter().map(|row| row.map(Arc::unwrap_or_clone))
+}
+
+impl Draft<'_> {
+    /// Reads what commands will ask for and nobody knows yet.
+    pub(in crate::log::writer) async fn look_up(
+        &mut self,
+        commands: impl Iterator<Item = &Command>,
+    ) -> StoreResult<()> {
+        let mut wanted = Wanted::default();
+        for command in commands {
+            wanted.add(self, command);
+        }
+        let Wanted { events, theses, profiles, tokens, counted } = wanted;
+        let (name, store) = (self.name(), &self.shared.theses);
+        let event_keys: Vec<_> = events.iter().map(|id| key![name, id]).collect();
+        let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
+        let totals_of: BTreeSet<&str> = counted.iter().map(|(token, _)| token.as_str()).collect();
+        let totals_of: Vec<&str> = totals_of.into_iter().filter(|id| self.known.totals.get(*id).is_none()).collect();
+        let pairs: Vec<_> = counted.iter().filter(|pair| self.known.of_author.get(*pair).is_none()).collect();
+        let pair_keys: Vec<_> = pairs.iter().map(|(token, author)| (token.as_str(), author.as_str())).collect();
+        let (events_found, theses_found, profiles_found, tokens_found, totals_found, of_authors) = tokio::try_join!(
+            self.shared.backend.get_many(&schema::EVENT, &event_keys),
+            store.theses(&thesis_keys),
+            store.profiles(&profile_keys),
+            store.tokens(&token_keys),
+            store.totals(name, &totals_of),
+            store.of_authors(name, &pair_keys),
+        )?;
+        let totals: Vec<_> = totals_of.into_iter().map(str::to_owned).zip(totals_found).collect();
+        self.totals.extend(totals.into_iter().map(|(token, of)| (token, (of.theses, of.authors))));
+        self.of_author.extend(pairs.into_iter().cloned().zip(of_authors));
+        self.logged
+            .extend(events.into_iter().zip(events_found.into_iter().map(|row| Some(row?.version.unsigned_abs()))));
+        self.theses.extend(theses.into_iter().zip(owned(theses_found)));
+        self.profiles.extend(profiles.into_iter().zip(owned(profiles_found)));
+        self.tokens.extend(tokens.into_iter().zip(owned(tokens_found)));
+        Ok(())
+    }
+}

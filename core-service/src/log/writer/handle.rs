@@ -1,0 +1,70 @@
+//! Where jobs for a dataset's writer are left.
+
+use std::sync::Arc;
+
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{NewThesis, Writer, Written, command::Command};
+use crate::{
+    domain::{dataset::Dataset, entry::Sequenced, observation::Observation},
+    error::{Error, Result},
+    shared::Shared,
+    store::StoreError,
+};
+
+/// Jobs that may wait for a writer.
+const WAITING: usize = 4_096;
+
+/// A command and who waits for its answer.
+pub(super) struct Job {
+    pub(super) command: Command,
+    pub(super) answer: oneshot::Sender<Result<Written>>,
+}
+
+/// Where jobs for a dataset's writer are left.
+#[derive(Clone)]
+pub struct WriterHandle {
+    jobs: mpsc::Sender<Job>,
+    look_again: Arc<Notify>,
+}
+
+impl WriterHandle {
+    /// Starts the writer of a dataset. `position` is moved as entries are projected.
+    pub fn start(shared: Arc<Shared>, dataset: Dataset, position: watch::Sender<u64>, stop: CancellationToken) -> Self {
+        let (jobs, waiting) = mpsc::channel(WAITING);
+        let writer = Writer::new(shared, dataset, position);
+        let look_again = Arc::new(Notify::new());
+        tokio::spawn(writer.run(waiting, Arc::clone(&look_again), stop));
+        Self { jobs, look_again }
+    }
+
+    /// Puts a thesis into the log, or finds it there. Answers once its rows can be read.
+    ///
+    /// # Errors
+    /// When the store does not answer; whether it was written is then unknown, and doing it again is safe.
+    pub async fn create_thesis(&self, new: NewThesis) -> Result<Sequenced> {
+        let written = self.run(Command::Create(Box::new(new))).await?;
+        written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))
+    }
+
+    /// Puts what an observation tells into the log. Doing it again changes nothing.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn observe(&self, observation: Observation) -> Result<Written> {
+        self.run(Command::Observe(Box::new(observation))).await
+    }
+
+    /// Has the writer look for what others have appended and left undone.
+    pub fn look_again(&self) {
+        self.look_again.notify_one();
+    }
+
+    async fn run(&self, command: Command) -> Result<Written> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || Error::from(StoreError::Unavailable("the writer has stopped".to_owned()));
+        self.jobs.send(Job { command, answer }).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}

@@ -1,0 +1,241 @@
+mod order;
+
+use std::{collections::HashSet, sync::Arc};
+
+use futures::future::join_all;
+use prost::Message as _;
+
+use super::*;
+use crate::{
+    domain::{
+        derivation::DERIVE_EVERY_MS,
+        entry::{Kind, ThesisCreated, TokenActivity, Totals},
+        row::{Profile, Thesis, Token},
+    },
+    operations::Core,
+    testing::{ManualClock, SharedMemory, core, memory, shared_memory},
+};
+
+fn new_thesis(dataset: &Dataset, number: u32) -> NewThesis {
+    let name = dataset.to_string();
+    let (profile, token) = (format!("p{}", number % 3), format!("t{}", number % 2));
+    let profile =
+        Profile { id: id::derive("fp_", &[&name, &profile]), handle: format!("@{profile}"), ..Profile::default() };
+    let token = Token {
+        id: id::derive("tk_", &[&name, &token]),
+        symbol: format!("${}", token.to_uppercase()),
+        chain: "sandbox".to_owned(),
+        address: token,
+        ..Token::default()
+    };
+    let thesis = Thesis {
+        id: id::derive("th_", &[&name, &number.to_string()]),
+        profile_id: profile.id.clone(),
+        token_id: token.id.clone(),
+        chain: token.chain.clone(),
+        text: format!("thesis {number}"),
+        created_at: i64::from(number),
+        ..Thesis::default()
+    };
+    NewThesis { thesis, profile, token, test: true, at: None }
+}
+
+async fn entries(core: &Core, dataset: &Dataset) -> Vec<Sequenced> {
+    let name = dataset.to_string();
+    let head = core.shared.log.head(&name, 0, Consistency::Serial).await.unwrap();
+    let rows = core.shared.log.read(&name, 0, head, usize::MAX).await.unwrap();
+    assert_eq!(rows.len() as u64, head, "the log has a gap");
+    rows.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() }).collect()
+}
+
+fn entry(core: &Core, id: String, kind: Kind) -> Entry {
+    Entry { id, created_at: clock_now(core), test: true, kind: Some(kind) }
+}
+
+/// The first thesis of all.
+fn created(new: &NewThesis) -> Kind {
+    Kind::ThesisCreated(ThesisCreated {
+        thesis: new.thesis.clone(),
+        profile: new.profile.clone(),
+        token: new.token.clone(),
+        introduces_profile: true,
+        introduces_token: true,
+        totals: Totals { theses: 1, authors: 1, of_author: 1 },
+    })
+}
+
+fn theses_of(entries: &[Sequenced]) -> Vec<String> {
+    let created = entries.iter().filter_map(|sequenced| match &sequenced.entry.kind {
+        Some(Kind::ThesisCreated(created)) => Some(created.thesis.id.clone()),
+        _ => None,
+    });
+    created.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_cores_appending_the_same_at_once_write_each_once_and_leave_no_gap() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
+    let dataset = Dataset::Project("race".to_owned());
+    let writes = (0..200).flat_map(|number| cores.iter().map(move |core| (core, number))).map(|(core, number)| {
+        let dataset = &dataset;
+        async move { core.datasets.create_thesis(dataset, new_thesis(dataset, number)).await.unwrap() }
+    });
+    let written = join_all(writes).await;
+
+    let log = entries(&cores[0], &dataset).await;
+    let theses = theses_of(&log);
+    assert_eq!(theses.len(), 200);
+    assert_eq!(theses.iter().collect::<HashSet<_>>().len(), 200, "a thesis stands twice in the log");
+    for sequenced in written {
+        assert_eq!(log[sequenced.seq as usize - 1].entry.id, sequenced.entry.id, "answered with another place");
+    }
+    assert!(log.windows(2).all(|pair| pair[0].entry.created_at <= pair[1].entry.created_at));
+    let introduced = |pick: fn(&ThesisCreated) -> bool| {
+        let created = log.iter().filter_map(|sequenced| match &sequenced.entry.kind {
+            Some(Kind::ThesisCreated(created)) => Some(created),
+            _ => None,
+        });
+        created.filter(|created| pick(created)).count()
+    };
+    assert_eq!(introduced(|created| created.introduces_profile), 3);
+    assert_eq!(introduced(|created| created.introduces_token), 2);
+}
+
+#[tokio::test]
+async fn what_is_acknowledged_can_be_read_at_once() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("own".to_owned());
+    for number in 0..20 {
+        let new = new_thesis(&dataset, number);
+        let written = core.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
+        let view = crate::domain::dataset::View::test("own");
+        let (home, thesis) = core.shared.theses.thesis(&view, &new.thesis.id).await.unwrap().unwrap();
+        assert_eq!((home, Thesis::clone(&thesis)), (dataset.clone(), new.thesis));
+        assert!(core.datasets.refresh(&dataset).await.unwrap() >= written.seq);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_was_appended_but_not_projected_is_projected_by_the_next_writer() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let first = core(Arc::clone(&backend), &clock, 1).await;
+    let dataset = Dataset::Project("orphan".to_owned());
+    let new = new_thesis(&dataset, 1);
+    let entry = entry(&first, thesis_event_id(&new.thesis.id), created(&new));
+    // What a core leaves that dies right after its append.
+    let name = dataset.to_string();
+    first.shared.log.append(&name, 0, [9; 16], &[entry.encode_to_vec().into()]).await.unwrap();
+
+    let second = core(backend, &clock, 2).await;
+    let again = second.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
+    assert_eq!(again.seq, 1, "found where it stands, not written again");
+    let view = crate::domain::dataset::View::test("orphan");
+    assert!(second.shared.theses.thesis(&view, &new.thesis.id).await.unwrap().is_some());
+    assert_eq!(theses_of(&entries(&second, &dataset).await).len(), 1);
+}
+
+#[tokio::test]
+async fn what_another_core_has_projected_is_not_projected_again_and_its_counts_are_known() {
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let cores = [core(backend.clone(), &clock, 1).await, core(backend.clone(), &clock, 2).await];
+    let dataset = Dataset::Project("both".to_owned());
+    let before = backend.applied(&schema::THESIS);
+    // Each finds that the other was faster; 0, 6 and 12 are of one author on one token, 3 is the same author's on another.
+    for (turn, number) in [0, 6, 3, 1, 12].into_iter().enumerate() {
+        cores[turn % 2].datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
+    }
+    assert_eq!(backend.applied(&schema::THESIS) - before, 5);
+    assert!(backend.applied(&schema::LOG_LOSER) > 0, "the first that lost has told so");
+    let log = entries(&cores[0], &dataset).await;
+    let totals: Vec<[i64; 3]> = log
+        .iter()
+        .filter_map(|sequenced| match &sequenced.entry.kind {
+            Some(Kind::ThesisCreated(created)) => Some(&created.totals),
+            _ => None,
+        })
+        .map(|totals| [totals.theses, totals.authors, totals.of_author])
+        .collect();
+    assert_eq!(totals, [[1, 1, 1], [2, 1, 2], [1, 1, 1], [2, 2, 1], [3, 1, 3]]);
+}
+
+#[tokio::test]
+async fn a_writer_lets_one_that_lost_go_first_for_a_while() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("turns".to_owned());
+    let mut other = Turns::new(Arc::clone(&core.shared), dataset.to_string());
+    let create = async |number: u32| {
+        core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
+    };
+    create(0).await;
+    // Beyond all that is derived from these.
+    other.lost(100).await;
+    // Whoever has seen nothing of others looks once a second.
+    clock.advance(1_000);
+    create(1).await;
+    let started = Instant::now();
+    create(2).await;
+    assert!(started.elapsed() >= turns::GIVE_WAY);
+}
+
+fn clock_now(core: &Core) -> i64 {
+    core.shared.clock.now_ms()
+}
+
+async fn until_derived(core: &Core, dataset: &Dataset, pairs: usize) -> Vec<Sequenced> {
+    let mut position = core.datasets.position(dataset).await.unwrap();
+    loop {
+        let log = entries(core, dataset).await;
+        let is_derived = |sequenced: &&Sequenced| matches!(sequenced.entry.kind, Some(Kind::TokenActivity(_)));
+        if log.iter().filter(is_derived).count() >= pairs {
+            return log;
+        }
+        position.changed().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn derived_events_follow_at_most_once_in_five_seconds_and_the_last_is_never_lost() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("derived".to_owned());
+    let post = async |number: u32| {
+        let mut new = new_thesis(&dataset, number * 6);
+        new.thesis.created_at = clock_now(&core);
+        core.datasets.create_thesis(&dataset, new).await.unwrap();
+    };
+    post(1).await;
+    let log = until_derived(&core, &dataset, 1).await;
+    assert_eq!(log.len(), 3);
+    post(2).await;
+    post(3).await;
+    assert_eq!(entries(&core, &dataset).await.len(), 5, "nothing is derived again within five seconds");
+    clock.advance(DERIVE_EVERY_MS);
+    let log = until_derived(&core, &dataset, 2).await;
+    let Some(Kind::TokenActivity(activity)) = &log[5].entry.kind else { panic!("no activity: {log:?}") };
+    assert_eq!((activity.thesis_count_1h, activity.thesis_count_24h, activity.unique_authors_24h), (3, 3, 1));
+    let Some(Kind::ThesisVelocity(velocity)) = &log[6].entry.kind else { panic!("no velocity: {log:?}") };
+    assert_eq!((velocity.last_5m, velocity.last_1h, velocity.previous_1h, velocity.change_pct()), (3, 3, 0, None));
+}
+
+#[tokio::test]
+async fn what_another_core_derived_meanwhile_counts() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("meanwhile".to_owned());
+    let new = new_thesis(&dataset, 1);
+    let thesis = |seq| Sequenced { seq, entry: entry(&core, format!("thesis {seq}"), created(&new)) };
+    let activity = TokenActivity { token: new.token.clone(), ..TokenActivity::default() };
+    let derived = Sequenced { seq: 2, entry: entry(&core, "derived".to_owned(), Kind::TokenActivity(activity)) };
+    let mut due = Due::new(Arc::clone(&core.shared), dataset.to_string());
+    due.take(&[thesis(1)], 0).await.unwrap();
+    assert_eq!(due.wait(), Some(Duration::ZERO));
+    // While this core owed the events, the other derived them and wrote one more thesis, which it owes first.
+    due.take(&[derived, thesis(3)], OTHERS_FIRST_MS).await.unwrap();
+    assert_eq!(due.wait(), Some(Duration::from_millis((DERIVE_EVERY_MS + OTHERS_FIRST_MS).unsigned_abs())));
+}

@@ -1,0 +1,167 @@
+//! Turns of the writers that append to one log at once. A race is lost by whoever has to make good what it lost by, to the
+//! writer that has just made its own rows, and so again and again. Therefore the loser says that it lost, and the others
+//! let it go first, once. It is but a courtesy: whatever goes wrong with it fails no append.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::time::timeout;
+
+use crate::{
+    domain::id,
+    key,
+    shared::Shared,
+    store::{Change, Row, Scan, StoreResult, schema},
+};
+
+/// For how long a log counts as shared after another writer's append.
+const SHARED_MS: i64 = 2_000;
+/// How long another writer is let go first, and how long any other courtesy may take.
+pub(super) const GIVE_WAY: Duration = Duration::from_millis(200);
+/// How often it is looked whether it went.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Seconds for which it is kept that a writer lost.
+const KEPT: u32 = 10;
+/// Writers that are looked for: every core has one.
+const WRITERS: usize = 100;
+
+/// One writer's view of the others of its log.
+pub(super) struct Turns {
+    shared: Arc<Shared>,
+    name: String,
+    /// This writer.
+    writer: String,
+    /// How often it told that it lost, or that it does not want the turn any more.
+    told: i64,
+    /// Whether it waits for a turn.
+    waits: bool,
+    /// When another writer was last seen to append or to wait for a turn.
+    others_at: i64,
+    /// Up to here others have appended.
+    others_head: u64,
+    /// Who lost at this head or before was let go first.
+    given: u64,
+}
+
+impl Turns {
+    pub(super) fn new(shared: Arc<Shared>, name: String) -> Self {
+        let writer = id::random("wr_", shared.ids.as_ref());
+        let others_at = i64::MIN / 2;
+        Self { shared, name, writer, told: 0, waits: false, others_at, others_head: 0, given: 0 }
+    }
+
+    /// Others append at this time.
+    pub(super) fn share(&mut self) {
+        self.others_at = self.shared.clock.now_ms();
+    }
+
+    /// Whether others append at this time.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.clock.now_ms() - self.others_at < SHARED_MS
+    }
+
+    /// Others have appended up to `head`.
+    pub(super) fn followed(&mut self, head: u64) {
+        self.others_head = head;
+    }
+
+    /// Tells the others that this writer lost to them at `head`.
+    pub(super) async fn lost(&mut self, head: u64) {
+        self.waits = true;
+        self.tell(Some(Bytes::copy_from_slice(&head.to_be_bytes()))).await;
+    }
+
+    /// This writer has nothing to append after all.
+    pub(super) async fn needs_none(&mut self) {
+        if self.waits {
+            self.waits = false;
+            self.tell(None).await;
+        }
+    }
+
+    /// This writer has appended, which the others see by themselves.
+    pub(super) fn had_one(&mut self) {
+        self.waits = false;
+    }
+
+    async fn tell(&mut self, body: Option<Bytes>) {
+        if self.shared.backend.is_exclusive() {
+            return;
+        }
+        self.told += 1;
+        let key = key![&self.name, &self.writer];
+        let change = Change { table: &schema::LOG_LOSER, key, version: self.told, body, ttl: Some(KEPT) };
+        if let Ok(Err(error)) = timeout(GIVE_WAY, self.shared.backend.apply(vec![change])).await {
+            tracing::debug!(dataset = self.name, %error, "a turn was not asked for");
+        }
+    }
+
+    /// Looks whether others append, of which nothing was seen because they always lost.
+    pub(super) async fn look(&mut self) {
+        if self.is_anothers().await {
+            self.share();
+        }
+    }
+
+    /// Whether another writer lost to this one and has not appended since.
+    pub(super) async fn is_anothers(&self) -> bool {
+        let losers = async {
+            let scan = Scan::all(&schema::LOG_LOSER, key![&self.name], WRITERS);
+            let losers = self.shared.backend.scan(&scan).await?;
+            Ok(losers.iter().any(|row| self.is_owed(row))) as StoreResult<bool>
+        };
+        matches!(timeout(GIVE_WAY, losers).await, Ok(Ok(true)))
+    }
+
+    fn is_owed(&self, loser: &Row) -> bool {
+        let is_other = loser.clustering.first().is_some_and(|writer| writer.text() != self.writer);
+        let head = loser.body.as_ref().try_into().map_or(0, u64::from_be_bytes);
+        is_other && head > self.given && head >= self.others_head
+    }
+
+    /// This writer lets others go first, at `head`.
+    pub(super) fn give(&mut self, head: u64) {
+        self.given = head;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{ManualClock, core, shared_memory};
+
+    #[tokio::test]
+    async fn a_turn_is_owed_once_to_another_that_has_not_appended_since() {
+        let clock = ManualClock::new();
+        let core = core(shared_memory(&clock), &clock, 1).await;
+        let new = || Turns::new(Arc::clone(&core.shared), "project/turns".to_owned());
+        let (mut own, mut other) = (new(), new());
+        assert!(!own.is_anothers().await);
+        other.lost(3).await;
+        assert!(own.is_anothers().await);
+        assert!(!other.is_anothers().await, "it is its own");
+
+        own.followed(3);
+        assert!(own.is_anothers().await, "it lost at what it has followed");
+        own.followed(4);
+        assert!(!own.is_anothers().await, "it has appended");
+
+        other.lost(6).await;
+        assert!(own.is_anothers().await);
+        own.give(6);
+        assert!(!own.is_anothers().await, "it was let go first");
+
+        other.lost(8).await;
+        assert!(own.is_anothers().await, "it lost again");
+        other.needs_none().await;
+        assert!(!own.is_anothers().await);
+        other.lost(9).await;
+        assert!(own.is_anothers().await);
+
+        assert!(!own.is_shared());
+        own.look().await;
+        assert!(own.is_shared());
+        clock.advance(SHARED_MS);
+        assert!(!own.is_shared());
+    }
+}

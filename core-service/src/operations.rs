@@ -1,0 +1,60 @@
+//! The operations, one a file, and the parts of a core that they work with.
+
+pub mod admin;
+pub mod create_test_thesis;
+pub mod create_webhook;
+pub mod delete_webhook;
+pub mod get_event;
+pub mod get_profile;
+pub mod get_profile_wallets;
+pub mod get_thesis;
+pub mod get_thesis_velocity;
+pub mod get_token;
+pub mod get_token_activity;
+pub mod get_webhook;
+pub mod list_deliveries;
+pub mod list_events;
+pub mod list_theses;
+pub mod list_webhooks;
+pub mod open_stream;
+pub mod resolve;
+pub mod search;
+mod theses;
+mod token_counts;
+pub mod verify_thesis;
+
+use std::sync::Arc;
+
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    access::{gate::Gate, idempotency::Idempotency},
+    delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
+    log::datasets::Datasets,
+    replicas::stream_slots::StreamSlots,
+    search::SearchIndex,
+    shared::Shared,
+};
+
+/// A running core.
+pub struct Core {
+    /// What the use cases share.
+    pub shared: Arc<Shared>,
+    /// The checks before every operation.
+    pub gate: Arc<Gate>,
+    /// Datasets with their writers.
+    pub datasets: Arc<Datasets>,
+    /// The search index.
+    pub search: Arc<SearchIndex>,
+    /// Answers kept for idempotency keys.
+    pub idempotency: Idempotency,
+    /// Hands out due attempts.
+    pub dispatcher: Arc<Dispatcher>,
+    /// Open streams.
+    pub slots: Arc<StreamSlots>,
+    /// Judges webhook URLs.
+    pub urls: UrlVetter,
+    /// Cancelled when the core stops.
+    pub stop: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+}

@@ -1,0 +1,51 @@
+//! Operators' commands, one a file, and the rules that they share.
+
+pub mod bootstrap;
+pub mod change_project;
+pub mod check_log;
+pub mod create_key;
+pub mod create_organization;
+pub mod create_project;
+pub mod list_abuse;
+pub mod revoke_key;
+pub mod set_organization_plan;
+
+use thesis_proto::error::{ApiError, ErrorCode, FieldError};
+
+use super::Core;
+use crate::{
+    domain::{operation::Feature, scope::Scope},
+    error::{Error, Result},
+};
+
+fn invalid(param: &str, rule: &str) -> Error {
+    ApiError::validation(&[FieldError::new(param, rule)]).into()
+}
+
+fn name(name: &str) -> Result<String> {
+    if name.trim().is_empty() || name.chars().count() > 200 {
+        return Err(invalid("name", "must have 1 to 200 characters"));
+    }
+    Ok(name.to_owned())
+}
+
+fn known_plan(core: &Core, plan: &str) -> Result<String> {
+    if core.gate.plans().contains_key(plan) {
+        Ok(plan.to_owned())
+    } else {
+        Err(invalid("plan", "is not a plan of this installation"))
+    }
+}
+
+fn grantable(core: &Core) -> impl Iterator<Item = Scope> {
+    let wallets = core.gate.features().has(Feature::Wallets);
+    Scope::ALL.iter().copied().filter(move |scope| *scope != Scope::WalletsRead || wallets)
+}
+
+fn no_organization() -> Error {
+    Error::new(ErrorCode::OrganizationNotFound, "there is no such organization")
+}
+
+fn no_project() -> Error {
+    Error::new(ErrorCode::ProjectNotFound, "there is no such project")
+}

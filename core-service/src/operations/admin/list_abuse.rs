@@ -1,0 +1,45 @@
+//! Lists addresses that failed to authenticate too often.
+
+use std::sync::Arc;
+
+use thesis_proto::v1;
+
+use super::invalid;
+use crate::{
+    convert,
+    domain::list_cursor::{TimePosition, list_name},
+    error::{Error, Result},
+    operations::Core,
+    tables::abuse::AbuseStore,
+};
+
+/// Most addresses of a page.
+const ABUSE_LIMIT: i32 = 1_000;
+
+/// Lists addresses that failed to authenticate too often, those that did last first.
+///
+/// # Errors
+/// 422, `INVALID_CURSOR`, or when the store does not answer.
+pub async fn list_abuse(core: &Core, limit: Option<i32>, cursor: Option<&str>) -> Result<v1::ListAbuseResponse> {
+    let limit = usize::try_from(limit.unwrap_or(ABUSE_LIMIT)).unwrap_or_default();
+    if limit == 0 || limit > usize::try_from(ABUSE_LIMIT).unwrap_or_default() {
+        return Err(invalid("limit", &format!("must be from 1 to {ABUSE_LIMIT}")));
+    }
+    let (signer, name) = (core.shared.keys.cursor_signer(), list_name(&["abuse"]));
+    let after = match cursor {
+        Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
+        None => None,
+    };
+    let after = after.map(|position| (position.created_at, position.id));
+    let mut rows = AbuseStore::new(Arc::clone(&core.shared.backend))
+        .list(after.as_ref(), core.shared.clock.now_ms(), limit + 1)
+        .await?;
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next_cursor = rows.last().filter(|_| has_more).map(|last| {
+        let position = TimePosition { created_at: last.last_at, id: last.address.clone(), ..TimePosition::default() };
+        signer.sign(&name, &position)
+    });
+    let data = rows.iter().map(convert::control::abusive_address).collect();
+    Ok(v1::ListAbuseResponse { data, next_cursor, has_more })
+}

@@ -1,0 +1,33 @@
+//! Reads one event.
+
+use thesis_proto::{error::ErrorCode, v1};
+
+use super::Core;
+use crate::{
+    access::gate::Call,
+    convert,
+    error::{Error, Result},
+    key,
+    store::{Consistency, schema},
+    tables::log::decode,
+};
+
+/// Reads one event that the caller sees, within its history window.
+///
+/// # Errors
+/// `EVENT_NOT_FOUND`, `HISTORY_LIMIT`, or when the store does not answer.
+pub async fn get_event(core: &Core, call: &Call, id: &str) -> Result<v1::Event> {
+    let not_found = || Error::new(ErrorCode::EventNotFound, "there is no such event");
+    for dataset in call.caller.view.datasets() {
+        let name = dataset.to_string();
+        let Some(row) = core.shared.backend.get(&schema::EVENT, &key![&name, id], Consistency::Quorum).await? else {
+            continue;
+        };
+        let body = core.shared.log.get(&name, row.version.unsigned_abs()).await?;
+        let entry = decode(body.ok_or_else(|| Error::internal(format!("event {id} points to no entry")))?)?;
+        let event = convert::entry::event(dataset, &entry).ok_or_else(not_found)?;
+        call.demand_in_history(dataset, entry.created_at)?;
+        return Ok(event);
+    }
+    Err(not_found())
+}

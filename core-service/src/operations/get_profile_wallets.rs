@@ -1,0 +1,27 @@
+//! Reads the wallets of a profile.
+
+use thesis_proto::{time::from_millis, v1};
+
+use super::{
+    Core,
+    resolve::{self, ProfileReference},
+};
+use crate::{access::gate::Call, convert, error::Result};
+
+/// Reads the wallets of a profile.
+///
+/// # Errors
+/// `PROFILE_NOT_FOUND`, or when the store does not answer.
+pub async fn get_profile_wallets(core: &Core, call: &Call, reference: &str) -> Result<v1::ProfileWallets> {
+    let (dataset, profile) = resolve::profile(core, call, &ProfileReference::Any(reference.to_owned())).await?;
+    let wallets = profile.wallets.iter().map(|wallet| v1::ObservedWallet {
+        address: wallet.address.clone(),
+        network: wallet.network.clone(),
+        observed_at: Some(from_millis(wallet.observed_at)),
+    });
+    Ok(v1::ProfileWallets {
+        profile: Some(convert::row::profile_ref(&profile)),
+        wallets: wallets.collect(),
+        livemode: dataset.livemode(),
+    })
+}

@@ -1,0 +1,15 @@
+//! Reads a token.
+
+use thesis_proto::v1;
+
+use super::{Core, resolve, token_counts::counted};
+use crate::{access::gate::Call, error::Result};
+
+/// Reads a token's metadata and counts.
+///
+/// # Errors
+/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
+pub async fn get_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<v1::Token> {
+    let (dataset, token) = resolve::token(core, call, reference, chain).await?;
+    counted(core, call, &dataset, &token).await
+}

@@ -1,0 +1,70 @@
+//! Reads what happened on a token in the last 24 hours.
+
+use thesis_proto::{time::from_millis, v1};
+
+use super::{
+    Core, resolve,
+    theses::{Slices, by_time, still_there, with_references},
+};
+use crate::{
+    access::gate::Call,
+    convert,
+    domain::{derivation::Hour, window::DAY_MS},
+    error::Result,
+    tables::theses::IndexScope,
+};
+
+fn bucket(hour: &Hour) -> v1::TimelineBucket {
+    v1::TimelineBucket {
+        bucket_start: Some(from_millis(hour.start)),
+        theses: hour.theses,
+        unique_authors: hour.authors,
+    }
+}
+
+/// Reads what happened on a token in the last 24 hours.
+///
+/// # Errors
+/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
+pub async fn get_token_activity(
+    core: &Core,
+    call: &Call,
+    reference: &str,
+    chain: Option<&str>,
+    recent: usize,
+) -> Result<v1::TokenActivity> {
+    let (_, token) = resolve::token(core, call, reference, chain).await?;
+    let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
+    let day = shared.theses.counts(view, &token.id, at, DAY_MS).await?;
+    Ok(v1::TokenActivity {
+        token: Some(convert::row::token_ref(&token)),
+        thesis_count_1h: day.last_1h,
+        thesis_count_24h: day.last_24h,
+        unique_authors_24h: day.authors_24h,
+        last_activity_at: shared.theses.latest(view, &token.id, at, &day).await?.map(|(at, _)| from_millis(at)),
+        timeline: day.timeline.iter().map(bucket).collect(),
+        recent_theses: recent_theses(core, call, &token.id, recent).await?,
+        livemode: view.livemode(),
+        computed_at: Some(from_millis(at)),
+    })
+}
+
+async fn recent_theses(core: &Core, call: &Call, token: &str, limit: usize) -> Result<Vec<v1::Thesis>> {
+    let scopes = vec![IndexScope::Token(token.to_owned())];
+    let slices = Slices { scopes, floor: call.history_floor(None)?, to: i64::MAX / 2, descending: true };
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let missing = limit - found.len();
+        let rows = by_time(core, &call.caller.view, &slices, after, missing).await?;
+        after = rows.last().map(|last| (last.created_at, last.id.clone()));
+        let is_end = rows.len() < missing;
+        let rows = rows.into_iter().map(|row| (row.dataset, row.id));
+        found.extend(still_there(&core.shared.theses, rows).await?);
+        if is_end || found.len() == limit {
+            return Ok(with_references(&core.shared.theses, &found).await?);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+use super::*;
+use crate::{
+    access::gate::RequestMeta,
+    domain::{
+        dataset::{Dataset, View},
+        observation::{Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+        operation::Operation,
+        row::Thesis,
+        window::MINUTE_MS,
+    },
+    operations::list_theses::{ThesisQuery, list_theses},
+    tables::theses::thesis_change,
+    testing::{LIVE_KEY, ManualClock, NOON, core, memory},
+};
+
+async fn post(core: &Core, number: i64) {
+    let profile = ProfileSeen { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ProfileSeen::default() };
+    let token = TokenSeen {
+        chain: "base".to_owned(),
+        address: "0xA1".to_owned(),
+        symbol: "moon".to_owned(),
+        ..TokenSeen::default()
+    };
+    let created_at = NOON - number * MINUTE_MS;
+    let thesis = ThesisSeen {
+        upstream_id: number.to_string(),
+        profile,
+        token,
+        text: format!("number {number}"),
+        likes: None,
+        replies: None,
+        created_at,
+        updated_at: created_at,
+    };
+    let observation = Observation { observed_at: NOON, revision: None, seen: Seen::Thesis(Box::new(thesis)) };
+    core.datasets.writer(&Dataset::Live).observe(observation).await.unwrap();
+}
+
+fn texts(theses: &[v1::Thesis]) -> Vec<&str> {
+    theses.iter().map(|thesis| thesis.text.as_str()).collect()
+}
+
+#[tokio::test]
+async fn what_is_deleted_between_two_reads_is_not_shown() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    for number in 0..8 {
+        post(&core, number).await;
+    }
+    // The index has named them, and then their rows change: as a reader sees it that comes between the two writes.
+    let id = |number: i64| crate::domain::id::of_thesis("live", &number.to_string());
+    for number in [0, 1, 3, 4] {
+        let (_, thesis) = core.shared.theses.thesis(&View::live(), &id(number)).await.unwrap().unwrap();
+        let mut gone = Thesis::clone(&thesis);
+        if number == 3 {
+            gone.profile_id.clear();
+        } else {
+            gone.deleted_at = Some(NOON);
+        }
+        core.shared.theses.apply(vec![thesis_change("live", &gone, i64::MAX)]).await.unwrap();
+    }
+    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
+    let Ok(call) = core.gate.admit(meta, Operation::GetTokenActivity) else { panic!("a key that works") };
+    // What was too little is filled up from the index.
+    for (recent, shown) in [
+        (1, &["number 2"][..]),
+        (3, &["number 2", "number 5", "number 6"]),
+        (4, &["number 2", "number 5", "number 6", "number 7"]),
+        (50, &["number 2", "number 5", "number 6", "number 7"]),
+    ] {
+        let activity = get_token_activity(&core, &call, "moon", None, recent).await.unwrap();
+        assert_eq!(texts(&activity.recent_theses), shown);
+    }
+    let query = ThesisQuery { limit: 5, ..ThesisQuery::default() };
+    let page = list_theses(&core, &call, &query).await.unwrap();
+    assert_eq!(texts(&page.theses), ["number 2"]);
+    let rest = list_theses(&core, &call, &ThesisQuery { cursor: page.next_cursor, ..query }).await.unwrap();
+    assert_eq!(texts(&rest.theses), ["number 5", "number 6", "number 7"]);
+}

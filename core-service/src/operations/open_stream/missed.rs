@@ -1,0 +1,161 @@
+//! What a client missed while it was away, and how much of that is not replayed.
+
+use thesis_proto::{filter::CompiledFilter, time::format_millis};
+
+use crate::{
+    access::gate::Call,
+    domain::window::Floor,
+    error::Result,
+    log::{
+        backward::{Backward, LogSlice},
+        selection::{Selection, select},
+    },
+    operations::Core,
+    tables::{events::Between, log::decode},
+};
+
+const PAGE: usize = 500;
+
+/// Most missed events that are replayed.
+pub(super) const MOST_REPLAYED: usize = 1_000;
+
+/// Most events not replayed that are counted.
+const MOST_COUNTED: i64 = 10_000;
+
+/// Most entries that are looked at to find where a stream begins.
+const MOST_LOOKED_AT: usize = 200_000;
+
+/// What a client missed: the matching events after its cursor, up to the present.
+pub(super) struct Missed<'a> {
+    pub(super) core: &'a Core,
+    pub(super) call: &'a Call,
+    pub(super) filter: &'a CompiledFilter,
+    pub(super) after: Vec<u64>,
+    pub(super) live: &'a [u64],
+    /// What lies before it has left the history window.
+    pub(super) floor: Floor,
+}
+
+/// Missed events that are not replayed.
+pub(super) struct Gap {
+    /// The stream begins after these.
+    pub(super) begin: Vec<u64>,
+    /// How many they are, as far as they are counted.
+    pub(super) skipped: Option<i64>,
+    /// When the newest of them was made, and the oldest one if they were all looked at.
+    newest: Option<i64>,
+    oldest: Option<i64>,
+}
+
+impl Missed<'_> {
+    /// Whether the missed events that an index or the distance shows are few and none has left the window.
+    async fn are_few(&self, selection: &Selection) -> Result<bool> {
+        let mut left = MOST_REPLAYED;
+        for (index, dataset) in self.call.caller.view.datasets().iter().enumerate() {
+            let (name, after, live) = (dataset.to_string(), self.after[index], self.live[index]);
+            let oldest = match selection {
+                Selection::All => {
+                    let missed = usize::try_from(live - after).unwrap_or(usize::MAX);
+                    if missed > left {
+                        return Ok(false);
+                    }
+                    left -= missed;
+                    (missed > 0).then_some(after + 1)
+                }
+                Selection::Scopes(scopes) => {
+                    let between = Between { after, before: live + 1 };
+                    let found = self.core.shared.events.positions(&name, scopes, between, false, left + 1).await?;
+                    if found.len() > left {
+                        return Ok(false);
+                    }
+                    left -= found.len();
+                    found.first().copied()
+                }
+            };
+            if let Some(oldest) = oldest
+                && let Some(body) = self.core.shared.log.get(&name, oldest).await?
+                && decode(body)?.created_at < self.floor.of(dataset)
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The events that are not replayed, if there are any: all but the newest, and those that have left the window.
+    pub(super) async fn gap(&self) -> Result<Option<Gap>> {
+        let view = &self.call.caller.view;
+        let selection = select(&self.core.shared, view, self.filter).await?;
+        if self.are_few(&selection).await? {
+            return Ok(None);
+        }
+        let slices = view.datasets().iter().enumerate().map(|(index, dataset)| LogSlice {
+            dataset: dataset.clone(),
+            before: self.live[index] + 1,
+            after: self.after[index],
+            from: i64::MIN,
+        });
+        let mut reader = Backward::new(&self.core.shared, selection, slices.collect(), PAGE);
+        let mut begin: Vec<Option<u64>> = vec![None; self.after.len()];
+        let (mut replayed, mut skipped, mut newest, mut oldest) = (0, 0, None, None);
+        for _ in 0..MOST_LOOKED_AT {
+            if skipped > MOST_COUNTED {
+                break;
+            }
+            tokio::task::coop::consume_budget().await;
+            let Some((index, taken)) = reader.next().await? else { break };
+            let at = taken.entry.created_at;
+            if !reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)) {
+                continue;
+            }
+            if replayed < MOST_REPLAYED && at >= self.floor.of(&view.datasets()[index]) {
+                replayed += 1;
+                continue;
+            }
+            skipped += 1;
+            begin[index].get_or_insert(taken.seq);
+            newest = newest.or(Some(at));
+            oldest = Some(at);
+        }
+        let all = !reader.has_more();
+        // The search may have stopped before it saw everything: then replaying too much is better than a false gap.
+        if skipped == 0 {
+            return Ok(None);
+        }
+        // What was not looked at is not replayed either.
+        let unseen = reader.positions().into_iter().map(|position| if all { 0 } else { position - 1 });
+        let begin = begin.into_iter().zip(unseen).zip(&self.after);
+        Ok(Some(Gap {
+            begin: begin
+                .map(|((skipped, unseen), after)| skipped.unwrap_or_default().max(unseen).max(*after))
+                .collect(),
+            skipped: (all && skipped <= MOST_COUNTED).then_some(skipped),
+            newest,
+            oldest: oldest.filter(|_| all),
+        }))
+    }
+
+    /// The list of what lies in a gap, under `/v1/events`: bounded by its oldest and newest event. What has left the
+    /// window is bounded by that alone, since a bound before it is refused.
+    pub(super) async fn path(&self, list: &str, gap: &Gap) -> Result<String> {
+        let oldest = match gap.oldest {
+            Some(oldest) => oldest,
+            None => self.first_unseen().await?,
+        };
+        let window = self.call.caller.plan.window_start(self.call.now_ms);
+        let from = if oldest > window { format!("created_after={}&", format_millis(oldest)) } else { String::new() };
+        let to = format_millis(gap.newest.unwrap_or(self.call.now_ms));
+        let separator = if list.contains('?') { '&' } else { '?' };
+        Ok(format!("{list}{separator}{from}created_before={to}"))
+    }
+
+    /// The time of the oldest entry that the client has not seen.
+    async fn first_unseen(&self) -> Result<i64> {
+        let mut oldest = self.call.now_ms;
+        for (dataset, after) in self.call.caller.view.datasets().iter().zip(&self.after) {
+            let body = self.core.shared.log.get(&dataset.to_string(), *after + 1).await?;
+            oldest = oldest.min(body.map(decode).transpose()?.map_or(i64::MAX, |entry| entry.created_at));
+        }
+        Ok(oldest)
+    }
+}

@@ -1,0 +1,148 @@
+//! Finds the profiles and tokens that a client names.
+
+use std::sync::Arc;
+
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    json,
+    reference::TokenReference,
+    v1,
+};
+
+use super::Core;
+use crate::{
+    access::gate::Call,
+    convert,
+    domain::{
+        dataset::{Dataset, View},
+        row::{Profile, Token},
+    },
+    error::{Error, Result},
+    shared::Shared,
+};
+
+/// Tokens that one symbol or address is merged over at most.
+pub const MAX_TOKENS: usize = 50;
+
+/// The id of the profile that a reference names: of the names that it may be, `fp_` id, then upstream id, then handle; the
+/// first that exists.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReference) -> Result<Option<String>> {
+    let theses = &shared.theses;
+    let (id, upstream_id, handle) = match reference {
+        ProfileReference::Any(text) => (Some(text), Some(text), Some(text)),
+        ProfileReference::AnyId(text) => (Some(text), Some(text), None),
+        ProfileReference::Id(text) => (Some(text), None, None),
+        ProfileReference::Upstream(text) => (None, Some(text), None),
+        ProfileReference::Handle(text) => (None, None, Some(text)),
+    };
+    if let Some(id) = id.filter(|id| id.starts_with("fp_"))
+        && theses.profile(view, id).await?.is_some()
+    {
+        return Ok(Some(id.clone()));
+    }
+    if let Some(upstream_id) = upstream_id
+        && let Some(id) = theses.profile_id_by_upstream(view, upstream_id).await?
+    {
+        return Ok(Some(id));
+    }
+    match handle {
+        Some(handle) => Ok(theses.profile_id_by_handle(view, handle).await?),
+        None => Ok(None),
+    }
+}
+
+/// The ids of the tokens that a reference names, narrowed to a chain: the first of its readings that exists. More than
+/// [`MAX_TOKENS`] are told by one more.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn token_ids(shared: &Shared, view: &View, reference: &str, chain: Option<&str>) -> Result<Vec<String>> {
+    let Some(reference) = TokenReference::parse(reference) else { return Ok(Vec::new()) };
+    let theses = &shared.theses;
+    if let Some(id) = &reference.id
+        && let Some((_, token)) = theses.token(view, id).await?
+    {
+        return Ok(if chain.is_none_or(|chain| chain == token.chain) { vec![token.id.clone()] } else { Vec::new() });
+    }
+    let limit = MAX_TOKENS + 1;
+    let mut ids = Vec::new();
+    if let Some((on, address)) = &reference.on_chain
+        && chain.is_none_or(|chain| chain == on)
+    {
+        ids = theses.token_ids_by_address(view, address, Some(on), limit).await?;
+    }
+    if let Some(address) = reference.address.as_ref().filter(|_| ids.is_empty()) {
+        ids = theses.token_ids_by_address(view, address, chain, limit).await?;
+    }
+    if ids.is_empty() {
+        ids = theses.token_ids_by_symbol(view, &reference.symbol, chain, limit).await?;
+    }
+    Ok(ids)
+}
+
+/// How a profile is named.
+#[derive(Clone, Debug)]
+pub enum ProfileReference {
+    /// Anything.
+    Any(String),
+    /// An `fp_` id or an upstream user id.
+    AnyId(String),
+    /// An `fp_` id.
+    Id(String),
+    /// A handle.
+    Handle(String),
+    /// An upstream user id.
+    Upstream(String),
+}
+
+/// Reads the profile that a reference names.
+///
+/// # Errors
+/// `PROFILE_NOT_FOUND`, or when the store does not answer.
+pub async fn profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<(Dataset, Arc<Profile>)> {
+    let (view, theses) = (&call.caller.view, &core.shared.theses);
+    let found = match profile_id(&core.shared, view, reference).await? {
+        Some(id) => theses.profile(view, &id).await?,
+        None => None,
+    };
+    found.ok_or_else(|| Error::new(ErrorCode::ProfileNotFound, "there is no such profile"))
+}
+
+/// Finds the one token that a reference names.
+///
+/// # Errors
+/// `AMBIGUOUS_TOKEN` with the candidates when there are several, or when the store does not answer.
+pub async fn token_if_any(
+    core: &Core,
+    call: &Call,
+    reference: &str,
+    chain: Option<&str>,
+) -> Result<Option<(Dataset, Arc<Token>)>> {
+    let view = &call.caller.view;
+    let mut ids = token_ids(&core.shared, view, reference, chain).await?;
+    ids.truncate(MAX_TOKENS);
+    let mut found = Vec::new();
+    for id in &ids {
+        found.extend(core.shared.theses.token(view, id).await?);
+    }
+    if found.len() < 2 {
+        return Ok(found.pop());
+    }
+    let references: Vec<v1::TokenRef> = found.iter().map(|(_, token)| convert::row::token_ref(token)).collect();
+    let candidates: Vec<_> = references.iter().map(json::TokenRef::from).collect();
+    let message = "this names several tokens; give the chain or the address";
+    let details = serde_json::json!({ "candidates": candidates });
+    Err(ApiError::new(ErrorCode::AmbiguousToken, message).with_param("token").with_details(details).into())
+}
+
+/// Reads the one token that a reference names.
+///
+/// # Errors
+/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
+pub async fn token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<(Dataset, Arc<Token>)> {
+    let not_found = || Error::new(ErrorCode::TokenNotFound, "there is no such token");
+    token_if_any(core, call, reference, chain).await?.ok_or_else(not_found)
+}

@@ -1,0 +1,133 @@
+//! Searches theses, profiles and tokens: the index finds them, the store shows them as they are now.
+
+use futures::future::try_join_all;
+use thesis_proto::{
+    error::{ApiError, FieldError},
+    v1,
+};
+
+use super::{
+    Core, resolve,
+    theses::{still_there, with_references},
+    token_counts::counted,
+};
+use crate::{
+    access::gate::Call,
+    convert,
+    domain::{dataset::Dataset, operation::Feature},
+    error::Result,
+    search::{
+        Looked, Narrow,
+        ask::{in_time, whole, with_index},
+    },
+};
+
+/// What is searched for, its shape checked.
+#[derive(Clone, Debug)]
+pub struct SearchQuery {
+    /// As given.
+    pub text: String,
+    /// As read.
+    pub looked: Looked,
+    /// Look for theses.
+    pub theses: bool,
+    /// Look for profiles.
+    pub profiles: bool,
+    /// Look for tokens.
+    pub tokens: bool,
+    /// The chain of theses and tokens.
+    pub chain: Option<String>,
+    /// The token of theses, and the tokens themselves: a reference.
+    pub token: Option<String>,
+    /// The author of theses, and the profile itself.
+    pub handle: Option<String>,
+    /// Of theses; inclusive, unix milliseconds.
+    pub created_after: Option<i64>,
+    /// Of theses; inclusive, unix milliseconds.
+    pub created_before: Option<i64>,
+    /// The newest theses first, not the best matches.
+    pub newest: bool,
+    /// Rows of each kind.
+    pub limit: usize,
+}
+
+/// Searches.
+///
+/// # Errors
+/// `HISTORY_LIMIT`, 422 on `token`, `SERVICE_UNAVAILABLE` while the index is made after a start, or when store or index do
+/// not answer.
+pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
+    let view = &call.caller.view;
+    let narrow = narrow(core, call, &query).await?;
+    in_time(async {
+        whole(&core.search, view).await;
+        Ok(())
+    })
+    .await?;
+    let SearchQuery { text, looked, limit, newest, .. } = query;
+    let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
+    let searched = view.clone();
+    let (theses, profiles, tokens) = with_index(&core.search, move |index| {
+        // Some may be deleted by now.
+        let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
+        let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
+        let tokens = index.tokens(&searched, &looked, &narrow, of(query.tokens, limit))?;
+        Ok((theses, profiles, tokens))
+    })
+    .await?;
+    Ok(v1::SearchResult {
+        query: text,
+        theses: shown_theses(core, theses, limit).await?,
+        profiles: shown_profiles(core, &profiles).await?,
+        tokens: shown_tokens(core, call, &tokens).await?,
+        livemode: view.livemode(),
+    })
+}
+
+async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<Narrow> {
+    let (shared, view) = (&core.shared, &call.caller.view);
+    let floor = call.history_floor(query.created_after)?;
+    // No row has an empty id: what is narrowed to the unknown is empty.
+    let profile = match &query.handle {
+        Some(handle) => Some(shared.theses.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
+        None => None,
+    };
+    let tokens = match &query.token {
+        Some(token) => Some(resolve::token_ids(shared, view, token, query.chain.as_deref()).await?),
+        None => None,
+    };
+    if tokens.as_ref().is_some_and(|tokens| tokens.len() > resolve::MAX_TOKENS) {
+        let rule = format!("names more than {} tokens; give chain or address", resolve::MAX_TOKENS);
+        return Err(ApiError::validation(&[FieldError::new("token", rule)]).into());
+    }
+    let to = query.created_before.unwrap_or(i64::MAX);
+    Ok(Narrow { profile, tokens, chain: query.chain.clone(), floor, to })
+}
+
+fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {
+    found.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect()
+}
+
+async fn shown_theses(core: &Core, found: Vec<(Dataset, String)>, limit: usize) -> Result<Vec<v1::Thesis>> {
+    let mut there = still_there(&core.shared.theses, found).await?;
+    there.truncate(limit);
+    Ok(with_references(&core.shared.theses, &there).await?)
+}
+
+async fn shown_profiles(core: &Core, found: &[(Dataset, String)]) -> Result<Vec<v1::Profile>> {
+    let with_wallet = core.gate.features().has(Feature::Wallets);
+    let rows = core.shared.theses.profiles(&keys(found)).await?;
+    let shown = |((dataset, _), row): (&(Dataset, String), Option<_>)| -> Option<v1::Profile> {
+        Some(convert::row::profile(dataset, row.as_deref()?, with_wallet))
+    };
+    Ok(found.iter().zip(rows).filter_map(shown).collect())
+}
+
+async fn shown_tokens(core: &Core, call: &Call, found: &[(Dataset, String)]) -> Result<Vec<v1::Token>> {
+    let rows = core.shared.theses.tokens(&keys(found)).await?;
+    let there = found.iter().zip(rows).filter_map(|((dataset, _), row)| Some((dataset, row?)));
+    try_join_all(there.map(|(dataset, token)| async move { counted(core, call, dataset, &token).await })).await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::{
+    access::gate::RequestMeta,
+    domain::{
+        dataset::View,
+        entry::Sequenced,
+        id,
+        observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+        operation::Operation,
+    },
+    search::{
+        Liked, SearchIndex,
+        ask::likes_page,
+        follow::{advance, measure},
+        parse,
+    },
+    tables::log::decode,
+    testing::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, ids, memory, settings, shared_memory},
+};
+
+fn call(core: &Arc<Core>, key: &str) -> Call {
+    let meta = RequestMeta { authorization: Some(format!("Bearer {key}").into()), ..RequestMeta::default() };
+    core.gate.admit(meta, Operation::Search).map_err(|(error, _)| error).unwrap()
+}
+
+fn query(text: &str) -> SearchQuery {
+    SearchQuery {
+        text: text.to_owned(),
+        looked: parse(text).unwrap(),
+        theses: true,
+        profiles: true,
+        tokens: true,
+        chain: None,
+        token: None,
+        handle: None,
+        created_after: None,
+        created_before: None,
+        newest: false,
+        limit: 10,
+    }
+}
+
+async fn observe(core: &Arc<Core>, version: i64, seen: Seen) {
+    let observation = Observation { observed_at: 0, revision: Some(version), seen };
+    core.datasets.writer(&Dataset::Live).observe(observation).await.unwrap();
+}
+
+async fn post(core: &Arc<Core>, number: &str, handle: &str, text: &str, likes: Option<i64>, age: i64) {
+    let profile =
+        ProfileSeen { upstream_id: format!("user {handle}"), handle: handle.to_owned(), ..ProfileSeen::default() };
+    let token = TokenSeen {
+        chain: "base".to_owned(),
+        address: "0xA1".to_owned(),
+        symbol: "moon".to_owned(),
+        ..TokenSeen::default()
+    };
+    let thesis = ThesisSeen {
+        upstream_id: number.to_owned(),
+        profile,
+        token,
+        text: text.to_owned(),
+        likes,
+        replies: None,
+        created_at: NOON - age,
+        updated_at: NOON - age,
+    };
+    observe(core, 1, Seen::Thesis(Box::new(thesis))).await;
+}
+
+async fn reached(core: &Arc<Core>, dataset: &Dataset) {
+    core.search.reach(dataset, core.datasets.refresh(dataset).await.unwrap()).await;
+}
+
+fn texts(result: &v1::SearchResult) -> Vec<&str> {
+    result.theses.iter().map(|thesis| thesis.text.as_str()).collect()
+}
+
+#[tokio::test]
+async fn what_is_written_is_found_and_what_is_deleted_is_not() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let live = call(&core, LIVE_KEY);
+    post(&core, "1", "@ana", "to the moon 🚀", None, 2).await;
+    post(&core, "2", "@bob", "from the moon 比特币", None, 1).await;
+    post(&core, "3", "@bob", "moon of long ago", None, 8 * 86_400_000).await;
+    reached(&core, &Dataset::Live).await;
+
+    let found = search(&core, &live, query("moon")).await.unwrap();
+    assert_eq!(texts(&found), ["to the moon 🚀", "from the moon 比特币"]);
+    assert_eq!(found.tokens.len(), 1);
+    assert_eq!((found.tokens[0].symbol.as_str(), found.tokens[0].thesis_count), ("$MOON", 3));
+    assert!(found.profiles.is_empty() && found.livemode);
+    let by_bob =
+        search(&core, &live, SearchQuery { handle: Some("BOB".to_owned()), ..query("moon OR bob") }).await.unwrap();
+    assert_eq!(texts(&by_bob), ["from the moon 比特币"]);
+    assert_eq!(by_bob.profiles[0].handle, "@bob");
+    for nothing in [
+        SearchQuery { handle: Some("nobody".to_owned()), tokens: false, ..query("moon") },
+        SearchQuery { token: Some("$NONE".to_owned()), ..query("moon") },
+        SearchQuery { chain: Some("solana".to_owned()), ..query("moon") },
+        SearchQuery { created_before: Some(NOON - 5), profiles: false, tokens: false, ..query("moon") },
+    ] {
+        let found = search(&core, &live, nothing).await.unwrap();
+        assert!(found.theses.is_empty() && found.tokens.is_empty());
+    }
+    let early = SearchQuery { created_after: Some(0), ..query("moon") };
+    assert_eq!(search(&core, &live, early).await.unwrap_err().api.code.http_status(), 403);
+
+    // At once, whether the index knows of it or not.
+    observe(&core, 2, Seen::Deletion("2".to_owned())).await;
+    assert_eq!(texts(&search(&core, &live, query("moon")).await.unwrap()), ["to the moon 🚀"]);
+
+    let test = call(&core, TEST_KEY);
+    assert!(search(&core, &test, query("moon -run")).await.unwrap().theses.iter().all(|thesis| !thesis.livemode));
+    reached(&core, &Dataset::Sandbox).await;
+    assert!(!search(&core, &test, query("$RUN")).await.unwrap().tokens.is_empty());
+    assert!(search(&core, &live, query("$RUN")).await.unwrap().tokens.is_empty());
+    core.close().await;
+}
+
+#[tokio::test]
+async fn likes_are_exact_once_written() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    post(&core, "1", "@ana", "one", Some(5), 3).await;
+    post(&core, "2", "@ana", "two", None, 2).await;
+    post(&core, "3", "@ana", "three", Some(7), 1).await;
+    // On a busy machine the index may take more than a quarter of a second, and says so.
+    let page = async |after: Option<(Option<i64>, i64, String)>, limit| {
+        loop {
+            match likes_page(&core.search, &core.datasets, live(), Narrow::default(), after.clone(), limit).await {
+                Err(error) if error.api.code == thesis_proto::error::ErrorCode::ServiceUnavailable => {}
+                outcome => return outcome,
+            }
+        }
+    };
+    let id = |number: &str| id::of_thesis("live", number);
+    let ids = |page: Vec<Liked>| page.into_iter().map(|liked| liked.id).collect::<Vec<_>>();
+    assert_eq!(ids(page(None, 9).await.unwrap()), [id("3"), id("1"), id("2")]);
+    let seen = EngagementSeen { upstream_id: "1".to_owned(), likes: Some(8), replies: None };
+    observe(&core, 2, Seen::Engagement(seen)).await;
+    let first = page(None, 1).await.unwrap();
+    assert_eq!((first[0].likes, &first[0].id), (Some(8), &id("1")));
+    let after = Some((first[0].likes, first[0].created_at, first[0].id.clone()));
+    assert_eq!(ids(page(after, 9).await.unwrap()), [id("3"), id("2")]);
+    core.close().await;
+}
+
+fn live() -> &'static View {
+    static LIVE: std::sync::LazyLock<View> = std::sync::LazyLock::new(View::live);
+    &LIVE
+}
+
+#[tokio::test]
+async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
+    let clock = ManualClock::new();
+    let store = shared_memory(&clock);
+    let first = core(Arc::clone(&store), &clock, 1).await;
+    post(&first, "1", "@ana", "to the moon", None, 2).await;
+    post(&first, "2", "@bob", "from the moon", None, 1).await;
+    // Another core, whose index nobody keeps up.
+    let index = Arc::new(SearchIndex::open(None).unwrap());
+    let second = Core::start_beside(index, store, settings(), clock.clone(), ids(2)).await.unwrap();
+    let (live, test) = (call(&second, LIVE_KEY), call(&second, TEST_KEY));
+    let is_refused = async |call: &Call| {
+        let found = search(&second, call, query("moon OR run")).await.map(|found| found.theses.len());
+        let liked = likes_page(&second.search, &second.datasets, &call.caller.view, Narrow::default(), None, 9)
+            .await
+            .map(|page| page.len());
+        for outcome in [found, liked] {
+            let Err(error) = outcome else { return false };
+            assert_eq!((error.api.code.http_status(), error.api.retry_after), (503, Some(1)));
+        }
+        true
+    };
+    assert!(is_refused(&live).await && is_refused(&test).await, "nobody knows how far the logs reach");
+    let checked = measure(&second.follower()).await;
+    assert!(checked.contains(&Dataset::Live) && checked.contains(&Dataset::Sandbox));
+    assert!(is_refused(&live).await && is_refused(&test).await, "nothing is taken in");
+    // One log is there before the others; of the sandbox a part.
+    let read = second.shared.log.read("live", 0, u64::MAX, 100).await.unwrap();
+    let entries = read.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() });
+    second.search.apply(&Dataset::Live, &entries.collect::<Vec<_>>()).unwrap();
+    let read = second.shared.log.read("sandbox", 0, 5, 100).await.unwrap();
+    let entries = read.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() });
+    second.search.apply(&Dataset::Sandbox, &entries.collect::<Vec<_>>()).unwrap();
+    second.search.commit().unwrap();
+    assert_eq!(search(&second, &live, query("moon")).await.unwrap().theses.len(), 2);
+    assert!(is_refused(&test).await, "a part of the sandbox is taken in");
+    let mut checked = checked.into_iter().collect();
+    advance(&second.follower(), &mut checked).await;
+    assert!(!search(&second, &test, query("run")).await.unwrap().theses.is_empty());
+    // What is written after that may be missed for a moment, and is no reason to refuse.
+    post(&first, "3", "@bob", "beyond the moon", None, 0).await;
+    assert_eq!(search(&second, &live, query("moon")).await.unwrap().theses.len(), 2);
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test]
+async fn an_index_that_is_behind_is_said_to_be() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    core.stop.cancel();
+    tokio::time::pause();
+    let view = call(&core, TEST_KEY).caller.view.clone();
+    let error = likes_page(&core.search, &core.datasets, &view, Narrow::default(), None, 9).await.unwrap_err();
+    assert_eq!(error.api.code.http_status(), 503);
+}

@@ -1,0 +1,112 @@
+//! Theses as answers show them: from index rows, each with its author and token as they are now.
+
+use std::{collections::HashMap, sync::Arc};
+
+use thesis_proto::v1;
+
+use super::Core;
+use crate::{
+    convert,
+    domain::{
+        dataset::{Dataset, View},
+        row::{Profile, Thesis, Token},
+        window::Floor,
+    },
+    error::Result,
+    search::Liked,
+    store::StoreResult,
+    tables::theses::{IndexScope, Stretch, ThesisStore},
+};
+
+/// What an index named a moment ago, as far as it is there: some may be deleted by now.
+///
+/// # Errors
+/// When the store does not answer.
+pub(super) async fn still_there(
+    store: &ThesisStore,
+    rows: impl IntoIterator<Item = (Dataset, String)>,
+) -> StoreResult<Vec<(Dataset, Arc<Thesis>)>> {
+    let rows: Vec<(Dataset, String)> = rows.into_iter().collect();
+    let keys: Vec<(String, &str)> = rows.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect();
+    let theses = store.theses(&keys).await?;
+    let found = rows.iter().zip(theses).filter_map(|((dataset, _), thesis)| Some((dataset.clone(), thesis?)));
+    Ok(found.filter(|(_, thesis)| thesis.deleted_at.is_none() && !thesis.is_awaited()).collect())
+}
+
+/// Which slices of the index are merged.
+pub(super) struct Slices {
+    /// Their scopes.
+    pub scopes: Vec<IndexScope>,
+    /// The lower bound of each dataset.
+    pub floor: Floor,
+    /// The upper bound, inclusive.
+    pub to: i64,
+    /// Newest first.
+    pub descending: bool,
+}
+
+/// Merges the slices of the datasets and scopes, going on after the given time and id.
+///
+/// # Errors
+/// When the store does not answer.
+pub(super) async fn by_time(
+    core: &Core,
+    view: &View,
+    slices: &Slices,
+    after: Option<(i64, String)>,
+    limit: usize,
+) -> Result<Vec<Liked>> {
+    let mut rows = Vec::new();
+    let Slices { floor, to, descending, .. } = *slices;
+    for dataset in view.datasets() {
+        let stretch = Stretch { from: floor.of(dataset), to, after: after.clone(), descending };
+        for scope in &slices.scopes {
+            let slice = core.shared.theses.stretch(dataset, scope, &stretch, limit).await?;
+            rows.extend(slice.into_iter().map(|row| Liked {
+                dataset: dataset.clone(),
+                id: row.id,
+                likes: None,
+                created_at: row.created_at,
+            }));
+        }
+    }
+    rows.sort_unstable_by(|a, b| {
+        let order = (a.created_at, &a.id).cmp(&(b.created_at, &b.id));
+        if descending { order.reverse() } else { order }
+    });
+    rows.truncate(limit);
+    Ok(rows)
+}
+
+/// Gives each thesis its author and token.
+///
+/// # Errors
+/// When the store does not answer.
+pub(super) async fn with_references(
+    store: &ThesisStore,
+    theses: &[(Dataset, Arc<Thesis>)],
+) -> StoreResult<Vec<v1::Thesis>> {
+    let home = |dataset: &Dataset, shared: bool| if shared { Dataset::Sandbox } else { dataset.clone() }.to_string();
+    let mut profiles: HashMap<&str, (String, Option<Arc<Profile>>)> = HashMap::new();
+    let mut tokens: HashMap<&str, (String, Option<Arc<Token>>)> = HashMap::new();
+    for (dataset, thesis) in theses {
+        profiles.entry(&thesis.profile_id).or_insert_with(|| (home(dataset, thesis.sandbox_profile), None));
+        tokens.entry(&thesis.token_id).or_insert_with(|| (home(dataset, thesis.sandbox_token), None));
+    }
+    let keys: Vec<(String, &str)> = profiles.iter().map(|(id, (dataset, _))| (dataset.clone(), *id)).collect();
+    for (slot, row) in profiles.values_mut().zip(store.profiles(&keys).await?) {
+        slot.1 = row;
+    }
+    let keys: Vec<(String, &str)> = tokens.iter().map(|(id, (dataset, _))| (dataset.clone(), *id)).collect();
+    for (slot, row) in tokens.values_mut().zip(store.tokens(&keys).await?) {
+        slot.1 = row;
+    }
+    Ok(theses
+        .iter()
+        .filter_map(|(dataset, thesis)| {
+            let author = profiles.get(thesis.profile_id.as_str())?.1.as_ref()?;
+            let token = tokens.get(thesis.token_id.as_str())?.1.as_ref()?;
+            Some(convert::row::thesis(dataset, thesis, author, token))
+        })
+        .collect())
+}

@@ -1,0 +1,50 @@
+//! A token with its counts. Each equals what its reader would get by listing and counting: theses of all datasets in the
+//! view, an author in several of them once.
+
+use thesis_proto::v1;
+
+use super::Core;
+use crate::{
+    access::gate::Call,
+    convert,
+    domain::{
+        dataset::{Dataset, View},
+        row::Token,
+        window::DAY_MS,
+    },
+    error::Result,
+    shared::Shared,
+    store::StoreResult,
+};
+
+/// All theses of a token that a view shows, and their authors.
+async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, i64)> {
+    let (mut theses, mut authors) = (0, 0);
+    for dataset in view.datasets() {
+        for totals in shared.theses.totals(&dataset.to_string(), &[token]).await? {
+            theses += totals.theses;
+            authors += totals.authors;
+        }
+    }
+    if let [first, second] = view.datasets() {
+        // Who writes in both is the sandbox's, whose authors of a token are few.
+        let shared_authors = shared.theses.authors(&first.to_string(), token).await?;
+        let pairs: Vec<_> = shared_authors.iter().map(|author| (token, author.as_str())).collect();
+        let in_second = shared.theses.of_authors(&second.to_string(), &pairs).await?;
+        let twice = in_second.iter().filter(|count| **count > 0).count();
+        authors -= i64::try_from(twice).unwrap_or_default();
+    }
+    Ok((theses, authors))
+}
+
+/// A token with its counts.
+///
+/// # Errors
+/// When the store does not answer.
+pub(super) async fn counted(core: &Core, call: &Call, dataset: &Dataset, token: &Token) -> Result<v1::Token> {
+    let (shared, view) = (&core.shared, &call.caller.view);
+    let (theses, authors) = totals(shared, view, &token.id).await?;
+    let day = shared.theses.counts(view, &token.id, call.now_ms, DAY_MS).await?;
+    let last = shared.theses.latest(view, &token.id, call.now_ms, &day).await?.map(|(at, _)| at);
+    Ok(convert::row::token(dataset, token, theses, authors, day.last_24h, last))
+}

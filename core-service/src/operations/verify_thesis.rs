@@ -1,0 +1,172 @@
+//! Verifies that an identity posted a thesis on a token inside a window. Never judges what it says.
+
+use std::sync::Arc;
+
+use caseless::default_case_fold_str;
+use thesis_proto::{time::from_millis, v1};
+
+use super::{
+    Core,
+    resolve::{self, ProfileReference},
+};
+use crate::{
+    access::gate::Call,
+    domain::{
+        row::Thesis,
+        window::{Floor, MINUTE_MS},
+    },
+    error::{Error, Result},
+    tables::theses::{IndexScope, Stretch},
+};
+
+/// A window that ended so recently is verified against the upstream before a no.
+const RESYNC_MS: i64 = 15 * MINUTE_MS;
+/// Index rows read at once.
+const PAGE: usize = 100;
+
+/// What is to be verified, its shape checked.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The author.
+    pub author: ProfileReference,
+    /// The token, as given.
+    pub token: String,
+    /// Narrows a symbol.
+    pub chain: Option<String>,
+    /// Window start, inclusive.
+    pub from: i64,
+    /// Window end, inclusive.
+    pub to: i64,
+    /// What the text must contain.
+    pub contains: Option<String>,
+}
+
+/// Verifies a claim.
+///
+/// # Errors
+/// `HISTORY_LIMIT`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
+pub async fn verify_thesis(core: &Core, call: &Call, claim: &Claim) -> Result<v1::ThesisVerification> {
+    use v1::VerificationReason as Reason;
+
+    let floor = call.history_floor(Some(claim.from))?;
+    let mut answer = v1::ThesisVerification {
+        checks: Some(v1::VerificationChecks {
+            contains: claim.contains.as_ref().map(|_| false),
+            ..v1::VerificationChecks::default()
+        }),
+        freshness: Some(v1::VerificationFreshness {
+            checked_at: Some(from_millis(call.now_ms)),
+            upstream_synced_at: None,
+            served_from: v1::ServedFrom::Cache.into(),
+        }),
+        livemode: call.caller.key.live,
+        ..v1::ThesisVerification::default()
+    };
+    let outcome = look(core, call, claim, floor, &mut answer).await?;
+    let resync = call.caller.key.live && outcome != Reason::Verified && claim.to >= call.now_ms - RESYNC_MS;
+    if resync {
+        // Without an upstream nothing can rule out that the thesis is there already.
+        let text = "the upstream cannot be asked, and the window ended too recently to say no without it";
+        let error = thesis_proto::error::ApiError::new(thesis_proto::error::ErrorCode::UpstreamUnavailable, text);
+        return Err(Error::from(error.with_retry_after(60)));
+    }
+    answer.verified = outcome == Reason::Verified;
+    answer.reason = outcome.into();
+    Ok(answer)
+}
+
+async fn look(
+    core: &Core,
+    call: &Call,
+    claim: &Claim,
+    floor: Floor,
+    answer: &mut v1::ThesisVerification,
+) -> Result<v1::VerificationReason> {
+    use v1::VerificationReason as Reason;
+
+    let view = &call.caller.view;
+    let checks = answer.checks.get_or_insert_default();
+    let profile = resolve::profile_id(&core.shared, view, &claim.author).await?;
+    let Some(profile) = profile else { return Ok(Reason::ProfileNotFound) };
+    answer.profile_id = Some(profile.clone());
+    checks.identity = true;
+    let token = resolve::token_if_any(core, call, &claim.token, claim.chain.as_deref()).await?;
+    let Some((_, token)) = token else { return Ok(Reason::TokenNotFound) };
+    answer.token = Some(token.symbol.clone());
+    checks.token = true;
+
+    let posted = IndexScope::ProfileToken(profile.clone(), token.id.clone());
+    let deleted = IndexScope::Deleted(profile, token.id.clone());
+    let alive = newest(core, call, claim, floor, &posted).await?;
+    let gone = newest(core, call, claim, floor, &deleted).await?;
+    checks.time_window = alive.seen.is_some() || gone.seen.is_some();
+    checks.thesis_exists = checks.time_window || ever(core, call, &posted).await? || ever(core, call, &deleted).await?;
+    checks.not_deleted = alive.seen.is_some();
+    if claim.contains.is_some() {
+        checks.contains = Some(alive.matching.is_some());
+    }
+    let (reason, thesis) = match (alive.matching, alive.seen, gone.seen) {
+        (Some(thesis), ..) => (Reason::Verified, thesis),
+        (None, Some(thesis), _) => (Reason::TextNotFound, thesis),
+        (None, None, Some(thesis)) => (Reason::ThesisDeleted, thesis),
+        (None, None, None) => return Ok(Reason::NoThesisInWindow),
+    };
+    answer.thesis_id = Some(thesis.id.clone());
+    answer.created_at = Some(from_millis(thesis.created_at));
+    Ok(reason)
+}
+
+/// The newest theses of a scope in the window: any, and one whose text matches.
+#[derive(Default)]
+struct Found {
+    seen: Option<Arc<Thesis>>,
+    matching: Option<Arc<Thesis>>,
+}
+
+async fn newest(core: &Core, call: &Call, claim: &Claim, floor: Floor, scope: &IndexScope) -> Result<Found> {
+    let wanted = claim.contains.as_deref().map(default_case_fold_str);
+    // Without a text the newest is enough.
+    let page = if wanted.is_some() { PAGE } else { 1 };
+    let mut found = Found::default();
+    for dataset in call.caller.view.datasets() {
+        let mut here = Found::default();
+        let mut stretch = Stretch { from: floor.of(dataset), to: claim.to, after: None, descending: true };
+        // Newest first, so the first that matches is the dataset's newest.
+        while here.matching.is_none() {
+            let rows = core.shared.theses.stretch(dataset, scope, &stretch, page).await?;
+            let Some(last) = rows.last() else { break };
+            stretch.after = Some((last.created_at, last.id.clone()));
+            let keys: Vec<(String, &str)> = rows.iter().map(|row| (dataset.to_string(), row.id.as_str())).collect();
+            for thesis in core.shared.theses.theses(&keys).await?.into_iter().flatten() {
+                let matches = wanted.as_ref().is_none_or(|wanted| default_case_fold_str(&thesis.text).contains(wanted));
+                if matches && here.matching.is_none() {
+                    here.matching = Some(Arc::clone(&thesis));
+                }
+                here.seen.get_or_insert(thesis);
+            }
+            if rows.len() < page {
+                break;
+            }
+        }
+        keep_newer(&mut found.seen, here.seen);
+        keep_newer(&mut found.matching, here.matching);
+    }
+    Ok(found)
+}
+
+fn keep_newer(slot: &mut Option<Arc<Thesis>>, other: Option<Arc<Thesis>>) {
+    let place = |thesis: &Option<Arc<Thesis>>| thesis.as_ref().map(|thesis| (thesis.created_at, thesis.id.clone()));
+    if place(&other) > place(slot) {
+        *slot = other;
+    }
+}
+
+async fn ever(core: &Core, call: &Call, scope: &IndexScope) -> Result<bool> {
+    let stretch = Stretch { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
+    for dataset in call.caller.view.datasets() {
+        if !core.shared.theses.stretch(dataset, scope, &stretch, 1).await?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,4 @@
+//! What the cores of a cluster know of each other.
+
+pub mod shared_counts;
+pub mod stream_slots;

@@ -1,0 +1,420 @@
+//! Places of open streams: a project never has more open than its plan allows, over all replicas together.
+//!
+//! A project's row says how many each replica has open and moves by conditions only; a place is taken in it before a
+//! stream opens and given back after it is closed. A replica shows that it lives by a beat. One that could not beat for
+//! [`LEASE_MS`] ends its streams, and later, after [`GONE_MS`], others no longer count them. They judge by how long they
+//! themselves see the same beat, so clocks need not agree; an edge gives up a silent core sooner than either.
+//!
+//! On the embedded store there is one replica, and its memory suffices.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use parking_lot::Mutex;
+use prost::Message as _;
+use thesis_net::clock::SharedClock;
+use thesis_proto::error::{ApiError, ErrorCode};
+use tokio::{
+    sync::Notify,
+    time::{MissedTickBehavior, interval, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    error::{Error, Result},
+    key,
+    store::{
+        Change, ConditionalWrite, Consistency, Expect, Scan, SharedBackend, StoreError, StoreResult, Transaction,
+        schema,
+    },
+};
+
+/// How often a replica beats.
+const BEAT_EVERY: Duration = Duration::from_secs(3);
+/// A replica that could not beat for so long ends its streams.
+const LEASE_MS: i64 = 9_000;
+/// No stream is opened on an older beat: it might have to end at once.
+const LATE_MS: i64 = 4_000;
+/// How often it looks whether that is so.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A replica whose beat has stood still for so long has no streams.
+const GONE_MS: i64 = 11_000;
+/// Seconds that the last beat of a replica is kept.
+const BEAT_KEPT: u32 = 24 * 3_600;
+/// What a replica's last beat says.
+const GONE: &[u8] = b"gone";
+/// The one partition of beats.
+const SERVICE: &str = "core";
+/// Replicas that ever beat within [`BEAT_KEPT`].
+const REPLICAS: usize = 100_000;
+/// How often a row is tried to be moved when others move it.
+const TRIES: usize = 20;
+/// Rows moved at once.
+const PARALLEL: usize = 32;
+
+/// What a project's row holds.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Places {
+    #[prost(message, repeated, tag = "1")]
+    held: Vec<Held>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Held {
+    #[prost(string, tag = "1")]
+    replica: String,
+    #[prost(uint32, tag = "2")]
+    open: u32,
+}
+
+#[derive(Debug, Default)]
+struct Project {
+    open: u32,
+    /// One move of the row at a time.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Another replica's beat, and since when it is seen to be that.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    beat: i64,
+    since: i64,
+    gone: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    projects: HashMap<Arc<str>, Project>,
+    /// Projects whose row may say more than is open here.
+    unsettled: HashSet<Arc<str>>,
+    others: HashMap<String, Seen>,
+    beat: i64,
+    /// When the last beat that surely arrived was sent.
+    beat_at: Option<i64>,
+    /// Cancelled when streams must end because the beat could not be kept up.
+    term: CancellationToken,
+}
+
+/// The places of open streams.
+pub struct StreamSlots {
+    backend: SharedBackend,
+    clock: SharedClock,
+    replica: String,
+    state: Mutex<State>,
+    closed: Notify,
+}
+
+/// A stream's place among the open ones; given back when dropped.
+pub struct StreamSlot {
+    slots: Arc<StreamSlots>,
+    project: Arc<str>,
+    term: CancellationToken,
+}
+
+impl StreamSlot {
+    /// Waits until the place is lost and the stream must end.
+    pub async fn lost(&self) {
+        self.term.cancelled().await;
+    }
+}
+
+impl Drop for StreamSlot {
+    fn drop(&mut self) {
+        let mut state = self.slots.state.lock();
+        let State { projects, unsettled, .. } = &mut *state;
+        if let Some(project) = projects.get_mut(&self.project) {
+            project.open = project.open.saturating_sub(1);
+            if !self.slots.backend.is_exclusive() {
+                unsettled.insert(Arc::clone(&self.project));
+                self.slots.closed.notify_one();
+            } else if project.open == 0 && Arc::strong_count(&project.turn) == 1 {
+                projects.remove(&self.project);
+            }
+        }
+    }
+}
+
+impl StreamSlots {
+    /// Places of this replica. It has to beat before any is taken.
+    #[must_use]
+    pub fn new(backend: SharedBackend, clock: SharedClock, replica: String) -> Arc<Self> {
+        Arc::new(Self { backend, clock, replica, state: Mutex::default(), closed: Notify::new() })
+    }
+
+    /// Takes a place if fewer than `limit` of the project are open.
+    ///
+    /// # Errors
+    /// `STREAM_LIMIT_REACHED`, or when the store does not answer.
+    pub async fn take(self: &Arc<Self>, project: &str, limit: u32) -> Result<StreamSlot> {
+        // Apart, so that it is brought to its end even when the caller has gone.
+        let taking = Arc::clone(self).take_place(project.into(), limit);
+        tokio::spawn(taking).await.map_err(Error::internal)?
+    }
+
+    async fn take_place(self: Arc<Self>, project: Arc<str>, limit: u32) -> Result<StreamSlot> {
+        let turn = Arc::clone(&self.state.lock().projects.entry(Arc::clone(&project)).or_default().turn);
+        let _turn = turn.lock().await;
+        if self.is_late() {
+            self.beat().await?;
+        }
+        let term = self.state.lock().term.clone();
+        let moved = self.move_row(&project, Some(limit)).await;
+        let mut state = self.state.lock();
+        if moved.is_err() {
+            // The row may have been moved even so.
+            state.unsettled.insert(Arc::clone(&project));
+            self.closed.notify_one();
+        }
+        if let Some(open) = moved? {
+            let message = format!("the plan allows {limit} concurrent streams per project");
+            let details = serde_json::json!({ "limit": limit, "open": open });
+            let error = ApiError::new(ErrorCode::StreamLimitReached, message).with_details(details);
+            return Err(error.with_retry_after(5).into());
+        }
+        state.projects.entry(Arc::clone(&project)).or_default().open += 1;
+        drop(state);
+        Ok(StreamSlot { slots: self, project, term })
+    }
+
+    /// How many of a project's places are taken, over all replicas. A closed stream's is until every replica can give
+    /// it to another.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn open(&self, project: &str) -> Result<u32> {
+        if self.backend.is_exclusive() {
+            return Ok(self.own(project));
+        }
+        let (_, places) = self.read(project, Consistency::Quorum).await?;
+        let own = places.held.iter().find(|held| held.replica == self.replica).map_or(0, |held| held.open);
+        let others = self.others_alive(places).await?;
+        Ok(own + others.iter().map(|held| held.open).sum::<u32>())
+    }
+
+    fn own(&self, project: &str) -> u32 {
+        self.state.lock().projects.get(project).map_or(0, |project| project.open)
+    }
+
+    fn is_late(&self) -> bool {
+        let now_ms = self.clock.now_ms();
+        !self.backend.is_exclusive() && self.state.lock().beat_at.is_none_or(|at| now_ms - at >= LATE_MS)
+    }
+
+    async fn read(&self, project: &str, consistency: Consistency) -> StoreResult<(Option<i64>, Places)> {
+        let row = self.backend.get(&schema::STREAM_SLOTS, &key![project], consistency).await?;
+        let Some(row) = row else { return Ok((None, Places::default())) };
+        let places = Places::decode(row.body).map_err(|error| StoreError::Damaged(format!("stream slots: {error}")))?;
+        Ok((Some(row.version), places))
+    }
+
+    /// Makes the project's row say what is open here, and one more when `limit` allows it: else tells how many are open.
+    /// It is moved even if it says so already: a move that was given up as in doubt then has no effect any more.
+    async fn move_row(&self, project: &str, limit: Option<u32>) -> StoreResult<Option<u32>> {
+        if self.backend.is_exclusive() {
+            let open = self.own(project);
+            return Ok(limit.filter(|limit| open >= *limit).map(|_| open));
+        }
+        let mut consistency = Consistency::Quorum;
+        for again in 0..TRIES {
+            let (version, places) = self.read(project, consistency).await?;
+            let mut others: Vec<Held> =
+                places.held.iter().filter(|held| held.replica != self.replica).cloned().collect();
+            let mut want = self.own(project);
+            if let Some(limit) = limit {
+                let full = |others: &[Held]| {
+                    let open = want + others.iter().map(|held| held.open).sum::<u32>();
+                    (open >= limit).then_some(open)
+                };
+                if full(&others).is_some() {
+                    others = self.others_alive(Places { held: others }).await?;
+                    if let Some(open) = full(&others) {
+                        return Ok(Some(open));
+                    }
+                }
+                want += 1;
+            }
+            if want > 0 {
+                others.push(Held { replica: self.replica.clone(), open: want });
+            }
+            others.sort_unstable_by(|one, other| one.replica.cmp(&other.replica));
+            if again > 0 && others == places.held {
+                return Ok(None);
+            }
+            let write = ConditionalWrite {
+                clustering: Vec::new(),
+                expect: version.map_or(Expect::Absent, Expect::Version),
+                version: version.unwrap_or(0) + 1,
+                body: Some(Places { held: others }.encode_to_vec().into()),
+            };
+            let transaction =
+                Transaction { table: &schema::STREAM_SLOTS, partition: key![project], writes: vec![write], ttl: None };
+            match self.backend.transact(transaction).await {
+                Ok(true) => return Ok(None),
+                // Only this replica writes its entry, so the row itself tells whether a write in doubt was done.
+                Ok(false) | Err(StoreError::InDoubt(_)) => consistency = Consistency::Serial,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(StoreError::Unavailable("a project's stream slots are in too much demand".to_owned()))
+    }
+
+    /// Entries of other replicas that live, as of now.
+    async fn others_alive(&self, places: Places) -> StoreResult<Vec<Held>> {
+        let mut others: Vec<Held> = places.held.into_iter().filter(|held| held.replica != self.replica).collect();
+        if others.is_empty() {
+            return Ok(others);
+        }
+        self.look(others.iter().map(|held| &held.replica)).await?;
+        let now_ms = self.clock.now_ms();
+        let state = self.state.lock();
+        others.retain(|held| {
+            let seen = state.others.get(&held.replica);
+            seen.is_none_or(|seen| !seen.gone && now_ms - seen.since < GONE_MS)
+        });
+        Ok(others)
+    }
+
+    /// Looks which beats have moved. One that is not there stands still.
+    async fn look(&self, named: impl Iterator<Item = &String>) -> StoreResult<()> {
+        let rows = self.backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![SERVICE], REPLICAS)).await?;
+        let now_ms = self.clock.now_ms();
+        let mut state = self.state.lock();
+        state.others.retain(|_, seen| now_ms - seen.since < i64::from(BEAT_KEPT) * 1_000);
+        for row in rows {
+            let Some(replica) = row.clustering.first() else { continue };
+            let new = Seen { beat: row.version, since: now_ms, gone: *row.body == *GONE };
+            let seen = state.others.entry(replica.text().to_owned()).or_insert(new);
+            if seen.beat != new.beat {
+                *seen = new;
+            }
+        }
+        for replica in named {
+            state.others.entry(replica.clone()).or_insert(Seen { beat: 0, since: now_ms, gone: false });
+        }
+        Ok(())
+    }
+
+    /// Ends streams if the beat could not be kept up.
+    fn end_lapsed(&self) {
+        let now_ms = self.clock.now_ms();
+        let mut state = self.state.lock();
+        if state.beat_at.is_some_and(|at| now_ms - at >= LEASE_MS) {
+            tracing::warn!("this replica's beat did not arrive for too long: its streams end");
+            state.beat_at = None;
+            std::mem::take(&mut state.term).cancel();
+        }
+    }
+
+    /// Shows that this replica lives.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn beat(&self) -> StoreResult<()> {
+        self.write_beat(Bytes::new()).await
+    }
+
+    async fn write_beat(&self, body: Bytes) -> StoreResult<()> {
+        if self.backend.is_exclusive() {
+            return Ok(());
+        }
+        let sent_at = self.clock.now_ms();
+        let version = {
+            let mut state = self.state.lock();
+            state.beat += 1;
+            state.beat
+        };
+        let key = key![SERVICE, &self.replica];
+        let change = Change { table: &schema::REPLICA_BEAT, key, version, body: Some(body), ttl: Some(BEAT_KEPT) };
+        self.backend.apply(vec![change]).await?;
+        // Those of before a lapse end, however late it is noticed.
+        self.end_lapsed();
+        let mut state = self.state.lock();
+        state.beat_at = state.beat_at.max(Some(sent_at));
+        Ok(())
+    }
+
+    /// Makes every row say what is open here where it may say more.
+    async fn settle(&self) {
+        let unsettled = std::mem::take(&mut self.state.lock().unsettled);
+        let settling = stream::iter(unsettled).for_each_concurrent(PARALLEL, |project| async move {
+            let turn = {
+                let mut state = self.state.lock();
+                Arc::clone(&state.projects.entry(Arc::clone(&project)).or_default().turn)
+            };
+            let own_turn = turn.lock().await;
+            let moved = self.move_row(&project, None).await;
+            drop(own_turn);
+            drop(turn);
+            let mut state = self.state.lock();
+            if let Err(error) = moved {
+                tracing::debug!(%error, %project, "giving back stream slots failed, trying again");
+                state.unsettled.insert(project);
+            } else if let Some(settled) = state.projects.get(&project)
+                && settled.open == 0
+                && Arc::strong_count(&settled.turn) == 1
+            {
+                state.projects.remove(&project);
+            }
+        });
+        settling.await;
+    }
+
+    /// Beats, looks at the others' beats, gives back places of closed streams; never ends.
+    pub async fn run(&self) {
+        if self.backend.is_exclusive() {
+            return;
+        }
+        let every = |period| {
+            let mut every = interval(period);
+            every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            every
+        };
+        let (mut beats, mut looks) = (every(BEAT_EVERY), every(LOOK_EVERY));
+        let beating = async {
+            loop {
+                beats.tick().await;
+                let beaten = async {
+                    self.beat().await?;
+                    self.look(std::iter::empty()).await
+                };
+                if let Err(error) = beaten.await {
+                    tracing::warn!(%error, "this replica's beat did not arrive");
+                    beats.reset_after(LOOK_EVERY);
+                }
+            }
+        };
+        // Apart, since a beat may take long to fail.
+        let watching = async {
+            loop {
+                looks.tick().await;
+                self.end_lapsed();
+            }
+        };
+        let settling = async {
+            loop {
+                self.settle().await;
+                if self.state.lock().unsettled.is_empty() {
+                    self.closed.notified().await;
+                } else {
+                    sleep(LOOK_EVERY).await;
+                }
+            }
+        };
+        tokio::join!(beating, watching, settling);
+    }
+
+    /// Tells the other replicas that this one has no open streams any more.
+    pub async fn leave(&self) {
+        if let Err(error) = self.write_beat(Bytes::from_static(GONE)).await {
+            tracing::debug!(%error, "leaving was not told; others will notice");
+        }
+    }
+}

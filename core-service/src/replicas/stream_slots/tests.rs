@@ -1,0 +1,155 @@
+//! Several replicas over one store.
+
+use super::*;
+use crate::testing::{ManualClock, SharedMemory, memory};
+
+struct Two {
+    clock: Arc<ManualClock>,
+    store: Arc<SharedMemory>,
+    one: Arc<StreamSlots>,
+    other: Arc<StreamSlots>,
+}
+
+async fn two() -> Two {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let replica = |name: &str| StreamSlots::new(store.clone(), clock.clone(), name.to_owned());
+    let (one, other) = (replica("rep_a"), replica("rep_b"));
+    one.beat().await.unwrap();
+    other.beat().await.unwrap();
+    Two { clock, store, one, other }
+}
+
+async fn is_full(slots: &Arc<StreamSlots>, limit: u32) -> bool {
+    match slots.take("prj_1", limit).await {
+        Ok(_) => false,
+        Err(error) => {
+            assert_eq!(error.api.code, ErrorCode::StreamLimitReached);
+            assert_eq!(error.api.details, Some(Box::new(serde_json::json!({ "limit": limit, "open": limit }))));
+            assert!(error.api.retry_after.is_some());
+            true
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_replica_needs_no_store() {
+    let clock = ManualClock::new();
+    let slots = StreamSlots::new(memory(&clock), clock.clone(), "embedded".to_owned());
+    let first = slots.take("prj_1", 1).await.unwrap();
+    assert!(is_full(&slots, 1).await);
+    assert_eq!(slots.open("prj_1").await.unwrap(), 1);
+    drop(first);
+    assert_eq!(slots.open("prj_1").await.unwrap(), 0);
+    assert!(slots.state.lock().projects.is_empty());
+    slots.take("prj_1", 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn replicas_that_race_never_open_more_than_the_limit() {
+    let Two { one, other, .. } = two().await;
+    let mut racing = tokio::task::JoinSet::new();
+    for number in 0..24 {
+        let slots = Arc::clone(if number % 2 == 0 { &one } else { &other });
+        racing.spawn(async move { slots.take("prj_1", 5).await.ok() });
+    }
+    let mut taken: Vec<StreamSlot> = racing.join_all().await.into_iter().flatten().collect();
+    assert_eq!(taken.len(), 5);
+    assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (5, 5));
+    assert!(is_full(&one, 5).await && is_full(&other, 5).await);
+    // A larger plan takes effect with the next stream, a smaller one closes none.
+    taken.push(one.take("prj_1", 6).await.unwrap());
+    // Another project has its own.
+    other.take("prj_2", 1).await.unwrap();
+    taken.pop();
+    taken.pop();
+    one.settle().await;
+    other.settle().await;
+    assert_eq!(one.open("prj_1").await.unwrap(), 4);
+    taken.push(other.take("prj_1", 5).await.unwrap());
+    assert!(is_full(&one, 5).await);
+    drop(taken);
+    one.settle().await;
+    other.settle().await;
+    assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (0, 0));
+    assert!(one.state.lock().projects.is_empty() && other.state.lock().projects.is_empty());
+}
+
+#[tokio::test]
+async fn a_place_is_told_as_free_when_every_replica_can_give_it() {
+    let Two { one, other, .. } = two().await;
+    drop(one.take("prj_1", 1).await.unwrap());
+    assert!(is_full(&other, 1).await);
+    assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (1, 1));
+    one.settle().await;
+    assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (0, 0));
+    other.take("prj_1", 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dead_replicas_places_return_after_its_lease_and_not_before() {
+    let Two { clock, one, other, .. } = two().await;
+    let _held = one.take("prj_1", 1).await.unwrap();
+    // However long the other slept, one that still beats lives.
+    clock.advance(60_000);
+    one.beat().await.unwrap();
+    other.beat().await.unwrap();
+    assert!(is_full(&other, 1).await);
+    clock.advance(GONE_MS - 1);
+    other.beat().await.unwrap();
+    assert!(is_full(&other, 1).await);
+    clock.advance(1);
+    assert_eq!(other.open("prj_1").await.unwrap(), 0);
+    other.take("prj_1", 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_replica_that_leaves_gives_its_places_back_at_once() {
+    let Two { one, other, .. } = two().await;
+    let _held = one.take("prj_1", 1).await.unwrap();
+    assert!(is_full(&other, 1).await);
+    one.leave().await;
+    other.take("prj_1", 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_replica_that_cannot_beat_ends_its_streams_before_others_may_take_their_places() {
+    const { assert!(LEASE_MS + LOOK_EVERY.as_millis() as i64 * 2 <= GONE_MS - 1_000) };
+    let Two { clock, store, one, other } = two().await;
+    let held = one.take("prj_1", 1).await.unwrap();
+    store.set_away(true);
+    clock.advance(LEASE_MS - 1);
+    assert!(one.beat().await.is_err());
+    one.end_lapsed();
+    assert!(!held.term.is_cancelled());
+    clock.advance(1);
+    one.end_lapsed();
+    held.lost().await;
+    let refused = one.take("prj_1", 2).await.map(drop).unwrap_err();
+    assert_eq!(refused.api.code, ErrorCode::ServiceUnavailable);
+    store.set_away(false);
+    // It begins anew; the old stream still counts until it is closed.
+    assert!(is_full(&one, 1).await);
+    other.beat().await.unwrap();
+    assert!(is_full(&other, 1).await);
+    drop(held);
+    let held = one.take("prj_1", 1).await.unwrap();
+    // Having slept too long is noticed with the next beat at the latest.
+    clock.advance(LEASE_MS);
+    one.beat().await.unwrap();
+    held.lost().await;
+}
+
+#[tokio::test]
+async fn what_could_not_be_given_back_is_given_back_later() {
+    let Two { store, one, other, .. } = two().await;
+    let held = one.take("prj_1", 1).await.unwrap();
+    store.set_away(true);
+    drop(held);
+    one.settle().await;
+    assert!(one.take("prj_1", 1).await.is_err());
+    store.set_away(false);
+    assert!(is_full(&other, 1).await);
+    one.settle().await;
+    other.take("prj_1", 1).await.unwrap();
+}

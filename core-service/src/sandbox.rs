@@ -1,0 +1,193 @@
+//! Lays out the sandbox once, and lets its ticker post.
+
+pub mod fixtures;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use self::fixtures::{CHAIN, FixtureThesis, PROFILES, TOKENS};
+use crate::{
+    domain::{
+        control::{ControlChange, SandboxSeed},
+        dataset::Dataset,
+        id,
+        observation::{Observation, Seen},
+        row::{Age, Profile, Thesis, Token, Wallet},
+        window::DAY_MS,
+    },
+    error::Result,
+    key,
+    log::{
+        datasets::Datasets,
+        writer::{NewThesis, thesis_event_id},
+    },
+    shared::Shared,
+    store::{Consistency, schema},
+    tables::theses::{IndexScope, Stretch},
+};
+
+/// Begins the upstream ids of what the ticker posts.
+const TICKED: &str = "sbx_tick_";
+/// So long it stands.
+const KEPT_MS: i64 = 30 * DAY_MS;
+/// Theses of the sandbox looked at for that at once.
+const LOOKED_AT: usize = 200;
+
+/// The fixtures' accounts were made on days from 1 January 2025.
+const FIRST_ACCOUNT_MS: i64 = 1_735_689_600_000;
+
+fn profile(index: usize, seed: SandboxSeed) -> Profile {
+    let fixture = &PROFILES[index];
+    let first_seen_at = seed.at - 7 * DAY_MS;
+    let wallet =
+        |address: &str| Wallet { address: address.to_owned(), network: CHAIN.to_owned(), observed_at: first_seen_at };
+    Profile {
+        id: id::of_profile("sandbox", fixture.upstream_user_id),
+        upstream_id: fixture.upstream_user_id.to_owned(),
+        handle: fixture.handle.to_owned(),
+        display_name: Some(fixture.display_name.to_owned()),
+        avatar_url: fixture.avatar_url.map(str::to_owned),
+        profile_url: fixture.profile_url.map(str::to_owned),
+        bio: fixture.bio.map(str::to_owned),
+        verified: Some(fixture.verified),
+        created_at: i64::try_from(index).ok().map(|index| FIRST_ACCOUNT_MS + index * 17 * DAY_MS),
+        first_seen_at,
+        updated_at: first_seen_at,
+        source_updated_at: Some(first_seen_at),
+        wallets: fixture.wallet.map(wallet).into_iter().collect(),
+        age: Some(Age::own(None, first_seen_at)),
+        wallets_age: Some(Age::own(None, first_seen_at)),
+    }
+}
+
+fn token(index: usize, seed: SandboxSeed) -> Token {
+    let fixture = &TOKENS[index];
+    let first_seen_at = seed.at - 7 * DAY_MS;
+    Token {
+        id: id::of_token("sandbox", CHAIN, fixture.address),
+        symbol: fixture.symbol.to_owned(),
+        name: Some(fixture.name.to_owned()),
+        chain: CHAIN.to_owned(),
+        chain_id: None,
+        address: fixture.address.to_owned(),
+        logo_url: fixture.logo_url.map(str::to_owned),
+        platform_url: fixture.platform_url.map(str::to_owned),
+        first_seen_at,
+        updated_at: first_seen_at,
+        source_updated_at: Some(first_seen_at),
+        age: Some(Age::own(None, first_seen_at)),
+    }
+}
+
+const SEEDED: &str = "sbx_seed_";
+
+fn thesis_id(kind: &str, number: u64) -> String {
+    id::of_thesis("sandbox", &format!("{kind}{number}"))
+}
+
+fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i64>, seed: SandboxSeed) -> NewThesis {
+    let (profile, token) = (profile(fixture.profile, seed), token(fixture.token, seed));
+    let thesis = Thesis {
+        id: thesis_id(kind, fixture.number),
+        upstream_id: format!("{kind}{}", fixture.number),
+        profile_id: profile.id.clone(),
+        token_id: token.id.clone(),
+        chain: token.chain.clone(),
+        text: fixture.text,
+        likes: Some(fixture.likes),
+        replies: Some(fixture.replies),
+        created_at,
+        updated_at: created_at,
+        ..Thesis::default()
+    };
+    NewThesis { thesis, profile, token, test: false, at }
+}
+
+/// Lays out the fixtures of the seven days before the first start of all, whichever core that was. Doing it again, or
+/// twice at once, changes nothing: ids and times are the same.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
+    let now = shared.clock.now_ms();
+    let seed = shared
+        .control
+        .change(|state| match state.seed() {
+            Some(seed) => Ok((Vec::new(), seed)),
+            None => Ok((vec![ControlChange::SandboxSeed(SandboxSeed { at: now })], SandboxSeed { at: now })),
+        })
+        .await?;
+    let theses = fixtures::seeded();
+    let Some(last) = theses.last() else { return Ok(()) };
+    let last = thesis_event_id(&thesis_id(SEEDED, last.number));
+    let sandbox = Dataset::Sandbox.to_string();
+    let done = shared.backend.get(&schema::EVENT, &key![&sandbox, &last], Consistency::Quorum).await?;
+    if done.is_some() {
+        return Ok(());
+    }
+    // The writer takes them in the order in which they are left, which is the order of their times.
+    let writer = datasets.writer(&Dataset::Sandbox);
+    let written = theses.into_iter().map(|fixture| {
+        let created_at = seed.at - fixture.age_ms;
+        writer.create_thesis(new_thesis(SEEDED, fixture, created_at, Some(created_at), seed))
+    });
+    // A task that has used up its budget would leave some of them for later.
+    tokio::task::unconstrained(futures::future::try_join_all(written)).await?;
+    Ok(())
+}
+
+/// Posts a thesis at every whole multiple of the interval; its ids follow from the tick's number, so that several cores
+/// post it once.
+pub async fn tick(shared: Arc<Shared>, datasets: Arc<Datasets>, stop: CancellationToken, seconds: u32) {
+    let interval = i64::from(seconds) * 1_000;
+    if interval == 0 {
+        return;
+    }
+    let mut passed = None;
+    loop {
+        let now = shared.clock.now_ms();
+        let number = now.div_euclid(interval) + 1;
+        let wait = Duration::from_millis((number * interval - now).unsigned_abs());
+        if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
+            return;
+        }
+        if let Err(error) = post(&shared, &datasets, number, interval).await {
+            tracing::warn!(%error, number, "a tick of the sandbox failed");
+        }
+        if let Err(error) = expire(&shared, &datasets, &mut passed).await {
+            tracing::warn!(%error, "deleting old ticks of the sandbox failed, trying again");
+        }
+    }
+}
+
+async fn post(shared: &Shared, datasets: &Arc<Datasets>, number: i64, interval: i64) -> Result<()> {
+    let Some(seed) = shared.control.state().seed() else { return Ok(()) };
+    let fixture = fixtures::tick(number.unsigned_abs());
+    let new = new_thesis(TICKED, fixture, number * interval, None, seed);
+    datasets.create_thesis(&Dataset::Sandbox, new).await?;
+    Ok(())
+}
+
+/// Deletes, a page at a time, what was ticked too long ago, as an upstream would. `passed` is where the next page begins:
+/// only what stays, and lists that are empty now, lie before it.
+async fn expire(shared: &Shared, datasets: &Arc<Datasets>, passed: &mut Option<(i64, String)>) -> Result<()> {
+    let now = shared.clock.now_ms();
+    let old = Stretch { from: 0, to: now - KEPT_MS - 1, after: passed.clone(), descending: false };
+    let rows = shared.theses.stretch(&Dataset::Sandbox, &IndexScope::All, &old, LOOKED_AT).await?;
+    let Some(last) = rows.last() else { return Ok(()) };
+    let sandbox = Dataset::Sandbox.to_string();
+    let keys: Vec<(String, &str)> = rows.iter().map(|row| (sandbox.clone(), row.id.as_str())).collect();
+    let theses = shared.theses.theses(&keys).await?;
+    let writer = datasets.writer(&Dataset::Sandbox);
+    let ticked = theses.iter().flatten().filter(|thesis| thesis.upstream_id.starts_with(TICKED));
+    let deleted = ticked.map(|thesis| {
+        let seen = Seen::Deletion(thesis.upstream_id.clone());
+        writer.observe(Observation { observed_at: now, revision: None, seen })
+    });
+    futures::future::try_join_all(deleted).await?;
+    *passed = Some((last.created_at, last.id.clone()));
+    Ok(())
+}

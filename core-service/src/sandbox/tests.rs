@@ -1,0 +1,102 @@
+use thesis_proto::v1::VerificationReason as Reason;
+
+use super::*;
+use crate::{
+    access::gate::{Call, RequestMeta},
+    domain::operation::Operation,
+    operations::{
+        Core,
+        get_token::get_token,
+        resolve::ProfileReference,
+        verify_thesis::{Claim, verify_thesis},
+    },
+    testing::{ManualClock, NOON, TEST_KEY, core, shared_memory},
+};
+
+const EVERY_MS: i64 = 45_000;
+/// With the fixtures more than one page.
+const OLD: i64 = 60;
+
+fn call(core: &Core) -> Call {
+    let meta = RequestMeta { authorization: Some(format!("Bearer {TEST_KEY}").into()), ..RequestMeta::default() };
+    core.gate.admit(meta, Operation::GetToken).unwrap_or_else(|(error, _)| panic!("{error}"))
+}
+
+async fn listed(core: &Core) -> Vec<String> {
+    let everything = Stretch { from: 0, to: i64::MAX / 2, after: None, descending: false };
+    let rows = core.shared.theses.stretch(&Dataset::Sandbox, &IndexScope::All, &everything, 1_000).await.unwrap();
+    rows.into_iter().map(|row| row.id).collect()
+}
+
+async fn counts(core: &Core) -> (i64, i64) {
+    let (mut theses, mut recent) = (0, 0);
+    for fixture in &TOKENS {
+        let token = get_token(core, &call(core), fixture.address, None).await.unwrap();
+        theses += token.thesis_count;
+        recent += token.recent_thesis_count;
+    }
+    (theses, recent)
+}
+
+async fn reason(core: &Core, number: i64) -> Reason {
+    let fixture = fixtures::tick(number.unsigned_abs());
+    let claim = Claim {
+        author: ProfileReference::Handle(PROFILES[fixture.profile].handle.to_owned()),
+        token: TOKENS[fixture.token].address.to_owned(),
+        chain: None,
+        from: number * EVERY_MS,
+        to: number * EVERY_MS,
+        contains: None,
+    };
+    let mut call = call(core);
+    // What is verified here lies before any usual window.
+    call.caller.plan.history_days = 90;
+    verify_thesis(core, &call, &claim).await.unwrap().reason()
+}
+
+#[tokio::test]
+async fn what_was_ticked_more_than_thirty_days_ago_is_deleted_and_fixtures_stay() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
+    let first = NOON / EVERY_MS;
+    for number in first - OLD + 1..=first {
+        post(&cores[0].shared, &cores[0].datasets, number, EVERY_MS).await.unwrap();
+    }
+    clock.advance(20 * DAY_MS);
+    let young = (NOON + 20 * DAY_MS) / EVERY_MS;
+    post(&cores[0].shared, &cores[0].datasets, young, EVERY_MS).await.unwrap();
+    let before = listed(&cores[0]).await;
+    assert_eq!(before.len(), 150 + 60 + 1);
+
+    // To the millisecond: the last of them is not old enough yet.
+    clock.advance(first * EVERY_MS + KEPT_MS - NOON - 20 * DAY_MS);
+    let mut passed = [None, None];
+    for _ in 0..3 {
+        expire(&cores[0].shared, &cores[0].datasets, &mut passed[0]).await.unwrap();
+    }
+    assert_eq!(listed(&cores[0]).await.len(), 150 + 1 + 1);
+    clock.advance(1);
+    // Another core, which begins anew, does what is left; and a third time there is nothing to do.
+    for core in [1, 1, 1, 0, 0] {
+        expire(&cores[core].shared, &cores[core].datasets, &mut passed[core]).await.unwrap();
+    }
+    let after = listed(&cores[0]).await;
+    let gone: Vec<&String> = before.iter().filter(|id| !after.contains(id)).collect();
+    let ticked: Vec<String> =
+        (first - OLD + 1..=first).map(|number| thesis_id(TICKED, number.unsigned_abs())).collect();
+    assert_eq!(gone, ticked.iter().collect::<Vec<_>>());
+    let name = Dataset::Sandbox.to_string();
+    let head = cores[0].shared.log.head(&name, 0, Consistency::Serial).await.unwrap();
+    for (core, passed) in cores.iter().zip(&mut passed) {
+        expire(&core.shared, &core.datasets, passed).await.unwrap();
+        expire(&core.shared, &core.datasets, &mut None).await.unwrap();
+        assert_eq!(counts(core).await, (151, 0));
+        assert_eq!(reason(core, first - 3).await, Reason::ThesisDeleted);
+        assert_eq!(reason(core, young).await, Reason::Verified);
+    }
+    assert_eq!(cores[0].shared.log.head(&name, head, Consistency::Serial).await.unwrap(), head, "deleted twice");
+    // A core that is late with its tick does not bring it back.
+    post(&cores[1].shared, &cores[1].datasets, first, EVERY_MS).await.unwrap();
+    assert_eq!(listed(&cores[0]).await.len(), 151);
+}

@@ -1,0 +1,74 @@
+//! Asks the index, on a thread that may block, once it holds what the answer needs.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use thesis_proto::error::ApiError;
+
+use crate::{
+    domain::dataset::View,
+    error::{Error, Result},
+    log::datasets::Datasets,
+    search::{Liked, Narrow, SearchError, SearchIndex},
+};
+
+/// Longest wait of an answer for the index.
+const WAIT: Duration = Duration::from_millis(250);
+
+impl From<SearchError> for Error {
+    fn from(error: SearchError) -> Self {
+        Self { api: Box::new(ApiError::unavailable()), why: Some(error.to_string()) }
+    }
+}
+
+/// Works with the index on a thread that may block.
+pub async fn with_index<T: Send + 'static>(
+    index: &Arc<SearchIndex>,
+    work: impl FnOnce(&SearchIndex) -> std::result::Result<T, SearchError> + Send + 'static,
+) -> Result<T> {
+    let index = Arc::clone(index);
+    Ok(tokio::task::spawn_blocking(move || work(&index)).await.map_err(Error::internal)??)
+}
+
+/// Waits for the index a little; one that is not there by then cannot be answered from.
+pub async fn in_time(there: impl Future<Output = Result<()>>) -> Result<()> {
+    tokio::time::timeout(WAIT, there).await.map_err(|_| {
+        let why = "the search index is behind".to_owned();
+        Error { api: Box::new(ApiError::unavailable()), why: Some(why) }
+    })?
+}
+
+/// Waits until the index has once held all that the logs of a view held when this core started: an answer from a part of
+/// it would look like the whole.
+pub async fn whole(index: &SearchIndex, view: &View) {
+    for dataset in view.datasets() {
+        index.whole(dataset).await;
+    }
+}
+
+/// Reads theses in the order of likes, exactly as they are after every write that was acknowledged before.
+///
+/// # Errors
+/// `SERVICE_UNAVAILABLE` when the index is not there within 250 ms, or when store or index do not answer.
+pub async fn likes_page(
+    index: &Arc<SearchIndex>,
+    datasets: &Datasets,
+    view: &View,
+    narrow: Narrow,
+    after: Option<(Option<i64>, i64, String)>,
+    limit: usize,
+) -> Result<Vec<Liked>> {
+    in_time(async {
+        whole(index, view).await;
+        for dataset in view.datasets() {
+            index.reach(dataset, datasets.refresh(dataset).await?).await;
+        }
+        Ok(())
+    })
+    .await?;
+    let view = view.clone();
+    with_index(index, move |index| {
+        let after = after.as_ref().map(|(likes, created_at, id)| (*likes, *created_at, id.as_str()));
+        index.likes_page(&view, &narrow, after, limit)
+    })
+    .await
+}

@@ -1,0 +1,164 @@
+//! Follows the logs with the index.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use futures::{StreamExt as _, stream};
+use tokio_util::sync::CancellationToken;
+
+use super::ask::with_index;
+use crate::{
+    domain::{dataset::Dataset, entry::Sequenced},
+    error::Result,
+    log::datasets::Datasets,
+    search::SearchIndex,
+    shared::Shared,
+    tables::log::decode,
+};
+
+/// How often the index looks for what is new: a commit costs the more processor time for a thesis the fewer it takes in, and a
+/// search may miss a second.
+const FOLLOW_EVERY: Duration = Duration::from_millis(700);
+
+/// How long it rests while there is more.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(5);
+
+/// How long it rests after a failure.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// Entries read at once.
+const BATCH: usize = 1_000;
+
+/// Entries of one dataset between two commits.
+const ROUND: u64 = 20_000;
+
+/// Positions of logs read at once after the start.
+const MEASURED_AT_ONCE: usize = 8;
+
+/// An index, the logs that it follows, and what ends that.
+pub struct Follower {
+    /// The index.
+    pub index: Arc<SearchIndex>,
+    /// How far the logs are projected.
+    pub datasets: Arc<Datasets>,
+    /// The logs.
+    pub shared: Arc<Shared>,
+    /// Ends it.
+    pub stop: CancellationToken,
+}
+
+/// Takes what is appended to the logs into the index, until the core stops.
+pub async fn follow(follower: Follower) {
+    let mut checked = HashSet::new();
+    loop {
+        checked.extend(measure(&follower).await);
+        let rest = advance(&follower, &mut checked).await;
+        tokio::select! {
+            biased;
+            () = follower.stop.cancelled() => return,
+            () = follower.index.wanted() => {}
+            () = tokio::time::sleep(rest) => {}
+        }
+    }
+}
+
+/// Reads how far the logs reach that there were at the start, if that is not known yet; gives those that were checked.
+pub(crate) async fn measure(follower: &Follower) -> Vec<Dataset> {
+    let measured = stream::iter(follower.index.unmeasured()).map(|dataset| async move {
+        let measured = async {
+            let start = follower.datasets.refresh(&dataset).await?;
+            if start > 0 {
+                check(follower, &dataset).await?;
+            }
+            follower.index.measure(&dataset, start);
+            Result::Ok(start > 0)
+        };
+        match measured.await {
+            Ok(checked) => checked.then_some(dataset),
+            Err(error) => {
+                tracing::debug!(%dataset, %error, "reading how far a log reaches failed, trying again");
+                None
+            }
+        }
+    });
+    measured.buffer_unordered(MEASURED_AT_ONCE).filter_map(std::future::ready).collect().await
+}
+
+/// Takes in some of what is new in every dataset; tells how long to rest.
+pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>) -> Duration {
+    let (mut taken, mut more, mut failed) = (false, false, false);
+    for (dataset, upto) in follower.datasets.positions() {
+        // One log that cannot be read does not hold up the others.
+        match take_in(follower, &dataset, upto, checked).await {
+            Ok(found) => {
+                taken |= found.is_some();
+                more |= found == Some(Left::More);
+            }
+            Err(error) => {
+                tracing::warn!(%dataset, %error, "following a log with the search index failed");
+                failed = true;
+            }
+        }
+    }
+    if taken && let Err(error) = with_index(&follower.index, SearchIndex::commit).await {
+        tracing::warn!(%error, "committing the search index failed");
+        failed = true;
+    }
+    match (failed, more) {
+        (true, _) => AFTER_FAILURE,
+        (false, true) => BETWEEN_ROUNDS,
+        (false, false) => FOLLOW_EVERY,
+    }
+}
+
+/// What a round leaves of a log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    More,
+}
+
+/// Takes in some of what is new in one dataset; tells what is left, when there was any.
+async fn take_in(
+    follower: &Follower,
+    dataset: &Dataset,
+    upto: u64,
+    checked: &mut HashSet<Dataset>,
+) -> Result<Option<Left>> {
+    if upto > 0 && !checked.contains(dataset) {
+        check(follower, dataset).await?;
+        checked.insert(dataset.clone());
+    }
+    let start = follower.index.position(dataset);
+    let end = upto.min(start + ROUND);
+    let mut after = start;
+    while after < end && !follower.stop.is_cancelled() {
+        let rows = follower.shared.log.read(&dataset.to_string(), after, end, BATCH).await?;
+        let Some((last, _)) = rows.last() else { break };
+        after = *last;
+        let dataset = dataset.clone();
+        let entries = rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? }));
+        let entries = entries.collect::<Result<Vec<_>>>()?;
+        with_index(&follower.index, move |index| index.apply(&dataset, &entries)).await?;
+    }
+    if end < upto {
+        tracing::info!(%dataset, position = after, of = upto, "taking a log into the search index");
+    }
+    let left = if after == end && end < upto { Left::More } else { Left::Nothing };
+    Ok((after > start).then_some(left))
+}
+
+/// An index that outlived its store, or stands beside another one, is of another log.
+async fn check(follower: &Follower, dataset: &Dataset) -> Result<()> {
+    let Some(mark) = follower.index.mark(dataset) else { return Ok(()) };
+    let found = follower.shared.log.get(&dataset.to_string(), mark.seq).await?.map(decode).transpose()?;
+    if found.is_some_and(|entry| entry.id == mark.id) {
+        return Ok(());
+    }
+    tracing::warn!(%dataset, "the search index is of another log; taking this one in from its start");
+    let forgotten = dataset.clone();
+    with_index(&follower.index, move |index| {
+        index.forget(&forgotten);
+        index.commit()
+    })
+    .await
+}

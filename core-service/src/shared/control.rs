@@ -1,0 +1,426 @@
+//! Organizations, projects, keys and webhooks: one log of changes, and its state in the memory of every replica.
+//!
+//! A change is decided on the state at the log's head and appended on the condition that this is still the head, so that
+//! limits and uniqueness are exact without locks. Every replica follows the log, so that a change acts everywhere.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use parking_lot::{RwLock, RwLockReadGuard};
+use prost::Message as _;
+use thesis_net::clock::{SharedClock, SharedIdSource};
+use tokio::{
+    sync::{Mutex, watch},
+    time::MissedTickBehavior,
+};
+
+use crate::{
+    domain::control::{ApiKey, ControlChange, ControlEntry, Organization, Project, SandboxSeed, Webhook},
+    error::Result,
+    key,
+    store::{Change, Consistency, Scan, SharedBackend, StoreError, StoreResult, schema},
+    tables::log::{Appended, LogStore, checkpoint_change},
+};
+
+/// Name of the control log.
+pub const CONTROL_LOG: &str = "control";
+/// Name of the projection into rows, from which a start loads.
+const ROWS: &str = "rows";
+/// Rows of one kind are spread over so many partitions.
+const SHARDS: i64 = 16;
+/// Rows or entries read at once.
+const PAGE: usize = 1_000;
+/// How often a replica looks for changes of the log, and at whether it still can.
+const FOLLOW_EVERY: Duration = Duration::from_millis(100);
+/// A state that could not be checked for so long is not acted on.
+const CURRENT_MS: i64 = 5_000;
+
+/// The state that the control log has led to.
+#[derive(Debug, Default)]
+pub struct ControlState {
+    head: u64,
+    organizations: BTreeMap<String, Arc<Organization>>,
+    projects: BTreeMap<String, Arc<Project>>,
+    keys: BTreeMap<String, Arc<ApiKey>>,
+    keys_by_hash: HashMap<Vec<u8>, Arc<ApiKey>>,
+    webhooks: HashMap<(String, bool), BTreeMap<String, Arc<Webhook>>>,
+    seed: Option<SandboxSeed>,
+}
+
+impl ControlState {
+    /// An organization.
+    #[must_use]
+    pub fn organization(&self, id: &str) -> Option<&Arc<Organization>> {
+        self.organizations.get(id)
+    }
+
+    /// Every organization.
+    pub fn organizations(&self) -> impl Iterator<Item = &Arc<Organization>> {
+        self.organizations.values()
+    }
+
+    /// A project.
+    #[must_use]
+    pub fn project(&self, id: &str) -> Option<&Arc<Project>> {
+        self.projects.get(id)
+    }
+
+    /// Every project.
+    pub fn projects(&self) -> impl Iterator<Item = &Arc<Project>> {
+        self.projects.values()
+    }
+
+    /// A key by its id.
+    #[must_use]
+    pub fn key(&self, id: &str) -> Option<&Arc<ApiKey>> {
+        self.keys.get(id)
+    }
+
+    /// A key by the keyed hash of its raw form.
+    #[must_use]
+    pub fn key_by_hash(&self, hash: &[u8]) -> Option<&Arc<ApiKey>> {
+        self.keys_by_hash.get(hash)
+    }
+
+    /// Every key.
+    pub fn keys(&self) -> impl Iterator<Item = &Arc<ApiKey>> {
+        self.keys.values()
+    }
+
+    /// The webhooks of a project and environment.
+    pub fn webhooks(&self, project: &str, live: bool) -> impl Iterator<Item = &Arc<Webhook>> {
+        self.webhooks.get(&(project.to_owned(), live)).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Every webhook of an environment.
+    pub fn webhooks_of(&self, live: bool) -> impl Iterator<Item = &Arc<Webhook>> {
+        self.webhooks.iter().filter(move |((_, is_live), _)| *is_live == live).flat_map(|(_, hooks)| hooks.values())
+    }
+
+    /// A webhook, whoever it belongs to.
+    #[must_use]
+    pub fn webhook(&self, id: &str) -> Option<&Arc<Webhook>> {
+        self.webhooks.values().find_map(|hooks| hooks.get(id))
+    }
+
+    /// When the sandbox was first laid out.
+    #[must_use]
+    pub fn seed(&self) -> Option<SandboxSeed> {
+        self.seed
+    }
+
+    fn take(&mut self, change: ControlChange) {
+        match change {
+            ControlChange::Organization(row) => {
+                self.organizations.insert(row.id.clone(), Arc::new(row));
+            }
+            ControlChange::Project(row) => {
+                self.projects.insert(row.id.clone(), Arc::new(row));
+            }
+            ControlChange::ApiKey(row) => {
+                let row = Arc::new(row);
+                self.keys_by_hash.insert(row.hash.clone(), Arc::clone(&row));
+                self.keys.insert(row.id.clone(), row);
+            }
+            ControlChange::Webhook(row) => {
+                let owner = (row.project_id.clone(), row.live);
+                self.webhooks.entry(owner).or_default().insert(row.id.clone(), Arc::new(row));
+            }
+            ControlChange::WebhookDeleted(id) => {
+                for hooks in self.webhooks.values_mut() {
+                    hooks.remove(&id);
+                }
+            }
+            ControlChange::SandboxSeed(seed) => self.seed = Some(seed),
+        }
+    }
+}
+
+/// The kinds of rows, with the id of a change's row and whether the row stays.
+fn row_of(change: &ControlChange) -> (&'static str, &str, bool) {
+    match change {
+        ControlChange::Organization(row) => ("organization", &row.id, true),
+        ControlChange::Project(row) => ("project", &row.id, true),
+        ControlChange::ApiKey(row) => ("key", &row.id, true),
+        ControlChange::Webhook(row) => ("webhook", &row.id, true),
+        ControlChange::WebhookDeleted(id) => ("webhook", id, false),
+        ControlChange::SandboxSeed(_) => ("seed", "sandbox", true),
+    }
+}
+
+const KINDS: [&str; 5] = ["organization", "project", "key", "webhook", "seed"];
+
+fn shard_of(id: &str) -> i64 {
+    id.bytes().fold(0, |sum, byte| (sum * 31 + i64::from(byte)) % SHARDS)
+}
+
+fn decode(body: Bytes) -> StoreResult<ControlEntry> {
+    ControlEntry::decode(body).map_err(|error| StoreError::Damaged(format!("control log: {error}")))
+}
+
+/// The control log with its state.
+pub struct Control {
+    backend: SharedBackend,
+    log: LogStore,
+    clock: SharedClock,
+    ids: SharedIdSource,
+    state: RwLock<ControlState>,
+    changing: Mutex<()>,
+    changed: watch::Sender<u64>,
+    synced_at: AtomicI64,
+    /// Looks for news that have begun, and the right to one.
+    looks: AtomicU64,
+    looking: Mutex<()>,
+    current: watch::Sender<bool>,
+}
+
+impl Control {
+    /// Loads the state: the rows, then what the log holds beyond them.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn load(backend: SharedBackend, clock: SharedClock, ids: SharedIdSource) -> Result<Self> {
+        let log = LogStore::new(Arc::clone(&backend));
+        // The checkpoint is read before the rows: what is projected meanwhile is read twice, never missed.
+        let mut state = ControlState { head: log.checkpoint(CONTROL_LOG, ROWS).await?, ..ControlState::default() };
+        for (kind, shard) in KINDS.iter().flat_map(|kind| (0..SHARDS).map(move |shard| (kind, shard))) {
+            let mut scan = Scan::all(&schema::CONTROL, key![*kind, shard], PAGE);
+            loop {
+                let rows = backend.scan(&scan).await?;
+                let Some(last) = rows.last() else { break };
+                scan.from = Bound::Excluded(last.clustering.clone());
+                let full = rows.len() == PAGE;
+                for row in rows {
+                    if let Some(change) = decode(row.body)?.change {
+                        state.take(change);
+                    }
+                }
+                if !full {
+                    break;
+                }
+            }
+        }
+        let control = Self {
+            backend,
+            log,
+            synced_at: AtomicI64::new(clock.now_ms()),
+            looks: AtomicU64::new(0),
+            looking: Mutex::default(),
+            clock,
+            ids,
+            changed: watch::Sender::new(state.head),
+            state: RwLock::new(state),
+            changing: Mutex::new(()),
+            current: watch::Sender::new(true),
+        };
+        control.catch_up().await?;
+        Ok(control)
+    }
+
+    /// The state as far as this replica knows it.
+    pub fn state(&self) -> RwLockReadGuard<'_, ControlState> {
+        self.state.read()
+    }
+
+    /// Tells of every change that this replica learns of.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Whether the state was checked lately: otherwise a key may be revoked without this replica knowing.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.backend.is_exclusive() || self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed) <= CURRENT_MS
+    }
+
+    /// Tells when [`Control::is_current`] changes.
+    #[must_use]
+    pub fn current(&self) -> watch::Receiver<bool> {
+        self.current.subscribe()
+    }
+
+    /// Follows the log, where others may append to it; never ends.
+    pub async fn follow(&self) {
+        if self.backend.is_exclusive() {
+            return std::future::pending().await;
+        }
+        let every = || {
+            let mut every = tokio::time::interval(FOLLOW_EVERY);
+            every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            every
+        };
+        let (mut read, mut judge) = (every(), every());
+        let reading = async {
+            loop {
+                read.tick().await;
+                if let Err(error) = self.catch_up().await {
+                    tracing::warn!(%error, "following the control log failed");
+                }
+            }
+        };
+        // Apart, since a read may take long to fail.
+        let judging = async {
+            loop {
+                judge.tick().await;
+                self.judge();
+            }
+        };
+        tokio::join!(reading, judging);
+    }
+
+    /// Tells whoever waits for it when the state has become too old, or current again.
+    pub(super) fn judge(&self) {
+        let is = self.is_current();
+        if self.current.send_if_modified(|current| std::mem::replace(current, is) != is) {
+            if is {
+                tracing::info!("the control log is followed again");
+            } else {
+                tracing::error!("the control log cannot be followed: serving nothing until it can");
+            }
+        }
+    }
+
+    /// Whether there can be changes that this replica has not heard of.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        !self.backend.is_exclusive()
+    }
+
+    /// Takes in what any replica has acknowledged before.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn refresh(&self) -> Result<()> {
+        if self.is_shared() { self.catch_up().await } else { Ok(()) }
+    }
+
+    /// The same for those who can do without; of many at once, one looks for all who came before it began.
+    pub async fn look(&self) {
+        let came = self.looks.load(Ordering::Relaxed);
+        let _looking = self.looking.lock().await;
+        if self.looks.load(Ordering::Relaxed) == came {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = self.catch_up().await {
+                tracing::debug!(%error, "looking for news failed");
+            }
+        }
+    }
+
+    /// Reads what others have appended.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn catch_up(&self) -> Result<()> {
+        let asked_at = self.clock.now_ms();
+        loop {
+            let known = self.state.read().head;
+            let head = self.log.head(CONTROL_LOG, known, Consistency::Quorum).await?;
+            if head <= known {
+                break;
+            }
+            let entries = self.log.read(CONTROL_LOG, known, head, PAGE).await?;
+            if entries.is_empty() {
+                break;
+            }
+            self.take(entries)?;
+        }
+        self.synced_at.fetch_max(asked_at, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn take(&self, entries: Vec<(u64, Bytes)>) -> StoreResult<()> {
+        let mut state = self.state.write();
+        for (seq, body) in entries {
+            if seq == state.head + 1 {
+                if let Some(change) = decode(body)?.change {
+                    state.take(change);
+                }
+                state.head = seq;
+            }
+        }
+        self.changed.send_replace(state.head);
+        Ok(())
+    }
+
+    /// Decides changes on the newest state and makes them, all or none. `decide` may be asked again when another replica
+    /// was faster; making no change is allowed.
+    ///
+    /// # Errors
+    /// What `decide` says, or when the store does not answer.
+    pub async fn change<T>(&self, decide: impl Fn(&ControlState) -> Result<(Vec<ControlChange>, T)>) -> Result<T> {
+        let _one_at_a_time = self.changing.lock().await;
+        loop {
+            self.catch_up().await?;
+            let (head, (changes, answer)) = {
+                let state = self.state.read();
+                (state.head, decide(&state)?)
+            };
+            if changes.is_empty() {
+                return Ok(answer);
+            }
+            let created_at = self.clock.now_ms();
+            let entries: Vec<Bytes> = changes
+                .into_iter()
+                .map(|change| ControlEntry { created_at, change: Some(change) }.encode_to_vec().into())
+                .collect();
+            let mut batch = [0; 16];
+            self.ids.fill(&mut batch);
+            // Near the end of a bucket a batch is cut; the rest follows when `decide` is asked again.
+            let fitting = &entries[..entries.len().min(crate::tables::log::room(head))];
+            match self.log.append(CONTROL_LOG, head, batch, fitting).await {
+                Ok(Appended::Done) => {}
+                Ok(Appended::Lost) => continue,
+                Err(error) => {
+                    // It may stand in the log all the same, and is then to be seen by whoever looks before asking again.
+                    drop(self.catch_up().await);
+                    return Err(error.into());
+                }
+            }
+            self.take((head + 1..).zip(fitting.iter().cloned()).collect())?;
+            // It has happened. Rows only spare a start the reading of the log; the next change writes these too.
+            if let Err(error) = self.project().await {
+                tracing::warn!(%error, "storing the rows of the control log failed");
+            }
+            if fitting.len() == entries.len() {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Writes the rows of entries that are not projected yet, whoever appended them, then the checkpoint.
+    async fn project(&self) -> Result<()> {
+        let head = self.state.read().head;
+        loop {
+            let done = self.log.checkpoint(CONTROL_LOG, ROWS).await?;
+            let entries = self.log.read(CONTROL_LOG, done, head, PAGE).await?;
+            let Some((last, _)) = entries.last() else { return Ok(()) };
+            let last = *last;
+            let mut changes = Vec::new();
+            for (seq, body) in entries {
+                let entry = decode(body.clone())?;
+                let Some((kind, id, stays)) = entry.change.as_ref().map(row_of) else { continue };
+                changes.push(Change {
+                    table: &schema::CONTROL,
+                    key: key![kind, shard_of(id), id],
+                    version: i64::try_from(seq).unwrap_or(i64::MAX),
+                    body: stays.then_some(body),
+                    ttl: None,
+                });
+            }
+            self.backend.apply(changes).await?;
+            self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS, last)]).await?;
+        }
+    }
+}

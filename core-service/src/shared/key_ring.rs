@@ -1,0 +1,152 @@
+//! Keys derived from the one secret: the pepper of key hashes, the encryption of what must be read again, and the
+//! signature of list cursors.
+
+use chacha20poly1305::{
+    ChaCha20Poly1305, KeyInit as _,
+    aead::{Aead as _, array::Array},
+};
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+use thesis_net::clock::SharedIdSource;
+
+use crate::domain::list_cursor::CursorSigner;
+
+const NONCE: usize = 12;
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Characters after the prefix of an API key.
+pub const KEY_LENGTH: usize = 40;
+/// Prefix of test keys.
+pub const TEST_PREFIX: &str = "svc_test_";
+/// Prefix of live keys.
+pub const LIVE_PREFIX: &str = "svc_live_";
+
+/// Holds what is derived from the service's secret.
+#[derive(Clone)]
+pub struct KeyRing {
+    pepper: [u8; 32],
+    cipher: ChaCha20Poly1305,
+    cursors: [u8; 32],
+    ids: SharedIdSource,
+}
+
+fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
+    let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(text);
+    mac.finalize().into_bytes().into()
+}
+
+impl KeyRing {
+    /// Derives everything from 32 secret bytes.
+    #[must_use]
+    pub fn new(secret: &[u8; 32], ids: SharedIdSource) -> Self {
+        Self {
+            pepper: hmac(secret, b"trade-thesis api key pepper v1"),
+            cipher: ChaCha20Poly1305::new(&Array::from(hmac(secret, b"trade-thesis sealing v1"))),
+            cursors: hmac(secret, b"trade-thesis list cursors v1"),
+            ids,
+        }
+    }
+
+    /// The keyed hash under which an API key is stored.
+    #[must_use]
+    pub fn key_hash(&self, raw: &str) -> [u8; 32] {
+        hmac(&self.pepper, raw.as_bytes())
+    }
+
+    /// Signs list cursors.
+    #[must_use]
+    pub fn cursor_signer(&self) -> CursorSigner {
+        CursorSigner::new(self.cursors)
+    }
+
+    /// Encrypts what is stored.
+    #[must_use]
+    pub fn seal(&self, plain: &[u8]) -> Vec<u8> {
+        let mut nonce = [0; NONCE];
+        self.ids.fill(&mut nonce);
+        let mut sealed = nonce.to_vec();
+        let text = self.cipher.encrypt(&Array::from(nonce), plain);
+        sealed.extend(text.expect("ChaCha20-Poly1305 takes any message of this service's sizes"));
+        sealed
+    }
+
+    /// Decrypts what [`KeyRing::seal`] encrypted; none when it was made with another secret or is damaged.
+    #[must_use]
+    pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, text) = sealed.split_at_checked(NONCE)?;
+        let nonce: [u8; NONCE] = nonce.try_into().ok()?;
+        self.cipher.decrypt(&Array::from(nonce), text).ok()
+    }
+
+    /// Makes a new raw API key.
+    #[must_use]
+    pub fn new_api_key(&self, live: bool) -> String {
+        self.base62(if live { LIVE_PREFIX } else { TEST_PREFIX }, KEY_LENGTH)
+    }
+
+    /// Makes a new webhook signing secret from what names it, or at random.
+    #[must_use]
+    pub fn new_signing_secret(&self) -> String {
+        self.base62("whsec_", 40)
+    }
+
+    fn base62(&self, prefix: &str, length: usize) -> String {
+        let mut text = prefix.to_owned();
+        while text.len() < prefix.len() + length {
+            let mut byte = [0];
+            self.ids.fill(&mut byte);
+            // 248 is the largest multiple of 62 in a byte; the rest would favour the first characters.
+            if byte[0] < 248 {
+                text.push(char::from(BASE62[usize::from(byte[0] % 62)]));
+            }
+        }
+        text
+    }
+}
+
+/// Whether a text has the form of an API key.
+#[must_use]
+pub fn is_api_key(raw: &str) -> bool {
+    raw.strip_prefix(TEST_PREFIX)
+        .or_else(|| raw.strip_prefix(LIVE_PREFIX))
+        .is_some_and(|rest| rest.len() == KEY_LENGTH && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+/// What of a raw key may be shown.
+#[must_use]
+pub fn display_prefix(raw: &str) -> String {
+    raw.chars().take(TEST_PREFIX.len() + 4).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use thesis_net::clock::SystemIdSource;
+
+    use super::*;
+
+    #[test]
+    fn sealed_text_opens_only_with_its_secret_and_whole() {
+        let ids = Arc::new(SystemIdSource);
+        let ring = KeyRing::new(&[1; 32], ids.clone());
+        let sealed = ring.seal(b"whsec_x");
+        assert_eq!(ring.open(&sealed).as_deref(), Some(b"whsec_x".as_slice()));
+        assert!(!sealed.windows(7).any(|window| window == b"whsec_x"));
+        assert_eq!(KeyRing::new(&[2; 32], ids).open(&sealed), None);
+        assert_eq!(ring.open(&sealed[..sealed.len() - 1]), None);
+        assert_eq!(ring.open(b""), None);
+    }
+
+    #[test]
+    fn new_keys_have_the_form_of_keys() {
+        let ring = KeyRing::new(&[1; 32], Arc::new(SystemIdSource));
+        let (test, live) = (ring.new_api_key(false), ring.new_api_key(true));
+        assert!(is_api_key(&test) && test.starts_with(TEST_PREFIX));
+        assert!(is_api_key(&live) && live.starts_with(LIVE_PREFIX));
+        assert!(!is_api_key(&test[1..]) && !is_api_key(&format!("{test}a")));
+        assert_ne!(ring.key_hash(&test), ring.key_hash(&live));
+        assert_eq!(display_prefix(&test).len(), 13);
+    }
+}

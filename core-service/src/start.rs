@@ -1,0 +1,192 @@
+//! Puts a core together: everything that the operations need, and the tasks that run beside them.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use ipnet::IpNet;
+use secrecy::{ExposeSecret as _, SecretBox, SecretString};
+use thesis_net::clock::{SharedClock, SharedIdSource};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    access::{
+        gate::{Gate, GateSettings},
+        idempotency::Idempotency,
+        limits::Limits,
+    },
+    delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
+    domain::{id, operation::Features, plan::Plans},
+    error::Result,
+    log::datasets::Datasets,
+    operations::{
+        Core,
+        admin::bootstrap::{Bootstrap, bootstrap},
+    },
+    replicas::stream_slots::StreamSlots,
+    sandbox,
+    search::{
+        SearchIndex,
+        follow::{Follower, follow},
+    },
+    shared::{Shared, control::Control, key_ring::KeyRing, queue_hints::QueueHints},
+    store::SharedBackend,
+    tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
+};
+
+/// How often what has ended is forgotten.
+const HOUSEKEEPING: Duration = Duration::from_millis(300);
+/// How often expired rows are cleaned away, where the store does not do it.
+const SWEEP_EVERY: Duration = Duration::from_mins(1);
+/// Tasks may take so long to end: the process itself has not much longer.
+const LAST_STEPS: Duration = Duration::from_millis(700);
+
+/// What a core is set up with.
+pub struct CoreSettings {
+    /// 32 bytes from which all keys are derived.
+    pub secret_key: SecretBox<[u8; 32]>,
+    /// The credential of edge, worker and admin.
+    pub service_token: SecretString,
+    /// Plans by name.
+    pub plans: Plans,
+    /// Features that are on.
+    pub features: Features,
+    /// Networks that lift the address rules of webhook URLs.
+    pub webhook_allow_networks: Vec<IpNet>,
+    /// Name servers instead of the system's.
+    pub dns_servers: Vec<SocketAddr>,
+    /// Seconds between ticks of the sandbox; 0 for none.
+    pub sandbox_tick_seconds: u32,
+    /// Where the search index is kept; none for memory.
+    pub search_dir: Option<PathBuf>,
+    /// Keys that exist after the start.
+    pub bootstrap: Bootstrap,
+}
+
+impl Core {
+    /// Starts a core on a store: loads the control state, lays out the sandbox and the bootstrap keys once, and starts
+    /// the tasks.
+    ///
+    /// # Errors
+    /// When the store does not answer or a setting is wrong.
+    pub async fn start(
+        backend: SharedBackend,
+        settings: CoreSettings,
+        clock: SharedClock,
+        ids: SharedIdSource,
+    ) -> Result<Arc<Self>> {
+        let search = Arc::new(SearchIndex::open(settings.search_dir.as_deref())?);
+        let core = Self::start_beside(search, backend, settings, clock, ids).await?;
+        core.tasks.spawn(follow(core.follower()));
+        Ok(core)
+    }
+
+    /// The same beside an index that the caller keeps up.
+    pub(super) async fn start_beside(
+        search: Arc<SearchIndex>,
+        backend: SharedBackend,
+        settings: CoreSettings,
+        clock: SharedClock,
+        ids: SharedIdSource,
+    ) -> Result<Arc<Self>> {
+        let keys = KeyRing::new(settings.secret_key.expose_secret(), Arc::clone(&ids));
+        let control = Arc::new(Control::load(Arc::clone(&backend), Arc::clone(&clock), Arc::clone(&ids)).await?);
+        let replica = if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) };
+        let shared = Arc::new(Shared {
+            log: LogStore::new(Arc::clone(&backend)),
+            theses: ThesisStore::new(Arc::clone(&backend)),
+            events: EventIndex::new(Arc::clone(&backend)),
+            deliveries: DeliveryStore::new(Arc::clone(&backend)),
+            control: Arc::clone(&control),
+            keys: keys.clone(),
+            hints: QueueHints::default(),
+            clock: Arc::clone(&clock),
+            ids: Arc::clone(&ids),
+            backend: Arc::clone(&backend),
+        });
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let gate_settings =
+            GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
+        let limits = Limits::new(&backend, &replica);
+        let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&clock), replica.clone());
+        slots.beat().await?;
+        let core = Arc::new(Self {
+            gate: Gate::new(control, keys.clone(), limits, gate_settings, clock, ids),
+            datasets: Datasets::new(Arc::clone(&shared), stop.clone(), tasks.clone()),
+            search,
+            idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
+            dispatcher: Dispatcher::new(Arc::clone(&shared), replica),
+            slots,
+            urls: UrlVetter::new(settings.webhook_allow_networks, &settings.dns_servers)?,
+            shared,
+            stop,
+            tasks,
+        });
+        bootstrap(&core, &settings.bootstrap).await?;
+        if core.shared.backend.is_exclusive() {
+            core.datasets.recover().await?;
+        }
+        sandbox::seed(&core.shared, &core.datasets).await?;
+        core.search.lack(&core.datasets.all());
+        core.spawn(settings.sandbox_tick_seconds);
+        Ok(core)
+    }
+
+    /// What keeps the search index up.
+    pub(crate) fn follower(&self) -> Follower {
+        Follower {
+            index: Arc::clone(&self.search),
+            datasets: Arc::clone(&self.datasets),
+            shared: Arc::clone(&self.shared),
+            stop: self.stop.clone(),
+        }
+    }
+
+    fn spawn(self: &Arc<Self>, tick_seconds: u32) {
+        self.tasks.spawn(Arc::clone(&self.datasets).watch());
+        self.tasks.spawn(Arc::clone(&self.dispatcher).run(self.stop.clone()));
+        self.tasks.spawn(sandbox::tick(
+            Arc::clone(&self.shared),
+            Arc::clone(&self.datasets),
+            self.stop.clone(),
+            tick_seconds,
+        ));
+        self.tasks.spawn(Arc::clone(self).keep_house());
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.gate.limits.run(core.shared.clock.as_ref(), &core.stop).await });
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(core.shared.control.follow()).await });
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(core.slots.run()).await });
+    }
+
+    async fn keep_house(self: Arc<Self>) {
+        let mut every = tokio::time::interval(HOUSEKEEPING);
+        let mut sweep = tokio::time::interval(SWEEP_EVERY);
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                _ = every.tick() => {
+                    self.gate.limits.sweep(self.shared.clock.now_ms());
+                }
+                _ = sweep.tick() => {
+                    if let Err(error) = self.shared.backend.sweep(self.shared.clock.now_ms()).await {
+                        tracing::warn!(%error, "cleaning expired rows failed");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stops the tasks, stores what is counted, and makes everything durable.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(LAST_STEPS, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some tasks did not end in time");
+        }
+        // What others would have to wait for otherwise.
+        tokio::join!(self.gate.limits.flush(self.shared.clock.now_ms()), self.slots.leave(), self.dispatcher.release());
+        if let Err(error) = self.shared.backend.close().await {
+            tracing::error!(%error, "closing the store failed");
+        }
+    }
+}

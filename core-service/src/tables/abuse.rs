@@ -1,0 +1,117 @@
+//! Addresses that failed to authenticate too often: a row of each replica, added up when they are read.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use prost::Message as _;
+
+use crate::{
+    domain::abuse::{Abuse, AbusiveAddress, BadMinute, KEPT_MS},
+    key,
+    store::{Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, schema},
+};
+
+/// Addresses are spread over this number of partitions.
+const SHARDS: i64 = 16;
+/// Most rows read at once.
+const PAGE: usize = 1_000;
+
+fn shard_of(address: &str) -> i64 {
+    address.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % SHARDS)
+}
+
+fn decode(row: &Row) -> StoreResult<Abuse> {
+    Abuse::decode(row.body.clone()).map_err(|error| StoreError::Damaged(format!("abuse: {error}")))
+}
+
+/// Addresses that failed too often.
+#[derive(Clone)]
+pub struct AbuseStore {
+    backend: SharedBackend,
+}
+
+impl AbuseStore {
+    /// Addresses of this backend.
+    #[must_use]
+    pub fn new(backend: SharedBackend) -> Self {
+        Self { backend }
+    }
+
+    /// Stores what a replica knows of a bad minute of an address. Doing it again changes nothing. Only this replica writes
+    /// its row, one minute after another.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn note(&self, replica: &str, address: &str, bad: &BadMinute) -> StoreResult<()> {
+        let key = key![shard_of(address), address, replica];
+        let row = self.backend.get(&schema::ABUSE, &key, Consistency::Quorum).await?;
+        let before = row.as_ref().map(decode).transpose()?.filter(|abuse| !abuse.is_over(bad.last_at));
+        let after = before.unwrap_or_default().with(bad);
+        if before == Some(after) {
+            return Ok(());
+        }
+        // A row that has expired may still outvote one that is lower, for as long as the nodes keep its end.
+        let version = row.map_or(0, |row| row.version + 1).max(bad.last_at);
+        let ttl = u32::try_from(KEPT_MS / 1_000).ok();
+        let body = Some(after.encode_to_vec().into());
+        self.backend.apply(vec![Change { table: &schema::ABUSE, key, version, body, ttl }]).await
+    }
+
+    /// The first `limit` addresses behind a position, those that failed last first. It reads all that is kept and holds no
+    /// more than it answers.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn list(
+        &self,
+        after: Option<&(i64, String)>,
+        now_ms: i64,
+        limit: usize,
+    ) -> StoreResult<Vec<AbusiveAddress>> {
+        let mut found = BTreeMap::new();
+        let mut take = |address: AbusiveAddress| {
+            let position = (address.last_at, address.address.clone());
+            if after.is_none_or(|after| position < *after) {
+                found.insert(position, address);
+                if found.len() > limit {
+                    found.pop_first();
+                }
+            }
+        };
+        for shard in 0..SHARDS {
+            let mut scan = Scan::all(&schema::ABUSE, key![shard], PAGE);
+            let mut current: Option<AbusiveAddress> = None;
+            loop {
+                let rows = self.backend.scan(&scan).await?;
+                for row in &rows {
+                    let (Some(address), abuse) = (row.clustering.first(), decode(row)?) else { continue };
+                    if abuse.is_over(now_ms) {
+                        continue;
+                    }
+                    match &mut current {
+                        // Another replica's part of the same.
+                        Some(current) if current.address == address.text() => {
+                            current.failures += abuse.total();
+                            current.first_at = current.first_at.min(abuse.first_at);
+                            current.last_at = current.last_at.max(abuse.last_at);
+                        }
+                        _ => {
+                            let next = AbusiveAddress {
+                                address: address.text().to_owned(),
+                                failures: abuse.total(),
+                                first_at: abuse.first_at,
+                                last_at: abuse.last_at,
+                            };
+                            current.replace(next).into_iter().for_each(&mut take);
+                        }
+                    }
+                }
+                match rows.last() {
+                    Some(last) if rows.len() == PAGE => scan.from = Bound::Excluded(last.clustering.clone()),
+                    _ => break,
+                }
+            }
+            current.into_iter().for_each(&mut take);
+        }
+        Ok(found.into_values().rev().collect())
+    }
+}

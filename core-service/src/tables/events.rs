@@ -1,0 +1,193 @@
+//! Where events stand in a log: by token, by handle, by chain, and the rare type by itself. So a read of few events costs
+//! what it finds, however long the log is.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use thesis_proto::{
+    reference::{handle_form, symbol_form},
+    v1::EventType,
+};
+
+use crate::{
+    domain::{
+        entry::{Entry, Kind},
+        row::{Profile, Token},
+    },
+    key,
+    store::{Change, Consistency, Scan, SharedBackend, StoreResult, Value, schema},
+};
+
+/// Sequence numbers of one bucket.
+const BUCKET: u64 = 250_000;
+/// Most scopes that are read at once.
+const AT_ONCE: usize = 8;
+
+/// What events are indexed by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventScope {
+    /// The token of that id.
+    Token(String),
+    /// The handle, folded, that the event tells.
+    Handle(String),
+    /// The chain of the token.
+    Chain(String),
+    /// Events of type `profile.updated`.
+    ProfileUpdated,
+}
+
+impl EventScope {
+    /// The scopes that an entry stands in; none for an entry that is no event.
+    fn of(entry: &Entry) -> Vec<Self> {
+        let by = |profile: &Profile| Self::Handle(handle_form(&profile.handle));
+        let on = |token: &Token| [Self::Token(token.id.clone()), Self::Chain(token.chain.clone())];
+        match &entry.kind {
+            Some(Kind::ThesisCreated(created)) => {
+                [by(&created.profile)].into_iter().chain(on(&created.token)).collect()
+            }
+            Some(Kind::TokenActivity(activity)) => on(&activity.token).into(),
+            Some(Kind::ThesisVelocity(velocity)) => on(&velocity.token).into(),
+            Some(Kind::ProfileUpdated(updated)) => vec![by(&updated.profile), Self::ProfileUpdated],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The type of event that is rare enough for a scope of its own.
+    pub const RARE: EventType = EventType::ProfileUpdated;
+
+    fn text(&self) -> String {
+        match self {
+            Self::Token(id) => format!("et:{id}"),
+            Self::Handle(handle) => format!("eh:{handle}"),
+            Self::Chain(chain) => format!("ec:{chain}"),
+            Self::ProfileUpdated => "eu".to_owned(),
+        }
+    }
+}
+
+fn int(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}
+
+/// Changes that make an event findable. `is_new_bucket` tells whether a bucket is not known to be listed yet.
+pub fn event_changes(
+    dataset: &str,
+    entry: &Entry,
+    seq: u64,
+    is_new_bucket: impl Fn(&str, i64) -> bool,
+    changes: &mut Vec<Change>,
+) {
+    let bucket = int(seq / BUCKET);
+    let put = |table, key| Change { table, key, version: int(seq), body: Some(Bytes::new()), ttl: None };
+    for scope in EventScope::of(entry) {
+        let scope = scope.text();
+        if is_new_bucket(&scope, bucket) {
+            changes.push(put(&schema::INDEX_BUCKET, key![dataset, &scope, bucket]));
+        }
+        changes.push(put(&schema::EVENT_INDEX, key![dataset, scope, bucket, int(seq)]));
+    }
+}
+
+/// The change that remembers that a token has had a symbol: events tell the symbol of their time.
+pub fn symbol_change(dataset: &str, token: &Token, version: i64) -> Change {
+    let key = key![dataset, symbol_form(&token.symbol), &token.id];
+    Change { table: &schema::EVENT_SYMBOL, key, version, body: Some(Bytes::new()), ttl: None }
+}
+
+/// Sequence numbers from the first up to the last, both exclusive.
+#[derive(Clone, Copy, Debug)]
+pub struct Between {
+    /// Nothing up to here.
+    pub after: u64,
+    /// Nothing from here on.
+    pub before: u64,
+}
+
+/// Reads where events stand.
+#[derive(Clone)]
+pub struct EventIndex {
+    backend: SharedBackend,
+}
+
+impl EventIndex {
+    /// The index in this backend.
+    #[must_use]
+    pub fn new(backend: SharedBackend) -> Self {
+        Self { backend }
+    }
+
+    /// The ids of tokens that have or had a symbol.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn tokens_named(&self, dataset: &str, symbol: &str, limit: usize) -> StoreResult<Vec<String>> {
+        let rows = self.backend.scan(&Scan::all(&schema::EVENT_SYMBOL, key![dataset, symbol], limit)).await?;
+        Ok(rows.iter().filter_map(|row| Some(row.clustering.first()?.text().to_owned())).collect())
+    }
+
+    /// The first sequence numbers that stand in any of some scopes, from the highest down or from the lowest up.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn positions(
+        &self,
+        dataset: &str,
+        scopes: &[EventScope],
+        between: Between,
+        newest_first: bool,
+        limit: usize,
+    ) -> StoreResult<Vec<u64>> {
+        let reads = scopes.iter().map(|scope| self.of_scope(dataset, scope.text(), between, newest_first, limit));
+        let found: Vec<Vec<u64>> = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
+        let mut positions = found.concat();
+        positions.sort_unstable();
+        if newest_first {
+            positions.reverse();
+        }
+        positions.dedup();
+        positions.truncate(limit);
+        Ok(positions)
+    }
+
+    async fn of_scope(
+        &self,
+        dataset: &str,
+        scope: String,
+        between: Between,
+        newest_first: bool,
+        limit: usize,
+    ) -> StoreResult<Vec<u64>> {
+        if between.before <= between.after.saturating_add(1) {
+            return Ok(Vec::new());
+        }
+        let (lowest, highest) = ((between.after + 1) / BUCKET, (between.before - 1) / BUCKET);
+        let buckets = Scan {
+            table: &schema::INDEX_BUCKET,
+            partition: key![dataset, &scope],
+            from: Bound::Included(key![int(lowest)]),
+            to: Bound::Included(key![int(highest)]),
+            reverse: newest_first,
+            limit: usize::MAX,
+            consistency: Consistency::Quorum,
+        };
+        let mut found = Vec::new();
+        for bucket in self.backend.scan(&buckets).await? {
+            let scan = Scan {
+                table: &schema::EVENT_INDEX,
+                partition: key![dataset, &scope, bucket.clustering.first().map_or(0, Value::int)],
+                from: Bound::Excluded(key![int(between.after)]),
+                to: Bound::Excluded(key![int(between.before)]),
+                reverse: newest_first,
+                limit: limit - found.len(),
+                consistency: Consistency::Quorum,
+            };
+            let rows = self.backend.scan(&scan).await?;
+            found.extend(rows.iter().filter_map(|row| Some(row.clustering.first()?.int().unsigned_abs())));
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

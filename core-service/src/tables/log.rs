@@ -1,0 +1,311 @@
+//! Logs: gap-free sequence numbers, one writer wins each.
+//!
+//! An append is one conditional batch in one partition: the head moves only from the expected value, with the entries
+//! beside it. A bucket's head row stands at sequence number -1; a new bucket opens on its own absent head.
+
+use std::{collections::HashMap, ops::Bound};
+
+use bytes::{Bytes, BytesMut};
+use prost::Message as _;
+
+use crate::{
+    domain::entry::Entry,
+    key,
+    store::{
+        Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction,
+        schema,
+    },
+};
+
+/// Sequence numbers a bucket holds.
+const BUCKET: u64 = 10_000;
+/// Where a bucket's head row stands.
+const HEAD_ROW: i64 = -1;
+/// Bytes that name an append.
+const BATCH_ID: usize = 16;
+/// Entries are read as one stretch where that reads at most this many times as much.
+const DENSE: usize = 4;
+/// How often an append in doubt is repeated.
+const DOUBT_RETRIES: u32 = 5;
+
+/// Names one append, so that its writer can tell whether it happened.
+pub type BatchId = [u8; BATCH_ID];
+
+/// How an append ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// The entries stand in the log, after the expected head.
+    Done,
+    /// The head was another one; nothing was written.
+    Lost,
+}
+
+/// Reads and appends to logs, each named by its dataset (or `control`).
+#[derive(Clone)]
+pub struct LogStore {
+    backend: SharedBackend,
+}
+
+/// How many more entries the bucket after this head takes; a batch never spans two.
+#[must_use]
+pub fn room(head: u64) -> usize {
+    usize::try_from(BUCKET - head % BUCKET).unwrap_or(usize::MAX)
+}
+
+fn bucket_of(seq: u64) -> u64 {
+    seq.saturating_sub(1) / BUCKET
+}
+
+fn int(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}
+
+fn seq_of(row: &Row) -> u64 {
+    row.clustering.first().and_then(|value| u64::try_from(value.int()).ok()).unwrap_or_default()
+}
+
+fn payload(row: &Row) -> StoreResult<Bytes> {
+    if row.body.len() < BATCH_ID {
+        return Err(StoreError::Damaged(format!("log entry {} is cut off", seq_of(row))));
+    }
+    Ok(row.body.slice(BATCH_ID..))
+}
+
+/// Reads an entry's stored form.
+///
+/// # Errors
+/// When it is damaged.
+pub fn decode(body: Bytes) -> StoreResult<Entry> {
+    Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))
+}
+
+impl LogStore {
+    /// Logs of this backend.
+    #[must_use]
+    pub fn new(backend: SharedBackend) -> Self {
+        Self { backend }
+    }
+
+    async fn head_row(&self, log: &str, bucket: u64, consistency: Consistency) -> StoreResult<Option<Row>> {
+        self.backend.get(&schema::EVENT_LOG, &key![log, int(bucket), HEAD_ROW], consistency).await
+    }
+
+    /// The newest sequence number; 0 when the log is empty. `known` is one that the log is known to have reached.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn head(&self, log: &str, known: u64, consistency: Consistency) -> StoreResult<u64> {
+        let mut bucket = bucket_of(known);
+        loop {
+            let Some(row) = self.head_row(log, bucket, consistency).await? else {
+                return Ok(bucket * BUCKET);
+            };
+            let head = u64::try_from(row.version).unwrap_or_default();
+            if head < (bucket + 1) * BUCKET {
+                return Ok(head);
+            }
+            bucket += 1;
+        }
+    }
+
+    async fn slice(
+        &self,
+        log: &str,
+        from: u64,
+        to: u64,
+        reverse: bool,
+        limit: usize,
+        consistency: Consistency,
+    ) -> StoreResult<Vec<Row>> {
+        let scan = Scan {
+            table: &schema::EVENT_LOG,
+            partition: key![log, int(bucket_of(from))],
+            from: Bound::Included(key![int(from)]),
+            to: Bound::Included(key![int(to)]),
+            reverse,
+            limit,
+            consistency,
+        };
+        self.backend.scan(&scan).await
+    }
+
+    /// Reads entries after `after`, oldest first, up to `upto` and `limit`. Stops before a gap, which can only be an
+    /// append that is not finished.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn read(&self, log: &str, after: u64, upto: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
+        let mut entries: Vec<(u64, Bytes)> = Vec::new();
+        while entries.len() < limit {
+            let from = after + entries.len() as u64 + 1;
+            let to = upto.min((bucket_of(from) + 1) * BUCKET);
+            if from > to {
+                break;
+            }
+            let wanted = (limit - entries.len()).min(usize::try_from(to - from + 1).unwrap_or(usize::MAX));
+            let mut rows = self.slice(log, from, to, false, wanted, Consistency::Quorum).await?;
+            let whole = |rows: &[Row]| rows.iter().zip(from..).all(|(row, seq)| seq_of(row) == seq);
+            if rows.len() < wanted || !whole(&rows) {
+                rows = self.slice(log, from, to, false, wanted, Consistency::Serial).await?;
+            }
+            let before = entries.len();
+            for (row, seq) in rows.iter().zip(from..) {
+                if seq_of(row) != seq {
+                    break;
+                }
+                entries.push((seq, payload(row)?));
+            }
+            if entries.len() - before < wanted {
+                break;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Reads entries before `before`, newest first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn read_back(&self, log: &str, before: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
+        let mut entries = Vec::new();
+        let mut to = before.saturating_sub(1);
+        while to > 0 && entries.len() < limit {
+            let from = bucket_of(to) * BUCKET + 1;
+            let rows = self.slice(log, from, to, true, limit - entries.len(), Consistency::Quorum).await?;
+            for row in &rows {
+                entries.push((seq_of(row), payload(row)?));
+            }
+            to = from - 1;
+        }
+        Ok(entries)
+    }
+
+    /// Reads one entry.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn get(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
+        let key = key![log, int(bucket_of(seq)), int(seq)];
+        let row = self.backend.get(&schema::EVENT_LOG, &key, Consistency::Quorum).await?;
+        row.as_ref().map(payload).transpose()
+    }
+
+    /// Reads entries by their sequence numbers, in the order asked; entries that stand close together are read as one
+    /// stretch.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn get_many(&self, log: &str, seqs: &[u64]) -> StoreResult<Vec<(u64, Bytes)>> {
+        let (Some(lowest), Some(highest)) = (seqs.iter().min(), seqs.iter().max()) else { return Ok(Vec::new()) };
+        let stretch = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
+        if stretch <= seqs.len().saturating_mul(DENSE) {
+            let mut entries: HashMap<u64, Bytes> =
+                self.read(log, lowest - 1, *highest, stretch).await?.into_iter().collect();
+            return Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect());
+        }
+        let keys: Vec<_> = seqs.iter().map(|seq| key![log, int(bucket_of(*seq)), int(*seq)]).collect();
+        let rows = self.backend.get_many(&schema::EVENT_LOG, &keys).await?;
+        let found = seqs.iter().zip(&rows).filter_map(|(seq, row)| Some((*seq, row.as_ref()?)));
+        found.map(|(seq, row)| Ok((seq, payload(row)?))).collect()
+    }
+
+    /// Appends entries after `head`, at most [`room`] of them, if that is still the head. An append in doubt is
+    /// repeated: a repetition that loses to its own first try has been done.
+    ///
+    /// # Errors
+    /// When the store does not answer, or the append stays in doubt.
+    pub async fn append(&self, log: &str, head: u64, batch: BatchId, entries: &[Bytes]) -> StoreResult<Appended> {
+        self.append_with(log, head, batch, entries, Vec::new()).await
+    }
+
+    /// The same, and if it is done makes changes with it, as [`crate::store::Backend::transact_with`] does.
+    ///
+    /// # Errors
+    /// As for [`LogStore::append`].
+    pub async fn append_with(
+        &self,
+        log: &str,
+        head: u64,
+        batch: BatchId,
+        entries: &[Bytes],
+        beside: Vec<Change>,
+    ) -> StoreResult<Appended> {
+        let bucket = bucket_of(head + 1);
+        let opens = head == bucket * BUCKET;
+        if opens && bucket > 0 {
+            let previous = self.head_row(log, bucket - 1, Consistency::Serial).await?;
+            if previous.is_none_or(|row| row.version != int(head)) {
+                return Ok(Appended::Lost);
+            }
+        }
+        let mut writes = vec![ConditionalWrite {
+            clustering: key![HEAD_ROW],
+            expect: if opens { Expect::Absent } else { Expect::Version(int(head)) },
+            version: int(head + entries.len() as u64),
+            body: Some(Bytes::copy_from_slice(&batch)),
+        }];
+        writes.extend(entries.iter().zip(head + 1..).map(|(entry, seq)| {
+            let mut body = BytesMut::with_capacity(BATCH_ID + entry.len());
+            body.extend_from_slice(&batch);
+            body.extend_from_slice(entry);
+            ConditionalWrite {
+                clustering: key![int(seq)],
+                expect: Expect::Any,
+                version: int(seq),
+                body: Some(body.freeze()),
+            }
+        }));
+        let transaction =
+            Transaction { table: &schema::EVENT_LOG, partition: key![log, int(bucket)], writes, ttl: None };
+
+        let mut doubts = 0;
+        loop {
+            match self.backend.transact_with(transaction.clone(), beside.clone()).await {
+                Ok(true) => return Ok(Appended::Done),
+                Ok(false) => {
+                    let first = key![log, int(bucket), int(head + 1)];
+                    // A serial read gets in the way of appends under way, and only doubt needs it.
+                    let consistency = if doubts > 0 { Consistency::Serial } else { Consistency::Quorum };
+                    let row = self.backend.get(&schema::EVENT_LOG, &first, consistency).await?;
+                    let own = row.is_some_and(|row| row.body.starts_with(&batch));
+                    if !own {
+                        return Ok(Appended::Lost);
+                    }
+                    // What was to go with it may be missing, or older than what a restart has repeated.
+                    self.backend.apply(beside).await?;
+                    return Ok(Appended::Done);
+                }
+                Err(StoreError::InDoubt(why)) if doubts < DOUBT_RETRIES => {
+                    doubts += 1;
+                    tracing::debug!(log, head, doubts, why, "append in doubt, repeating it");
+                    tokio::time::sleep(std::time::Duration::from_millis(20 << doubts)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// How far a projection of a log has come; 0 at first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn checkpoint(&self, log: &str, projection: &str) -> StoreResult<u64> {
+        let row = self.backend.get(&schema::LOG_CHECKPOINT, &key![log, projection], Consistency::Quorum).await?;
+        Ok(row.and_then(|row| u64::try_from(row.version).ok()).unwrap_or_default())
+    }
+}
+
+/// The change that moves a projection's checkpoint.
+#[must_use]
+pub fn checkpoint_change(log: &str, projection: &str, seq: u64) -> Change {
+    Change {
+        table: &schema::LOG_CHECKPOINT,
+        key: key![log, projection],
+        version: int(seq),
+        body: Some(Bytes::new()),
+        ttl: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

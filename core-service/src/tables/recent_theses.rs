@@ -1,0 +1,179 @@
+//! The last day of busy tokens in memory, where this process is the only writer: every read of a token counts them, and they
+//! are too many to be read each time. What is written to the index is told here, in order, once it stands.
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::theses::{self, IndexScope};
+use crate::{
+    domain::{
+        derivation::Recent,
+        window::{DAY_MS, MINUTE_MS},
+    },
+    store::{Change, schema},
+};
+
+/// Theses of a day from which on a token's are kept; few in tests, so that all of them pass here.
+const BUSY: usize = if cfg!(test) { 2 } else { 64 };
+/// Tokens kept; when there are more, all are read anew.
+const TOKENS: usize = 2_000;
+/// How much more than a day is kept, since the times of two readers differ a little.
+const SLACK_MS: i64 = MINUTE_MS;
+/// How much more may gather before it is forgotten.
+const FORGET_MS: i64 = 10 * MINUTE_MS;
+
+/// A token's theses from a time on.
+pub(super) struct Window {
+    from: i64,
+    /// The theses, complete once nothing is `missed`.
+    pub(super) recent: Recent,
+    /// While the rows are being read: what was told meanwhile.
+    missed: Option<Vec<Moved>>,
+}
+
+/// A window that several may look at.
+pub(super) type SharedWindow = Arc<RwLock<Window>>;
+
+impl Window {
+    /// Theses that were read, to be looked at once.
+    pub(super) fn read(recent: Recent) -> SharedWindow {
+        Arc::new(RwLock::new(Self { from: i64::MAX, recent, missed: None }))
+    }
+}
+
+/// A thesis that came to a token, or went.
+pub(super) struct Moved {
+    key: String,
+    created_at: i64,
+    id: String,
+    /// None when it went.
+    author: Option<String>,
+}
+
+impl Moved {
+    /// What a change says about a token's theses, if it does.
+    pub(super) fn by(change: &Change) -> Option<Self> {
+        let [dataset, scope, _, created_at, id] = change.key.as_slice() else { return None };
+        if change.table.name != schema::THESIS_INDEX.name {
+            return None;
+        }
+        Some(Self {
+            key: key(dataset.text(), IndexScope::token_of(scope.text())?),
+            created_at: created_at.int(),
+            id: id.text().to_owned(),
+            author: change.body.as_ref().map(theses::author_of),
+        })
+    }
+
+    fn apply(self, recent: &mut Recent) {
+        match self.author {
+            Some(author) => recent.insert(self.created_at, self.id, author),
+            None => recent.remove(self.created_at, &self.id),
+        }
+    }
+}
+
+fn key(dataset: &str, token: &str) -> String {
+    format!("{dataset} {token}")
+}
+
+/// Windows by dataset and token.
+#[derive(Default)]
+pub(super) struct RecentTheses {
+    windows: Mutex<HashMap<String, SharedWindow>>,
+}
+
+/// A window whose rows are being read; forgotten when they are not.
+pub(super) struct Filling<'a> {
+    all: &'a RecentTheses,
+    key: String,
+    window: SharedWindow,
+    kept: bool,
+    /// From when on the rows are wanted.
+    pub(super) from: i64,
+}
+
+impl RecentTheses {
+    /// A token's theses, if they are kept and reach back from `at` by a day.
+    pub(super) fn get(&self, dataset: &str, token: &str, at: i64) -> Option<SharedWindow> {
+        let window = Arc::clone(self.windows.lock().get(&key(dataset, token))?);
+        let day = at - DAY_MS;
+        let (complete, oldest) = {
+            let window = window.read();
+            (window.missed.is_none() && window.from <= day, window.recent.oldest())
+        };
+        if complete && oldest.is_some_and(|oldest| oldest < day - FORGET_MS) {
+            let mut window = window.write();
+            window.from = day - SLACK_MS;
+            window.recent.forget_before(day - SLACK_MS);
+        }
+        complete.then_some(window)
+    }
+
+    /// Begins to keep a token's theses; none while another is at it.
+    pub(super) fn fill(&self, dataset: &str, token: &str, at: i64) -> Option<Filling<'_>> {
+        let key = key(dataset, token);
+        let from = at - DAY_MS - SLACK_MS;
+        let mut windows = self.windows.lock();
+        if windows.get(&key).is_some_and(|window| window.read().missed.is_some()) {
+            return None;
+        }
+        if windows.len() >= TOKENS {
+            windows.clear();
+        }
+        let window = Window { from, recent: Recent::default(), missed: Some(Vec::new()) };
+        let window = Arc::new(RwLock::new(window));
+        windows.insert(key.clone(), Arc::clone(&window));
+        Some(Filling { all: self, key, window, kept: false, from })
+    }
+
+    /// Takes in what was written.
+    pub(super) fn tell(&self, moved: Vec<Moved>) {
+        let windows = self.windows.lock();
+        for moved in moved {
+            let Some(window) = windows.get(&moved.key) else { continue };
+            let mut window = window.write();
+            if moved.created_at < window.from {
+                continue;
+            }
+            match &mut window.missed {
+                Some(missed) => missed.push(moved),
+                None => moved.apply(&mut window.recent),
+            }
+        }
+    }
+
+    /// Forgets everything: what was written is in doubt.
+    pub(super) fn clear(&self) {
+        self.windows.lock().clear();
+    }
+}
+
+impl Filling<'_> {
+    /// Completes the window with the rows that were read, and keeps it if it is worth it.
+    pub(super) fn with(mut self, rows: Recent) -> SharedWindow {
+        let mut window = self.window.write();
+        window.recent = rows;
+        for moved in window.missed.take().unwrap_or_default() {
+            moved.apply(&mut window.recent);
+        }
+        self.kept = window.recent.len() >= BUSY;
+        drop(window);
+        Arc::clone(&self.window)
+    }
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            let mut windows = self.all.windows.lock();
+            if windows.get(&self.key).is_some_and(|window| Arc::ptr_eq(window, &self.window)) {
+                windows.remove(&self.key);
+            }
+        }
+    }
+}

@@ -1,0 +1,536 @@
+//! Profiles, tokens and theses: rows, their indexes, and the slices that lists are made of.
+
+mod changes;
+
+use std::{ops::Bound, sync::Arc};
+
+use bytes::Bytes;
+use prost::Message;
+use thesis_proto::reference::handle_form;
+
+pub use self::changes::{
+    bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes, symbol_release, thesis_change,
+    token_changes, totals_changes,
+};
+use super::{
+    recent_theses::{Moved, RecentTheses, SharedWindow, Window},
+    row_cache::{Cached, RowCache},
+};
+use crate::{
+    domain::{
+        dataset::{Dataset, View},
+        derivation::{self, Counts, Recent},
+        entry::Totals,
+        row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
+        window::DAY_MS,
+    },
+    key,
+    store::{Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, schema},
+};
+
+/// What an index of theses is by. A token fixes its chain, so six scopes serve every combination of filters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum IndexScope {
+    /// Every thesis.
+    All,
+    /// Of a profile.
+    Profile(String),
+    /// On a token.
+    Token(String),
+    /// On a chain.
+    Chain(String),
+    /// Of a profile on a token.
+    ProfileToken(String, String),
+    /// Of a profile on a chain.
+    ProfileChain(String, String),
+    /// Deleted ones of a profile on a token, which verification tells apart.
+    Deleted(String, String),
+}
+
+impl IndexScope {
+    /// The scopes that a thesis stands in.
+    #[must_use]
+    pub fn of(thesis: &Thesis) -> [Self; 6] {
+        let (profile, token, chain) = (&thesis.profile_id, &thesis.token_id, &thesis.chain);
+        [
+            Self::All,
+            Self::Profile(profile.clone()),
+            Self::Token(token.clone()),
+            Self::Chain(chain.clone()),
+            Self::ProfileToken(profile.clone(), token.clone()),
+            Self::ProfileChain(profile.clone(), chain.clone()),
+        ]
+    }
+
+    /// The token whose index this is, by the scope's text.
+    pub(super) fn token_of(text: &str) -> Option<&str> {
+        text.strip_prefix("t:")
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::All => "all".to_owned(),
+            Self::Profile(profile) => format!("p:{profile}"),
+            Self::Token(token) => format!("t:{token}"),
+            Self::Chain(chain) => format!("c:{chain}"),
+            Self::ProfileToken(profile, token) => format!("pt:{profile}:{token}"),
+            Self::ProfileChain(profile, chain) => format!("pc:{profile}:{chain}"),
+            Self::Deleted(profile, token) => format!("d:{profile}:{token}"),
+        }
+    }
+
+    /// Busy scopes get narrow buckets, sparse ones wide, so that a page is a slice or two either way.
+    fn width(&self) -> i64 {
+        match self {
+            Self::All | Self::Chain(_) => DAY_MS,
+            Self::Token(_) => 7 * DAY_MS,
+            Self::Profile(_) | Self::ProfileToken(..) | Self::ProfileChain(..) | Self::Deleted(..) => 90 * DAY_MS,
+        }
+    }
+
+    fn bucket(&self, created_at: i64) -> i64 {
+        created_at.div_euclid(self.width())
+    }
+}
+
+/// A bucket of a scope.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Bucket {
+    /// The scope's text.
+    pub scope: String,
+    /// The bucket's number.
+    pub bucket: i64,
+}
+
+impl Bucket {
+    /// The buckets that a thesis stands in while it is not deleted.
+    #[must_use]
+    pub fn of(thesis: &Thesis) -> [Self; 6] {
+        IndexScope::of(thesis).map(|scope| Self { scope: scope.text(), bucket: scope.bucket(thesis.created_at) })
+    }
+}
+
+/// A row of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Indexed {
+    /// When the thesis was posted.
+    pub created_at: i64,
+    /// Its id.
+    pub id: String,
+    /// Its author, in the index of a token; empty in others.
+    pub profile_id: String,
+}
+
+/// A stretch of an index.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    /// Lower bound, inclusive.
+    pub from: i64,
+    /// Upper bound, inclusive.
+    pub to: i64,
+    /// Go on after this row, exclusive.
+    pub after: Option<(i64, String)>,
+    /// Newest first.
+    pub descending: bool,
+}
+
+/// Reads of profiles, tokens and theses.
+#[derive(Clone)]
+pub struct ThesisStore {
+    backend: SharedBackend,
+    /// What is kept in memory where this process is the only writer.
+    memory: Option<Arc<Memory>>,
+}
+
+#[derive(Default)]
+struct Memory {
+    rows: RowCache,
+    recent: RecentTheses,
+}
+
+fn decode<M: Message + Default>(row: &Row) -> StoreResult<M> {
+    M::decode(row.body.clone()).map_err(|error| StoreError::Damaged(error.to_string()))
+}
+
+/// The author that an index row names.
+pub(super) fn author_of(body: &Bytes) -> String {
+    IndexedThesis::decode(body.clone()).map(|indexed| indexed.profile_id).unwrap_or_default()
+}
+
+fn count(row: &Row) -> i64 {
+    row.body.as_ref().try_into().map(i64::from_be_bytes).unwrap_or_default()
+}
+
+impl ThesisStore {
+    /// Rows of this backend.
+    #[must_use]
+    pub fn new(backend: SharedBackend) -> Self {
+        let memory = backend.is_exclusive().then(Arc::default);
+        Self { backend, memory }
+    }
+
+    /// Makes changes of rows, keeping what is in memory in step with them.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        self.in_step(changes, async |changes| Ok((true, self.backend.apply(changes).await?))).await
+    }
+
+    /// Makes changes of rows by a write that tells whether it made them.
+    ///
+    /// # Errors
+    /// What the write says.
+    pub async fn in_step<T>(
+        &self,
+        changes: Vec<Change>,
+        write: impl AsyncFnOnce(Vec<Change>) -> StoreResult<(bool, T)>,
+    ) -> StoreResult<T> {
+        let Some(memory) = &self.memory else { return write(changes).await.map(|(_, answer)| answer) };
+        let moved = changes.iter().filter_map(Moved::by).collect();
+        let written: Vec<_> = changes
+            .iter()
+            .filter(|change| RowCache::keeps(change.table))
+            .filter_map(|change| Some((change.table, change.key.last()?.text().to_owned())))
+            .collect();
+        let _writing = memory.rows.write(written);
+        let outcome = write(changes).await;
+        match &outcome {
+            Ok((true, _)) => memory.recent.tell(moved),
+            Ok((false, _)) => {}
+            Err(_) => memory.recent.clear(),
+        }
+        outcome.map(|(_, answer)| answer)
+    }
+
+    async fn many<M: Cached>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
+        let kept =
+            |(dataset, id): &(String, &str)| self.memory.as_ref().and_then(|memory| memory.rows.get::<M>(dataset, id));
+        let mut found: Vec<Option<Arc<M>>> = keys.iter().map(kept).collect();
+        let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(found);
+        }
+        let epoch = self.memory.as_ref().map(|memory| memory.rows.epoch());
+        let wanted: Vec<_> = missing.iter().map(|index| key![&keys[*index].0, keys[*index].1]).collect();
+        for (index, row) in missing.into_iter().zip(self.backend.get_many(M::TABLE, &wanted).await?) {
+            let Some(row) = row else { continue };
+            let row = Arc::new(decode::<M>(&row)?);
+            if let (Some(memory), Some(epoch)) = (&self.memory, epoch) {
+                memory.rows.keep(epoch, &keys[index].0, keys[index].1, &row);
+            }
+            found[index] = Some(row);
+        }
+        Ok(found)
+    }
+
+    async fn first<M: Cached>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
+        let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
+        if let Some(memory) = &self.memory {
+            // It lives in one dataset, so one that is kept need not be looked for in the others.
+            let kept = |(name, id): &(String, &str)| memory.rows.get::<M>(name, id);
+            let found = view.datasets().iter().zip(&keys).find_map(|(dataset, key)| Some((dataset, kept(key)?)));
+            if let Some((dataset, row)) = found {
+                return Ok(Some((dataset.clone(), row)));
+            }
+        }
+        let found = self.many(&keys).await?;
+        Ok(view.datasets().iter().zip(found).find_map(|(dataset, row)| Some((dataset.clone(), row?))))
+    }
+
+    /// Reads a thesis that a view shows, deleted or not.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
+        let found: Option<(Dataset, Arc<Thesis>)> = self.first(view, id).await?;
+        Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
+    }
+
+    /// Reads a profile that a view shows.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
+        self.first(view, id).await
+    }
+
+    /// Reads a token that a view shows.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
+        self.first(view, id).await
+    }
+
+    /// Reads theses by dataset and id, in the order asked; awaited ones too.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
+        self.many(keys).await
+    }
+
+    /// Reads profiles by dataset and id, in the order asked.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
+        self.many(keys).await
+    }
+
+    /// Reads tokens by dataset and id, in the order asked.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
+        self.many(keys).await
+    }
+
+    async fn id_at(&self, table: &'static Table, view: &View, name: &str) -> StoreResult<Option<String>> {
+        let keys: Vec<_> = view.datasets().iter().map(|dataset| key![dataset.to_string(), name]).collect();
+        let rows = self.backend.get_many(table, &keys).await?;
+        Ok(rows.into_iter().flatten().next().map(|row| String::from_utf8_lossy(&row.body).into_owned()))
+    }
+
+    /// The id of the profile that holds a handle: of those that have it, the one with the latest claim.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn profile_id_by_handle(&self, view: &View, handle: &str) -> StoreResult<Option<String>> {
+        let handle = handle_form(handle);
+        for dataset in view.datasets() {
+            let scan = Scan::all(&schema::HANDLE_CLAIMS, key![dataset.to_string(), &handle], usize::MAX);
+            let mut latest = None;
+            for row in self.backend.scan(&scan).await? {
+                let claim: HandleClaim = decode(&row)?;
+                latest = latest.max(row.clustering.first().map(|profile| (claim, profile.text().to_owned())));
+            }
+            if let Some((_, profile)) = latest {
+                return Ok(Some(profile));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The id of the profile with an upstream user id.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn profile_id_by_upstream(&self, view: &View, upstream_id: &str) -> StoreResult<Option<String>> {
+        self.id_at(&schema::UPSTREAM_REF, view, upstream_id).await
+    }
+
+    async fn ids_in(
+        &self,
+        table: &'static Table,
+        view: &View,
+        name: &str,
+        chain: Option<&str>,
+        limit: usize,
+    ) -> StoreResult<Vec<String>> {
+        let mut ids = Vec::new();
+        for dataset in view.datasets() {
+            let mut scan = Scan::all(table, key![dataset.to_string(), name], limit - ids.len());
+            if let Some(chain) = chain {
+                scan.from = Bound::Included(key![chain]);
+                scan.to = Bound::Included(key![chain]);
+            }
+            let rows = self.backend.scan(&scan).await?;
+            ids.extend(rows.into_iter().map(|row| String::from_utf8_lossy(&row.body).into_owned()));
+            if ids.len() >= limit {
+                break;
+            }
+        }
+        Ok(ids)
+    }
+
+    /// The ids of tokens at an address, over chains unless one is named.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn token_ids_by_address(
+        &self,
+        view: &View,
+        address: &str,
+        chain: Option<&str>,
+        limit: usize,
+    ) -> StoreResult<Vec<String>> {
+        self.ids_in(&schema::TOKEN_ADDRESS, view, address, chain, limit).await
+    }
+
+    /// The ids of tokens with a symbol, over chains unless one is named.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn token_ids_by_symbol(
+        &self,
+        view: &View,
+        symbol: &str,
+        chain: Option<&str>,
+        limit: usize,
+    ) -> StoreResult<Vec<String>> {
+        self.ids_in(&schema::TOKEN_SYMBOL, view, symbol, chain, limit).await
+    }
+
+    /// What tokens have had in a dataset, in the order asked.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn totals(&self, dataset: &str, tokens: &[&str]) -> StoreResult<Vec<Totals>> {
+        let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token]).collect();
+        let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
+        rows.iter().map(|row| row.as_ref().map_or(Ok(Totals::default()), decode)).collect()
+    }
+
+    /// How many theses authors have on tokens in a dataset, by token and author, in the order asked.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn of_authors(&self, dataset: &str, pairs: &[(&str, &str)]) -> StoreResult<Vec<i64>> {
+        let keys: Vec<_> = pairs.iter().map(|(token, author)| key![dataset, *token, *author]).collect();
+        let rows = self.backend.get_many(&schema::TOKEN_AUTHOR, &keys).await?;
+        Ok(rows.iter().map(|row| row.as_ref().map_or(0, count)).collect())
+    }
+
+    /// All authors with theses on a token in a dataset: only for a dataset with few.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<String>> {
+        let scan = Scan::all(&schema::TOKEN_AUTHOR, key![dataset, token], usize::MAX);
+        let rows = self.backend.scan(&scan).await?;
+        let author = |row: &Row| row.clustering.first().map(|author| author.text().to_owned());
+        Ok(rows.iter().filter(|row| count(row) > 0).filter_map(author).collect())
+    }
+
+    /// Counts the theses on a token at `at`, as far as they lie at most `span` milliseconds back (up to a day), over all
+    /// datasets of a view together.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn counts(&self, view: &View, token: &str, at: i64, span: i64) -> StoreResult<Counts> {
+        let mut windows = Vec::with_capacity(view.datasets().len());
+        for dataset in view.datasets() {
+            windows.push(self.window(dataset, token, at, span).await?);
+        }
+        // Recursive: a writer that waits for one of them must not stand between two readers of both.
+        let guards: Vec<_> = windows.iter().map(|window| window.read_recursive()).collect();
+        let mut parts: Vec<&Recent> = guards.iter().map(|window| &window.recent).collect();
+        // The authors of all but the first have to be looked up.
+        parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
+        Ok(derivation::count(&parts, at))
+    }
+
+    /// The newest thesis on a token at `at`, however old, with its time; `day` is what [`Self::counts`] says then.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn latest(&self, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<(i64, String)>> {
+        if day.latest.is_some() {
+            return Ok(day.latest.clone());
+        }
+        let stretch = Stretch { from: i64::MIN / 2, to: at, after: None, descending: true };
+        let scope = IndexScope::Token(token.to_owned());
+        let mut latest = None;
+        for dataset in view.datasets() {
+            let rows = self.stretch(dataset, &scope, &stretch, 1).await?;
+            latest = latest.max(rows.into_iter().next().map(|row| (row.created_at, row.id)));
+        }
+        Ok(latest)
+    }
+
+    async fn window(&self, dataset: &Dataset, token: &str, at: i64, span: i64) -> StoreResult<SharedWindow> {
+        let scope = IndexScope::Token(token.to_owned());
+        let read = async |from, to| -> StoreResult<Recent> {
+            let stretch = Stretch { from, to, after: None, descending: false };
+            let rows = self.stretch(dataset, &scope, &stretch, usize::MAX).await?;
+            Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.profile_id)).collect())
+        };
+        let name = dataset.to_string();
+        if let Some(memory) = &self.memory {
+            if let Some(window) = memory.recent.get(&name, token, at) {
+                return Ok(window);
+            }
+            if let Some(filling) = memory.recent.fill(&name, token, at) {
+                let rows = read(filling.from, i64::MAX / 2).await?;
+                return Ok(filling.with(rows));
+            }
+        }
+        Ok(Window::read(read(at - span + 1, at).await?))
+    }
+
+    /// Whether no thesis stands in a bucket. Looks from its newest end: theses that were deleted in the order of their
+    /// age lie behind those that are left, and reading past many of them costs a cluster much.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn is_empty(&self, dataset: &str, Bucket { scope, bucket }: &Bucket) -> StoreResult<bool> {
+        let all = Scan::all(&schema::THESIS_INDEX, key![dataset, scope, *bucket], 1);
+        Ok(self.backend.scan(&Scan { reverse: true, ..all }).await?.is_empty())
+    }
+
+    /// Reads a stretch of an index, at most `limit` rows.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn stretch(
+        &self,
+        dataset: &Dataset,
+        scope: &IndexScope,
+        stretch: &Stretch,
+        limit: usize,
+    ) -> StoreResult<Vec<Indexed>> {
+        let (dataset, text) = (dataset.to_string(), scope.text());
+        let (mut from, mut to) = (Bound::Included(key![stretch.from]), Bound::Included(key![stretch.to]));
+        let (mut lowest, mut highest) = (scope.bucket(stretch.from), scope.bucket(stretch.to));
+        if let Some((created_at, id)) = &stretch.after {
+            let after = Bound::Excluded(key![*created_at, id]);
+            if stretch.descending {
+                (to, highest) = (after, highest.min(scope.bucket(*created_at)));
+            } else if *created_at >= stretch.from {
+                // One before the lower bound was of a dataset that reaches further back.
+                (from, lowest) = (after, scope.bucket(*created_at));
+            }
+        }
+        if stretch.from > stretch.to || lowest > highest {
+            return Ok(Vec::new());
+        }
+        let buckets = Scan {
+            table: &schema::INDEX_BUCKET,
+            partition: key![&dataset, &text],
+            from: Bound::Included(key![lowest]),
+            to: Bound::Included(key![highest]),
+            reverse: stretch.descending,
+            limit: usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX).min(5_000),
+            consistency: Consistency::Quorum,
+        };
+        let mut found: Vec<Indexed> = Vec::new();
+        for bucket in self.backend.scan(&buckets).await? {
+            let bucket = bucket.clustering.first().map_or(0, crate::store::Value::int);
+            let scan = Scan {
+                table: &schema::THESIS_INDEX,
+                partition: key![&dataset, &text, bucket],
+                from: from.clone(),
+                to: to.clone(),
+                reverse: stretch.descending,
+                limit: limit - found.len(),
+                consistency: Consistency::Quorum,
+            };
+            for row in self.backend.scan(&scan).await? {
+                let indexed: IndexedThesis = decode(&row)?;
+                if let [created_at, id] = row.clustering.as_slice() {
+                    found.push(Indexed {
+                        created_at: created_at.int(),
+                        id: id.text().to_owned(),
+                        profile_id: indexed.profile_id,
+                    });
+                }
+            }
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,134 @@
+//! What a projection writes for profiles, tokens and theses: rows, and index rows by which they are found.
+
+use bytes::Bytes;
+use prost::Message as _;
+use thesis_proto::reference::{address_form, handle_form, symbol_form};
+
+use super::{Bucket, IndexScope};
+use crate::{
+    domain::{
+        entry::Totals,
+        row::{HandleClaim, IndexedThesis, Profile, Thesis, Token},
+    },
+    key,
+    store::{Change, Table, Value, schema},
+    tables::events::symbol_change,
+};
+
+fn put(table: &'static Table, key: Vec<Value>, version: i64, body: Bytes) -> Change {
+    Change { table, key, version, body: Some(body), ttl: None }
+}
+
+fn delete(table: &'static Table, key: Vec<Value>, version: i64) -> Change {
+    Change { table, key, version, body: None, ttl: None }
+}
+
+/// Changes that store a profile and make it findable.
+pub fn profile_changes(dataset: &str, profile: &Profile, version: i64, changes: &mut Vec<Change>) {
+    let id = || Bytes::copy_from_slice(profile.id.as_bytes());
+    changes.push(put(&schema::PROFILE, key![dataset, &profile.id], version, profile.encode_to_vec().into()));
+    let claim = HandleClaim::of(profile).encode_to_vec();
+    let key = key![dataset, handle_form(&profile.handle), &profile.id];
+    changes.push(put(&schema::HANDLE_CLAIMS, key, version, claim.into()));
+    if !profile.upstream_id.is_empty() {
+        changes.push(put(&schema::UPSTREAM_REF, key![dataset, &profile.upstream_id], version, id()));
+    }
+}
+
+/// The change that takes a handle from a profile that gave it up; none where it is found by the same form as before.
+pub fn handle_release(dataset: &str, profile: &Profile, handle: &str, version: i64) -> Option<Change> {
+    let form = Some(handle_form(handle)).filter(|form| *form != handle_form(&profile.handle))?;
+    Some(delete(&schema::HANDLE_CLAIMS, key![dataset, form, &profile.id], version))
+}
+
+/// Changes that store a token and make it findable.
+pub fn token_changes(dataset: &str, token: &Token, version: i64, changes: &mut Vec<Change>) {
+    let id = || Bytes::copy_from_slice(token.id.as_bytes());
+    let address = address_form(&token.address);
+    changes.push(put(&schema::TOKEN, key![dataset, &token.id], version, token.encode_to_vec().into()));
+    changes.push(put(&schema::TOKEN_ADDRESS, key![dataset, &address, &token.chain], version, id()));
+    changes.push(put(
+        &schema::TOKEN_SYMBOL,
+        key![dataset, symbol_form(&token.symbol), &token.chain, &address],
+        version,
+        id(),
+    ));
+    changes.push(symbol_change(dataset, token, version));
+}
+
+/// The change that takes the symbol from a token that gave it up; none where it is found by the same form as before.
+pub fn symbol_release(dataset: &str, token: &Token, symbol: &str, version: i64) -> Option<Change> {
+    let form = Some(symbol_form(symbol)).filter(|form| *form != symbol_form(&token.symbol))?;
+    let key = key![dataset, form, &token.chain, address_form(&token.address)];
+    Some(delete(&schema::TOKEN_SYMBOL, key, version))
+}
+
+/// The change that stores a thesis.
+pub fn thesis_change(dataset: &str, thesis: &Thesis, version: i64) -> Change {
+    put(&schema::THESIS, key![dataset, &thesis.id], version, thesis.encode_to_vec().into())
+}
+
+fn index_changes(
+    dataset: &str,
+    thesis: &Thesis,
+    scope: &IndexScope,
+    version: i64,
+    is_new_bucket: &mut impl FnMut(&str, i64) -> bool,
+    changes: &mut Vec<Change>,
+) {
+    let (text, bucket) = (scope.text(), scope.bucket(thesis.created_at));
+    if is_new_bucket(&text, bucket) {
+        changes.push(put(&schema::INDEX_BUCKET, key![dataset, &text, bucket], version, Bytes::new()));
+    }
+    let key = key![dataset, text, bucket, thesis.created_at, &thesis.id];
+    // Whoever reads another scope knows the author, or reads the thesis.
+    let body = match scope {
+        IndexScope::Token(_) => IndexedThesis { profile_id: thesis.profile_id.clone() }.encode_to_vec().into(),
+        _ => Bytes::new(),
+    };
+    changes.push(put(&schema::THESIS_INDEX, key, version, body));
+}
+
+/// Changes that store a thesis and its index rows. `is_new_bucket` tells whether a bucket is not known to be listed yet.
+pub fn creation_changes(
+    dataset: &str,
+    thesis: &Thesis,
+    version: i64,
+    mut is_new_bucket: impl FnMut(&str, i64) -> bool,
+    changes: &mut Vec<Change>,
+) {
+    changes.push(thesis_change(dataset, thesis, version));
+    for scope in IndexScope::of(thesis) {
+        index_changes(dataset, thesis, &scope, version, &mut is_new_bucket, changes);
+    }
+}
+
+/// Changes that take a deleted thesis out of every list, and into that of the deleted ones. Its body stays.
+pub fn deletion_changes(
+    dataset: &str,
+    thesis: &Thesis,
+    version: i64,
+    mut is_new_bucket: impl FnMut(&str, i64) -> bool,
+    changes: &mut Vec<Change>,
+) {
+    changes.push(thesis_change(dataset, thesis, version));
+    for scope in IndexScope::of(thesis) {
+        let key = key![dataset, scope.text(), scope.bucket(thesis.created_at), thesis.created_at, &thesis.id];
+        changes.push(delete(&schema::THESIS_INDEX, key, version));
+    }
+    let deleted = IndexScope::Deleted(thesis.profile_id.clone(), thesis.token_id.clone());
+    index_changes(dataset, thesis, &deleted, version, &mut is_new_bucket, changes);
+}
+
+/// The change that takes a bucket from its scope's list.
+pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
+    delete(&schema::INDEX_BUCKET, key![dataset, &bucket.scope, bucket.bucket], version)
+}
+
+/// Changes that store a token's totals.
+pub fn totals_changes(dataset: &str, thesis: &Thesis, totals: &Totals, version: i64, changes: &mut Vec<Change>) {
+    let (token, author) = (&thesis.token_id, &thesis.profile_id);
+    changes.push(put(&schema::TOKEN_TOTALS, key![dataset, token], version, totals.encode_to_vec().into()));
+    let of_author = Bytes::copy_from_slice(&totals.of_author.to_be_bytes());
+    changes.push(put(&schema::TOKEN_AUTHOR, key![dataset, token, author], version, of_author));
+}

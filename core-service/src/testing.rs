@@ -1,0 +1,237 @@
+//! A core on a store in memory, with time in the test's hand.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use secrecy::SecretBox;
+use thesis_net::clock::{Clock, IdSource};
+
+use crate::{
+    domain::{
+        operation::Features,
+        plan::{Plan, Plans},
+    },
+    operations::{Core, admin::bootstrap::Bootstrap},
+    start::CoreSettings,
+    store::{
+        Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
+        embedded::EmbeddedStore,
+    },
+};
+
+/// Noon of 1 June 2026.
+pub(crate) const NOON: i64 = 1_780_315_200_000;
+/// The bootstrap test key of every test core.
+pub(crate) const TEST_KEY: &str = "svc_test_0123456789012345678901234567890123456789";
+
+/// The bootstrap live key of every test core.
+pub(crate) const LIVE_KEY: &str = "svc_live_0123456789012345678901234567890123456789";
+
+/// The service credential of every test core.
+pub(crate) const SERVICE_TOKEN: &str = "a service token of 32 characters";
+
+/// A clock that stands until it is moved.
+#[derive(Debug)]
+pub(crate) struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicI64::new(NOON)))
+    }
+
+    pub(crate) fn advance(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Different bytes each time, the same in every run.
+#[derive(Debug, Default)]
+pub(crate) struct CountingIds(AtomicU64);
+
+impl IdSource for CountingIds {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let mut mixed = self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            chunk.copy_from_slice(&(mixed ^ (mixed >> 31)).to_be_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+/// A store in memory that says it has other writers, so that several cores may share it.
+pub(crate) struct SharedMemory {
+    store: SharedBackend,
+    away: AtomicBool,
+    /// Conditional writes under way, and the most there were at once.
+    flying: Mutex<(usize, usize)>,
+    /// Calls made, by table.
+    calls: Mutex<HashMap<&'static str, usize>>,
+    /// Changes applied, by table.
+    applied: Mutex<HashMap<&'static str, usize>>,
+    /// The last scan of each table.
+    scanned: Mutex<HashMap<&'static str, Scan>>,
+}
+
+impl SharedMemory {
+    pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
+        let (away, flying, calls) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+        let (applied, scanned) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { store: memory(clock), away, flying, calls, applied, scanned })
+    }
+
+    /// How many calls were made that read or write a table.
+    pub(crate) fn calls(&self, table: &Table) -> usize {
+        self.calls.lock().get(table.name).copied().unwrap_or_default()
+    }
+
+    /// The most conditional writes that were under way at once.
+    pub(crate) fn most_flying(&self) -> usize {
+        self.flying.lock().1
+    }
+
+    fn called(&self, table: &Table) {
+        *self.calls.lock().entry(table.name).or_default() += 1;
+    }
+
+    /// How many changes of a table were applied.
+    pub(crate) fn applied(&self, table: &Table) -> usize {
+        self.applied.lock().get(table.name).copied().unwrap_or_default()
+    }
+
+    /// Makes it answer nothing, or answer again.
+    pub(crate) fn set_away(&self, away: bool) {
+        self.away.store(away, Ordering::SeqCst);
+    }
+
+    /// The last scan of a table.
+    pub(crate) fn scanned(&self, table: &Table) -> Option<Scan> {
+        self.scanned.lock().get(table.name).cloned()
+    }
+
+    fn store(&self) -> StoreResult<&SharedBackend> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        Ok(&self.store)
+    }
+}
+
+#[async_trait]
+impl Backend for SharedMemory {
+    async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+        self.called(table);
+        self.store()?.get(table, key, consistency).await
+    }
+
+    async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
+        self.called(table);
+        self.store()?.get_many(table, keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        self.called(scan.table);
+        self.scanned.lock().insert(scan.table.name, scan.clone());
+        self.store()?.scan(scan).await
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        let tables: HashSet<&'static str> = changes.iter().map(|change| change.table.name).collect();
+        for change in &changes {
+            *self.applied.lock().entry(change.table.name).or_default() += 1;
+        }
+        for table in tables {
+            *self.calls.lock().entry(table).or_default() += 1;
+        }
+        self.store()?.apply(changes).await
+    }
+
+    async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
+        self.called(transaction.table);
+        {
+            let mut flying = self.flying.lock();
+            flying.0 += 1;
+            flying.1 = flying.1.max(flying.0);
+        }
+        let written = match self.store() {
+            Ok(store) => store.transact(transaction).await,
+            Err(error) => Err(error),
+        };
+        self.flying.lock().0 -= 1;
+        written
+    }
+
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.store()?.check().await
+    }
+
+    async fn sweep(&self, now_ms: i64) -> StoreResult<()> {
+        self.store()?.sweep(now_ms).await
+    }
+
+    async fn close(&self) -> StoreResult<()> {
+        Ok(())
+    }
+}
+
+/// A store in memory.
+pub(crate) fn memory(clock: &Arc<ManualClock>) -> SharedBackend {
+    Arc::new(EmbeddedStore::in_memory(clock.clone()))
+}
+
+/// A store in memory that several cores may share.
+pub(crate) fn shared_memory(clock: &Arc<ManualClock>) -> SharedBackend {
+    SharedMemory::new(clock)
+}
+
+/// What a test core is set up with: no ticker, nothing on disk.
+pub(crate) fn settings() -> CoreSettings {
+    let plan = Plan {
+        history_days: 7,
+        concurrent_streams: 2,
+        webhook_endpoints: 3,
+        requests_per_month: 1_000,
+        standard_per_minute: 100_000,
+        heavy_per_minute: 60,
+        verify_per_minute: 60,
+    };
+    CoreSettings {
+        secret_key: SecretBox::new(Box::new([7; 32])),
+        service_token: SERVICE_TOKEN.into(),
+        plans: Plans::from([("free".to_owned(), plan), ("business".to_owned(), plan)]),
+        features: Features::default(),
+        webhook_allow_networks: Vec::new(),
+        dns_servers: Vec::new(),
+        sandbox_tick_seconds: 0,
+        search_dir: None,
+        bootstrap: Bootstrap { test_key: Some(TEST_KEY.into()), live_key: Some(LIVE_KEY.into()), plan: None },
+    }
+}
+
+/// Ids of one replica: those of several keep apart.
+pub(crate) fn ids(replica: u64) -> Arc<CountingIds> {
+    Arc::new(CountingIds(AtomicU64::new(replica << 40)))
+}
+
+/// Starts a core without a ticker. `replica` keeps the ids of several cores apart.
+pub(crate) async fn core(backend: SharedBackend, clock: &Arc<ManualClock>, replica: u64) -> Arc<Core> {
+    let started = Core::start(backend, settings(), clock.clone(), ids(replica)).await;
+    started.expect("a core on a store in memory starts")
+}

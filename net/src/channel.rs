@@ -1,0 +1,207 @@
+//! How edge, worker and admin reach core: in process without a socket, or over gRPC to several addresses.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashSet,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use prost::Message as _;
+use prost_types::{FileDescriptorSet, MethodDescriptorProto, MethodOptions, method_options::IdempotencyLevel};
+use tokio::time::timeout;
+use tonic::{
+    Code, ConnectError, Status,
+    body::Body,
+    transport::{Channel, ClientTlsConfig, Endpoint},
+};
+use tower::{Service, ServiceExt as _, util::BoxCloneSyncService};
+
+use crate::clock::SharedClock;
+use thesis_proto::{metadata::IDEMPOTENCY_KEY, v1};
+
+/// An address that failed is left alone for so long, unless no other is left.
+const AVOID_MS: i64 = 2_000;
+/// A core that has not begun to answer for so long is given up while there are others.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Bytes of one call's answer that may be on their way, and of all calls of a connection: as many as there can be.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const MAX_WINDOW: u32 = (1 << 31) - 1;
+/// Bytes of an answer's headers at most.
+const MAX_HEADERS: u32 = 256 * 1024;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A channel for the generated clients.
+#[derive(Clone)]
+pub struct CoreChannel(Inner);
+
+#[derive(Clone)]
+enum Inner {
+    Local(BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>),
+    Remote(Arc<Remote>),
+}
+
+struct Remote {
+    cores: Vec<Core>,
+    next: AtomicUsize,
+    clock: SharedClock,
+}
+
+struct Core {
+    channel: Channel,
+    avoid_until: AtomicI64,
+}
+
+impl CoreChannel {
+    /// Calls a service in this process.
+    pub fn local<S>(service: S) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+    {
+        Self(Inner::Local(BoxCloneSyncService::new(service.map_err(Into::into))))
+    }
+
+    /// Spreads calls over the addresses, and makes a call that one core failed to answer on another where that is safe.
+    /// Connects when first used.
+    ///
+    /// # Errors
+    /// When an address is not a URL.
+    pub fn remote(addresses: &[String], clock: SharedClock) -> Result<Self, tonic::transport::Error> {
+        let cores = addresses
+            .iter()
+            .map(|address| {
+                let mut endpoint = Endpoint::from_shared(address.clone())?;
+                if address.starts_with("https://") {
+                    endpoint = endpoint.tls_config(ClientTlsConfig::new().with_enabled_roots())?;
+                }
+                let channel = endpoint
+                    .connect_timeout(Duration::from_secs(2))
+                    // A silent core is given up before its streams' slots are given to others.
+                    .http2_keep_alive_interval(Duration::from_secs(3))
+                    .keep_alive_timeout(Duration::from_secs(4))
+                    .keep_alive_while_idle(true)
+                    .tcp_nodelay(true)
+                    // A stream whose reader stands still must not take the room of the connection's others.
+                    .initial_stream_window_size(STREAM_WINDOW)
+                    .initial_connection_window_size(MAX_WINDOW)
+                    // Errors travel in headers, with all that they list.
+                    .http2_max_header_list_size(MAX_HEADERS)
+                    .connect_lazy();
+                Ok(Core { channel, avoid_until: AtomicI64::new(0) })
+            })
+            .collect::<Result<_, tonic::transport::Error>>()?;
+        Ok(Self(Inner::Remote(Arc::new(Remote { cores, next: AtomicUsize::new(0), clock }))))
+    }
+}
+
+impl Remote {
+    /// The cores in the order to try them: those that were not there just now come last.
+    fn order(&self) -> Vec<&Core> {
+        let start = self.next.fetch_add(1, Ordering::Relaxed);
+        let now = self.clock.now_ms();
+        let (late, early) = self.cores.split_at(start % self.cores.len().max(1));
+        let mut order: Vec<&Core> = early.iter().chain(late).collect();
+        order.sort_by_key(|core| core.avoid_until.load(Ordering::Relaxed) > now);
+        order
+    }
+
+    /// Calls one core after another until one answers. A call that may have been carried out by one that did not answer is
+    /// made again only where that changes nothing.
+    async fn call(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let repeatable = is_repeatable(head.uri.path(), &head.headers);
+        let mut last = Err(BoxError::from("no address of core is known"));
+        let order = self.order();
+        for (place, core) in order.iter().enumerate() {
+            let request = Request::from_parts(head.clone(), Body::new(Full::new(body.clone())));
+            let calling = core.channel.clone().oneshot(request);
+            // A core that is slow over a call with an idempotency key holds that key, and another could not help.
+            last = if REPEATABLE.contains(head.uri.path()) && place + 1 < order.len() {
+                timeout(PATIENCE, calling).await.map_err(BoxError::from).and_then(|answer| Ok(answer?))
+            } else {
+                calling.await.map_err(BoxError::from)
+            };
+            let again = match &last {
+                Ok(answer) => repeatable && is_unavailable(answer),
+                Err(error) => repeatable || was_never_sent(error.as_ref()),
+            };
+            if last.is_err() {
+                core.avoid_until.store(self.clock.now_ms() + AVOID_MS, Ordering::Relaxed);
+            }
+            if !again {
+                break;
+            }
+        }
+        // However the way to core broke: it was not reached.
+        last.map_err(|error| Status::unavailable(error.to_string()).into())
+    }
+}
+
+/// Whether a core said that it cannot serve, without having begun to.
+fn is_unavailable(answer: &Response<Body>) -> bool {
+    let status = answer.headers().get("grpc-status");
+    status.is_some_and(|status| Code::from_bytes(status.as_bytes()) == Code::Unavailable)
+}
+
+/// Whether no connection came about, so that a request certainly did not reach anybody.
+fn was_never_sent(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<ConnectError>())
+}
+
+/// Whether a call may be made again after one that perhaps succeeded: by its method's `idempotency_level`, or since core
+/// knows it again by its idempotency key.
+fn is_repeatable(path: &str, headers: &HeaderMap) -> bool {
+    REPEATABLE.contains(path) || headers.contains_key(IDEMPOTENCY_KEY)
+}
+
+static REPEATABLE: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let descriptors = FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with this crate");
+    let mut paths = HashSet::new();
+    for file in &descriptors.file {
+        for service in &file.service {
+            let level = |method: &MethodDescriptorProto| method.options.as_ref().map(MethodOptions::idempotency_level);
+            let repeatable = |method: &&MethodDescriptorProto| {
+                level(method).is_some_and(|level| level != IdempotencyLevel::IdempotencyUnknown)
+            };
+            let path =
+                |method: &MethodDescriptorProto| format!("/{}.{}/{}", file.package(), service.name(), method.name());
+            paths.extend(service.method.iter().filter(repeatable).map(path));
+        }
+    }
+    paths
+});
+
+impl Service<Request<Body>> for CoreChannel {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        match &self.0 {
+            Inner::Local(service) => Box::pin(service.clone().oneshot(request)),
+            Inner::Remote(remote) => {
+                let remote = Arc::clone(remote);
+                Box::pin(async move { remote.call(request).await })
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+use std::sync::atomic::AtomicU32;
+
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
+use tokio::{
+    io::AsyncReadExt as _,
+    net::{TcpListener, TcpStream},
+};
+use tonic::{
+    Request, Response,
+    transport::{Server, server::TcpIncoming},
+};
+
+use super::*;
+use crate::clock::SystemClock;
+use thesis_proto::v1::{
+    meta_service_client::MetaServiceClient,
+    meta_service_server::{MetaService, MetaServiceServer},
+    stream_service_client::StreamServiceClient,
+    stream_service_server::{StreamService, StreamServiceServer},
+    test_data_service_client::TestDataServiceClient,
+    test_data_service_server::{TestDataService, TestDataServiceServer},
+};
+
+/// Counts what it is asked, and answers or says that it cannot serve.
+#[derive(Clone, Default)]
+struct Counting {
+    calls: Arc<AtomicU32>,
+    unavailable: bool,
+}
+
+impl Counting {
+    fn answer<T: Default>(&self) -> Result<Response<T>, Status> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.unavailable { Err(Status::unavailable("no store")) } else { Ok(Response::new(T::default())) }
+    }
+
+    /// Serves; tells the address.
+    async fn serve(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let server = Server::builder()
+            .add_service(MetaServiceServer::new(self.clone()))
+            .add_service(StreamServiceServer::new(self.clone()))
+            .add_service(TestDataServiceServer::new(self.clone()));
+        tokio::spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
+        address
+    }
+
+    fn calls(&self) -> u32 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+#[tonic::async_trait]
+impl MetaService for Counting {
+    async fn get_me(&self, _: Request<v1::GetMeRequest>) -> Result<Response<v1::GetMeResponse>, Status> {
+        self.answer()
+    }
+
+    async fn get_usage(&self, _: Request<v1::GetUsageRequest>) -> Result<Response<v1::GetUsageResponse>, Status> {
+        self.answer()
+    }
+}
+
+#[tonic::async_trait]
+impl StreamService for Counting {
+    type OpenStream = BoxStream<'static, Result<v1::OpenResponse, Status>>;
+    type TailStream = BoxStream<'static, Result<v1::TailResponse, Status>>;
+
+    async fn open(&self, _: Request<v1::OpenRequest>) -> Result<Response<Self::OpenStream>, Status> {
+        self.answer::<()>().map(|_| Response::new(stream::pending().boxed()))
+    }
+
+    /// As much as its reader takes.
+    async fn tail(&self, _: Request<v1::TailRequest>) -> Result<Response<Self::TailStream>, Status> {
+        let id = "x".repeat(64 * 1024);
+        let event = v1::TailEvent { event: Some(v1::Event { id, ..v1::Event::default() }), ..v1::TailEvent::default() };
+        let page = Ok(v1::TailResponse { events: vec![event], position: 1 });
+        self.answer::<()>().map(|_| Response::new(stream::repeat(page).boxed()))
+    }
+}
+
+#[tonic::async_trait]
+impl TestDataService for Counting {
+    async fn create_test_thesis(
+        &self,
+        _: Request<v1::CreateTestThesisRequest>,
+    ) -> Result<Response<v1::CreateTestThesisResponse>, Status> {
+        self.answer()
+    }
+}
+
+/// An address where nobody listens.
+async fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+/// Takes requests and breaks off, as a process does that is killed; tells how many.
+async fn dying() -> (String, Arc<AtomicU32>) {
+    async fn take(mut stream: TcpStream, taken: Arc<AtomicU32>) {
+        let mut bytes = Vec::new();
+        // The request's body ends with a frame that is longer than the preface and settings alone.
+        while bytes.len() < 150 && stream.read_buf(&mut bytes).await.unwrap_or_default() > 0 {}
+        taken.fetch_add(1, Ordering::Relaxed);
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let taken = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&taken);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(take(stream, Arc::clone(&counter)));
+        }
+    });
+    (address, taken)
+}
+
+fn channel(addresses: &[String]) -> CoreChannel {
+    CoreChannel::remote(addresses, Arc::new(SystemClock)).unwrap()
+}
+
+async fn read(channel: &CoreChannel) -> Result<(), Status> {
+    MetaServiceClient::new(channel.clone()).get_me(v1::GetMeRequest {}).await.map(drop)
+}
+
+async fn write(channel: &CoreChannel, key: Option<&str>) -> Result<(), Status> {
+    let mut request = Request::new(v1::CreateTestThesisRequest::default());
+    if let Some(key) = key {
+        request.metadata_mut().insert(IDEMPOTENCY_KEY, key.parse().unwrap());
+    }
+    TestDataServiceClient::new(channel.clone()).create_test_thesis(request).await.map(drop)
+}
+
+#[tokio::test]
+async fn what_reached_nobody_is_sent_to_another() {
+    let core = Counting::default();
+    let channel = channel(&[nobody().await, core.serve().await]);
+    for _ in 0..4 {
+        write(&channel, None).await.unwrap();
+    }
+    assert_eq!(core.calls(), 4);
+}
+
+#[tokio::test]
+async fn only_what_may_be_repeated_is_after_a_core_died_with_it() {
+    for _ in 0..2 {
+        let core = Counting::default();
+        let (address, taken) = dying().await;
+        let channel = channel(&[address, core.serve().await]);
+        read(&channel).await.unwrap();
+        assert_eq!((core.calls(), taken.load(Ordering::Relaxed)), (1, 1), "a read");
+    }
+    let core = Counting::default();
+    let (address, _) = dying().await;
+    write(&channel(&[address, core.serve().await]), Some("k")).await.unwrap();
+    assert_eq!(core.calls(), 1, "known again by its key");
+    let core = Counting::default();
+    let (address, _) = dying().await;
+    write(&channel(&[address, core.serve().await]), None).await.unwrap_err();
+    assert_eq!(core.calls(), 0, "perhaps it happened");
+}
+
+#[tokio::test]
+async fn a_core_that_cannot_serve_leaves_reads_to_another() {
+    let without_store = Counting { unavailable: true, ..Counting::default() };
+    let core = Counting::default();
+    let addresses = [without_store.serve().await, core.serve().await];
+    read(&channel(&addresses)).await.unwrap();
+    assert_eq!((without_store.calls(), core.calls()), (1, 1));
+    write(&channel(&addresses), None).await.unwrap_err();
+    assert_eq!((without_store.calls(), core.calls()), (2, 1));
+    // With nobody else to ask, its own words are the answer.
+    let error = read(&channel(&addresses[..1])).await.unwrap_err();
+    assert_eq!(error.message(), "no store");
+}
+
+#[test]
+fn every_method_says_whether_it_may_be_repeated() {
+    let none = HeaderMap::new();
+    assert!(is_repeatable("/thesis.v1.ThesisService/ListTheses", &none));
+    assert!(is_repeatable("/thesis.v1.DeliveryService/Report", &none));
+    assert!(!is_repeatable("/thesis.v1.WebhookService/RotateWebhookSecret", &none));
+    assert!(!is_repeatable("/thesis.v1.AdminService/CreateKey", &none));
+    assert!(!is_repeatable("/thesis.v1.DeliveryService/Claim", &none));
+}
+
+#[tokio::test]
+async fn streams_that_nobody_reads_keep_no_other_call_waiting() {
+    let server = Counting::default();
+    let channel = channel(&[server.serve().await]);
+    let calling = async {
+        let mut unread = Vec::new();
+        for _ in 0..100 {
+            let mut client = StreamServiceClient::new(channel.clone());
+            unread.push(client.tail(v1::TailRequest::default()).await.unwrap().into_inner());
+        }
+        // What they may send ahead has arrived by the time that all have a page.
+        for stream in &mut unread {
+            stream.next().await.unwrap().unwrap();
+        }
+        for _ in 0..20 {
+            read(&channel).await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), calling).await.expect("all are answered");
+}

@@ -1,0 +1,9 @@
+//! What every role's sockets need: the accept loop and its limits, the way to core, DNS, the guard of webhook URLs, time.
+
+pub mod channel;
+pub mod client_address;
+pub mod clock;
+pub mod guard;
+pub mod panics;
+pub mod resolve;
+pub mod server;
