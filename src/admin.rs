@@ -110,7 +110,7 @@ fn client(settings: &Settings) -> Result<Client, Refused> {
     let token = MetadataValue::try_from(token.expose_secret());
     let mut token = token.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?;
     token.set_sensitive(true);
-    let channel = CoreChannel::remote(&settings.addresses.core_url, Arc::new(SystemClock))
+    let channel = CoreChannel::new(&settings.addresses.core_url, Arc::new(SystemClock))
         .map_err(|error| Refused::new("SVC_CORE_URL", error))?;
     Ok(AdminServiceClient::with_interceptor(channel, Credential(token)))
 }

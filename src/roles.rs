@@ -10,6 +10,7 @@ use rest_edge::EdgeConfig;
 use thesis_net::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
+    services::Services,
 };
 use tokio::{
     net::{TcpListener, TcpSocket},
@@ -100,13 +101,15 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         Some(prepared) => Some(core::start(settings, prepared, &clock, &ids).await?),
         None => None,
     };
-    let (channel, token) = match &started {
-        Some(started) => (CoreChannel::local(grpc::routes(&started.core)), started.service_token.clone()),
-        None => (
-            CoreChannel::remote(&addresses.core_url, Arc::clone(&clock))
-                .map_err(|error| Refused::new("SVC_CORE_URL", error))?,
-            secrets::service_token(&settings.keys, &settings.store.data_dir)?,
-        ),
+    let (services, need) = match &started {
+        Some(started) => (grpc::local(&started.core), Need::Store(Arc::clone(&started.core))),
+        None => {
+            let channel = CoreChannel::new(&addresses.core_url, Arc::clone(&clock))
+                .map_err(|error| Refused::new("SVC_CORE_URL", error))?;
+            let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
+            let services = Services::remote(channel.clone(), &token);
+            (services.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?, Need::Core(channel))
+        }
     };
     // Not before: a start that is refused says so in one line.
     telemetry::log(filter)?;
@@ -125,28 +128,30 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         servers.spawn(grpc::serve(listener, Arc::clone(&started.core), serving));
     }
     if let (Some(listener), Some(address)) = (http, at.http) {
-        let mut config = EdgeConfig::new(addresses.public_url(address), token.clone());
+        let mut config = EdgeConfig::new(addresses.public_url(address));
         config.max_connections = files.http;
         config.trusted_proxies.clone_from(&addresses.trusted_proxies);
         let (clock, ids) = (Arc::clone(&clock), Arc::clone(&ids));
-        let serving = rest_edge::serve(listener, channel.clone(), config, clock, ids, stop.clone());
-        parts.spawn(async move { Ok(serving.await?) });
+        let serving = rest_edge::serve(listener, services.clone(), config, clock, ids, stop.clone());
+        parts.spawn(async move {
+            serving.await;
+            Ok(())
+        });
     }
     if role.is(Role::Worker) {
         let config = WorkerConfig {
             allow_networks: settings.webhooks.webhook_allow_networks.clone(),
             root_certificate,
             dns_servers: settings.webhooks.dns_servers.clone(),
-            ..WorkerConfig::new(token)
+            ..WorkerConfig::default()
         };
-        let mut working = Box::pin(delivery_worker::run(channel.clone(), config, clock, ids, stop.clone()));
+        let mut working = Box::pin(delivery_worker::run(services.deliveries, config, clock, ids, stop.clone()));
         // It is set up when it first waits; what it cannot use ends it before.
         if let Poll::Ready(ended) = futures::poll!(working.as_mut()) {
             ended.map_err(refused)?;
         }
         parts.spawn(async move { Ok(working.await?) });
     }
-    let need = started.as_ref().map_or_else(|| Need::Core(channel), |started| Need::Store(Arc::clone(&started.core)));
     tokio::spawn(ops::serve(ops, metrics, need, files.ops, leaving.clone()));
 
     let signals = Signals::listen()?;
@@ -258,7 +263,6 @@ fn refused(error: WorkerError) -> Refused {
     let setting = match &error {
         WorkerError::RootCertificate(_) => "SVC_WEBHOOK_CA_FILE",
         WorkerError::Resolver(_) => "SVC_DNS_SERVERS",
-        WorkerError::ServiceToken => "SVC_SERVICE_TOKEN",
         WorkerError::Tls(_) => "TLS",
     };
     Refused::new(setting, error)

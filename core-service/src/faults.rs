@@ -1,9 +1,9 @@
-//! Every use case that writes, with each fault at each of its calls to the store: the client asks again as clients do, and
-//! in the end everything is compared with a naive recount. Then several at once, with random faults.
+//! Every use case that writes, with each fault at each of its store calls: the client asks again as clients do, and at
+//! the end all rows are compared with a naive recount. Then several use cases at once, with random faults.
 //!
-//! A case takes some 20 ms, so only one in `TEST_SHARE` of them is run, chosen by `TEST_SEED`; 1 runs them all. `TEST_FAULT`
-//! names those to run by a part of their name, which is printed before each. `TEST_SEED` also repeats one mixture, and
-//! `TEST_ROUNDS` says how many are tried.
+//! A case takes some 20 ms, so only one in `TEST_SHARE` of them is run, chosen by `TEST_SEED`; 1 runs them all.
+//! `TEST_FAULT` is a part of the names of cases to run; each name is printed before its case. `TEST_SEED` also repeats
+//! one mixture, and `TEST_ROUNDS` is the number of mixtures.
 
 mod cases;
 mod full_disk;
@@ -24,7 +24,7 @@ use self::{
 };
 use crate::store::faulty::Called;
 
-/// Settles everything and compares it, before and after something more was written.
+/// Settles everything, writes a little more, settles that and compares all.
 async fn judge(world: &mut World) {
     world.settle().await;
     world.probe().await;
@@ -32,7 +32,7 @@ async fn judge(world: &mut World) {
     recount::recount(world).await;
 }
 
-/// Runs one case; tells the calls that counted.
+/// Runs one case; gives the calls counted.
 async fn run(case: &UseCase, base: &World, plan: Option<Plan>) -> Vec<Called> {
     let mut world = if case.from_nothing { base.empty() } else { base.copy() };
     if let Some(plan) = plan {
@@ -49,7 +49,7 @@ async fn run(case: &UseCase, base: &World, plan: Option<Plan>) -> Vec<Called> {
     calls
 }
 
-/// Of so many cases one is run.
+/// One case in this number is run.
 const SHARE: u64 = 8;
 
 fn setting(name: &str) -> Option<u64> {
@@ -102,7 +102,7 @@ fn trouble(seed: u64) -> Option<Trouble> {
     Some(Trouble(Arc::new(Mutex::new(Dice(seed)))))
 }
 
-/// Rounds of a mixture on a store, on which one or two cores run.
+/// Runs rounds of a mixture on a store, with one core or two.
 async fn mixed(store: Store, rounds: u64, steps: usize) {
     let first = seed();
     let rounds = setting("TEST_ROUNDS").unwrap_or(if setting("TEST_SEED").is_some() { 1 } else { rounds });

@@ -30,7 +30,10 @@ use axum::{
 };
 use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN};
 use ipnet::IpNet;
-use thesis_net::server::{Bodies, BodyError, Called, Limits};
+use thesis_net::{
+    server::{Bodies, BodyError, Called, Limits},
+    services::Services,
+};
 use thesis_proto::{error::ApiError, v1};
 use tokio::{
     net::TcpListener,
@@ -75,10 +78,10 @@ pub(crate) struct Api {
     pub(crate) core: Arc<Core>,
 }
 
-/// Every service, to be called in process.
+/// The services that edge and worker call, in process.
 #[must_use]
-pub fn routes(core: &Arc<Core>) -> Routes {
-    guarded(services(core), Guard::new(core, Vec::new()))
+pub fn local(core: &Arc<Core>) -> Services {
+    Services::of(Api { core: Arc::clone(core) })
 }
 
 fn guarded(routes: Routes, guard: Guard) -> Routes {

@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (dataset.clone(), 0..40_u8, 0..4_u8, 0..6_u8, prop::bool::weighted(0.1)).prop_map(
             |(dataset, number, text, version, other)| {
-                // A thesis keeps its author, token and time; what says otherwise is refused.
+                // A thesis keeps its author, token and time; an observation that differs is refused.
                 let author = (number + u8::from(other)) % 5;
                 let (token, age_minutes) = (number / 5 % 4, u16::from(number) * 547 % 2_000);
                 Step::Thesis { dataset, number, author, token, age_minutes, text, version }
@@ -72,7 +72,7 @@ struct Kept {
     deleted: bool,
 }
 
-/// The author of a thesis of which only figures or the deletion were seen.
+/// The author of a thesis with only figures or a deletion seen.
 const AWAITED: u8 = u8::MAX;
 
 fn awaited() -> Kept {
@@ -143,7 +143,7 @@ async fn take(core: &Arc<Core>, model: &mut Model, step: Step) {
         Step::Thesis { dataset, number, author, token, age_minutes, text: said, version } => {
             let version = i64::from(version);
             let kept = model.entry((dataset, number)).or_insert_with(awaited);
-            // Of figures and a thesis of the same version the thesis counts, whichever came first.
+            // The thesis wins over figures of the same version, whichever came first.
             let first = kept.author == AWAITED;
             if first {
                 let created_at = NOON - i64::from(age_minutes) * MINUTE_MS;
@@ -185,7 +185,7 @@ fn call(core: &Arc<Core>) -> Call {
     }
 }
 
-/// What a live key sees of the model.
+/// The theses of the model that a live key sees.
 fn seen(model: &Model) -> Vec<(usize, u8, Kept)> {
     let rows = model.iter().filter(|((dataset, _), kept)| *dataset == 2 && !kept.deleted && kept.author != AWAITED);
     rows.map(|((dataset, number), kept)| (*dataset, *number, kept.clone())).collect()
@@ -195,7 +195,7 @@ async fn pages(core: &Arc<Core>, call: &Call, query: &ThesisQuery) -> Vec<v1::Th
     let (mut query, mut all) = (query.clone(), Vec::new());
     loop {
         let page = match list_theses(core, call, &query).await {
-            // By likes, where the search index needs longer than it is waited for.
+            // By likes, when the search index is not ready in time.
             Err(error) if error.api.code == ErrorCode::ServiceUnavailable => continue,
             page => page.unwrap(),
         };

@@ -1,4 +1,4 @@
-//! Lays out the sandbox once, and lets its ticker post.
+//! Lays out the sandbox once, and runs its ticker.
 
 pub mod fixtures;
 #[cfg(test)]
@@ -29,14 +29,14 @@ use crate::{
     tables::theses::{IndexScope, Stretch},
 };
 
-/// Begins the upstream ids of what the ticker posts.
+/// Prefix of the upstream ids of the ticker's theses.
 const TICKED: &str = "sbx_tick_";
-/// So long it stands.
+/// Longest life of a ticker's thesis.
 const KEPT_MS: i64 = 30 * DAY_MS;
-/// Theses of the sandbox looked at for that at once.
+/// Most theses of the sandbox checked for that at once.
 const LOOKED_AT: usize = 200;
 
-/// The fixtures' accounts were made on days from 1 January 2025.
+/// 1 January 2025, when the first fixture account was made.
 const FIRST_ACCOUNT_MS: i64 = 1_735_689_600_000;
 
 fn profile(index: usize, seed: SandboxSeed) -> Profile {
@@ -106,8 +106,8 @@ fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i6
     NewThesis { thesis, profile, token, test: false, at }
 }
 
-/// Lays out the fixtures of the seven days before the first start of all, whichever core that was. Doing it again, or
-/// twice at once, changes nothing: ids and times are the same.
+/// Lays out the fixtures of the seven days before the very first start of any core. Doing it again, or twice at once,
+/// changes nothing: ids and times are the same.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -128,13 +128,13 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     if done.is_some() {
         return Ok(());
     }
-    // The writer takes them in the order in which they are left, which is the order of their times.
+    // The writer takes them in the order of the calls, which is the order of their times.
     let writer = datasets.writer(&Dataset::Sandbox);
     let written = theses.into_iter().map(|fixture| {
         let created_at = seed.at - fixture.age_ms;
         writer.create_thesis(new_thesis(SEEDED, fixture, created_at, Some(created_at), seed))
     });
-    // A task that has used up its budget would leave some of them for later.
+    // A task that has used up its budget would call some of them later.
     tokio::task::unconstrained(futures::future::try_join_all(written)).await?;
     Ok(())
 }
@@ -171,8 +171,8 @@ async fn post(shared: &Shared, datasets: &Arc<Datasets>, number: i64, interval: 
     Ok(())
 }
 
-/// Deletes, a page at a time, what was ticked too long ago, as an upstream would. `passed` is where the next page begins:
-/// only what stays, and lists that are empty now, lie before it.
+/// Deletes a page of the ticker's theses that are too old, as an upstream would. `passed` is where the next page
+/// begins: only theses that stay, and empty lists, lie before it.
 async fn expire(shared: &Shared, datasets: &Arc<Datasets>, passed: &mut Option<(i64, String)>) -> Result<()> {
     let now = shared.clock.now_ms();
     let old = Stretch { from: 0, to: now - KEPT_MS - 1, after: passed.clone(), descending: false };

@@ -1,5 +1,5 @@
-//! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers how far it has
-//! come in each, can be thrown away at any time, and is then made again from the first entry.
+//! The search index: theses, profiles and tokens of every dataset, a projection of the logs. It remembers its position
+//! in each log. It can be deleted at any time, and is then rebuilt from the first entry.
 
 pub mod ask;
 mod best;
@@ -43,10 +43,10 @@ use crate::domain::{
 
 pub use self::syntax::{Looked, Malformed, parse};
 
-/// Bytes of documents that are gathered before they are written, between commits.
+/// Most bytes of documents gathered before they are written, between commits.
 const GATHERED: usize = 20_000_000;
 
-/// Why the index did not do what it was asked. Nothing is lost: it is made of the logs again.
+/// Why the index failed. Nothing is lost: it is rebuilt from the logs.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// The index itself failed.
@@ -71,11 +71,11 @@ pub enum SearchError {
 pub struct Mark {
     /// Its sequence number.
     pub seq: u64,
-    /// Its id, by which the log is known to be the same.
+    /// Its id, which shows that the log is the same.
     pub id: String,
 }
 
-/// By name of dataset.
+/// By the dataset's name.
 type Marks = BTreeMap<String, Mark>;
 
 /// Committed with the documents, so that both always agree.
@@ -87,7 +87,7 @@ struct Note {
 
 struct Writer {
     writer: IndexWriter,
-    /// How far the documents added since the last commit reach.
+    /// How far the added documents reach, committed or not.
     marks: Marks,
 }
 
@@ -102,7 +102,7 @@ pub struct Narrow {
     pub chain: Option<String>,
     /// A thesis is not older than this.
     pub floor: Floor,
-    /// A thesis was created not after this, in unix milliseconds.
+    /// A thesis was not created after this, in unix milliseconds.
     pub to: i64,
 }
 
@@ -115,7 +115,7 @@ impl Default for Narrow {
 /// A thesis in the order of likes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Liked {
-    /// Where it lives.
+    /// Its dataset.
     pub dataset: Dataset,
     /// Its id.
     pub id: String,
@@ -131,13 +131,13 @@ pub struct SearchIndex {
     reader: IndexReader,
     writer: Mutex<Writer>,
     committed: watch::Sender<Marks>,
-    /// The datasets whose log of the start is not taken in yet, by name, with that log's position once it is known.
+    /// By name: datasets not taken in yet up to their log's position at the start, with that position once known.
     lacking: watch::Sender<HashMap<String, Option<u64>>>,
     wanted: Notify,
 }
 
 impl SearchIndex {
-    /// Opens the index in a folder of its own, or makes one in memory. One that is damaged or of another version is thrown away.
+    /// Opens the index in a folder of its own, or makes one in memory. A damaged index or another version is deleted.
     ///
     /// # Errors
     /// When the folder cannot be used, or another process uses it.
@@ -150,7 +150,7 @@ impl SearchIndex {
         if fs::read_dir(dir)?.next().is_some() {
             match Self::resume(fields, dir) {
                 Ok(resumed) => return Ok(resumed),
-                // Somebody else is at work in it.
+                // Another process uses it.
                 Err(error @ SearchError::Index(TantivyError::LockFailure(..))) => return Err(error),
                 Err(error) => tracing::warn!(%error, "making the search index again"),
             }
@@ -181,11 +181,10 @@ impl SearchIndex {
         Ok(Self { fields, reader, writer, committed, lacking, wanted: Notify::new() })
     }
 
-    /// Takes in a dataset's entries, in their order, from its position on; those before it are passed over. Searches see
-    /// them after the next commit. Blocks.
+    /// Takes in a dataset's entries in order; those up to its position are skipped. Searches see them after the next
+    /// commit. Blocks.
     ///
-    /// # Errors
-    /// When the index fails; what was not committed is then to be applied again.
+    /// # Errors When the index fails; uncommitted entries must then be applied again.
     pub fn apply(&self, dataset: &Dataset, entries: &[Sequenced]) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let terms = Terms::new(self.fields, dataset);
@@ -199,10 +198,9 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Makes searches see what was applied. Blocks, some tens of milliseconds.
+    /// Makes searches see the applied entries. Blocks for some tens of milliseconds.
     ///
-    /// # Errors
-    /// When the index fails; what was not committed is then to be applied again.
+    /// # Errors When the index fails; uncommitted entries must then be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let note = serde_json::to_string(&Note { version: VERSION, marks: writer.marks.clone() })?;
@@ -217,7 +215,7 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Forgets a dataset whose log is not the one that was taken in; its position is 0 after the next commit.
+    /// Forgets a dataset whose log is not the one taken in; its position is 0 after the next commit.
     pub fn forget(&self, dataset: &Dataset) {
         let terms = Terms::new(self.fields, dataset);
         let mut writer = self.writer.lock();
@@ -235,7 +233,7 @@ impl SearchIndex {
         Ok(done?)
     }
 
-    /// The ids of the theses that hold what is looked for, the best match or the newest first.
+    /// The ids of the theses that match a search, the best match or the newest first.
     ///
     /// # Errors
     /// When the index fails.
@@ -252,7 +250,7 @@ impl SearchIndex {
         Ok(ids(Kind::Thesis, self.best(view, Kind::Thesis, Some(looked), narrow, best)?))
     }
 
-    /// The ids of the profiles that hold what is looked for; those with that very handle first.
+    /// The ids of the profiles that match a search; those with exactly that handle first.
     ///
     /// # Errors
     /// When the index fails.
@@ -266,7 +264,7 @@ impl SearchIndex {
         self.by_relevance(Kind::Profile, view, looked, narrow, limit)
     }
 
-    /// The ids of the tokens that hold what is looked for; those with that very symbol or address first.
+    /// The ids of the tokens that match a search; those with exactly that symbol or address first.
     ///
     /// # Errors
     /// When the index fails.
@@ -383,7 +381,7 @@ impl Writer {
     }
 }
 
-/// What a row must have, of one dataset.
+/// The conditions for a row of one dataset.
 fn clauses(terms: &Terms, kind: Kind, looked: Option<&Looked>, narrow: &Narrow) -> Vec<Box<dyn Query>> {
     let fields = &terms.fields;
     let mut clauses = vec![match looked {

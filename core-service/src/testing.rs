@@ -1,4 +1,4 @@
-//! A core on a store in memory, with time in the test's hand.
+//! A core on a store in memory, with a clock that the test moves.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -112,7 +112,7 @@ impl SharedMemory {
         self.applied.lock().get(table.name).copied().unwrap_or_default()
     }
 
-    /// Makes it answer nothing, or answer again.
+    /// Makes every call fail, or work again.
     pub(crate) fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::SeqCst);
     }
@@ -201,7 +201,7 @@ pub(crate) fn shared_memory(clock: &Arc<ManualClock>) -> SharedBackend {
     SharedMemory::new(clock)
 }
 
-/// What a test core is set up with: no ticker, nothing on disk.
+/// The settings of a test core: no ticker, nothing on disk.
 pub(crate) fn settings() -> CoreSettings {
     let plan = Plan {
         history_days: 7,
@@ -225,7 +225,7 @@ pub(crate) fn settings() -> CoreSettings {
     }
 }
 
-/// Ids of one replica: those of several keep apart.
+/// Ids of one replica, different from those of others.
 pub(crate) fn ids(replica: u64) -> Arc<CountingIds> {
     Arc::new(CountingIds(AtomicU64::new(replica << 40)))
 }

@@ -7,7 +7,7 @@ use thesis_net::clock::IdSource;
 const FIRST_MS: u64 = 50;
 const LONGEST_MS: u64 = 2_000;
 
-/// Doubles with each failure; of each delay the upper half is random, so that workers do not return in step.
+/// The delay doubles with each failure. Its upper half is random, so that workers do not return together.
 pub(crate) struct Backoff {
     next_ms: u64,
 }

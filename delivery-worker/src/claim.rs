@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::FutureExt as _;
-use thesis_net::clock::SharedIdSource;
+use futures::{FutureExt as _, TryStreamExt as _};
+use thesis_net::{clock::SharedIdSource, services::Stream};
 use thesis_proto::v1::{AttemptReleased, ClaimResponse, ReportRequest, report_request::Outcome};
 use tokio::{select, task::JoinSet};
 use tokio_util::sync::CancellationToken;
-use tonic::{Status, Streaming};
+use tonic::Status;
 
 use crate::{
     backoff::Backoff,
@@ -56,7 +56,7 @@ impl Worker {
     /// Starts an attempt for each claim until the stream ends, and says why it did.
     async fn take(
         self: &Arc<Self>,
-        mut claims: Streaming<ClaimResponse>,
+        mut claims: Stream<ClaimResponse>,
         worker_id: &Arc<str>,
         attempts: &mut JoinSet<()>,
         shutdown: &CancellationToken,
@@ -69,7 +69,7 @@ impl Worker {
                         tracing::error!(%error, "an attempt broke off");
                     }
                 }
-                claim = claims.message(), if attempts.len() < self.capacity => match claim {
+                claim = claims.try_next(), if attempts.len() < self.capacity => match claim {
                     Ok(Some(claim)) => {
                         attempts.spawn(Arc::clone(self).attempt(Arc::clone(worker_id), claim));
                     }
@@ -79,7 +79,7 @@ impl Worker {
             }
         }
         let unstarted: Vec<_> =
-            std::iter::from_fn(|| claims.message().now_or_never().and_then(Result::ok).flatten()).collect();
+            std::iter::from_fn(|| claims.try_next().now_or_never().and_then(Result::ok).flatten()).collect();
         // Core would hand what is released to this stream again.
         drop(claims);
         for claim in unstarted {

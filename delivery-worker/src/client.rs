@@ -23,11 +23,11 @@ use url::Host;
 use crate::{WorkerError, guard::Vetted};
 
 const CLIENTS: usize = 1024;
-/// Shorter than the 5 s after which common servers close an idle connection, so that a POST does not meet the closing.
+/// Longest idle time of a connection. Common servers close theirs after 5 s, and a POST must not meet the closing.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// One client, with its own connections, for each host and the exact set of addresses it was found to have: an attempt
-/// never travels over a connection to an address that was not judged for this attempt.
+/// One client, with its own connections, for each host with the exact set of its addresses. So an attempt never uses a
+/// connection to an address that was not judged for this attempt.
 pub(crate) struct Clients {
     tls: ClientConfig,
     by_target: Cache<(Host, Vec<IpAddr>), Client>,
@@ -79,7 +79,7 @@ fn add_roots(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// Knows the vetted addresses and no others, whatever the name.
+/// Resolves every name to the vetted addresses and no others.
 struct Fixed(Vec<SocketAddr>);
 
 impl Resolve for Fixed {

@@ -10,10 +10,10 @@ use thesis_net::resolve::Resolver;
 
 use crate::send::Failure;
 
-/// Of the addresses that a name has, only so many are tried.
+/// Most addresses of a name that are tried.
 const ADDRESSES: usize = 8;
 
-/// A URL and the addresses, all of them judged, that it may be sent to.
+/// A URL and the judged addresses that an attempt may use.
 pub(crate) struct Vetted {
     pub(crate) url: Url,
     pub(crate) host: Host,
@@ -30,7 +30,7 @@ impl Guard {
         Self { resolver, allow }
     }
 
-    /// Judges the URL, resolves its host and judges each address; one that is refused refuses all.
+    /// Judges the URL, resolves its host and judges each address; one refused address refuses all.
     pub(crate) async fn vet(&self, url: &str, livemode: bool) -> Result<Vetted, Failure> {
         let target = judge_url(url, livemode, &self.allow).map_err(Failure::Refused)?;
         let mut addresses = match &target.host {

@@ -4,10 +4,9 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
-use secrecy::{ExposeSecret as _, SecretString};
 use thesis_net::{
-    channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
+    services::Deliveries,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +21,6 @@ mod sign;
 /// What a worker is told at start.
 #[derive(Clone)]
 pub struct WorkerConfig {
-    /// Credential toward core.
-    pub service_token: SecretString,
     /// Attempts under way at once.
     pub capacity: usize,
     /// For DNS, connect and response head of an attempt together.
@@ -36,12 +33,9 @@ pub struct WorkerConfig {
     pub dns_servers: Vec<SocketAddr>,
 }
 
-impl WorkerConfig {
-    /// The defaults.
-    #[must_use]
-    pub fn new(service_token: impl Into<SecretString>) -> Self {
+impl Default for WorkerConfig {
+    fn default() -> Self {
         Self {
-            service_token: service_token.into(),
             capacity: 256,
             timeout: Duration::from_secs(5),
             allow_networks: Vec::new(),
@@ -54,9 +48,6 @@ impl WorkerConfig {
 /// Why a worker cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// The service token cannot travel in a header.
-    #[error("the service token must be printable ASCII")]
-    ServiceToken,
     /// The root certificate cannot be read.
     #[error("the root certificate is not a PEM certificate: {0}")]
     RootCertificate(String),
@@ -73,7 +64,7 @@ pub enum WorkerError {
 /// # Errors
 /// When the configuration cannot be used. A core that is away is no error: it is tried until it comes back.
 pub async fn run(
-    core: CoreChannel,
+    core: Arc<Deliveries>,
     config: WorkerConfig,
     clock: SharedClock,
     ids: SharedIdSource,
@@ -82,7 +73,7 @@ pub async fn run(
     let guard = guard::Guard::new(thesis_net::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
     let clients = client::Clients::new(config.root_certificate.as_deref())?;
     let worker = claim::Worker {
-        core: report::Core::new(core, config.service_token.expose_secret(), Arc::clone(&ids))?,
+        core: report::Core::new(core, Arc::clone(&ids)),
         sender: send::Sender { guard, clients, timeout: config.timeout, clock },
         ids,
         capacity: config.capacity.max(1),

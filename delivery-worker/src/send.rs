@@ -1,4 +1,4 @@
-//! One attempt: vet, sign, POST.
+//! One attempt: sign, vet, POST.
 
 use std::{error::Error, io, time::Duration};
 
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{client::Clients, guard::Guard, sign::signature};
 
-/// So much of an answer is read, and for so long, to use its connection again; longer answers close theirs.
+/// Most bytes of an answer, and longest time, read to use its connection again; longer answers close theirs.
 const DRAIN_BYTES: usize = 16 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 

@@ -1,4 +1,4 @@
-//! How edge, worker and admin reach core: in process without a socket, or over gRPC to several addresses.
+//! The way to core over gRPC, at several addresses.
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ use tonic::{
     body::Body,
     transport::{Channel, ClientTlsConfig, Endpoint},
 };
-use tower::{Service, ServiceExt as _, util::BoxCloneSyncService};
+use tower::{Service, ServiceExt as _};
 
 use crate::clock::SharedClock;
 use thesis_proto::{metadata::IDEMPOTENCY_KEY, v1};
@@ -45,15 +45,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A channel for the generated clients.
 #[derive(Clone)]
-pub struct CoreChannel(Inner);
+pub struct CoreChannel(Arc<Cores>);
 
-#[derive(Clone)]
-enum Inner {
-    Local(BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>),
-    Remote(Arc<Remote>),
-}
-
-struct Remote {
+struct Cores {
     cores: Vec<Core>,
     next: AtomicUsize,
     clock: SharedClock,
@@ -65,22 +59,12 @@ struct Core {
 }
 
 impl CoreChannel {
-    /// Calls a service in this process.
-    pub fn local<S>(service: S) -> Self
-    where
-        S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-    {
-        Self(Inner::Local(BoxCloneSyncService::new(service.map_err(Into::into))))
-    }
-
     /// Spreads calls over the addresses, and makes a call that one core failed to answer on another where that is safe.
     /// Connects when first used.
     ///
     /// # Errors
     /// When an address is not a URL.
-    pub fn remote(addresses: &[String], clock: SharedClock) -> Result<Self, tonic::transport::Error> {
+    pub fn new(addresses: &[String], clock: SharedClock) -> Result<Self, tonic::transport::Error> {
         let cores = addresses
             .iter()
             .map(|address| {
@@ -104,11 +88,11 @@ impl CoreChannel {
                 Ok(Core { channel, avoid_until: AtomicI64::new(0) })
             })
             .collect::<Result<_, tonic::transport::Error>>()?;
-        Ok(Self(Inner::Remote(Arc::new(Remote { cores, next: AtomicUsize::new(0), clock }))))
+        Ok(Self(Arc::new(Cores { cores, next: AtomicUsize::new(0), clock })))
     }
 }
 
-impl Remote {
+impl Cores {
     /// The cores in the order to try them: those that were not there just now come last.
     fn order(&self) -> Vec<&Core> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
@@ -196,12 +180,7 @@ impl Service<Request<Body>> for CoreChannel {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        match &self.0 {
-            Inner::Local(service) => Box::pin(service.clone().oneshot(request)),
-            Inner::Remote(remote) => {
-                let remote = Arc::clone(remote);
-                Box::pin(async move { remote.call(request).await })
-            }
-        }
+        let cores = Arc::clone(&self.0);
+        Box::pin(async move { cores.call(request).await })
     }
 }

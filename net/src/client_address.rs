@@ -1,4 +1,4 @@
-//! Whose address a request comes from.
+//! The address that a request comes from.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +6,7 @@ use http::HeaderMap;
 use ipnet::IpNet;
 
 /// The peer's address, or, when the peer is a trusted proxy, the right-most untrusted entry of `X-Forwarded-For`.
-/// Behind an entry that cannot be read nothing is believed.
+/// Entries to the left of an unreadable one are ignored.
 #[must_use]
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let trusts = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));

@@ -1,4 +1,4 @@
-//! The pure judgement of webhook URLs and addresses: core judges at creation, the worker before each attempt.
+//! Judges webhook URLs and addresses, without I/O: core at creation, the worker before each attempt.
 
 mod address;
 mod form;
@@ -31,9 +31,9 @@ pub enum Refusal {
     LinkLocal,
     /// A multicast group.
     Multicast,
-    /// No address in particular.
+    /// No specific address: `0.0.0.0` and its like.
     Unspecified,
-    /// Set aside for something that is no public host.
+    /// Set aside for other uses than public hosts.
     Reserved,
     /// The name has no address.
     Unresolvable,
@@ -70,7 +70,7 @@ pub struct Target {
     pub port: u16,
 }
 
-/// Ports of databases and infrastructure among those that anybody may listen on.
+/// Unprivileged ports that databases and infrastructure use.
 const INFRASTRUCTURE_PORTS: &[u16] = &[
     1433, 1434, 1521, 1883, 2049, 2181, 2375, 2376, 2377, 2378, 2379, 2380, 3260, 3306, 3389, 4222, 4369, 4505, 4506,
     4646, 4647, 4648, 5432, 5433, 5671, 5672, 5900, 5901, 5984, 5985, 5986, 6000, 6379, 6380, 6432, 6443, 6650, 7077,

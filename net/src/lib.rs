@@ -1,4 +1,4 @@
-//! What every role's sockets need: the accept loop and its limits, the way to core, DNS, the guard of webhook URLs, time.
+//! The network parts of all roles: the accept loop, its limits, the way to core, DNS, the guard of webhook URLs, time.
 
 pub mod channel;
 pub mod client_address;
@@ -7,3 +7,4 @@ pub mod guard;
 pub mod panics;
 pub mod resolve;
 pub mod server;
+pub mod services;

@@ -1,4 +1,4 @@
-//! What a panic said.
+//! A panic's message.
 
 use std::any::Any;
 

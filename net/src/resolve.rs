@@ -17,7 +17,7 @@ use hickory_resolver::{
 #[error(transparent)]
 pub struct ResolverError(#[from] NetError);
 
-/// Asks name servers anew each time: an address is judged when it is used, not for as long as its TTL says.
+/// Asks name servers each time, without a cache: an address is judged whenever it is used.
 #[derive(Clone)]
 pub struct Resolver(TokioResolver);
 
@@ -36,18 +36,18 @@ impl Resolver {
         };
         let options = builder.options_mut();
         options.cache_size = 0;
-        // A lost packet must leave time for the attempt.
+        // A lost packet must leave time for the delivery attempt.
         options.timeout = Duration::from_secs(1);
         Ok(Self(builder.build()?))
     }
 
-    /// All addresses of a name, in order and each once.
+    /// All addresses of a name, sorted, each once.
     ///
     /// # Errors
-    /// When there are none, or no name server says so in time.
+    /// When there are none, or no name server answers in time.
     pub async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, ResolverError> {
         let mut name = Name::from_utf8(name).map_err(NetError::from)?;
-        // The machine's search domains are no customer's business.
+        // The machine's search domains must not complete the name.
         name.set_fqdn(true);
         let mut addresses: Vec<_> = self.0.lookup_ip(name).await?.iter().collect();
         addresses.sort_unstable();

@@ -1,9 +1,9 @@
-//! Accepts connections of a role, bounds what they may take, and drains them in the end. REST, gRPC and the operators'
-//! pages are all served by it.
+//! Accepts connections of a role, limits their cost, and drains them in the end. It serves REST, gRPC and the
+//! operators' pages.
 //!
-//! When all connections are in use, those that have been idle longest give way to new ones, and when answers that nobody
-//! takes leave no room, the slowest do; so connections which ask for nothing, drip or do not read cannot keep others out.
-//! What a connection may cost otherwise is bounded by [`Limits`].
+//! When all connections are in use, those that have been idle longest give way to new ones. When answers that nobody
+//! takes leave no room, slow connections are closed. So connections that ask for nothing, drip or do not read cannot
+//! keep others out. [`Limits`] bounds the other costs of a connection.
 
 mod answers;
 mod bodies;
@@ -51,31 +51,31 @@ pub use self::{
 };
 use self::{connections::Connections, lag::Lag, meter::Meter};
 
-/// How often a connection is looked at whose answers may not be taken.
+/// How often a connection is checked for answers that it does not take.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Window of one request body, and of all of a connection: bodies are small.
+/// HTTP/2 window of one request body, and of a whole connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
 
-/// What a server allows.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once.
+    /// Most connections at once.
     pub connections: usize,
-    /// Requests that one connection may have open.
+    /// Most requests that one connection may have open.
     pub requests: u32,
-    /// Bytes of a request's head.
+    /// Most bytes of a request's head.
     pub head: u32,
-    /// Requests that a connection may give up beyond those that it lets end.
+    /// Most requests that a connection may give up beyond those that it lets end.
     pub given_up: u32,
-    /// Bytes of answers that wait to be taken, all connections together.
+    /// Most bytes of answers that wait to be taken, all connections together.
     pub untaken: usize,
-    /// While requests wait longer than this for their turn, for more than a moment, new ones are refused.
+    /// Longest wait for a turn. While requests wait longer for more than a moment, new ones are refused.
     pub lag: Duration,
-    /// Open requests may take so long once the server stops.
+    /// Longest time for open requests to end once the server stops.
     pub drain: Duration,
 }
 
-/// What answers requests.
+/// Answers a server's requests.
 pub trait Answers: Send + Sync + 'static {
     /// What is known of a connection.
     type Peer: Send + Sync + 'static;
@@ -97,10 +97,10 @@ pub trait Answers: Send + Sync + 'static {
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// The answer in place of one for which there is no room.
+    /// The answer in place of one that overload or a lack of room prevents.
     fn refusal(&self) -> Response<Self::Body>;
 
-    /// What a connection is told before it is closed because there are too many.
+    /// The bytes for a connection that is closed because there are too many.
     fn turned_away(&self) -> Bytes;
 }
 
@@ -123,7 +123,7 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
         let (stream, address) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of file handles, most likely: others close soon.
+                // Most likely no file handle is left: others close soon.
                 tracing::warn!(%error, "cannot accept a connection");
                 open.close_idle();
                 sleep(Duration::from_millis(50)).await;
@@ -149,7 +149,7 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
 fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let head = usize::try_from(limits.head).unwrap_or(usize::MAX);
-    // Its time limit for heads counts idle time too; the meter tells the two apart.
+    // hyper's time limit for heads counts idle time too; the meter tells the two apart.
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(head);
     builder
         .http2()
@@ -163,7 +163,7 @@ fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
     builder
 }
 
-/// What a connection is served with.
+/// The parts that serve a connection.
 struct Serving<A> {
     answers: Arc<A>,
     lag: Arc<Lag>,
@@ -194,7 +194,7 @@ async fn connection<A: Answers>(
     });
     let mut connection = pin!(watcher.watch(protocol.serve_connection(io, service)));
     let mut look = pin!(sleep(Duration::ZERO));
-    // Polled after each step of the connection, so that a time limit which has come nearer is seen at once.
+    // Polled after each step of the connection, so that a time limit that has moved nearer is seen at once.
     let watching = poll_fn(|context| {
         loop {
             let at = meter.closes_at().unwrap_or_else(|| Instant::now() + LOOK_EVERY);

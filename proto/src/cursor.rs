@@ -15,7 +15,7 @@ pub struct StreamCursor {
 }
 
 impl StreamCursor {
-    /// The cursor's text in a view, the names of the logs that are read.
+    /// The cursor's text. A view is the names of the logs that are read.
     #[must_use]
     pub fn encode(&self, view: &[String]) -> String {
         CursorEncoder::new(view).encode(&self.positions)
@@ -43,7 +43,7 @@ pub struct CursorEncoder {
 }
 
 impl CursorEncoder {
-    /// For a view, the names of the logs that are read.
+    /// For a view: the names of the logs that are read.
     #[must_use]
     pub fn new(view: &[String]) -> Self {
         let hash = Sha256::digest(view.join("\n"));

@@ -1,4 +1,4 @@
-//! The one table of error codes and the error that travels: over gRPC as a `Status` with details, over REST as the envelope.
+//! The one table of error codes, and the error: over gRPC a `Status` with details, over REST the envelope.
 
 mod bounded;
 
@@ -124,7 +124,7 @@ impl FieldError {
     }
 }
 
-/// What a caller is told of a failure. Nothing in it may be an operator's secret.
+/// The error that a caller gets. Nothing in it may be an operator's secret.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
 pub struct ApiError {
@@ -134,7 +134,7 @@ pub struct ApiError {
     pub message: String,
     /// The field concerned.
     pub param: Option<String>,
-    /// More, for programs.
+    /// More data, for programs.
     pub details: Option<Box<Value>>,
     /// Seconds to wait before trying again.
     pub retry_after: Option<u32>,
@@ -198,7 +198,7 @@ impl ApiError {
         listed.into_iter().flatten().map(move |error| FieldError::new(text(error, "param"), text(error, "message")))
     }
 
-    /// `INTERNAL_ERROR`, which says nothing.
+    /// `INTERNAL_ERROR`, which tells no cause.
     #[must_use]
     pub fn internal() -> Self {
         Self::new(ErrorCode::InternalError, "something went wrong here; the request id helps to find it")
@@ -210,14 +210,14 @@ impl ApiError {
         Self::new(ErrorCode::ServiceUnavailable, "the service cannot answer right now; try again").with_retry_after(1)
     }
 
-    /// The gRPC form: `ErrorInfo`, and `BadRequest`, `RetryInfo` and `RequestInfo` where they apply. Lists and texts that
-    /// do not fit into the header of an answer are cut.
+    /// The gRPC form: `ErrorInfo`, and `BadRequest`, `RetryInfo` and `RequestInfo` where they apply. Lists and texts
+    /// that do not fit into the header of an answer are cut.
     #[must_use]
     pub fn to_status(&self, request_id: &str) -> Status {
         self.to_status_of(self.code.grpc_code(), request_id)
     }
 
-    /// The gRPC form with another gRPC code than the table's.
+    /// The gRPC form with a gRPC code other than the table's.
     #[must_use]
     pub fn to_status_of(&self, code: Code, request_id: &str) -> Status {
         bounded::bounded(self, |error| error.whole_status(code, request_id))
@@ -255,7 +255,7 @@ impl ApiError {
     #[must_use]
     pub fn from_status(status: &Status) -> Self {
         let rich = status.get_error_details();
-        // What the service credential opens is no business of a caller's key.
+        // An error about the service token is the operator's, not the caller's.
         let is_ours = |param: Option<&String>| param.is_some_and(|param| param == SERVICE_TOKEN);
         let info = rich.error_info();
         let info = info.filter(|info| info.domain == ERROR_DOMAIN && !is_ours(info.metadata.get("param")));

@@ -6,12 +6,12 @@ use crate::{
     v1::{Event, EventFilters, EventType, event::Data},
 };
 
-/// Values allowed in one dimension.
+/// Most values in one dimension.
 pub const MAX_VALUES: usize = 50;
-/// Characters allowed in one value.
+/// Most characters in one value.
 pub const MAX_VALUE_CHARS: usize = 200;
 
-/// What an event must match: every dimension given, any value within one.
+/// An event must match every given dimension, by any of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompiledFilter {
     types: Vec<EventType>,
@@ -21,7 +21,7 @@ pub struct CompiledFilter {
 }
 
 impl CompiledFilter {
-    /// Compiles a filter. No types means all, an empty dimension does not restrict.
+    /// Compiles a filter. No types means all; an empty dimension matches every event.
     ///
     /// # Errors
     /// Every bad value, named as `types`, `token`, `handle` or `chain`.
@@ -89,7 +89,7 @@ impl CompiledFilter {
     }
 }
 
-/// Parses the values of one dimension, noting what is wrong with them.
+/// Parses the values of one dimension and notes their errors.
 fn compile<T: PartialEq>(
     param: &str,
     values: &[String],
@@ -123,7 +123,7 @@ fn parse_handle(text: &str) -> Option<String> {
     Some(handle_form(text)).filter(|form| !form.is_empty())
 }
 
-/// No values match anything, some match one of themselves, and nothing matches what an event lacks.
+/// No filters match every event. Otherwise one must match, which an event without the value cannot.
 fn any<F, V>(filters: &[F], value: Option<V>, matches: impl Fn(&F, &V) -> bool) -> bool {
     filters.is_empty() || value.is_some_and(|value| filters.iter().any(|filter| matches(filter, &value)))
 }

@@ -1,5 +1,5 @@
 //! The canonical JSON of the public resources: views that borrow a message and serialise it. History, streams and
-//! webhooks all go through here, so that an event has the same bytes everywhere. The same types are the OpenAPI schemas.
+//! webhooks all use it, so that an event has the same bytes everywhere. The same types are the OpenAPI schemas.
 
 mod delivery;
 mod discovery;

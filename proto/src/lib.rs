@@ -1,5 +1,5 @@
-//! The contract: messages and services, the table of error codes, the canonical JSON of the public resources, and what
-//! several roles must judge alike: references, event filters, stream cursors.
+//! The contract: messages and services, the table of error codes, the canonical JSON of the public resources, and the
+//! rules that several roles share: references, event filters, stream cursors.
 
 pub mod cursor;
 pub mod error;

@@ -4,7 +4,7 @@ use http::HeaderMap;
 
 /// The API key: `Bearer <key>`.
 pub const AUTHORIZATION: &str = "authorization";
-/// The service credential of edge, worker and admin. Only beside it are the other `x-` entries of a request believed.
+/// The service credential of edge, worker and admin. The other `x-` entries of a request are believed only beside it.
 pub const SERVICE_TOKEN: &str = "x-service-token";
 /// The customer's address, as the edge sees it.
 pub const CLIENT_ADDRESS: &str = "x-client-address";
@@ -12,7 +12,7 @@ pub const CLIENT_ADDRESS: &str = "x-client-address";
 pub const REQUEST_ID: &str = "x-service-request-id";
 /// The idempotency key of a request.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// There on a request of which the edge could read a part only: it is checked as far as its shape, and then refused.
+/// Marks a request that the edge could read only in part: core checks it as far as its shape, then refuses it.
 pub const MALFORMED: &str = "x-malformed";
 /// `true` on an answer that was given before.
 pub const IDEMPOTENT_REPLAYED: &str = "idempotent-replayed";
@@ -30,8 +30,8 @@ pub const IETF_LIMIT: &str = "ratelimit";
 pub const ANSWER_HEADERS: [&str; 6] =
     [RATE_LIMIT, RATE_REMAINING, RATE_RESET, IETF_POLICY, IETF_LIMIT, IDEMPOTENT_REPLAYED];
 
-/// Marks the headers that carry a key or a credential as sensitive: they are shown nowhere, and HTTP/2 never keeps them in
-/// the table by which it shortens headers.
+/// Marks the headers that carry a key or a credential as sensitive: they are shown nowhere, and HTTP/2 never keeps them
+/// in its table of headers.
 pub fn hide_secrets(headers: &mut HeaderMap) {
     for (name, value) in headers.iter_mut() {
         if [AUTHORIZATION, SERVICE_TOKEN].contains(&name.as_str()) {

@@ -1,19 +1,19 @@
-//! How clients name profiles and tokens. Look-ups, lists, verification, filters and the indexes behind them read a
-//! reference and compare its case here alone, so that a reference means the same everywhere.
+//! How clients name profiles and tokens. Look-ups, lists, verification, filters and the indexes behind them all read
+//! references and compare case here, so that a reference means the same everywhere.
 
 use std::iter::once;
 
 use crate::v1::TokenRef;
 
-/// What a reference to tokens may mean. Where tokens are looked up, the readings are tried in the order of the fields,
-/// and the first that exists counts.
+/// The readings of a reference to tokens. A look-up tries them in the order of the fields, and the first that finds a
+/// token counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenReference {
     /// A `tk_` id.
     pub id: Option<String>,
     /// A chain and the written form of an address on it.
     pub on_chain: Option<(String, String)>,
-    /// The written form of an address on any chain; none behind a `$`.
+    /// The written form of an address on any chain; none after a `$`.
     pub address: Option<String>,
     /// The written form of a symbol.
     pub symbol: String,
@@ -37,8 +37,8 @@ impl TokenReference {
         Some(Self { id, on_chain, address: Some(address_form(text)), symbol })
     }
 
-    /// Whether a token is meant by any reading. Filters judge one event at a time and cannot know which other tokens
-    /// exist, so no reading shadows another here.
+    /// Whether any reading means this token. Filters judge one event at a time and cannot know which other tokens
+    /// exist, so no reading hides another here.
     #[must_use]
     pub fn matches(&self, token: &TokenRef) -> bool {
         self.id.as_ref() == Some(&token.id)
@@ -54,8 +54,8 @@ pub fn fold(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { folded(text).collect() }
 }
 
-/// Down, up and down again is what case folding does: ẞ, ß and ss meet, as do Σ, σ and ς. Each character is taken alone:
-/// what ends a word is written no other way.
+/// Case folding goes to lower, to upper and to lower case: ẞ, ß and ss become equal, as do Σ, σ and ς. Each character
+/// is taken alone: the end of a word changes nothing.
 fn folded(text: &str) -> impl Iterator<Item = char> {
     text.chars().flat_map(char::to_lowercase).flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
@@ -82,7 +82,7 @@ fn symbol_chars(symbol: &str) -> impl Iterator<Item = char> {
     once('$').chain(folded(symbol.strip_prefix('$').unwrap_or(symbol)).flat_map(char::to_uppercase))
 }
 
-/// The written form of an address. Hexadecimal ones carry at most a checksum in their case; other alphabets tell cases
+/// The written form of an address. In a hexadecimal one the case is at most a checksum; other alphabets tell cases
 /// apart.
 #[must_use]
 pub fn address_form(address: &str) -> String {

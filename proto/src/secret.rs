@@ -1,4 +1,4 @@
-//! Messages that hold a secret, as they show in logs and tests: without it.
+//! Shows messages that hold a secret without it in logs and tests.
 
 use std::fmt;
 

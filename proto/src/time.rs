@@ -39,7 +39,7 @@ pub fn from_millis(millis: i64) -> Timestamp {
     }
 }
 
-/// `YYYY-MM-DDTHH:MM:SS.mmmZ`; what lies outside of years 1970 to 9999 is moved to their border.
+/// `YYYY-MM-DDTHH:MM:SS.mmmZ`; a time outside of years 1970 to 9999 becomes their nearest.
 #[must_use]
 pub fn format_millis(millis: i64) -> String {
     text_of(&write_millis(millis)).to_owned()
@@ -71,7 +71,7 @@ pub(crate) fn text_of(text: &[u8; 24]) -> &str {
 }
 
 /// Reads an ISO 8601 date-time: any offset (none is UTC), seconds and fraction optional, a bare date is its midnight.
-/// None for anything else and outside of years 1 to 9999. Nanoseconds are kept.
+/// Other texts and times outside of years 1 to 9999 give none. Nanoseconds are kept.
 #[must_use]
 pub fn parse_iso8601(text: &str) -> Option<Timestamp> {
     let pieces = Pieces::parse(text).ok()?;

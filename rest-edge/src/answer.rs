@@ -1,4 +1,4 @@
-//! What a request gets: JSON, an event stream, or a failure that becomes the error envelope in one place.
+//! The answer to a request: JSON, an event stream, or a failure that becomes the error envelope in one place.
 
 use std::{convert::Infallible, sync::LazyLock};
 
@@ -19,7 +19,7 @@ use tonic::{Status, metadata::MetadataMap};
 /// A whole body, or one that streams.
 pub(crate) type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
 
-/// What a handler gives.
+/// A handler's result.
 pub(crate) type Answer = Result<Response<Body>, Failure>;
 
 /// The header with the request's id.
@@ -54,7 +54,7 @@ impl Failure {
         Self::Shape(Box::new(v1::RequestError { code, message, errors: Vec::new() }))
     }
 
-    /// Core's answer lacks what it must hold.
+    /// Core's answer lacks a part that it must hold.
     pub(crate) fn incomplete() -> Self {
         ApiError::internal().into()
     }
@@ -74,14 +74,14 @@ impl From<Status> for Failure {
     }
 }
 
-/// A 405 that names what the path does allow.
+/// A 405 that names the methods that the path allows.
 pub(crate) fn method_not_allowed(allow: &HeaderValue) -> Failure {
     let error = ApiError::new(ErrorCode::MethodNotAllowed, "this path does not answer that method");
     let headers = HeaderMap::from_iter([(ALLOW, allow.clone())]);
     Failure::Told(Box::new(error), Box::new(headers))
 }
 
-/// Copies what core tells beside its answer.
+/// Copies the headers that core sends beside its answer.
 pub(crate) fn copy_headers(from: &MetadataMap, to: &mut HeaderMap) {
     let from: &HeaderMap = from.as_ref();
     for name in &*ANSWER_HEADERS {
@@ -101,7 +101,7 @@ pub(crate) fn json<T: Serialize>(status: StatusCode, told: &MetadataMap, body: &
     Ok(response)
 }
 
-/// JSON written before.
+/// An answer of finished JSON.
 pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
     let mut headers = HeaderMap::with_capacity(20);
     headers.insert(CONTENT_TYPE, JSON);
@@ -120,7 +120,7 @@ pub(crate) async fn whole(body: &mut Full<Bytes>) -> Bytes {
     }
 }
 
-/// A whole HTTP/1.1 answer with the envelope, after which the connection closes: for where there is no request.
+/// A whole HTTP/1.1 answer with the envelope, for when there is no request. The connection closes after it.
 pub(crate) fn raw(error: &ApiError, request_id: &str) -> Bytes {
     let body = envelope_json(error, request_id);
     let status = status_of(error);

@@ -1,8 +1,11 @@
 //! One request on its way to core.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION, request::Parts};
 use parking_lot::Mutex;
+use thesis_net::services::Trusted;
 use thesis_proto::{
     error::{ErrorCode, FieldError},
     metadata,
@@ -10,15 +13,12 @@ use thesis_proto::{
 use tonic::{Request, metadata::MetadataMap};
 
 use crate::{
-    answer::{Failure, REQUEST_ID},
+    answer::Failure,
     input::{Body, Query},
     route::Route,
 };
 
-const SERVICE_TOKEN: HeaderName = HeaderName::from_static(metadata::SERVICE_TOKEN);
-const CLIENT_ADDRESS: HeaderName = HeaderName::from_static(metadata::CLIENT_ADDRESS);
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(metadata::IDEMPOTENCY_KEY);
-const MALFORMED: HeaderName = HeaderName::from_static(metadata::MALFORMED);
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// A request whose route is known.
@@ -39,30 +39,29 @@ pub(crate) struct Call<'a> {
 
 /// What the edge tells core about a request.
 pub(crate) struct Origin {
-    pub(crate) service_token: HeaderValue,
-    pub(crate) client_address: HeaderValue,
+    pub(crate) client_address: IpAddr,
     pub(crate) request_id: HeaderValue,
 }
 
 impl Call<'_> {
-    /// The gRPC request with this request's metadata.
+    /// The request to core with this request's metadata.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
-        let mut headers = HeaderMap::with_capacity(10);
-        headers.insert(SERVICE_TOKEN, self.origin.service_token.clone());
-        headers.insert(CLIENT_ADDRESS, self.origin.client_address.clone());
-        headers.insert(REQUEST_ID, self.origin.request_id.clone());
+        let mut headers = HeaderMap::with_capacity(4);
         for name in [AUTHORIZATION, TRACEPARENT] {
             if let Some(value) = self.head.headers.get(&name) {
                 headers.insert(name, value.clone());
             }
         }
-        if !self.unread.lock().is_empty() {
-            headers.insert(MALFORMED, HeaderValue::from_static("true"));
-        }
         if let Ok(Some(key)) = self.idempotency_key() {
             headers.insert(IDEMPOTENCY_KEY, key.clone());
         }
-        Request::from_parts(MetadataMap::from_headers(headers), http::Extensions::new(), message)
+        let mut extensions = http::Extensions::new();
+        extensions.insert(Trusted {
+            client_address: Some(self.origin.client_address),
+            request_id: Some(self.origin.request_id.clone()),
+            malformed: !self.unread.lock().is_empty(),
+        });
+        Request::from_parts(MetadataMap::from_headers(headers), extensions, message)
     }
 
     /// Notes fields that could not be read, if any.

@@ -19,7 +19,7 @@ const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
     "X-Service-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, \
      Retry-After, Idempotent-Replayed, ETag, Allow",
 );
-/// Seconds for which a browser need not ask again.
+/// Longest time until a browser asks again, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
 const ANY: HeaderValue = HeaderValue::from_static("*");
 
@@ -34,7 +34,7 @@ pub(crate) fn open(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, ANSWER_HEADERS);
 }
 
-/// What a browser asks before a request of a page: needs no key, as it has none yet.
+/// The answer to a browser that asks before a page's request. It needs no key: the browser sends none yet.
 pub(crate) fn preflight(allow: &HeaderValue) -> Response<Body> {
     const HEADERS: [(HeaderName, HeaderValue); 2] =
         [(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS), (ACCESS_CONTROL_MAX_AGE, MAX_AGE)];

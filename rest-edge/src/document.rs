@@ -1,4 +1,4 @@
-//! A document that stays as it is while the edge runs: compressed and named by its tag once.
+//! A document that does not change while the edge runs: it is compressed and tagged once.
 
 use bytes::Bytes;
 use http::{

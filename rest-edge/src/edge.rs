@@ -9,18 +9,16 @@ use http_body_util::Either;
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
 use parking_lot::Mutex;
-use secrecy::ExposeSecret as _;
 use thesis_net::{
-    channel::CoreChannel,
     client_address::client_address,
     clock::{SharedClock, SharedIdSource},
     panics,
     server::{Bodies, BodyError},
+    services::Services,
 };
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
-    metadata,
-    v1::{self, gate_service_client::GateServiceClient},
+    metadata, v1,
 };
 use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -39,8 +37,6 @@ use crate::{
     v1 as resources,
 };
 
-/// Bytes of core's answer at most: a full page of the longest theses is some megabytes.
-pub(crate) const MAX_ANSWER: usize = 32 * 1024 * 1024;
 /// The largest body that is read.
 const MAX_BODY: usize = 64 * 1024;
 /// Bytes of bodies that are held at once, of all connections.
@@ -54,8 +50,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What all connections share.
 pub(crate) struct Edge {
-    /// The way to core.
-    pub(crate) core: CoreChannel,
+    /// Core's services.
+    pub(crate) core: Services,
     /// Events for open streams.
     pub(crate) feeds: Arc<Feeds>,
     /// Ends streams when the edge stops.
@@ -69,48 +65,24 @@ pub(crate) struct Edge {
     /// Bytes of bodies that may be held at once.
     bodies: Bodies,
     router: matchit::Router<PathRoutes>,
-    service_token: HeaderValue,
     trusted_proxies: Vec<IpNet>,
     clock: SharedClock,
     /// Randomness.
     pub(crate) ids: SharedIdSource,
 }
 
-/// The other end of a connection.
-pub(crate) struct Peer {
-    address: IpAddr,
-    text: HeaderValue,
-}
-
-impl Peer {
-    /// A peer at an address.
-    pub(crate) fn new(address: IpAddr) -> Self {
-        let address = address.to_canonical();
-        Self { address, text: address_text(address) }
-    }
-}
-
-fn address_text(address: IpAddr) -> HeaderValue {
-    HeaderValue::try_from(address.to_string()).expect("an address is printable")
-}
-
 impl Edge {
     /// An edge in front of a core.
-    ///
-    /// # Errors
-    /// When the service token cannot be sent.
     pub(crate) fn new(
-        core: CoreChannel,
+        core: Services,
         config: EdgeConfig,
         clock: SharedClock,
         ids: SharedIdSource,
         shutdown: CancellationToken,
-    ) -> Result<Self, http::header::InvalidHeaderValue> {
-        let mut service_token = HeaderValue::try_from(config.service_token.expose_secret())?;
-        service_token.set_sensitive(true);
+    ) -> Self {
         let routes = resources::routes();
-        Ok(Self {
-            feeds: Feeds::new(core.clone(), service_token.clone(), shutdown.clone(), MAX_ENTRIES),
+        Self {
+            feeds: Feeds::new(Arc::clone(&core.streams), shutdown.clone(), MAX_ENTRIES),
             core,
             shutdown,
             discovery: resources::discovery_document(&config.public_url),
@@ -118,15 +90,14 @@ impl Edge {
             calls: Semaphore::new(MAX_CALLS),
             bodies: Bodies::new(MAX_BODIES),
             router: router(routes),
-            service_token,
             trusted_proxies: config.trusted_proxies,
             clock,
             ids,
-        })
+        }
     }
 
     /// Answers a request, whatever it is.
-    pub(crate) async fn respond<B>(&self, peer: &Peer, request: Request<B>) -> Response<Body>
+    pub(crate) async fn respond<B>(&self, peer: IpAddr, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -171,7 +142,7 @@ impl Edge {
         response
     }
 
-    async fn take<B>(&self, peer: &Peer, id: &HeaderValue, request: Request<B>) -> Answer
+    async fn take<B>(&self, peer: IpAddr, id: &HeaderValue, request: Request<B>) -> Answer
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -192,8 +163,7 @@ impl Edge {
         let route = found.value.of(&head.method).map_err(method_not_allowed)?;
         let raw_id = found.params.iter().next().map(|(_, value)| value).unwrap_or_default();
 
-        let client_address = self.client_address(peer, &head.headers);
-        let origin = Origin { service_token: self.service_token.clone(), client_address, request_id: id.clone() };
+        let origin = Origin { client_address: self.client_address(peer, &head.headers), request_id: id.clone() };
         let mut call = Call { route, head, id: String::new(), body: Bytes::new(), origin, unread: Mutex::default() };
         let answer = match self.read(&mut call, raw_id, body).await {
             Ok(()) => match self.calls.try_acquire() {
@@ -242,7 +212,7 @@ impl Edge {
             return ApiError::new(code, error.message).into();
         };
         let request = v1::RefuseRequest { operation: operation.to_owned(), error: Some(error) };
-        let refused = timeout(PATIENCE, core_client!(GateServiceClient, self).refuse(call.request(request))).await;
+        let refused = timeout(PATIENCE, self.core.gate.refuse(call.request(request))).await;
         match refused {
             Ok(Err(status)) => status.into(),
             Ok(Ok(_)) => Failure::incomplete(),
@@ -250,11 +220,8 @@ impl Edge {
         }
     }
 
-    fn client_address(&self, peer: &Peer, headers: &HeaderMap) -> HeaderValue {
-        if self.trusted_proxies.is_empty() {
-            return peer.text.clone();
-        }
-        address_text(client_address(peer.address, headers, &self.trusted_proxies))
+    fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        client_address(peer.to_canonical(), headers, &self.trusted_proxies)
     }
 
     /// A new request id: `req_` and 24 hexadecimal digits.

@@ -14,11 +14,11 @@ use tokio::task::spawn_blocking;
 
 use crate::answer::{Body, whole};
 
-/// A smaller body gains nothing: it fits into one packet as it is.
+/// Least bytes of a body to compress: a smaller one fits into one packet as it is.
 const MIN_BODY: u64 = 1024;
 /// Most bytes that are compressed on a thread of the runtime; more would keep other requests waiting.
 const MOST_AT_ONCE: usize = 64 * 1024;
-/// About where more effort no longer makes JSON much smaller.
+/// Higher levels no longer make JSON much smaller.
 const GZIP_LEVEL: Compression = Compression::new(4);
 const ZSTD_LEVEL: i32 = 3;
 
@@ -32,7 +32,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// What a client likes best of what there is; nothing when that is the bare body.
+    /// The encoding that a client likes best; none when it likes the bare body better.
     pub(crate) fn preferred(headers: &HeaderMap) -> Option<Self> {
         let (mut gzip, mut zstd, mut bare, mut rest) = (None, None, None, None);
         let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
@@ -74,7 +74,7 @@ impl Encoding {
     }
 }
 
-/// Compresses an answer as asked, unless it is already. One that streams stays as it is: its pieces must leave at once.
+/// Compresses an answer as asked, unless it is compressed. A stream stays as it is: its pieces must leave at once.
 pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encoding>) {
     let encoding = encoding.filter(|_| !response.headers().contains_key(CONTENT_ENCODING));
     let Either::Left(body) = response.body_mut() else {
@@ -112,7 +112,7 @@ mod tests {
             let text = Bytes::from("0123456789abcdef".repeat(size / 16));
             let mut response = Response::new(Either::Left(Full::new(text.clone())));
             let mut encoding = Box::pin(encode(&mut response, Some(Encoding::Zstd)));
-            // What needs no other thread is there at once.
+            // A body that needs no other thread is ready at once.
             assert_eq!(futures::poll!(encoding.as_mut()).is_pending(), elsewhere, "{size}");
             if elsewhere {
                 encoding.as_mut().await;

@@ -1,5 +1,5 @@
-//! What requests carry: declared parameters and fields, which describe themselves in the API's description, and their
-//! readers. The edge reads forms and types; ranges and lengths are core's to judge, and only described here.
+//! The declared parameters and fields of requests, which also make the API's description, and their readers. The edge
+//! reads forms and types. Core judges ranges and lengths, which are only described here.
 
 mod body;
 mod near;
@@ -21,7 +21,7 @@ pub(crate) struct Param {
     pub(crate) kind: Kind,
     /// Whether a request must have it.
     pub(crate) required: bool,
-    /// What it means.
+    /// Its meaning.
     pub(crate) about: &'static str,
 }
 
@@ -91,7 +91,7 @@ const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00
 struct Errors(Vec<FieldError>);
 
 impl Errors {
-    /// Notes a bad field and the rule it breaks, the first one of each field, as long as they fit into an answer.
+    /// Notes a bad field and the first rule it breaks, as long as the answer has room for more.
     fn add(&mut self, param: impl Into<String>, message: impl Into<String>) {
         let error = FieldError::new(param, message);
         if self.0.len() < MAX_TOLD && self.0.iter().all(|known| known.param != error.param) {
@@ -109,9 +109,8 @@ impl Errors {
     }
 }
 
-/// All bad fields of a request, those that core found with those that the edge did, in the order in which they are
-/// declared, each once; the path's parameter is first and what is not declared last. On a field that the edge could not
-/// read, core has nothing to say.
+/// All bad fields of a request, found by core and by the edge, each once, in the order of their declaration. The path's
+/// parameter is first, undeclared names are last. Core's errors on fields that the edge could not read are left out.
 pub(crate) fn all_errors(params: &[Param], unread: &[FieldError], found: Vec<FieldError>) -> Vec<FieldError> {
     let is_within =
         |name: &str, outer: &str| name.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -125,12 +124,12 @@ pub(crate) fn all_errors(params: &[Param], unread: &[FieldError], found: Vec<Fie
     all.into_iter().map(|(_, error)| error).collect()
 }
 
-/// The names in a table of an enum's.
+/// The names in an enum's table.
 pub(crate) fn texts<E>(table: &[(E, &'static str)]) -> Vec<&'static str> {
     table.iter().map(|(_, text)| *text).collect()
 }
 
-/// Reads values of an enum, telling of texts that are none.
+/// Reads values of an enum; other texts are noted as errors.
 fn some_of<'a, E: Into<i32>>(
     name: &str,
     given: impl Iterator<Item = &'a str>,

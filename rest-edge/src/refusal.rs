@@ -1,5 +1,5 @@
-//! What hyper refuses before there is a request: a head that is malformed or too large. Its bare answer on the way out
-//! becomes the error envelope with a request id, which every answer has.
+//! Heads that hyper refuses before there is a request: they are malformed or too large. On its way out, hyper's bare
+//! answer becomes the error envelope with a request id, which every answer has.
 
 use std::{
     io::{self, IoSlice},
@@ -14,11 +14,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::{answer::raw, edge::Edge};
 
-/// A connection whose every answer has the envelope.
+/// A connection on which bare answers become the envelope.
 pub(crate) struct Enveloped<T> {
     stream: T,
     edge: Arc<Edge>,
-    /// What is left to write in place of a bare answer.
+    /// The bytes left to write in place of a bare answer.
     instead: Bytes,
 }
 
@@ -55,7 +55,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Enveloped<T> {
             }
             this.instead = this.envelope();
         }
-        // The caller comes again with the same bytes until they count as written.
+        // The caller repeats the same bytes until they count as written.
         while !this.instead.is_empty() {
             match ready!(Pin::new(&mut this.stream).poll_write(context, &this.instead))? {
                 0 => return Poll::Ready(Ok(0)),

@@ -1,4 +1,4 @@
-//! A route: what answers a method on a path, and its description. Registering one without the other is impossible.
+//! A route: the handler of a method on a path, and its description. Neither can be registered without the other.
 
 use futures::future::BoxFuture;
 use http::{HeaderValue, Method};
@@ -9,18 +9,18 @@ use utoipa::{
 
 use crate::{answer::Answer, call::Call, edge::Edge, input::Param};
 
-/// What answers a request.
+/// Answers a request.
 pub(crate) type Handler = for<'a> fn(&'a Edge, &'a mut Call<'_>) -> BoxFuture<'a, Answer>;
 
-/// The handler of a method on a path, and what the API's description says of it.
+/// The handler of a method on a path, and its part of the API's description.
 pub(crate) struct Route {
     /// The method.
     pub(crate) method: Method,
     /// The path, with at most one `{parameter}`.
     pub(crate) path: &'static str,
-    /// The rpc, as `Service/Method`; what needs no key has none.
+    /// The rpc, as `Service/Method`; none if no key is needed.
     pub(crate) operation: Option<&'static str>,
-    /// What answers.
+    /// Answers requests.
     pub(crate) handler: Handler,
     /// The query parameters it reads.
     pub(crate) query: &'static [Param],
@@ -34,9 +34,9 @@ pub(crate) struct Route {
     pub(crate) tag: &'static str,
     /// What it does, in a sentence.
     pub(crate) summary: &'static str,
-    /// What the path's parameter is.
+    /// The path parameter's description.
     pub(crate) path_parameter: &'static str,
-    /// Characters that the path's parameter may have.
+    /// Most characters of the path's parameter.
     pub(crate) path_chars: usize,
     /// Whether its answer is one resource or document, which carries an `ETag`.
     pub(crate) tagged: bool,
@@ -89,19 +89,19 @@ impl Route {
         Self { operation: None, ..Self::new(Method::GET, path, "", handler) }
     }
 
-    /// Says what it is.
+    /// Sets id, tag and summary.
     pub(crate) fn named(mut self, id: &'static str, tag: &'static str, summary: &'static str) -> Self {
         (self.id, self.tag, self.summary) = (id, tag, summary);
         self
     }
 
-    /// Says what the path's parameter is.
+    /// Describes the path's parameter.
     pub(crate) fn path_parameter(mut self, about: &'static str) -> Self {
         self.path_parameter = about;
         self
     }
 
-    /// Says what the path's parameter is, and how many characters it may have.
+    /// Describes the path's parameter, and sets the most characters it may have.
     pub(crate) fn path_text(mut self, about: &'static str, chars: usize) -> Self {
         (self.path_parameter, self.path_chars) = (about, chars);
         self
@@ -113,7 +113,7 @@ impl Route {
         self
     }
 
-    /// Declares that an idempotency key means nothing here.
+    /// Declares that an idempotency key has no effect here.
     pub(crate) fn never_repeated(mut self) -> Self {
         self.repeatable = false;
         self
@@ -137,7 +137,7 @@ impl Route {
         self
     }
 
-    /// Declares success.
+    /// Declares the status and JSON of success.
     pub(crate) fn answers<T: ToSchema>(mut self, status: u16) -> Self {
         let mut schemas = vec![(T::name().into_owned(), T::schema())];
         T::schemas(&mut schemas);

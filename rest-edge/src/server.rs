@@ -1,14 +1,18 @@
-//! The edge as what answers connections.
+//! Lets the edge answer connections.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, Version, header::HOST, uri::Authority};
 use hyper::body::Incoming;
 use thesis_net::{
-    channel::CoreChannel,
     clock::{SharedClock, SharedIdSource},
     server::{Answers, Limits, Metered},
+    services::Services,
 };
 use thesis_proto::error::{ApiError, ErrorCode};
 use tokio::net::{TcpListener, TcpStream};
@@ -18,35 +22,32 @@ use crate::{
     EdgeConfig,
     answer::{Body, REQUEST_ID, envelope, raw},
     cors,
-    edge::{Edge, Peer},
+    edge::Edge,
     refusal::Enveloped,
 };
 
-/// Bytes of a request's head at most.
+/// Most bytes of a request's head.
 pub(crate) const MAX_HEAD: u32 = 16 * 1024;
-/// Requests of one connection at once.
+/// Most requests of one connection at once.
 const MAX_REQUESTS: u32 = 128;
-/// Requests that a connection may give up beyond those it lets end.
+/// Most requests that a connection may give up beyond those it lets end.
 const MAX_GIVEN_UP: u32 = 200;
-/// Bytes of answers that wait to be taken.
+/// Most bytes of answers that wait to be taken.
 const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
-/// While requests wait longer than this for their turn, for more than a moment, new ones are refused.
+/// Longest wait for a turn. While requests wait longer for more than a moment, new ones are refused.
 const MAX_LAG: Duration = Duration::from_millis(300);
-/// Open requests may take so long once the edge stops.
+/// Longest time for open requests to end once the edge stops.
 const DRAIN: Duration = Duration::from_secs(8);
 
 /// Serves the REST API until `shutdown`, then ends streams, finishes requests and returns.
-///
-/// # Errors
-/// When the service token cannot be sent.
 pub async fn serve(
     listener: TcpListener,
-    core: CoreChannel,
+    core: Services,
     config: EdgeConfig,
     clock: SharedClock,
     ids: SharedIdSource,
     shutdown: CancellationToken,
-) -> io::Result<()> {
+) {
     let limits = Limits {
         connections: config.max_connections,
         requests: MAX_REQUESTS,
@@ -56,31 +57,29 @@ pub async fn serve(
         lag: MAX_LAG,
         drain: DRAIN,
     };
-    let edge = Edge::new(core, config, clock, ids, shutdown.clone())
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the service token has unprintable characters"))?;
+    let edge = Edge::new(core, config, clock, ids, shutdown.clone());
     thesis_net::server::serve(listener, Arc::new(edge), limits, shutdown).await;
-    Ok(())
 }
 
 impl Answers for Edge {
-    type Peer = Peer;
+    type Peer = IpAddr;
     type Body = Body;
     type Io = Enveloped<Metered<TcpStream>>;
 
-    fn peer(&self, address: SocketAddr) -> Peer {
-        Peer::new(address.ip())
+    fn peer(&self, address: SocketAddr) -> IpAddr {
+        address.ip()
     }
 
     fn wrap(self: &Arc<Self>, stream: Metered<TcpStream>) -> Self::Io {
         Enveloped::new(stream, Arc::clone(self))
     }
 
-    async fn answer(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, peer: &IpAddr, request: Request<Incoming>) -> Response<Body> {
         if !names_one_host(&request) {
             tracing::info!(path = request.uri().path(), "request refused: it names no host, or several");
             return self.refused(&ApiError::new(ErrorCode::InvalidRequest, "a request must name one host"));
         }
-        self.respond(peer, request).await
+        self.respond(*peer, request).await
     }
 
     fn refusal(&self) -> Response<Body> {
@@ -103,7 +102,7 @@ impl Edge {
     }
 }
 
-/// Whether a request names the host that it is for, and no other: what passes one host's proxy must not mean another.
+/// Whether a request names its host, and no other: a request that passes one host's proxy must not mean another host.
 fn names_one_host<B>(request: &Request<B>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, another) = (hosts.next(), hosts.next());
@@ -123,7 +122,7 @@ fn names_one_host<B>(request: &Request<B>) -> bool {
     }
 }
 
-/// Whether a text is a host with or without a port, or nothing: the host that a target without one has.
+/// Whether a text is a host, with or without a port, or is empty, as for a target without a host.
 fn is_host(text: &[u8]) -> bool {
     text.is_empty() || (!text.contains(&b'@') && Authority::try_from(text).is_ok())
 }
@@ -137,7 +136,7 @@ mod tests {
     use super::*;
     use crate::tests::fake::{FakeCore, live, sources};
 
-    type Started = (SocketAddr, CancellationToken, tokio::task::JoinHandle<io::Result<()>>);
+    type Started = (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>);
 
     /// A running edge whose streams stay open.
     async fn start(max_connections: usize) -> Started {
@@ -145,7 +144,7 @@ mod tests {
             let first = Ok(live(&[]).encode_to_vec().into());
             Ok(stream::iter([first]).chain(stream::pending()).boxed())
         });
-        start_with(core, EdgeConfig { max_connections, ..EdgeConfig::new("http://edge.test", "t") }).await
+        start_with(core, EdgeConfig { max_connections, ..EdgeConfig::new("http://edge.test") }).await
     }
 
     /// A running edge in front of a core.
@@ -154,7 +153,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let (clock, ids) = sources();
-        let serving = tokio::spawn(serve(listener, core.channel(), config, clock, ids, shutdown.clone()));
+        let serving = tokio::spawn(serve(listener, core.services(), config, clock, ids, shutdown.clone()));
         (address, shutdown, serving)
     }
 
@@ -182,7 +181,7 @@ mod tests {
         shutdown.cancel();
         let rest = read_until(&mut open, "0\r\n\r\n").await;
         assert!(rest.contains("retry: "), "{rest}");
-        serving.await.unwrap().unwrap();
+        serving.await.unwrap();
         assert!(TcpStream::connect(address).await.is_err());
     }
 
@@ -222,7 +221,7 @@ mod tests {
             let told = read_until(&mut stream, "}}").await;
             assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{wrong}: {told}");
             assert!(told.contains("x-service-request-id: req_") && told.contains("INVALID_REQUEST"), "{told}");
-            // The connection is as good as before.
+            // The connection still works.
             stream.write_all(b"GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
             assert!(read_until(&mut stream, "\"ok\"}").await.starts_with("HTTP/1.1 200 OK\r\n"));
         }
@@ -252,7 +251,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_one_answer_and_the_connection_lives_on() {
         let core = FakeCore::new(|operation, _| panic!("{operation} is broken"));
-        let config = EdgeConfig::new("http://edge.test", "t");
+        let config = EdgeConfig::new("http://edge.test");
         let (address, _shutdown, _serving) = start_with(core, config).await;
         let mut stream = send(address, "GET /v1/me HTTP/1.1\r\nhost: a\r\n\r\n").await;
         let told = read_until(&mut stream, "}}").await;

@@ -1,6 +1,6 @@
-//! Streams. A connection is a set of positions with a filter, not a queue: `feed` follows each dataset once for all
-//! connections, `ring` keeps its newest events, `follower` reads them or, from further back, the log itself, and
-//! `subscription` joins what one connection follows. `sse` writes it as Server-Sent Events.
+//! Streams. A connection is a set of positions with a filter, not a queue. `feed` follows each dataset once for all
+//! connections. `ring` keeps its newest events. `follower` reads them or, from further back, the log itself.
+//! `subscription` joins the followers of one connection. `sse` writes their events as Server-Sent Events.
 
 mod feed;
 mod follower;

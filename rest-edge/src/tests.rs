@@ -1,4 +1,4 @@
-//! Requests through the whole edge, to a core that only plays its part.
+//! Requests through the whole edge, to a fake core.
 
 mod description;
 pub(crate) mod fake;

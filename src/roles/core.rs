@@ -12,7 +12,7 @@ use core_service::{
         scylla::{ScyllaOptions, ScyllaStore},
     },
 };
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 use thesis_net::clock::{SharedClock, SharedIdSource, SystemIdSource};
 
 use crate::{
@@ -35,7 +35,6 @@ pub(super) struct Prepared {
 /// A core that runs.
 pub(super) struct Started {
     pub(super) core: Arc<Core>,
-    pub(super) service_token: SecretString,
     pub(super) first_key: Option<FirstKey>,
 }
 
@@ -79,10 +78,9 @@ pub(super) async fn start(
             Arc::new(store.map_err(|error| Refused::new("SVC_DATA_DIR", error))?)
         }
     };
-    let service_token = prepared.secrets.service_token;
     let core_settings = CoreSettings {
         secret_key: prepared.secrets.secret_key,
-        service_token: service_token.clone(),
+        service_token: prepared.secrets.service_token,
         plans: prepared.plans,
         features: prepared.features,
         webhook_allow_networks: settings.webhooks.webhook_allow_networks.clone(),
@@ -95,5 +93,5 @@ pub(super) async fn start(
         bootstrap: prepared.bootstrap,
     };
     let core = Core::start(store, core_settings, Arc::clone(clock), Arc::clone(ids)).await?;
-    Ok(Started { core, service_token, first_key: prepared.first_key })
+    Ok(Started { core, first_key: prepared.first_key })
 }

@@ -21,11 +21,11 @@ use crate::{domain::id, grpc::Api, key, log::writer::thesis_event_id, store::sch
 /// A use case.
 pub(super) struct UseCase {
     pub(super) name: &'static str,
-    /// On an empty store.
+    /// Whether the store is empty at first.
     pub(super) from_nothing: bool,
-    /// The sandbox's ticker runs.
+    /// Seconds between the sandbox's ticks; 0 for none.
     pub(super) tick_seconds: u32,
-    /// First attempts of deliveries fail.
+    /// Whether first attempts of deliveries fail.
     pub(super) first_fails: bool,
     pub(super) run: for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, ()>,
 }
@@ -68,7 +68,7 @@ pub(super) const ALL: &[UseCase] = &[
     case!("lay out the sandbox", lay_out, from_nothing: true),
 ];
 
-/// A core that runs and is at rest; from then on calls count.
+/// Waits for a core at rest; from then on calls count.
 async fn ready(world: &mut World) {
     drop(world.core().await);
     world.idle().await;
@@ -143,7 +143,7 @@ fn deletion(upstream_id: &str) -> v1::Observation {
     observation(9, Observed::Deletion(v1::DeletionObservation { upstream_id: upstream_id.to_owned() }))
 }
 
-/// Something seen of a few theses.
+/// A random observation; the theses are few.
 pub(super) fn random(dice: &mut Dice) -> v1::Observation {
     let (name, revision) = (format!("m{}", dice.roll(12)), i64::try_from(dice.roll(40)).unwrap() + 1);
     match dice.roll(8) {
@@ -223,7 +223,7 @@ async fn ingest_early(world: &mut World) {
     }
 }
 
-/// Of a call of which something is refused the rest is applied.
+/// One observation of a call is refused, the others are applied.
 async fn ingest_contradiction(world: &mut World) {
     let id = world.ingest_thesis("case").await;
     ready(world).await;
@@ -250,7 +250,7 @@ async fn delete_webhook(world: &mut World) {
     ready(world).await;
     let request = || public(v1::DeleteWebhookRequest { id: id.clone() }, None);
     let answer = world.ask(async |api| api.delete_webhook(request()).await).await;
-    // Asking again where the first answer was lost finds nothing.
+    // Asking again after the first answer was lost finds nothing.
     assert!(answer.is_ok() || answer.is_err_and(|status| status.code() == Code::NotFound));
     world.acknowledged.webhooks.remove(&id);
     world.acknowledged.deleted.insert(id);
@@ -394,7 +394,7 @@ async fn count_requests(world: &mut World) {
     drop(world.core().await);
     tokio::time::sleep(Duration::from_millis(700)).await;
     let counted = used(world).await - before;
-    // What was counted in the last tenth of a second before an end, or a second before a loss of power, may be lost.
+    // Counts of the last tenth of a second before an end, or of a second before a power loss, may be lost.
     assert!(counted <= asked.get() && (ended || counted >= 3), "{counted} of {}", asked.get());
 }
 

@@ -52,7 +52,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
         world.idle().await;
         written += 1;
         disk.room(room);
-        // What little room there is is soon used up.
+        // The little room left is soon used up.
         for _ in 0..10 {
             drop(
                 api.ingest(service(v1::IngestRequest {
@@ -80,7 +80,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
             assert!(api.core.shared.backend.check().await.is_err(), "and it says so");
         }
         disk.room(i64::MAX);
-        // The same process goes on.
+        // The same process continues.
         world.create_thesis(&format!("room again {room}"), "full", "FULL").await;
         written += 1;
         assert_eq!(listed(&api).await, written);

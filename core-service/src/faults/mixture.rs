@@ -25,11 +25,11 @@ enum Wish {
     NoWebhook(String),
 }
 
-/// What it was told.
+/// The answer to a wish.
 #[derive(Clone, Debug)]
 enum Told {
     Entry(String, String),
-    /// The theses seen, and those that are gone.
+    /// The theses seen, and those deleted.
     Seen(Vec<String>, Vec<String>),
     Webhook(String),
     NoWebhook(String),
@@ -96,14 +96,14 @@ fn wish(dice: &mut Dice, name: &str, webhook: &mut Option<String>) -> Wish {
     }
 }
 
-/// Wishes for something again and again; every wish is repeated until it was answered.
+/// Makes random wishes; each is repeated until it is answered.
 pub(super) async fn live(world: &mut World, mut dice: Dice, name: &str, steps: usize) {
     let mut webhook = None;
     for step in 0..steps {
         let mut wishes = Vec::new();
         for number in 0..=dice.roll(4) {
             let wish = wish(&mut dice, &format!("{name} {step}.{number}"), &mut webhook);
-            // One at a time comes and goes, or the limit would be reached.
+            // One webhook wish at a time, or the limit would be reached.
             let is_webhook = |wish: &Wish| matches!(wish, Wish::Webhook(_) | Wish::NoWebhook(_));
             if is_webhook(&wish) && wishes.iter().any(is_webhook) {
                 if let Wish::NoWebhook(id) = wish {

@@ -1,4 +1,4 @@
-//! What a core runs on: a store in maps, or the embedded store on a disk that can fail.
+//! The store that a core runs on: in maps, or embedded on a disk that can fail.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Place {
         }
     }
 
-    /// Another one that holds the same.
+    /// A copy with the same rows.
     pub(super) fn copy(&self, clock: &SharedClock) -> Self {
         match self {
             Self::Memory(store) => Self::Memory(store.copy()),
@@ -82,7 +82,7 @@ impl Place {
         }
     }
 
-    /// What is there after a process has ended like this.
+    /// Becomes the store that a process with this fault leaves.
     pub(super) fn end(&mut self, fault: Fault, trouble: Option<&Trouble>, clock: &SharedClock) {
         match self {
             Self::Memory(store) if fault == Fault::PowerLoss => store.lose_power(),

@@ -1,4 +1,4 @@
-//! The naive recount: what the logs alone say, compared with every row there is.
+//! The naive recount: makes the rows from the logs alone, and compares them with every stored row.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,7 +53,7 @@ const PROJECTED: &[&Table] = &[
     &schema::DERIVED,
 ];
 
-/// How far the clocks of replicas may lie apart.
+/// Most difference between replicas' clocks.
 const SKEW_MS: i64 = 2_000;
 
 type Logs = BTreeMap<String, Vec<(u64, bytes::Bytes)>>;
@@ -82,7 +82,7 @@ fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<Sequenced> {
     bodies.iter().map(|(seq, body)| Sequenced { seq: *seq, entry: decode(body.clone()).unwrap() }).collect()
 }
 
-/// The deliveries. One whose webhook was deleted before it was queued is nobody's: none can see it, nothing is owed.
+/// The deliveries, without those whose webhook was deleted before they were queued: nobody sees or owes them.
 fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     let mut queued = BTreeSet::new();
     store.each(&schema::QUEUE, |_, clustering, _| {
@@ -98,7 +98,7 @@ fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     rows.filter(|row| row.is_over() || queued.contains(&row.id) || !deleted.contains(&row.webhook_id)).collect()
 }
 
-/// What is still to be done; of derived events only if asked, since they may have to wait.
+/// The work still to do; derived events only if asked, since they may have to wait.
 pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
     let mut heads: BTreeMap<String, i64> = BTreeMap::new();
     store.each(&schema::EVENT_LOG, |partition, clustering, version| {
@@ -132,13 +132,13 @@ pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
             disabled.insert(row.id);
         }
     }
-    // What waits for a webhook that is disabled goes on waiting.
+    // Deliveries to a disabled webhook keep waiting.
     let waiting = |row: &&Delivery| !row.is_over() && !disabled.contains(&row.webhook_id);
     owed.extend(deliveries(store).iter().filter(waiting).map(|row| format!("{row:?}")));
     owed.join("; ")
 }
 
-/// Writes into an empty store what the logs say, beyond what was written there before.
+/// Writes the rows of the logs into `again`, beyond those written there before.
 pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec<(Dataset, Vec<Sequenced>)> {
     let mut all = Vec::new();
     for (name, bodies) in logs(store).iter().filter(|(name, _)| *name != CONTROL_LOG) {
@@ -196,7 +196,7 @@ pub(super) async fn recount(world: &World) {
     recount_deliveries(world, store, &all);
 }
 
-/// A bucket is listed while there is something in it, and only then.
+/// A bucket is listed while it has rows, and only then.
 fn recount_buckets(store: &MemoryStore) {
     let (mut listed, mut filled) = (BTreeSet::new(), BTreeSet::new());
     store.each(&schema::INDEX_BUCKET, |partition, clustering, _| {
@@ -278,7 +278,7 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], due: &[(String, u64)]) 
     assert_eq!((owes, velocities), (due, 0), "derived events that are owed");
 }
 
-/// Totals are a count of the theses that are there.
+/// Totals are a count of the existing theses.
 fn recount_totals(store: &MemoryStore, name: &str, entries: &[Sequenced]) {
     let mut theses: BTreeMap<&str, &Thesis> = BTreeMap::new();
     let mut tokens = BTreeSet::new();
@@ -324,7 +324,7 @@ fn kind_and_id(change: &ControlChange) -> (&'static str, String) {
     }
 }
 
-/// What a core loads is what the control log says, and what was acknowledged is there once.
+/// A core loads the rows of the control log, and every acknowledged row is there once.
 async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
     let mut rows = BTreeMap::new();
     for (_, body) in log {
@@ -371,8 +371,8 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
     }
 }
 
-/// Each event has one delivery to each webhook that was there before it; each delivery an event, and as many attempts as
-/// were made at least.
+/// Each event has one delivery to each webhook that existed before it; each delivery has an event, and only attempts
+/// that were made.
 fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<Sequenced>)]) {
     let rows = deliveries(store);
     let mut log = BTreeSet::new();

@@ -44,7 +44,7 @@ pub(super) struct Plan {
     pub(super) fault: Fault,
 }
 
-/// A clock that is tokio's.
+/// A clock that follows tokio's.
 #[derive(Debug)]
 struct PausedClock {
     start: Instant,
@@ -61,19 +61,19 @@ impl Clock for PausedClock {
     }
 }
 
-/// Ends the address of an endpoint that is gone for good.
+/// End of the URL of an endpoint that is gone for good.
 pub(super) const GONE: &str = "/gone";
 
-/// What was acknowledged.
+/// The acknowledged writes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Acknowledged {
     /// Dataset and id of entries.
     pub(super) entries: BTreeSet<(String, String)>,
-    /// Theses of the live dataset that are gone upstream.
+    /// Theses of the live dataset deleted upstream.
     pub(super) gone: BTreeSet<String>,
-    /// Kind and name of what operators made, each once.
+    /// Kind and name of rows that operators made once.
     pub(super) made: Vec<(&'static str, String)>,
-    /// Webhooks that are, and that are no more.
+    /// Webhooks that exist, and deleted ones.
     pub(super) webhooks: BTreeSet<String>,
     pub(super) deleted: BTreeSet<String>,
     /// Webhooks whose endpoint has said that it is gone.
@@ -84,7 +84,7 @@ pub(super) struct Acknowledged {
 #[derive(Clone)]
 pub(super) struct Trouble(pub(super) Arc<Mutex<Dice>>);
 
-/// Everything.
+/// All of one test.
 pub(super) struct World {
     pub(super) place: Place,
     pub(super) clock: SharedClock,
@@ -93,18 +93,18 @@ pub(super) struct World {
     pub(super) trouble: Option<Trouble>,
     pub(super) tick_seconds: u32,
     pub(super) acknowledged: Acknowledged,
-    /// Webhooks that were there before anything else.
+    /// Webhooks that existed before the case.
     pub(super) old_webhooks: BTreeSet<String>,
     /// Attempts that the worker made: delivery and number.
     pub(super) sent: Arc<Mutex<BTreeSet<(String, i32)>>>,
-    /// First attempts fail.
+    /// Whether first attempts fail.
     pub(super) first_fails: bool,
-    /// Rows that must say this.
+    /// Rows that must hold this text.
     pub(super) expected: Vec<(&'static Table, Vec<Value>, &'static str)>,
     pub(super) started_at: i64,
-    /// What the logs said at first, written again into an empty store.
+    /// The rows of the first logs, projected into an empty store.
     pub(super) replayed: Arc<MemoryStore>,
-    /// Of no use here, and costly to make.
+    /// Not used here, and costly to make.
     search: Arc<SearchIndex>,
     core: Option<Arc<Core>>,
 }
@@ -156,7 +156,7 @@ impl World {
         other
     }
 
-    /// The same again, to be spoilt.
+    /// A copy, for a case to change.
     pub(super) fn copy(&self) -> Self {
         let clock = clock(self.now());
         self.with(self.place.copy(&clock), clock)
@@ -180,17 +180,17 @@ impl World {
         self.clock.now_ms()
     }
 
-    /// From now on the planned fault may happen.
+    /// Counts calls from now on; the planned fault may happen.
     pub(super) fn count(&self, reads: bool) {
         self.process.count(reads);
     }
 
-    /// The fault that is to happen.
+    /// Plans the fault that happens.
     pub(super) fn plan(&self, plan: Plan) {
         self.process.set_chooser(Box::new(move |number, _| (number == plan.number).then_some(plan.fault)));
     }
 
-    /// A core that runs, started when there is none.
+    /// The running core; starts one when there is none.
     pub(super) async fn core(&mut self) -> Arc<Core> {
         loop {
             if let Some(fault) = self.process.ended() {
@@ -220,7 +220,7 @@ impl World {
                 }
             }
             Err(_) => {
-                // A start that fails ends the process, and whoever watches over it starts another.
+                // A failed start ends the process, and its supervisor starts another.
                 self.process.end();
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
@@ -232,7 +232,7 @@ impl World {
         self.core.as_deref()
     }
 
-    /// Notes that a row must say this in the end.
+    /// Notes that a row must hold this text at the end.
     pub(super) fn expect(&mut self, table: &'static Table, key: Vec<Value>, text: &'static str) {
         self.expected.push((table, key, text));
     }
@@ -242,7 +242,7 @@ impl World {
         self.acknowledged.made.push((kind, name.to_owned()));
     }
 
-    /// Goes on with a core that does not tick.
+    /// Stops the core; the next one does not tick.
     pub(super) async fn stop_ticking(&mut self) {
         self.idle().await;
         self.process.rest();
@@ -250,7 +250,7 @@ impl World {
         self.tick_seconds = 0;
     }
 
-    /// Nothing goes wrong any more.
+    /// Ends all faults.
     pub(super) async fn calm(&mut self) {
         self.process.rest();
         drop(self.core().await);
@@ -265,7 +265,7 @@ impl World {
         }
     }
 
-    /// Waits until nothing happens any more at this moment.
+    /// Waits until nothing more happens at this moment.
     pub(super) async fn idle(&self) {
         let mut before = (usize::MAX, true);
         while before.1 || self.process.busy() != before {
@@ -298,7 +298,7 @@ impl World {
         panic!("no answer")
     }
 
-    /// Asks once, whatever comes of it.
+    /// Asks once, and ignores the answer.
     pub(super) async fn ask_once<T, F: Future<Output = Result<Response<T>, Status>>>(
         &mut self,
         ask: impl FnOnce(Api) -> F,
@@ -349,7 +349,7 @@ impl World {
         id
     }
 
-    /// One thesis more, which shows whether what the core remembers is right.
+    /// Writes three more theses, which show whether the core's memory is right.
     pub(super) async fn probe(&mut self) {
         self.create_thesis("probe", "prober", "PROBED").await;
         self.create_thesis("probe 2", "case", "CASE").await;
@@ -361,7 +361,7 @@ impl World {
         self.settle_all(true).await;
     }
 
-    /// The same, but for derived events.
+    /// The same, except for derived events.
     pub(super) async fn settle_written(&mut self) {
         self.settle_all(false).await;
     }
@@ -404,7 +404,7 @@ pub(super) fn service<M>(message: M) -> Request<M> {
     request
 }
 
-/// A worker: takes attempts, makes them, and reports them until they are taken.
+/// A worker: takes attempts, makes them, and reports each until the report is taken.
 async fn work(core: Arc<Core>, sent: Arc<Mutex<BTreeSet<(String, i32)>>>, first_fails: bool) {
     let (_place, mut claims) = core.dispatcher.join(8);
     let stop = core.stop.clone();

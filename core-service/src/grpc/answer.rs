@@ -2,6 +2,7 @@
 
 use std::{future::Future, sync::Arc};
 
+use thesis_net::services::Trusted;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::{
@@ -49,22 +50,32 @@ fn idempotency_key(metadata: &MetadataMap) -> Option<String> {
     (!values.is_empty()).then(|| values.join("\n"))
 }
 
+/// The edge's word on a request that came over a socket: believed beside the service credential alone.
+fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
+    let metadata = request.metadata();
+    let peer = request.remote_addr().map(|address| address.ip());
+    if !core.gate.is_service(text(metadata, SERVICE_TOKEN).as_deref()) {
+        return Trusted { client_address: peer, ..Trusted::default() };
+    }
+    let told = text(metadata, CLIENT_ADDRESS);
+    Trusted {
+        client_address: told.map_or(peer, |address| address.parse().ok()),
+        request_id: metadata.as_ref().get(REQUEST_ID).cloned(),
+        malformed: metadata.contains_key(MALFORMED),
+    }
+}
+
 /// What a request says of itself; of the edge's word only what the service credential vouches for.
 pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
     let metadata = request.metadata();
-    let trusted = core.gate.is_service(text(metadata, SERVICE_TOKEN).as_deref());
-    let word = |name| if trusted { text(metadata, name) } else { None };
-    let peer = || request.remote_addr().map(|address| address.ip());
-    let client = match word(CLIENT_ADDRESS) {
-        Some(address) => address.parse().ok(),
-        None => peer(),
-    };
+    let trusted = request.extensions().get::<Trusted>().cloned().unwrap_or_else(|| vouched_for(core, request));
+    let request_id = trusted.request_id.and_then(|id| id.to_str().ok().map(str::to_owned));
     RequestMeta {
         authorization: text(metadata, AUTHORIZATION).map(Into::into),
-        client: client.map(network_of),
-        request_id: word(REQUEST_ID).unwrap_or_else(|| core.gate.new_request_id()),
+        client: trusted.client_address.map(network_of),
+        request_id: request_id.unwrap_or_else(|| core.gate.new_request_id()),
         idempotency_key: idempotency_key(metadata),
-        malformed: word(MALFORMED).is_some(),
+        malformed: trusted.malformed,
     }
 }
 
@@ -180,7 +191,8 @@ where
 /// Demands the service credential.
 pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), Status> {
     let token = text(request.metadata(), SERVICE_TOKEN);
-    let error = if !core.gate.is_service(token.as_deref()) {
+    let is_trusted = request.extensions().get::<Trusted>().is_some() || core.gate.is_service(token.as_deref());
+    let error = if !is_trusted {
         let code = token.map_or(ErrorCode::MissingApiKey, |_| ErrorCode::InvalidApiKey);
         ApiError::new(code, "this method needs the service credential").with_param(SERVICE_TOKEN)
     } else if !core.shared.control.is_current() {

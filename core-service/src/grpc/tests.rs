@@ -9,6 +9,10 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::testing::{self, ManualClock, SERVICE_TOKEN, TEST_KEY};
 
+fn routes(core: &Arc<Core>) -> Routes {
+    guarded(services(core), Guard::new(core, Vec::new()))
+}
+
 async fn core() -> Arc<Core> {
     let clock = ManualClock::new();
     testing::core(testing::memory(&clock), &clock, 0).await

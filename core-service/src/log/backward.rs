@@ -16,15 +16,15 @@ use crate::{
     tables::{events::Between, log::decode},
 };
 
-/// What of a dataset's log is read backward.
+/// The part of a dataset's log that is read backward.
 pub struct LogSlice {
     /// The dataset.
     pub dataset: Dataset,
-    /// From here down, exclusive.
+    /// Entries below this sequence number.
     pub before: u64,
-    /// Down to here, exclusive.
+    /// Entries above this sequence number.
     pub after: u64,
-    /// Nothing older than this, in unix milliseconds.
+    /// Entries not older than this, in unix milliseconds.
     pub from: i64,
 }
 
@@ -32,7 +32,7 @@ struct Side {
     slice: LogSlice,
     name: String,
     waiting: VecDeque<Sequenced>,
-    /// Nothing beyond what waits is wanted.
+    /// Whether the waiting entries are the last.
     done: bool,
 }
 
@@ -44,11 +44,11 @@ pub struct Backward<'a> {
     page: usize,
 }
 
-/// The datasets' positions: of each, the sequence number below which nothing was taken yet.
+/// For each dataset, the sequence number below which no entry was taken yet.
 pub type Positions = Vec<u64>;
 
 impl<'a> Backward<'a> {
-    /// Reads what is selected of these slices, a page of each at once.
+    /// Reads the selected entries of these slices, a page of each at once.
     #[must_use]
     pub fn new(shared: &'a Shared, selection: Selection, slices: Vec<LogSlice>, page: usize) -> Self {
         let side =
@@ -81,7 +81,7 @@ impl<'a> Backward<'a> {
         }))
     }
 
-    /// Where reading stands: entries from there up have been taken, or are not wanted.
+    /// How far reading has come: entries at and above these are taken or not wanted.
     #[must_use]
     pub fn positions(&self) -> Positions {
         self.sides.iter().map(|side| side.waiting.front().map_or(side.slice.before, |next| next.seq + 1)).collect()
@@ -93,7 +93,7 @@ impl<'a> Backward<'a> {
         self.sides.iter().any(|side| !side.done || !side.waiting.is_empty())
     }
 
-    /// The event that an entry of the dataset at this place is.
+    /// The event of an entry, for the dataset at this place.
     #[must_use]
     pub fn event(&self, index: usize, entry: &Entry) -> Option<v1::Event> {
         convert::entry::event(&self.sides[index].slice.dataset, entry)

@@ -1,4 +1,4 @@
-//! The datasets that this replica reads or writes: how far each is projected, and its writer and fan-out once it has one.
+//! The datasets that this replica reads or writes: how far each is projected, and its writer and fan-out once started.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -19,17 +19,16 @@ use crate::{
     store::{Consistency, Scan, schema},
 };
 
-/// How often a replica looks for what others have appended.
+/// How often a replica looks for entries that others appended.
 const WAKE_EVERY: Duration = Duration::from_millis(50);
-/// How often a replica looks for what no hint told it, and for work that another has left undone.
+/// How often a replica looks for entries without a hint, and for work that another left undone.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Most looks at which entries not projected or not fanned out stand still before they count as left undone.
+/// Most looks without progress before entries not projected or not fanned out count as left undone.
 const ENTRIES_PATIENCE: u32 = 2;
-/// Most looks at which derived events are owed and nothing moves before they count as left undone; they are owed for five
-/// seconds as a rule.
+/// Most looks without progress before owed derived events count as left undone; they are usually owed for five seconds.
 const DERIVED_PATIENCE: u32 = 8;
 
-/// What of a dataset's log is still to be done.
+/// The work still to do on a dataset's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behind {
     No,
@@ -44,7 +43,7 @@ enum Behind {
 struct Suspect {
     /// How far its rows and its fan-out had come at the last look.
     reached: (u64, u64),
-    /// Looks in a row at which it was behind and nothing had moved since the look before.
+    /// Looks in a row at which it was behind and had not moved since the look before.
     still: u32,
 }
 
@@ -99,14 +98,14 @@ impl Datasets {
         })
     }
 
-    /// How far each dataset is projected that this replica has heard of.
+    /// How far each dataset that this replica follows is projected.
     #[must_use]
     pub fn positions(&self) -> Vec<(Dataset, u64)> {
         let open = self.open.lock();
         open.iter().map(|(dataset, open)| (dataset.clone(), *open.position.borrow())).collect()
     }
 
-    /// The writer of a dataset, started when there is none yet; its fan-out with it.
+    /// The writer of a dataset; starts it and its fan-out when there is none yet.
     pub fn writer(self: &Arc<Self>, dataset: &Dataset) -> WriterHandle {
         self.with(dataset, |open| {
             if let Some(writer) = &open.writer {
@@ -131,7 +130,7 @@ impl Datasets {
         self.writer(dataset).create_thesis(new).await
     }
 
-    /// Completes what a crash left undone, where no other replica can: at the start, before anything is answered.
+    /// Completes the work that a crash left undone and no other replica can do, before any request is answered.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -142,14 +141,14 @@ impl Datasets {
             let head = self.shared.log.head(&name, *position.borrow(), Consistency::Quorum).await?;
             if self.is_behind(&dataset).await?.0 != Behind::No {
                 drop(self.writer(&dataset));
-                // The sender lives as long as this.
+                // The sender lives as long as `self`.
                 let _projected = position.wait_for(|position| *position >= head).await;
             }
         }
         Ok(())
     }
 
-    /// Follows what other replicas append, and takes over what they left undone.
+    /// Follows the entries of other replicas, and takes over work they left undone.
     pub async fn watch(self: Arc<Self>) {
         if self.shared.backend.is_exclusive() {
             return;
@@ -171,7 +170,7 @@ impl Datasets {
                     }
                 }
                 _ = look.tick() => {
-                    // A hint may have been missed; what somebody listens to must not wait for the next.
+                    // A hint may have been missed; a dataset with listeners must not wait for the next.
                     for dataset in self.listened() {
                         self.follow(&dataset).await;
                         suspects.entry(dataset).or_default();
@@ -236,8 +235,8 @@ impl Datasets {
         datasets
     }
 
-    /// Takes over datasets that have been behind for some looks while nothing moved: whoever was at it has had its time. One
-    /// that is behind and moves is being worked on.
+    /// Takes over datasets that have been behind for some looks without progress: the replica at work has had its time.
+    /// A dataset that moves is being worked on.
     async fn adopt(self: &Arc<Self>, suspects: &mut HashMap<Dataset, Suspect>) {
         let datasets: Vec<Dataset> = suspects.keys().cloned().collect();
         for dataset in datasets {
@@ -263,7 +262,7 @@ impl Datasets {
         }
     }
 
-    /// What of a dataset is still to be done, and how far its rows and its fan-out have come.
+    /// The work still to do on a dataset, and how far its rows and its fan-out have come.
     async fn is_behind(&self, dataset: &Dataset) -> Result<(Behind, (u64, u64))> {
         let (name, log) = (dataset.to_string(), &self.shared.log);
         let rows = log.checkpoint(&name, ROWS).await?;

@@ -1,5 +1,5 @@
-//! Owes each event to the webhooks that match it: a projection of the log with its own checkpoint, so that it neither
-//! delays an answer nor misses an event.
+//! Owes each event to the webhooks that match it, as pending deliveries. A projection of the log with its own
+//! checkpoint: it neither delays an answer nor misses an event.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -26,23 +26,23 @@ use crate::{
 
 /// Name of this projection.
 pub const FAN_OUT: &str = "fan_out";
-/// Entries looked at before the checkpoint moves.
+/// Most entries looked at before the checkpoint moves.
 const PAGE: usize = 500;
-/// Deliveries written at once.
+/// Most deliveries collected before they are written.
 const CHUNK: usize = 500;
-/// Longest time for which a checkpoint that moved is not stored.
+/// Longest time that a moved checkpoint stays unstored.
 const STORE_AFTER: Duration = Duration::from_millis(500);
-/// Most entries past which a checkpoint moves without being stored.
+/// Most entries that a checkpoint moves past before it is stored.
 const MOST_UNSTORED: u64 = 1_000;
-/// How far the clocks of replicas may lie apart: an event so little older than a webhook still reaches it.
+/// Most difference between replicas' clocks: an event older than a webhook by only this still reaches it.
 const CLOCK_SKEW_MS: i64 = 2_000;
 
 type Result<T, E = error::Error> = std::result::Result<T, E>;
 
-/// By webhook: when it was changed last, and its filter then.
+/// By webhook id: the time of its last change, and its filter since then.
 type Filters = HashMap<String, (i64, Option<CompiledFilter>)>;
 
-/// Follows a dataset's projected position and owes what comes, until stopped.
+/// Follows a dataset's projected position and owes the new events, until stopped.
 pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Receiver<u64>, stop: CancellationToken) {
     let mut fan_out = FanOut::new(shared, dataset);
     loop {
@@ -66,15 +66,15 @@ struct FanOut {
     shared: Arc<Shared>,
     dataset: Dataset,
     name: String,
-    /// Everything up to here is owed.
+    /// All events up to this sequence number are owed.
     done: u64,
-    /// The checkpoint as last known.
+    /// The stored checkpoint as last known.
     stored: u64,
-    /// When the checkpoint is stored at the latest, if it moved.
+    /// The latest time to store the checkpoint, if it moved.
     store_by: Option<Instant>,
-    /// Whether the checkpoint is certainly the stored one.
+    /// Whether `stored` is certainly the checkpoint in the store.
     current: bool,
-    /// Those of the webhooks by which the last entries were judged.
+    /// The webhook filters that judged the last entries.
     filters: Filters,
 }
 
@@ -94,7 +94,7 @@ impl FanOut {
 
     async fn advance(&mut self, upto: u64) -> Result<()> {
         loop {
-            // Another core may have done it meanwhile.
+            // Another core may have moved the checkpoint.
             if !self.current || !self.shared.backend.is_exclusive() {
                 self.stored = self.stored.max(self.shared.log.checkpoint(&self.name, FAN_OUT).await?);
                 self.done = self.done.max(self.stored);
@@ -103,14 +103,14 @@ impl FanOut {
             if self.done >= upto {
                 return Ok(());
             }
-            // A webhook whose creation was answered before an event was appended is known here before that event is.
+            // So a webhook whose creation was answered before an event's append is known here before that event.
             self.shared.control.catch_up().await?;
             let webhooks = self.webhooks();
             let is_judged_by = |webhook: &Webhook| {
                 self.filters.get(&webhook.id).is_some_and(|(updated_at, _)| *updated_at == webhook.updated_at)
             };
             if self.filters.len() != webhooks.len() || !webhooks.iter().all(|(webhook, _)| is_judged_by(webhook)) {
-                // What was judged by the old settings is not judged again by the new ones, after a restart either.
+                // Entries judged by the old settings are never judged again by the new ones, not even after a restart.
                 self.store().await?;
                 self.filters = webhooks.iter().map(|(webhook, _)| compiled(webhook)).collect();
             }
@@ -126,8 +126,8 @@ impl FanOut {
         }
     }
 
-    /// Everything up to there is owed. Where no other core looks at the checkpoint, one that moves past nothing but what
-    /// no webhook wants is stored now and then.
+    /// Notes that events up to `seq` are owed. Where no other core reads the checkpoint, a move past unwanted events
+    /// alone is stored only now and then.
     async fn reach(&mut self, seq: u64, owed: bool) -> Result<()> {
         self.done = self.done.max(seq);
         let now = Instant::now();
@@ -188,13 +188,13 @@ impl FanOut {
             last = seq;
             match decode(body) {
                 Ok(entry) => self.owe_entry(seq, &entry, webhooks, &mut owed),
-                // Waiting for it would hold up all that follow, for ever.
+                // Waiting for it would hold up all later entries for ever.
                 Err(error) => tracing::error!(dataset = self.name, seq, %error, "an entry cannot be told to webhooks"),
             }
             owes |= !owed.is_empty();
             if owed.len() >= CHUNK {
                 self.write(&mut owed).await?;
-                // Others see that this goes on.
+                // So other replicas see progress.
                 self.reach(last, owes).await?;
             }
         }
@@ -219,7 +219,7 @@ impl FanOut {
                 seq,
                 status: Status::Pending.into(),
                 attempts: Vec::new(),
-                // The event's time, so that doing this again makes the same delivery.
+                // The event's time, so that a repeat makes the same delivery.
                 next_attempt_at: Some(entry.created_at),
                 created_at: entry.created_at,
                 delivered_at: None,

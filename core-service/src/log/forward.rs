@@ -1,4 +1,4 @@
-//! Reads a log onward: for all streams of an edge, or for one that is behind.
+//! Reads a log forward: for all streams of an edge, or for one that is behind.
 
 use thesis_proto::{filter::CompiledFilter, v1};
 
@@ -11,10 +11,10 @@ use crate::{
     tables::{events::Between, log::decode},
 };
 
-/// Entries read at once.
+/// Most entries read at once.
 const PAGE: usize = 500;
 
-/// Bytes of entries after which a page of a tail is full: a message is to fit where messages are limited.
+/// Most bytes of a tail's page before its last entry, so that it fits where messages are limited.
 const PAGE_BYTES: usize = 1024 * 1024;
 
 /// Reads the matching events of a dataset after a position, up to what is projected.
@@ -41,7 +41,7 @@ pub async fn read_forward(
     let (mut events, mut position, mut bytes) = (Vec::new(), after, 0);
     for (seq, body) in rows {
         if bytes >= PAGE_BYTES {
-            // The rest is read the next time.
+            // The next call reads the rest.
             return Ok(v1::TailResponse { events, position });
         }
         bytes += body.len();

@@ -1,4 +1,4 @@
-//! What the entries of a dataset's log make of its rows. Idempotent: every row is written with its entry's sequence
+//! Makes a dataset's rows from the entries of its log. Idempotent: every row is written with its entry's sequence
 //! number as version.
 
 use std::{
@@ -28,14 +28,14 @@ use crate::{
 
 /// Name of the projection into rows.
 pub const ROWS: &str = "rows";
-/// Tokens whose derived events are owed are spread over so many slots.
+/// Number of slots that tokens with owed events are spread over.
 pub const DERIVE_SLOTS: i64 = 8;
-/// Buckets that are known to be listed; forgetting one costs a write.
+/// Most buckets remembered as listed; forgetting one costs a write.
 const KNOWN_BUCKETS: usize = 65_536;
-/// Most buckets looked at at once for whether a deletion has emptied them.
+/// Most buckets checked at once for being empty after a deletion.
 const LOOKED_AT: usize = 8;
 
-/// The slot in which a dataset's owed tokens stand.
+/// The slot of a dataset's tokens with owed events.
 #[must_use]
 pub fn derive_slot(dataset: &str) -> i64 {
     dataset.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % DERIVE_SLOTS)
@@ -50,7 +50,7 @@ pub fn owed_by(dataset: &str, limit: usize) -> Scan {
     scan
 }
 
-/// The place of a bucket among those that are known to be listed.
+/// The key of a bucket in the cache of listed buckets.
 fn place(scope: &str, bucket: i64) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     (scope, bucket).hash(&mut hasher);
@@ -146,8 +146,7 @@ impl Projector {
 
     /// Appends entries to the log and writes their rows: in one step where no other process can come between.
     ///
-    /// # Errors
-    /// When the store does not answer; entries that are in the log all the same are projected later.
+    /// # Errors When the store does not answer; entries that reached the log anyway are projected later.
     pub async fn append(
         &self,
         log: &LogStore,
@@ -176,7 +175,7 @@ impl Projector {
         appended
     }
 
-    /// Forgets the buckets that a deletion may have emptied: a thesis that comes to one of them lists it again.
+    /// Forgets the buckets that a deletion may have emptied: a later thesis in one of them lists it again.
     fn forget(&self, sequenced: &Sequenced) {
         if let Some(Kind::ThesisDeleted(deleted)) = &sequenced.entry.kind {
             for Bucket { scope, bucket } in Bucket::of(&deleted.thesis) {
@@ -190,11 +189,11 @@ impl Projector {
         entries.iter().for_each(|entry| self.forget(entry));
     }
 
-    /// The changes that take buckets without a thesis from their scopes' lists, once the rows of these entries stand.
+    /// The changes that remove empty buckets from their scopes' lists, once the rows of these entries are written.
     ///
-    /// A bucket is removed with the version of its last deletion here. All earlier theses stand or are gone by then, so
-    /// an empty bucket holds later ones at most, and whoever projects those has forgotten it at that deletion and lists it
-    /// again with a higher version: the removal does nothing then, whatever arrives first.
+    /// A bucket is removed with the version of its last deletion here. Earlier theses are all written or deleted by
+    /// then, so only a later thesis can still come into an empty bucket. Its projector forgot the bucket at that
+    /// deletion and lists it again with a higher version. Whichever change comes first, the removal then does nothing.
     async fn removals(&self, entries: &[Sequenced]) -> StoreResult<Vec<Change>> {
         let mut last: HashMap<Bucket, i64> = HashMap::new();
         for Sequenced { seq, entry } in entries {
@@ -237,7 +236,7 @@ impl Projector {
             changes.push(checkpoint);
             return self.theses.apply(changes).await;
         }
-        // The checkpoint may stand only once everything before it does.
+        // The checkpoint may be written only after all rows before it.
         if !changes.is_empty() {
             self.theses.apply(changes).await?;
         }

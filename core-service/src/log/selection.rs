@@ -1,4 +1,4 @@
-//! Which entries of a view's logs can match a filter of events, by the index of one of its dimensions.
+//! Selects the entries of a view's logs that can match an event filter, by the index of one dimension.
 
 use thesis_proto::{filter::CompiledFilter, reference::TokenReference};
 
@@ -7,7 +7,7 @@ use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events
 /// Most scopes that are merged; a filter that names more tokens reads the log itself.
 const MOST_SCOPES: usize = 200;
 
-/// What is to be read of each log.
+/// The entries to read of each log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// Every entry.
@@ -16,8 +16,8 @@ pub enum Selection {
     Scopes(Vec<EventScope>),
 }
 
-/// Finds what can match. It is to be asked after the position up to which is read was: tokens that the log introduces up
-/// to there are found then.
+/// Finds the entries that can match. Call it after the end position of the read is known: then it finds all tokens
+/// introduced before that position.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -47,7 +47,7 @@ fn scopes(mut scopes: Vec<EventScope>) -> Selection {
     Selection::Scopes(scopes)
 }
 
-/// The ids of all tokens that a reference means or meant, however it is read.
+/// The ids of all tokens that a reference means or meant, in any reading.
 async fn tokens(shared: &Shared, view: &View, reference: &TokenReference) -> Result<Vec<String>> {
     let TokenReference { id, on_chain, address, symbol } = reference;
     let limit = MOST_SCOPES + 1;

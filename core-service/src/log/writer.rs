@@ -1,6 +1,6 @@
-//! The writer of one dataset's log. It knows the log up to its head; it drops what is in the log already, appends what
-//! waits as one batch on the condition that the head is still that, projects it, and only then answers, so that its caller
-//! reads its own write. On losing the race it takes over what was added, once its rows are made, and tries again.
+//! The writer of one dataset's log. It knows the log up to its head. It drops commands already in the log, and appends
+//! the others as one batch if the head is still the same. It answers only after projecting the batch, so a caller reads
+//! its own write. When it loses the race, it takes over the added entries, once their rows are made, and tries again.
 
 mod command;
 mod draft;
@@ -46,23 +46,23 @@ pub use self::{
     handle::WriterHandle,
 };
 
-/// Entries a batch takes.
+/// Most entries that a batch's commands add.
 const BATCH_ENTRIES: usize = 256;
-/// Bytes a batch takes where the store limits it.
+/// Most bytes of a batch's commands where the store limits a batch.
 const BATCH_BYTES: usize = 90 * 1024;
-/// Entries projected at once when catching up.
+/// Most entries projected at once when catching up.
 const CATCH_UP: usize = 500;
-/// Longest time that derived events wait for theses to go into the log beside.
+/// Longest time that derived events wait to be appended together with theses.
 const COMPANY: Duration = Duration::from_millis(20);
-/// How much longer this writer leaves derived events to the one that appended what they follow.
+/// Extra wait for derived events that follow another writer's entries: that writer makes them first.
 const OTHERS_FIRST_MS: i64 = 1_000;
-/// How long a hint of an append is kept.
+/// Seconds for which a hint of an append is kept.
 const WAKE_TTL: u32 = 3_600;
-/// How long whoever appended first has for the rows of its entries before this writer makes them too.
+/// Longest wait for another writer to make its entries' rows before this writer makes them too.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it looks whether they are made.
+/// How often this writer looks whether they are made.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// Seconds whose hints stand in one partition.
+/// Seconds whose hints share one partition.
 const WAKE_SECONDS: i64 = 8;
 
 struct Writer {
@@ -74,13 +74,13 @@ struct Writer {
     /// The log is projected up to here; nothing beyond is known.
     head: u64,
     last_created_at: i64,
-    /// False at the start and after a failure: what stands in the log beyond `head` has to be projected first.
+    /// False at the start and after a failure: the entries beyond `head` must be projected first.
     current: bool,
-    /// What is remembered of the state at the head.
+    /// The remembered part of the state at the head.
     known: Known,
     /// Tokens that owe derived events.
     due: Due,
-    /// What other writers do.
+    /// Whose turn it is among the log's writers.
     turns: Turns,
     /// The second of the last wake row.
     woken: i64,
@@ -144,7 +144,7 @@ impl Writer {
                     () = stop.cancelled() => return,
                 }
             }
-            // Whoever gave up waiting was told so, and asks again if it is to be done.
+            // A caller that gave up waiting was told so, and can ask again.
             jobs.retain(|job| !job.answer.is_closed());
             let batch = self.take_batch(&mut jobs);
             if !batch.is_empty() {
@@ -161,7 +161,8 @@ impl Writer {
         }
     }
 
-    /// Whether derived events go into the log beside the next theses: where a write costs the same however much it writes.
+    /// Whether derived events are appended together with the next theses: if a write's cost does not depend on its
+    /// size.
     fn joins_derived(&self) -> bool {
         self.shared.backend.is_exclusive()
     }
@@ -178,7 +179,7 @@ impl Writer {
         jobs.drain(..count).collect()
     }
 
-    /// Starts from the checkpoint, or after a failure from what is known, and follows the log to its head.
+    /// Follows the log to its head: from the checkpoint at the start, from `self.head` after a failure.
     async fn catch_up(&mut self) -> StoreResult<()> {
         let log = &self.shared.log;
         let projected = log.checkpoint(&self.name, ROWS).await?;
@@ -193,12 +194,12 @@ impl Writer {
         self.follow(head, projected, Vec::new()).await
     }
 
-    /// Follows what another writer has appended; tells whether it had. `lost` says that it certainly has.
+    /// Follows another writer's entries; tells whether there were any. `lost` says that there certainly are.
     async fn follow_others(&mut self, lost: bool) -> StoreResult<bool> {
         if !lost && self.shared.backend.is_exclusive() {
             return Ok(false);
         }
-        // Only a serial read sees an append that was begun and left; it gets in the way of those under way.
+        // Only a serial read sees an append that was begun and abandoned, but it disturbs appends under way.
         let mut head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
         if lost && head <= self.head {
             head = self.shared.log.head(&self.name, self.head, Consistency::Serial).await?;
@@ -216,7 +217,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Lets a writer go first that lost to this one.
+    /// Lets a writer that lost to this one go first.
     async fn give_way(&mut self) -> StoreResult<()> {
         self.turns.give(self.head);
         let until = Instant::now() + turns::GIVE_WAY;
@@ -231,8 +232,8 @@ impl Writer {
         rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? })).collect()
     }
 
-    /// Takes over what stands in the log beyond what is known, of which the first may have been read, and makes the rows
-    /// beyond `projected`.
+    /// Takes over the log's entries up to `head`, and makes the rows beyond `projected`. `entries` holds the first ones
+    /// if they have been read.
     async fn follow(&mut self, head: u64, projected: u64, mut entries: Vec<Sequenced>) -> StoreResult<()> {
         while self.head < head {
             if entries.is_empty() {
@@ -253,7 +254,7 @@ impl Writer {
         Ok(())
     }
 
-    /// How far the rows are made, once they are up to `head` or whoever appended that has had the time.
+    /// How far the rows are made. Waits until they reach `head` or the writer of `head` has had its time.
     async fn projected(&self, head: u64) -> StoreResult<u64> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -265,7 +266,7 @@ impl Writer {
         }
     }
 
-    /// Takes over what projected entries tell; what they owe is due so much later than for the writer that appended them.
+    /// Learns from projected entries; events they owe are due `later_ms` later than for the writer that appended them.
     async fn learn(&mut self, entries: &[Sequenced], later_ms: i64) -> StoreResult<()> {
         let Some(last) = entries.last() else { return Ok(()) };
         self.due.take(entries, later_ms).await?;
@@ -295,7 +296,7 @@ impl Writer {
         }
     }
 
-    /// Drafts what the commands add to the log and appends it; answers what became of each, in order.
+    /// Drafts the entries that the commands add and appends them; gives each command's result, in order.
     async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Vec<Written>> {
         // An append that loses costs both writers more than looking first.
         if self.turns.is_shared() {
@@ -308,7 +309,7 @@ impl Writer {
             let mut entries = Vec::new();
             if self.joins_derived() {
                 let taken: usize = jobs.iter().map(|job| job.command.entries()).sum();
-                // What cannot be derived now shall not fail the theses; it is tried, and told, apart.
+                // A failure to derive must not fail the theses; `derive` tries again and reports it.
                 entries = self.derived_entries(room(self.head).saturating_sub(taken) / 2).await.unwrap_or_default();
             }
             let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at, entries);
@@ -328,13 +329,13 @@ impl Writer {
                 });
             }
             if draft.entries.len() > room(self.head) {
-                // One command's entries do not fit into what is left of the bucket, and a batch never spans two.
+                // One command's entries do not fit into the rest of the bucket, and a batch never spans two.
                 self.fill().await?;
                 continue;
             }
             let entries = draft.entries;
             if entries.is_empty() {
-                // What it found may be another's, of which not all rows are made yet.
+                // The entries found may be another writer's, with rows not made yet.
                 self.follow_others(false).await?;
                 self.turns.needs_none().await;
             }
@@ -352,7 +353,7 @@ impl Writer {
         }
     }
 
-    /// Fills what is left of a bucket.
+    /// Fills the rest of a bucket.
     async fn fill(&mut self) -> StoreResult<()> {
         let created_at = self.shared.clock.now_ms().max(self.last_created_at);
         let fillers = (0..room(self.head) as u64).map(|number| Entry {
@@ -372,7 +373,7 @@ impl Writer {
     }
 
     /// Appends entries computed from the state at the head, and projects them. None when another writer was faster: the
-    /// state has moved on then, and the entries have to be computed anew.
+    /// state has changed then, and the entries must be computed again.
     async fn append(&mut self, entries: Vec<Entry>) -> StoreResult<Option<Vec<Sequenced>>> {
         if entries.is_empty() {
             return Ok(Some(Vec::new()));
@@ -396,7 +397,7 @@ impl Writer {
         Ok(Some(entries))
     }
 
-    /// Tells the other replicas, before the append: a hint may be false, never missing. Looks, as seldom, for their writers.
+    /// Gives other replicas a hint before the append: a hint may be false, never missing. Also looks for their writers.
     async fn wake(&mut self) -> StoreResult<()> {
         let second = self.shared.clock.now_ms().div_euclid(1_000);
         if self.shared.backend.is_exclusive() || self.woken == second {

@@ -17,10 +17,10 @@ const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// How many seeded theses fall in the spans that end at the given ages, oldest span first.
+/// Spans of age: the number of seeded theses, and the oldest and youngest age; oldest span first.
 const SPANS: [(usize, i64, i64); 3] = [(114, 7 * DAY_MS, DAY_MS), (26, DAY_MS, HOUR_MS), (10, HOUR_MS, 0)];
 
-/// Who posts how often, and on what: an index is drawn as often as it is listed.
+/// The ticker's authors and tokens by index: one listed more often is drawn more often.
 const TICK_PROFILES: [usize; 16] = [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7];
 const TICK_TOKENS: [usize; 16] = [0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 5];
 
@@ -58,7 +58,7 @@ pub struct FixtureToken {
     pub logo_url: Option<&'static str>,
     /// The token's page on the platform.
     pub platform_url: Option<&'static str>,
-    /// About what it trades at, in ten-thousandths; the ticker's price levels lie around it.
+    /// Its approximate price, in ten-thousandths; the ticker's price levels lie around it.
     price: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct FixtureThesis {
     pub profile: usize,
     /// The token's index in [`TOKENS`].
     pub token: usize,
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// How long before the first start it was posted; 0 from the ticker, whose theses are posted at their tick.
     pub age_ms: i64,
@@ -88,7 +88,7 @@ pub fn seeded() -> Vec<FixtureThesis> {
         .zip(seeded_ages())
         .zip(1..)
         .map(|(((token, &(profile, text)), age_ms), number)| {
-            // Most have a few likes; one in nine has found its audience.
+            // Most have a few likes; one in nine is popular.
             let draw = mix(number ^ 0x5eed);
             let popular = if draw.is_multiple_of(9) { 40 + (draw >> 8) % 260 } else { 0 };
             let likes = (draw >> 24) % 24 + popular;
@@ -111,7 +111,7 @@ pub fn tick(number: u64) -> FixtureThesis {
     let draw = mix(number);
     let token = TICK_TOKENS[pick(draw, TICK_TOKENS.len())];
     let profile = TICK_PROFILES[pick(draw >> 8, TICK_PROFILES.len())];
-    // 7,919 is prime to the number of combinations, so this visits each once before any comes again.
+    // 7,919 shares no factor with the number of combinations, so each comes once before any repeats.
     let combinations = (OPENINGS.len() * OBSERVATIONS.len() * CLOSINGS.len()) as u64;
     let combination = number % combinations * 7_919 % combinations;
     let opening = OPENINGS[pick(combination, OPENINGS.len())];

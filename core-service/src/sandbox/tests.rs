@@ -14,7 +14,7 @@ use crate::{
 };
 
 const EVERY_MS: i64 = 45_000;
-/// With the fixtures more than one page.
+/// Old ticks: with the fixtures, more than one page.
 const OLD: i64 = 60;
 
 fn call(core: &Core) -> Call {
@@ -49,7 +49,7 @@ async fn reason(core: &Core, number: i64) -> Reason {
         contains: None,
     };
     let mut call = call(core);
-    // What is verified here lies before any usual window.
+    // The theses verified here are older than any usual window.
     call.caller.plan.history_days = 90;
     verify_thesis(core, &call, &claim).await.unwrap().reason()
 }
@@ -69,7 +69,7 @@ async fn what_was_ticked_more_than_thirty_days_ago_is_deleted_and_fixtures_stay(
     let before = listed(&cores[0]).await;
     assert_eq!(before.len(), 150 + 60 + 1);
 
-    // To the millisecond: the last of them is not old enough yet.
+    // To the millisecond: the last old tick is not old enough yet.
     clock.advance(first * EVERY_MS + KEPT_MS - NOON - 20 * DAY_MS);
     let mut passed = [None, None];
     for _ in 0..3 {
@@ -77,7 +77,7 @@ async fn what_was_ticked_more_than_thirty_days_ago_is_deleted_and_fixtures_stay(
     }
     assert_eq!(listed(&cores[0]).await.len(), 150 + 1 + 1);
     clock.advance(1);
-    // Another core, which begins anew, does what is left; and a third time there is nothing to do.
+    // Another core starts from the beginning and deletes the rest; later calls have nothing to do.
     for core in [1, 1, 1, 0, 0] {
         expire(&cores[core].shared, &cores[core].datasets, &mut passed[core]).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Asks the index, on a thread that may block, once it holds what the answer needs.
+//! Asks the index, on a thread that may block, once it holds the entries that the answer needs.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ pub async fn with_index<T: Send + 'static>(
     Ok(tokio::task::spawn_blocking(move || work(&index)).await.map_err(Error::internal)??)
 }
 
-/// Waits for the index a little; one that is not there by then cannot be answered from.
+/// Waits a short time for the index; the request fails if it is not ready then.
 pub async fn in_time(there: impl Future<Output = Result<()>>) -> Result<()> {
     tokio::time::timeout(WAIT, there).await.map_err(|_| {
         let why = "the search index is behind".to_owned();
@@ -37,18 +37,17 @@ pub async fn in_time(there: impl Future<Output = Result<()>>) -> Result<()> {
     })?
 }
 
-/// Waits until the index has once held all that the logs of a view held when this core started: an answer from a part of
-/// it would look like the whole.
+/// Waits until the index has taken in all that the logs of a view held when this core started: a partial answer would
+/// look like a whole one.
 pub async fn whole(index: &SearchIndex, view: &View) {
     for dataset in view.datasets() {
         index.whole(dataset).await;
     }
 }
 
-/// Reads theses in the order of likes, exactly as they are after every write that was acknowledged before.
+/// Reads theses in the order of likes, exactly as they are after all writes acknowledged before.
 ///
-/// # Errors
-/// `SERVICE_UNAVAILABLE` when the index is not there within 250 ms, or when store or index do not answer.
+/// # Errors `SERVICE_UNAVAILABLE` when the index is not ready within 250 ms, or when store or index do not answer.
 pub async fn likes_page(
     index: &Arc<SearchIndex>,
     datasets: &Datasets,

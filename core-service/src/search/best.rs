@@ -1,4 +1,4 @@
-//! Collects the best of what a query matches, by rank, going on after a given rank: bounded memory, exact order.
+//! Collects the best matches of a query by rank, below a given rank: bounded memory, exact order.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -10,7 +10,7 @@ use tantivy::{
 
 use super::schema::{CREATED_AT, ID_HIGH, ID_LOW, LIKES};
 
-/// What ranks first.
+/// Which match ranks first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// The best match, then the newest.
@@ -21,7 +21,7 @@ pub(super) enum Order {
     Likes,
 }
 
-/// Where a hit stands; the highest is shown first.
+/// The rank of a hit; the highest is shown first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     /// Score or likes.
@@ -43,7 +43,7 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// Of any time.
+    /// The best of any time.
     pub(super) const fn new(order: Order, after: Option<Rank>, limit: usize) -> Self {
         Self { order, from: i64::MIN, to: i64::MAX, after, limit }
     }
@@ -64,13 +64,13 @@ impl SegmentCollector for BestOfSegment {
 
     fn collect(&mut self, doc: DocId, score: Score) {
         let first = match self.wanted.order {
-            // Scores are not negative, and the bits of such floats are in their order.
+            // Scores are not negative, and the bits of such floats sort as the floats do.
             Order::Relevance => Some(i64::from(score.to_bits())),
             Order::Newest => None,
             Order::Likes => self.likes.first(doc),
         };
         let lowest = self.kept.peek().map(|lowest| lowest.0).filter(|_| self.kept.len() >= self.wanted.limit);
-        // Most are refused here, before more columns are read.
+        // Most hits are refused here, before more columns are read.
         if lowest.is_some_and(|lowest| first < lowest.first)
             || self.wanted.after.is_some_and(|after| first > after.first)
         {

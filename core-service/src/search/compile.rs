@@ -1,4 +1,4 @@
-//! What is looked for, as a query over the terms of one dataset; and the frequencies that scores are made of.
+//! Compiles a search into a query over the terms of one dataset; gives the frequencies for scores.
 
 use std::ops::Bound;
 
@@ -17,24 +17,24 @@ use super::{
     words::Word,
 };
 
-/// A handle or symbol that is the whole word stands before every other match, whatever its score.
+/// Added score of a handle, symbol or address that equals the word: it ranks before every other match.
 const EXACT: f32 = 10_000.0;
-/// Words of a text, taken as the average in every dataset, so that no score depends on rows that its reader cannot see.
+/// Words of a text, assumed as the average in every dataset: no score may depend on rows that its reader cannot see.
 const AVERAGE_WORDS: u64 = 24;
 
 type Clause = (Occur, Box<dyn Query>);
 
-/// Matches what holds this very term; says nothing of how well.
+/// Matches rows with exactly this term; adds no score.
 pub(super) fn has(term: Term) -> Box<dyn Query> {
     Box::new(ConstScoreQuery::new(Box::new(TermQuery::new(term, IndexRecordOption::Basic)), 0.0))
 }
 
-/// Matches what holds one of these terms; says nothing of how well.
+/// Matches rows with one of these terms; adds no score.
 pub(super) fn has_one(terms: impl Iterator<Item = Term>) -> Box<dyn Query> {
     Box::new(BooleanQuery::union(terms.map(has).collect()))
 }
 
-/// Matches what is looked for among a dataset's rows of a kind.
+/// Matches a search among a dataset's rows of a kind.
 pub(super) fn query(terms: &Terms, kind: Kind, looked: &Looked) -> Box<dyn Query> {
     let alternatives = looked.alternatives.iter().map(|items| -> Box<dyn Query> {
         let clause = |item: &Item| -> Clause {
@@ -62,7 +62,7 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
             let patterns = item.words.iter().enumerate().map(pattern).collect();
             let mut phrase = RegexPhraseQuery::new_with_offset(field, patterns);
             phrase.set_max_expansions(u32::MAX);
-            // One that counts its words would count those of every dataset.
+            // A phrase with a score would count the words of every dataset.
             Box::new(ConstScoreQuery::new(Box::new(phrase), 1.0))
         }
     };
@@ -92,15 +92,15 @@ fn escaped(text: &str) -> String {
     pattern
 }
 
-/// Matches words that begin so.
+/// Matches words that begin with `prefix`.
 fn begins(terms: &Terms, field: Field, prefix: &str) -> InvertedIndexRangeQuery {
-    // No text goes on with a byte above those of UTF-8.
+    // No UTF-8 text has a byte as high as this.
     let mut end = terms.term(field, prefix);
     end.append_bytes(&[0xff]);
     InvertedIndexRangeQuery::new(Bound::Included(terms.term(field, prefix)), Bound::Excluded(end))
 }
 
-/// Frequencies in the datasets of a view alone.
+/// Frequencies in the datasets of one view alone.
 pub(super) struct Frequencies<'a> {
     pub(super) searcher: &'a Searcher,
     pub(super) datasets: &'a [Terms],
@@ -126,7 +126,7 @@ impl Bm25StatisticsProvider for Frequencies<'_> {
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
         let each = self.datasets.iter().filter_map(|terms| terms.own(term));
         let rows: u64 = each.map(|term| self.searcher.doc_freq(&term)).sum::<tantivy::Result<u64>>()?;
-        // More of them than rows would be an error to the score.
+        // The score rejects a frequency above the number of rows.
         Ok(rows.min(self.rows()?))
     }
 }

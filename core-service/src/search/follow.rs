@@ -15,26 +15,26 @@ use crate::{
     tables::log::decode,
 };
 
-/// How often the index looks for what is new: a commit costs the more processor time for a thesis the fewer it takes in, and a
-/// search may miss a second.
+/// How often the index looks for new entries: large commits cost less processor time for each thesis, and a search may
+/// miss a second.
 const FOLLOW_EVERY: Duration = Duration::from_millis(700);
 
-/// How long it rests while there is more.
+/// How long it rests while more entries wait.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(5);
 
 /// How long it rests after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// Entries read at once.
+/// Most entries read at once.
 const BATCH: usize = 1_000;
 
-/// Entries of one dataset between two commits.
+/// Most entries of one dataset between two commits.
 const ROUND: u64 = 20_000;
 
-/// Positions of logs read at once after the start.
+/// Most log positions read at once after the start.
 const MEASURED_AT_ONCE: usize = 8;
 
-/// An index, the logs that it follows, and what ends that.
+/// An index, the logs that it follows, and the token that stops it.
 pub struct Follower {
     /// The index.
     pub index: Arc<SearchIndex>,
@@ -42,11 +42,11 @@ pub struct Follower {
     pub datasets: Arc<Datasets>,
     /// The logs.
     pub shared: Arc<Shared>,
-    /// Ends it.
+    /// Stops it.
     pub stop: CancellationToken,
 }
 
-/// Takes what is appended to the logs into the index, until the core stops.
+/// Takes new log entries into the index, until the core stops.
 pub async fn follow(follower: Follower) {
     let mut checked = HashSet::new();
     loop {
@@ -61,7 +61,7 @@ pub async fn follow(follower: Follower) {
     }
 }
 
-/// Reads how far the logs reach that there were at the start, if that is not known yet; gives those that were checked.
+/// Reads how far logs reached at the start, if that is not known yet; gives the datasets that it checked.
 pub(crate) async fn measure(follower: &Follower) -> Vec<Dataset> {
     let measured = stream::iter(follower.index.unmeasured()).map(|dataset| async move {
         let measured = async {
@@ -83,7 +83,7 @@ pub(crate) async fn measure(follower: &Follower) -> Vec<Dataset> {
     measured.buffer_unordered(MEASURED_AT_ONCE).filter_map(std::future::ready).collect().await
 }
 
-/// Takes in some of what is new in every dataset; tells how long to rest.
+/// Takes in some new entries of every dataset; tells how long to rest.
 pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>) -> Duration {
     let (mut taken, mut more, mut failed) = (false, false, false);
     for (dataset, upto) in follower.datasets.positions() {
@@ -110,14 +110,14 @@ pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>)
     }
 }
 
-/// What a round leaves of a log.
+/// Whether a round leaves entries of a log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     Nothing,
     More,
 }
 
-/// Takes in some of what is new in one dataset; tells what is left, when there was any.
+/// Takes in some new entries of one dataset; tells what is left, if it took any.
 async fn take_in(
     follower: &Follower,
     dataset: &Dataset,
@@ -147,7 +147,7 @@ async fn take_in(
     Ok((after > start).then_some(left))
 }
 
-/// An index that outlived its store, or stands beside another one, is of another log.
+/// Forgets the dataset if the index is of another log: its store may be gone or another.
 async fn check(follower: &Follower, dataset: &Dataset) -> Result<()> {
     let Some(mark) = follower.index.mark(dataset) else { return Ok(()) };
     let found = follower.shared.log.get(&dataset.to_string(), mark.seq).await?.map(decode).transpose()?;

@@ -1,6 +1,6 @@
 //! Ids as two numbers that sort as their texts do: 24 characters of 5 bits.
 
-/// In the order of its bytes.
+/// Sorted by byte.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Characters of a half.
 const HALF: usize = 12;

@@ -1,5 +1,5 @@
-//! How far the index has come in each log, and which datasets it holds whole: those of which it has once had all that their
-//! logs held when this process started. Before that, an answer from it would be a part that looks like the whole.
+//! How far the index has come in each log, and which datasets it holds whole: it has taken in all entries that their
+//! logs held when this process started. Before that, a partial answer would look like a whole one.
 
 use super::{Mark, Marks, SearchIndex};
 use crate::domain::dataset::Dataset;
@@ -23,7 +23,7 @@ impl SearchIndex {
         let there = |marks: &Marks| has(marks, &name, position);
         if !there(&self.committed.borrow()) {
             self.wanted.notify_one();
-            // The sender lives as long as this does.
+            // The sender lives as long as `self`.
             drop(self.committed.subscribe().wait_for(there).await);
         }
     }
@@ -33,7 +33,7 @@ impl SearchIndex {
         self.wanted.notified().await;
     }
 
-    /// Notes the datasets that there are at the start; one that is made later is whole from its beginning.
+    /// Notes the datasets that exist at the start; a later one is whole from its beginning.
     pub fn lack(&self, datasets: &[Dataset]) {
         self.lacking.send_replace(datasets.iter().map(|dataset| (dataset.to_string(), None)).collect());
     }
@@ -72,12 +72,12 @@ impl SearchIndex {
     /// Waits until searches see all that a dataset's log held at the start.
     pub async fn whole(&self, dataset: &Dataset) {
         let name = dataset.to_string();
-        // The sender lives as long as this does.
+        // The sender lives as long as `self`.
         drop(self.lacking.subscribe().wait_for(|lacking| !lacking.contains_key(&name)).await);
     }
 }
 
-/// Whether what is committed reaches a position of a dataset's log.
+/// Whether the commits reach a position of a dataset's log.
 fn has(committed: &Marks, name: &str, position: u64) -> bool {
     position == 0 || committed.get(name).is_some_and(|mark| mark.seq >= position)
 }

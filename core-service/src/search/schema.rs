@@ -1,4 +1,4 @@
-//! What the index holds of theses, profiles and tokens. Nothing is stored: hits are read from the store.
+//! The indexed fields of theses, profiles and tokens. The index stores no rows: hits are read from the store.
 //!
 //! Every indexed term begins with the name of its dataset, and only [`Terms`] of one dataset make terms. So no query can
 //! reach a row of another dataset, and the frequency of a word is that within its dataset.
@@ -17,7 +17,7 @@ use crate::domain::{
     row::{Profile, Thesis, Token},
 };
 
-/// Raised whenever the same row would be indexed otherwise, so that old indexes are rebuilt.
+/// Raised whenever the same row would be indexed differently, so that old indexes are rebuilt.
 pub(super) const VERSION: u32 = 1;
 
 /// Name of the tokenizer of texts.
@@ -27,7 +27,7 @@ pub(super) const CREATED_AT: &str = "created_at";
 pub(super) const ID_HIGH: &str = "id_high";
 pub(super) const ID_LOW: &str = "id_low";
 
-/// What is found.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Thesis,
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) const ALL: [Self; 3] = [Self::Thesis, Self::Profile, Self::Token];
 
-    /// What its ids begin with.
+    /// The beginning of its ids.
     pub(super) const fn prefix(self) -> &'static str {
         match self {
             Self::Thesis => "th_",
@@ -53,7 +53,7 @@ impl Kind {
 pub(super) struct Fields {
     /// The id.
     pub(super) id: Field,
-    /// The kind, as its ids begin.
+    /// The kind, as the prefix of its ids.
     pub(super) kind: Field,
     /// Words of a thesis.
     thesis: Field,
@@ -101,7 +101,7 @@ impl Fields {
         (fields, schema.build())
     }
 
-    /// Where the words of a kind stand.
+    /// The field with the words of a kind.
     pub(super) fn words_of(&self, kind: Kind) -> Field {
         match kind {
             Kind::Thesis => self.thesis,
@@ -130,7 +130,7 @@ impl Terms {
         Term::from_field_text(field, &self.value(value))
     }
 
-    /// This dataset's term in place of one that another dataset's made.
+    /// This dataset's term for the value of another dataset's term.
     pub(super) fn own(&self, term: &Term) -> Option<Term> {
         let (_, value) = std::str::from_utf8(term.serialized_value_bytes()).ok()?.split_once(NAME_END)?;
         Some(self.term(term.field(), value))
@@ -151,7 +151,7 @@ impl Terms {
         document.add_text(self.fields.exact, self.value(&exact(text)));
     }
 
-    /// A thesis; none when it has no id that this service makes. So for the others.
+    /// The document of a thesis; none when its id is not of this service. The same for the others.
     pub(super) fn thesis(&self, thesis: &Thesis) -> Option<TantivyDocument> {
         let mut document = self.start(Kind::Thesis, &thesis.id, thesis.created_at)?;
         document.add_text(self.fields.thesis, self.value(&thesis.text));

@@ -1,12 +1,12 @@
-//! The syntax of searches: words are AND-ed, `"a phrase"`, `-word`, `OR`, `prefix*`. `OR` parts alternatives: what stands
-//! between two of them is AND-ed first.
+//! The syntax of searches: words are AND-ed, `"a phrase"`, `-word`, `OR`, `prefix*`. `OR` separates alternatives: the
+//! words between two of them are AND-ed first.
 
 use super::words::{Word, exact, words};
 
-/// Words that may end in `*` in one search: each is many words.
+/// Most words that may end in `*` in one search: each stands for many words.
 const MAX_PREFIXES: usize = 8;
 
-/// What is looked for: one of several alternatives.
+/// A search: a row must match one of the alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looked {
     pub(super) alternatives: Vec<Vec<Item>>,
@@ -17,11 +17,11 @@ pub struct Looked {
 pub(super) struct Item {
     /// At least one.
     pub(super) words: Vec<Word>,
-    /// The whole, as handles and symbols are compared; none for phrases and prefixes.
+    /// The whole, as handles and symbols are compared; only for a plain word.
     pub(super) exact: Option<String>,
-    /// Must not be there.
+    /// Whether a match must not hold it.
     pub(super) excluded: bool,
-    /// The last word may go on.
+    /// Whether the last word may be longer.
     pub(super) prefix: bool,
 }
 
@@ -51,12 +51,12 @@ fn piece(text: &str) -> Result<(Piece<'_>, &str), Malformed> {
     Ok((Piece::Item { text: word, quoted: false, excluded }, rest))
 }
 
-/// Reads a search. What holds nothing that can be looked for, such as a lone `!`, is passed over.
+/// Reads a search. A piece without a word, such as a lone `!`, is skipped.
 ///
 /// # Errors
 /// The rule that it breaks.
 pub fn parse(text: &str) -> Result<Looked, Malformed> {
-    // Phones write curly ones.
+    // Phones write curly quotation marks.
     let text = text.replace(['“', '”', '„'], "\"");
     let mut rest = text.trim_start();
     let (mut alternatives, mut items) = (Vec::new(), Vec::new());

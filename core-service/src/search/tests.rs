@@ -75,7 +75,7 @@ impl Log {
     }
 }
 
-/// The names of the theses found, of those given by name.
+/// The names of the theses found, if they are among `names`.
 fn names(dataset: &Dataset, found: &[(Dataset, String)], names: &[&str]) -> Vec<String> {
     let name =
         |id: &str| names.iter().find(|name| thesis(dataset, name, "", 0).id == id).map(|name| (*name).to_owned());
@@ -147,7 +147,7 @@ fn theses_are_found_by_their_words() {
     ] {
         assert_eq!(all(text), expected, "{text}");
     }
-    // What has the sigil too ranks higher, though the other is newer.
+    // The thesis with the sigil ranks higher, though the other is newer.
     assert_eq!(look(&log, "$run", &known), ["run", "jog"]);
 }
 
@@ -283,7 +283,7 @@ fn it_goes_on_where_it_was() {
     assert_eq!(log.index.position(&Dataset::Live), 1);
     assert_eq!(log.index.mark(&Dataset::Sandbox), Some(Mark { seq: 1, id: "evt_1".to_owned() }));
     assert_eq!(look(&log, "kept", &["a", "b"]), ["a"]);
-    // From the start: what it has is passed over.
+    // From the start: entries that it has are skipped.
     log.index.apply(&Dataset::Live, &log.entries["live"]).unwrap();
     log.index.commit().unwrap();
     assert_eq!(look(&log, "kept", &["a", "b"]), ["a", "b"]);
@@ -352,7 +352,7 @@ proptest! {
     ) {
         let mut log = Log::new();
         let datasets = [Dataset::Live, Dataset::Sandbox, project("one")];
-        // The window cuts off no row of the sandbox, a bound that was asked for does.
+        // The window cuts off no row of the sandbox; a bound that was asked for does.
         let floor = if was_asked { Floor::first(Some(from), 0) } else { Floor::first(None, from) }.unwrap();
         let mut expected = Vec::new();
         for (number, (dataset, likes, created_at, liked_later, deleted)) in rows.iter().enumerate() {

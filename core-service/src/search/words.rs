@@ -1,12 +1,13 @@
-//! Cuts text into the words that are indexed and looked for, the same way for both.
+//! Cuts text into words, in the same way for the index and for searches.
 //!
 //! - Case, width and composition do not count: text is NFKC, then case-folded.
-//! - Letters and digits make words; everything else parts them, so `uniswap` is found in `uniswap.org`.
-//! - Scripts that put no spaces between words (Chinese, Japanese, Korean, Thai …) give a word for each character, and what
-//!   is looked for in them is found as a phrase: any stretch of text is findable, no dictionary decides.
+//! - Letters and digits make words; everything else separates them, so `uniswap` is found in `uniswap.org`.
+//! - Scripts that put no spaces between words (Chinese, Japanese, Korean, Thai …) give a word for each character, and a
+//!   search in them is a phrase: any stretch of text is found, without a dictionary.
 //! - Symbols and emoji are words, one for each that a reader sees (flags, families and skin tones included). One with a
 //!   skin tone is also found by its plain form.
-//! - Other punctuation is nothing. `$RUN` and `@ana` are the words `run` and `ana`; the sigil only ranks higher what has it too.
+//! - Other punctuation is dropped. `$RUN` and `@ana` are the words `run` and `ana`; with the sigil too, a row only
+//!   ranks higher.
 
 use icu_normalizer::ComposingNormalizer;
 use icu_properties::{
@@ -17,7 +18,7 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use thesis_proto::reference;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Bytes of a word that count.
+/// Most bytes of a word that count.
 const MAX_WORD: usize = 1_000;
 
 /// A word of a text; its place in the list is its position.
@@ -25,7 +26,7 @@ const MAX_WORD: usize = 1_000;
 pub(super) struct Word {
     /// The word.
     pub(super) text: String,
-    /// Another form under which it stands in the index.
+    /// A second form of it in the index.
     pub(super) variant: Option<String>,
 }
 
@@ -43,19 +44,19 @@ pub(super) fn exact(text: &str) -> String {
 }
 
 enum Class {
-    /// Goes on a word.
+    /// Continues a word.
     Letter,
     /// Is a word.
     Alone,
     /// Is a word, and may have a skin tone.
     Symbol,
-    /// Parts words.
+    /// Separates words.
     Nothing,
 }
 
 fn class(cluster: &str) -> Class {
     let Some(first) = cluster.chars().next() else { return Class::Nothing };
-    // Keycaps, and whatever else asks to be shown as an emoji.
+    // Keycaps, and all else that asks to be shown as emoji.
     if cluster.contains(['\u{fe0f}', '\u{20e3}']) {
         return Class::Symbol;
     }
@@ -92,7 +93,7 @@ fn class(cluster: &str) -> Class {
 pub(super) fn words(text: &str) -> Vec<Word> {
     let folded = fold(text);
     let mut words: Vec<Word> = Vec::new();
-    // Whether the last word may go on, and the sigil that the next one has.
+    // Whether the last word may continue, and the sigil of the next word.
     let (mut open, mut sigil) = (false, None);
     for cluster in folded.graphemes(true) {
         let class = class(cluster);
@@ -139,10 +140,10 @@ fn cut(text: &mut String) {
     text.truncate(text.floor_char_boundary(MAX_WORD));
 }
 
-/// Parts the name of a dataset from the text of one of its rows, in what is indexed.
+/// Separates a dataset's name from the text of its row in the index.
 pub(super) const NAME_END: char = '\0';
 
-/// Cuts `dataset NAME_END text` into its words, each as `dataset NAME_END word`; both forms of one at its position.
+/// Cuts `dataset NAME_END text` into its words, each as `dataset NAME_END word`; both forms of a word at its position.
 #[derive(Clone, Default)]
 pub(super) struct WordTokenizer;
 

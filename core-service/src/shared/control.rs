@@ -1,7 +1,7 @@
 //! Organizations, projects, keys and webhooks: one log of changes, and its state in the memory of every replica.
 //!
-//! A change is decided on the state at the log's head and appended on the condition that this is still the head, so that
-//! limits and uniqueness are exact without locks. Every replica follows the log, so that a change acts everywhere.
+//! A change is decided on the state at the log's head, and appended only if the head is still the same. So limits and
+//! uniqueness are exact without locks. Every replica follows the log, so that a change acts everywhere.
 
 #[cfg(test)]
 mod tests;
@@ -37,13 +37,13 @@ use crate::{
 pub const CONTROL_LOG: &str = "control";
 /// Name of the projection into rows, from which a start loads.
 const ROWS: &str = "rows";
-/// Rows of one kind are spread over so many partitions.
+/// Number of partitions that rows of one kind are spread over.
 const SHARDS: i64 = 16;
-/// Rows or entries read at once.
+/// Most rows or entries read at once.
 const PAGE: usize = 1_000;
-/// How often a replica looks for changes of the log, and at whether it still can.
+/// How often a replica looks for changes of the log, and whether its state is current.
 const FOLLOW_EVERY: Duration = Duration::from_millis(100);
-/// A state that could not be checked for so long is not acted on.
+/// Longest use of a state without a check of the log.
 const CURRENT_MS: i64 = 5_000;
 
 /// The state that the control log has led to.
@@ -108,7 +108,7 @@ impl ControlState {
         self.webhooks.iter().filter(move |((_, is_live), _)| *is_live == live).flat_map(|(_, hooks)| hooks.values())
     }
 
-    /// A webhook, whoever it belongs to.
+    /// A webhook of any project.
     #[must_use]
     pub fn webhook(&self, id: &str) -> Option<&Arc<Webhook>> {
         self.webhooks.values().find_map(|hooks| hooks.get(id))
@@ -147,7 +147,7 @@ impl ControlState {
     }
 }
 
-/// The kinds of rows, with the id of a change's row and whether the row stays.
+/// The kind and id of a change's row, and whether the row stays.
 fn row_of(change: &ControlChange) -> (&'static str, &str, bool) {
     match change {
         ControlChange::Organization(row) => ("organization", &row.id, true),
@@ -186,13 +186,13 @@ pub struct Control {
 }
 
 impl Control {
-    /// Loads the state: the rows, then what the log holds beyond them.
+    /// Loads the state: the rows, then the log's entries beyond them.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn load(backend: SharedBackend, clock: SharedClock, ids: SharedIdSource) -> Result<Self> {
         let log = LogStore::new(Arc::clone(&backend));
-        // The checkpoint is read before the rows: what is projected meanwhile is read twice, never missed.
+        // The checkpoint is read before the rows: entries projected meanwhile are read twice, never missed.
         let mut state = ControlState { head: log.checkpoint(CONTROL_LOG, ROWS).await?, ..ControlState::default() };
         for (kind, shard) in KINDS.iter().flat_map(|kind| (0..SHARDS).map(move |shard| (kind, shard))) {
             let mut scan = Scan::all(&schema::CONTROL, key![*kind, shard], PAGE);
@@ -233,7 +233,7 @@ impl Control {
         self.state.read()
     }
 
-    /// Tells of every change that this replica learns of.
+    /// Signals every change that this replica learns of.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
@@ -270,7 +270,7 @@ impl Control {
                 }
             }
         };
-        // Apart, since a read may take long to fail.
+        // Separate, since a read may take long to fail.
         let judging = async {
             loop {
                 judge.tick().await;
@@ -280,7 +280,7 @@ impl Control {
         tokio::join!(reading, judging);
     }
 
-    /// Tells whoever waits for it when the state has become too old, or current again.
+    /// Tells the watchers when the state has become too old, or current again.
     pub(super) fn judge(&self) {
         let is = self.is_current();
         if self.current.send_if_modified(|current| std::mem::replace(current, is) != is) {
@@ -298,7 +298,7 @@ impl Control {
         !self.backend.is_exclusive()
     }
 
-    /// Takes in what any replica has acknowledged before.
+    /// Takes in all changes that any replica has acknowledged.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -306,7 +306,7 @@ impl Control {
         if self.is_shared() { self.catch_up().await } else { Ok(()) }
     }
 
-    /// The same for those who can do without; of many at once, one looks for all who came before it began.
+    /// Like [`Self::refresh`], but a failure is ignored. One look serves all callers that came before it began.
     pub async fn look(&self) {
         let came = self.looks.load(Ordering::Relaxed);
         let _looking = self.looking.lock().await;
@@ -318,7 +318,7 @@ impl Control {
         }
     }
 
-    /// Reads what others have appended.
+    /// Reads the changes of others.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -354,11 +354,10 @@ impl Control {
         Ok(())
     }
 
-    /// Decides changes on the newest state and makes them, all or none. `decide` may be asked again when another replica
+    /// Decides changes on the newest state and makes them, all or none. `decide` is called again when another replica
     /// was faster; making no change is allowed.
     ///
-    /// # Errors
-    /// What `decide` says, or when the store does not answer.
+    /// # Errors The error of `decide`, or when the store does not answer.
     pub async fn change<T>(&self, decide: impl Fn(&ControlState) -> Result<(Vec<ControlChange>, T)>) -> Result<T> {
         let _one_at_a_time = self.changing.lock().await;
         loop {
@@ -377,19 +376,19 @@ impl Control {
                 .collect();
             let mut batch = [0; 16];
             self.ids.fill(&mut batch);
-            // Near the end of a bucket a batch is cut; the rest follows when `decide` is asked again.
+            // Near the end of a bucket a batch is cut; the rest follows when `decide` is called again.
             let fitting = &entries[..entries.len().min(crate::tables::log::room(head))];
             match self.log.append(CONTROL_LOG, head, batch, fitting).await {
                 Ok(Appended::Done) => {}
                 Ok(Appended::Lost) => continue,
                 Err(error) => {
-                    // It may stand in the log all the same, and is then to be seen by whoever looks before asking again.
+                    // It may be in the log anyway; a caller that looks before it asks again must see it then.
                     drop(self.catch_up().await);
                     return Err(error.into());
                 }
             }
             self.take((head + 1..).zip(fitting.iter().cloned()).collect())?;
-            // It has happened. Rows only spare a start the reading of the log; the next change writes these too.
+            // It is done. Rows only save a start from reading the log; the next change writes these too.
             if let Err(error) = self.project().await {
                 tracing::warn!(%error, "storing the rows of the control log failed");
             }

@@ -1,4 +1,4 @@
-//! Keys derived from the one secret: the pepper of key hashes, the encryption of what must be read again, and the
+//! Keys derived from the one secret: the pepper of key hashes, the encryption of values that are read again, and the
 //! signature of list cursors.
 
 use chacha20poly1305::{
@@ -21,7 +21,7 @@ pub const TEST_PREFIX: &str = "svc_test_";
 /// Prefix of live keys.
 pub const LIVE_PREFIX: &str = "svc_live_";
 
-/// Holds what is derived from the service's secret.
+/// Holds the keys derived from the service's secret.
 #[derive(Clone)]
 pub struct KeyRing {
     pepper: [u8; 32],
@@ -60,7 +60,7 @@ impl KeyRing {
         CursorSigner::new(self.cursors)
     }
 
-    /// Encrypts what is stored.
+    /// Encrypts a value to store.
     #[must_use]
     pub fn seal(&self, plain: &[u8]) -> Vec<u8> {
         let mut nonce = [0; NONCE];
@@ -71,7 +71,7 @@ impl KeyRing {
         sealed
     }
 
-    /// Decrypts what [`KeyRing::seal`] encrypted; none when it was made with another secret or is damaged.
+    /// Decrypts a value from [`KeyRing::seal`]; none when it was made with another secret or is damaged.
     #[must_use]
     pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, text) = sealed.split_at_checked(NONCE)?;
@@ -85,7 +85,7 @@ impl KeyRing {
         self.base62(if live { LIVE_PREFIX } else { TEST_PREFIX }, KEY_LENGTH)
     }
 
-    /// Makes a new webhook signing secret from what names it, or at random.
+    /// Makes a new webhook signing secret at random.
     #[must_use]
     pub fn new_signing_secret(&self) -> String {
         self.base62("whsec_", 40)
@@ -113,7 +113,7 @@ pub fn is_api_key(raw: &str) -> bool {
         .is_some_and(|rest| rest.len() == KEY_LENGTH && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// What of a raw key may be shown.
+/// The part of a raw key that may be shown.
 #[must_use]
 pub fn display_prefix(raw: &str) -> String {
     raw.chars().take(TEST_PREFIX.len() + 4).collect()

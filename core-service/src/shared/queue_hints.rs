@@ -1,11 +1,11 @@
-//! What fan-out tells the dispatcher of the same core.
+//! Hints from fan-out to the dispatcher of the same core.
 
 use std::collections::HashSet;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Webhooks whose queues have something new, told by the fan-out of this replica.
+/// Webhooks with new rows in their queues, named by this replica's fan-out.
 #[derive(Debug, Default)]
 pub struct QueueHints {
     webhooks: Mutex<HashSet<String>>,
@@ -13,23 +13,23 @@ pub struct QueueHints {
 }
 
 impl QueueHints {
-    /// Tells of queues with something new.
+    /// Names webhooks with new rows in their queues.
     pub fn add(&self, webhooks: impl Iterator<Item = String>) {
         self.webhooks.lock().extend(webhooks);
         self.notify.notify_one();
     }
 
-    /// Tells of anything else that there may be to hand out.
+    /// Tells that there may be other work to hand out.
     pub fn wake(&self) {
         self.notify.notify_one();
     }
 
-    /// Waits for what is told next.
+    /// Waits for the next hint.
     pub async fn news(&self) {
         self.notify.notified().await;
     }
 
-    /// The queues told of since the last time.
+    /// The webhooks named since the last call.
     pub fn take(&self) -> HashSet<String> {
         std::mem::take(&mut *self.webhooks.lock())
     }

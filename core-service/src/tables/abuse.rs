@@ -1,4 +1,4 @@
-//! Addresses that failed to authenticate too often: a row of each replica, added up when they are read.
+//! Addresses that failed to authenticate too often: a row for each replica, added up when read.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -36,8 +36,8 @@ impl AbuseStore {
         Self { backend }
     }
 
-    /// Stores what a replica knows of a bad minute of an address. Doing it again changes nothing. Only this replica writes
-    /// its row, one minute after another.
+    /// Stores a bad minute of an address, as a replica knows it. Doing it again changes nothing. Only this replica
+    /// writes its row, one minute after another.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -49,15 +49,15 @@ impl AbuseStore {
         if before == Some(after) {
             return Ok(());
         }
-        // A row that has expired may still outvote one that is lower, for as long as the nodes keep its end.
+        // An expired row may still win over a lower version while the nodes remember its end.
         let version = row.map_or(0, |row| row.version + 1).max(bad.last_at);
         let ttl = u32::try_from(KEPT_MS / 1_000).ok();
         let body = Some(after.encode_to_vec().into());
         self.backend.apply(vec![Change { table: &schema::ABUSE, key, version, body, ttl }]).await
     }
 
-    /// The first `limit` addresses behind a position, those that failed last first. It reads all that is kept and holds no
-    /// more than it answers.
+    /// The first `limit` addresses after a position, the latest failure first. Reads all rows, but holds only the
+    /// answer in memory.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -88,7 +88,7 @@ impl AbuseStore {
                         continue;
                     }
                     match &mut current {
-                        // Another replica's part of the same.
+                        // Another replica's row of the same address.
                         Some(current) if current.address == address.text() => {
                             current.failures += abuse.total();
                             current.first_at = current.first_at.min(abuse.first_at);

@@ -1,7 +1,7 @@
 //! Deliveries, their log by webhook, and the queues of due attempts.
 //!
-//! A queue row is a hint: the delivery decides. One endpoint's million due rows stand in its own partition, so that they
-//! never stand before its neighbours'.
+//! A queue row is a hint: the delivery decides. Each endpoint has its own partition, so that its million due rows never
+//! come before another's.
 
 use std::ops::Bound;
 
@@ -20,21 +20,21 @@ use crate::{
     },
 };
 
-/// Webhooks are spread over so many shards; a replica hands out the attempts of those it holds.
+/// Number of shards that webhooks are spread over; a replica hands out the attempts of its shards.
 pub const SHARDS: i64 = 8;
-/// Deliveries are kept for so many seconds.
+/// Seconds for which deliveries are kept.
 const KEPT: u32 = 90 * 86_400;
-/// The delivery log's buckets.
+/// Width of the delivery log's buckets.
 const MONTH_MS: i64 = 30 * DAY_MS;
-/// Most deliveries created at once on a cluster; each is up to three requests at once there.
+/// Most deliveries created at once on a cluster; each makes up to three requests at once there.
 const CREATED_AT_ONCE: usize = 8;
-/// Webhooks read of one minute at most.
+/// Most webhooks read of one minute.
 const READY_ROWS: usize = 100_000;
 
-/// An attempt, as its queue says.
+/// An attempt, as its queue row says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// When it is due, or a minute before it was queued if that is later: nothing new ever stands far behind now.
+    /// When it is due, or a minute before it was queued if that is later: a new row is never far in the past.
     pub due_at: i64,
     /// The delivery.
     pub delivery: String,
@@ -120,8 +120,8 @@ impl DeliveryStore {
 
     /// Creates deliveries that do not exist yet and queues those that have an attempt due. Doing it again is safe.
     ///
-    /// On a cluster a few go at once, since nobody waits for this and requests need its places; one writer commits all
-    /// that come at once together.
+    /// On a cluster only a few go at once, since nobody waits for them and requests need the capacity. A store with one
+    /// writer commits all together.
     ///
     /// # Errors
     /// When the store does not answer; nothing is lost when it is then done again.
@@ -137,8 +137,8 @@ impl DeliveryStore {
         let writes = deliveries.iter().map(|delivery| self.write(delivery, Expect::Absent));
         for written in futures::future::join_all(writes).await {
             match written {
-                // In doubt is as good as done: the queue row leads to the delivery if it is there, and a repetition
-                // of the whole, which an error causes, makes it if it is not.
+                // False: it exists already, perhaps from an earlier call that failed, and may not be queued yet. After
+                // an error, doubt included, the caller repeats the whole.
                 Ok(_) => {}
                 Err(error) => return Err(error),
             }
@@ -163,9 +163,9 @@ impl DeliveryStore {
         changes.push(hint(&schema::READY, ready, 1, Some(Bytes::new())));
     }
 
-    /// Replaces a delivery by what an attempt made of it, if nobody did so before, and moves it in its queue, where it
-    /// stands at `queued_at`, if that is known. The next attempt is queued first and the last one taken out last, so that
-    /// a crash between leaves a hint too many.
+    /// Replaces a delivery by its state after an attempt, if nobody did so before, and moves it in its queue from
+    /// `queued_at`, if that is known. The next attempt is queued first and the old one removed last, so that a crash in
+    /// between leaves a hint too many.
     ///
     /// # Errors
     /// When the store does not answer; doing it again is safe.
@@ -188,7 +188,7 @@ impl DeliveryStore {
         Ok(written)
     }
 
-    /// Notes how an attempt at a webhook ended; gives its streak of failures then.
+    /// Notes how an attempt at a webhook ended; gives its new streak of failures.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -228,8 +228,8 @@ impl DeliveryStore {
         self.backend.apply(vec![Change { table: &schema::QUEUE, key, version: 1, body: None, ttl: None }]).await
     }
 
-    /// The attempts of a webhook that are due, earliest first, of those queued for `from_ms` or later. Reading what was
-    /// taken out before costs a cluster as much as what is there, and too much of it fails.
+    /// The due attempts of a webhook that are queued for `from_ms` or later, earliest first. On a cluster, a removed
+    /// row costs a read as much as a present one, and too many of them make it fail.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -247,7 +247,7 @@ impl DeliveryStore {
             .collect())
     }
 
-    /// Webhooks of a shard with something due in a minute.
+    /// Webhooks of a shard with attempts due in a minute.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -256,7 +256,7 @@ impl DeliveryStore {
         Ok(rows.iter().filter_map(|row| Some(row.clustering.first()?.text().to_owned())).collect())
     }
 
-    /// The last minute of a shard of which nothing is left to do; none when it never had anything.
+    /// The last minute of a shard with nothing left to do; none when none was noted yet.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -265,7 +265,7 @@ impl DeliveryStore {
         Ok(row.map(|row| row.version))
     }
 
-    /// Notes that nothing is left to do of a shard's minutes up to this one.
+    /// Notes that nothing is left to do in a shard's minutes up to this one.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -1,5 +1,5 @@
-//! Where events stand in a log: by token, by handle, by chain, and the rare type by itself. So a read of few events costs
-//! what it finds, however long the log is.
+//! The positions of events in a log: by token, by handle, by chain, and of the rare type. So a read costs only the
+//! events it finds, however long the log is.
 
 use std::ops::Bound;
 
@@ -24,12 +24,12 @@ const BUCKET: u64 = 250_000;
 /// Most scopes that are read at once.
 const AT_ONCE: usize = 8;
 
-/// What events are indexed by.
+/// The keys that events are indexed by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventScope {
     /// The token of that id.
     Token(String),
-    /// The handle, folded, that the event tells.
+    /// The handle in the event, folded.
     Handle(String),
     /// The chain of the token.
     Chain(String),
@@ -89,22 +89,22 @@ pub fn event_changes(
     }
 }
 
-/// The change that remembers that a token has had a symbol: events tell the symbol of their time.
+/// The change that remembers that a token has had a symbol: events show the symbol of their time.
 pub fn symbol_change(dataset: &str, token: &Token, version: i64) -> Change {
     let key = key![dataset, symbol_form(&token.symbol), &token.id];
     Change { table: &schema::EVENT_SYMBOL, key, version, body: Some(Bytes::new()), ttl: None }
 }
 
-/// Sequence numbers from the first up to the last, both exclusive.
+/// Sequence numbers between two bounds, both exclusive.
 #[derive(Clone, Copy, Debug)]
 pub struct Between {
-    /// Nothing up to here.
+    /// Only above this.
     pub after: u64,
-    /// Nothing from here on.
+    /// Only below this.
     pub before: u64,
 }
 
-/// Reads where events stand.
+/// Reads positions of events.
 #[derive(Clone)]
 pub struct EventIndex {
     backend: SharedBackend,
@@ -126,7 +126,7 @@ impl EventIndex {
         Ok(rows.iter().filter_map(|row| Some(row.clustering.first()?.text().to_owned())).collect())
     }
 
-    /// The first sequence numbers that stand in any of some scopes, from the highest down or from the lowest up.
+    /// The first sequence numbers in any of some scopes, from the highest down or from the lowest up.
     ///
     /// # Errors
     /// When the store does not answer.

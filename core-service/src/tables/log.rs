@@ -1,7 +1,7 @@
-//! Logs: gap-free sequence numbers, one writer wins each.
+//! Logs with gap-free sequence numbers; one writer wins each number.
 //!
-//! An append is one conditional batch in one partition: the head moves only from the expected value, with the entries
-//! beside it. A bucket's head row stands at sequence number -1; a new bucket opens on its own absent head.
+//! An append is one conditional batch in one partition: the head moves only from the expected value, together with the
+//! entries. A bucket's head row has sequence number -1; a new bucket opens if it has no head row.
 
 use std::{collections::HashMap, ops::Bound};
 
@@ -17,15 +17,15 @@ use crate::{
     },
 };
 
-/// Sequence numbers a bucket holds.
+/// Sequence numbers in one bucket.
 const BUCKET: u64 = 10_000;
-/// Where a bucket's head row stands.
+/// Sequence number of a bucket's head row.
 const HEAD_ROW: i64 = -1;
 /// Bytes that name an append.
 const BATCH_ID: usize = 16;
-/// Entries are read as one stretch where that reads at most this many times as much.
+/// Most rows read for each wanted entry when entries are read as one stretch.
 const DENSE: usize = 4;
-/// How often an append in doubt is repeated.
+/// Most repetitions of an append in doubt.
 const DOUBT_RETRIES: u32 = 5;
 
 /// Names one append, so that its writer can tell whether it happened.
@@ -46,7 +46,7 @@ pub struct LogStore {
     backend: SharedBackend,
 }
 
-/// How many more entries the bucket after this head takes; a batch never spans two.
+/// How many more entries the bucket after this head takes; a batch never spans two buckets.
 #[must_use]
 pub fn room(head: u64) -> usize {
     usize::try_from(BUCKET - head % BUCKET).unwrap_or(usize::MAX)
@@ -210,7 +210,7 @@ impl LogStore {
     }
 
     /// Appends entries after `head`, at most [`room`] of them, if that is still the head. An append in doubt is
-    /// repeated: a repetition that loses to its own first try has been done.
+    /// repeated: one that loses to its own first try is done.
     ///
     /// # Errors
     /// When the store does not answer, or the append stays in doubt.
@@ -218,7 +218,7 @@ impl LogStore {
         self.append_with(log, head, batch, entries, Vec::new()).await
     }
 
-    /// The same, and if it is done makes changes with it, as [`crate::store::Backend::transact_with`] does.
+    /// Like [`LogStore::append`], and makes the changes `beside`, as [`crate::store::Backend::transact_with`] does.
     ///
     /// # Errors
     /// As for [`LogStore::append`].
@@ -264,14 +264,14 @@ impl LogStore {
                 Ok(true) => return Ok(Appended::Done),
                 Ok(false) => {
                     let first = key![log, int(bucket), int(head + 1)];
-                    // A serial read gets in the way of appends under way, and only doubt needs it.
+                    // A serial read disturbs appends under way, and only doubt needs it.
                     let consistency = if doubts > 0 { Consistency::Serial } else { Consistency::Quorum };
                     let row = self.backend.get(&schema::EVENT_LOG, &first, consistency).await?;
                     let own = row.is_some_and(|row| row.body.starts_with(&batch));
                     if !own {
                         return Ok(Appended::Lost);
                     }
-                    // What was to go with it may be missing, or older than what a restart has repeated.
+                    // The changes beside it may be missing, or older than changes that a restart repeated.
                     self.backend.apply(beside).await?;
                     return Ok(Appended::Done);
                 }

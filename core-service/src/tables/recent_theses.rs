@@ -1,5 +1,5 @@
-//! The last day of busy tokens in memory, where this process is the only writer: every read of a token counts them, and they
-//! are too many to be read each time. What is written to the index is told here, in order, once it stands.
+//! The last day's theses on busy tokens in memory, where this process is the only writer: every read of a token counts
+//! them, and they are too many to read each time. Index changes are told here, in order, once written.
 
 #[cfg(test)]
 mod tests;
@@ -17,13 +17,13 @@ use crate::{
     store::{Change, schema},
 };
 
-/// Theses of a day from which on a token's are kept; few in tests, so that all of them pass here.
+/// Least theses of a day for which a token's are kept; few in tests, so that all tests use this.
 const BUSY: usize = if cfg!(test) { 2 } else { 64 };
-/// Tokens kept; when there are more, all are read anew.
+/// Most tokens kept; when there are more, all are read again.
 const TOKENS: usize = 2_000;
-/// How much more than a day is kept, since the times of two readers differ a little.
+/// Time kept beyond a day, since the times of two readers differ a little.
 const SLACK_MS: i64 = MINUTE_MS;
-/// How much more may gather before it is forgotten.
+/// Longest time beyond a day that gathers before it is forgotten.
 const FORGET_MS: i64 = 10 * MINUTE_MS;
 
 /// A token's theses from a time on.
@@ -31,7 +31,7 @@ pub(super) struct Window {
     from: i64,
     /// The theses, complete once nothing is `missed`.
     pub(super) recent: Recent,
-    /// While the rows are being read: what was told meanwhile.
+    /// While the rows are being read: the changes told meanwhile.
     missed: Option<Vec<Moved>>,
 }
 
@@ -39,23 +39,23 @@ pub(super) struct Window {
 pub(super) type SharedWindow = Arc<RwLock<Window>>;
 
 impl Window {
-    /// Theses that were read, to be looked at once.
+    /// Theses that were read, for one use.
     pub(super) fn read(recent: Recent) -> SharedWindow {
         Arc::new(RwLock::new(Self { from: i64::MAX, recent, missed: None }))
     }
 }
 
-/// A thesis that came to a token, or went.
+/// A thesis added to a token, or removed.
 pub(super) struct Moved {
     key: String,
     created_at: i64,
     id: String,
-    /// None when it went.
+    /// None when removed.
     author: Option<String>,
 }
 
 impl Moved {
-    /// What a change says about a token's theses, if it does.
+    /// The move in a token's theses that a change makes, if any.
     pub(super) fn by(change: &Change) -> Option<Self> {
         let [dataset, scope, _, created_at, id] = change.key.as_slice() else { return None };
         if change.table.name != schema::THESIS_INDEX.name {
@@ -87,18 +87,18 @@ pub(super) struct RecentTheses {
     windows: Mutex<HashMap<String, SharedWindow>>,
 }
 
-/// A window whose rows are being read; forgotten when they are not.
+/// A window whose rows are being read; forgotten if that fails.
 pub(super) struct Filling<'a> {
     all: &'a RecentTheses,
     key: String,
     window: SharedWindow,
     kept: bool,
-    /// From when on the rows are wanted.
+    /// The rows are wanted from this time on.
     pub(super) from: i64,
 }
 
 impl RecentTheses {
-    /// A token's theses, if they are kept and reach back from `at` by a day.
+    /// A token's theses, if they are kept and reach back a day from `at`.
     pub(super) fn get(&self, dataset: &str, token: &str, at: i64) -> Option<SharedWindow> {
         let window = Arc::clone(self.windows.lock().get(&key(dataset, token))?);
         let day = at - DAY_MS;
@@ -114,7 +114,7 @@ impl RecentTheses {
         complete.then_some(window)
     }
 
-    /// Begins to keep a token's theses; none while another is at it.
+    /// Begins to keep a token's theses; none while another reader does so.
     pub(super) fn fill(&self, dataset: &str, token: &str, at: i64) -> Option<Filling<'_>> {
         let key = key(dataset, token);
         let from = at - DAY_MS - SLACK_MS;
@@ -131,7 +131,7 @@ impl RecentTheses {
         Some(Filling { all: self, key, window, kept: false, from })
     }
 
-    /// Takes in what was written.
+    /// Takes in written changes.
     pub(super) fn tell(&self, moved: Vec<Moved>) {
         let windows = self.windows.lock();
         for moved in moved {
@@ -147,14 +147,14 @@ impl RecentTheses {
         }
     }
 
-    /// Forgets everything: what was written is in doubt.
+    /// Forgets everything, since a write is in doubt.
     pub(super) fn clear(&self) {
         self.windows.lock().clear();
     }
 }
 
 impl Filling<'_> {
-    /// Completes the window with the rows that were read, and keeps it if it is worth it.
+    /// Completes the window with the rows that were read, and keeps it if the token is busy.
     pub(super) fn with(mut self, rows: Recent) -> SharedWindow {
         let mut window = self.window.write();
         window.recent = rows;

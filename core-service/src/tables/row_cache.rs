@@ -1,5 +1,5 @@
-//! Rows in memory, decoded, where this process is the only writer. The projector forgets what it writes; what was read
-//! while it did so is not kept.
+//! Decoded rows in memory, where this process is the only writer. A write forgets its rows; rows read meanwhile are not
+//! kept.
 
 use std::sync::{
     Arc,
@@ -29,9 +29,9 @@ pub(super) struct RowCache {
 
 /// A kind of row that is kept in memory.
 pub(super) trait Cached: prost::Message + Default + Sized + 'static {
-    /// Where it is stored.
+    /// Its table in the store.
     const TABLE: &'static Table;
-    /// Where it is kept.
+    /// Its rows in memory.
     fn rows(cache: &RowCache) -> &Rows<Self>;
 }
 
@@ -76,12 +76,12 @@ impl RowCache {
         (*home == *dataset).then_some(row)
     }
 
-    /// To be noted before rows are read that shall be kept.
+    /// Note it before reading rows that are to be kept.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Keeps a row that was read since the epoch was noted, unless something was written meanwhile.
+    /// Keeps a row that was read since the epoch was noted, unless a row was written meanwhile.
     pub(super) fn keep<M: Cached>(&self, epoch: u64, dataset: &str, id: &str, row: &Arc<M>) {
         let quiet = || self.writers.load(Ordering::Acquire) == 0 && self.epoch() == epoch;
         if quiet() {
@@ -97,7 +97,7 @@ impl RowCache {
         matches!(table.name, "thesis" | "profile" | "token")
     }
 
-    /// To be held while rows are written: nothing that is read meanwhile is kept, and at the end these are forgotten.
+    /// Hold this while rows are written: rows read meanwhile are not kept, and at the end these are forgotten.
     pub(super) fn write(&self, rows: Vec<(&'static Table, String)>) -> Writing<'_> {
         self.writers.fetch_add(1, Ordering::AcqRel);
         self.epoch.fetch_add(1, Ordering::AcqRel);

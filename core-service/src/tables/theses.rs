@@ -28,7 +28,7 @@ use crate::{
     store::{Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, schema},
 };
 
-/// What an index of theses is by. A token fixes its chain, so six scopes serve every combination of filters.
+/// The key of an index of theses. A token fixes its chain, so six scopes serve every combination of filters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum IndexScope {
     /// Every thesis.
@@ -43,7 +43,7 @@ pub enum IndexScope {
     ProfileToken(String, String),
     /// Of a profile on a chain.
     ProfileChain(String, String),
-    /// Deleted ones of a profile on a token, which verification tells apart.
+    /// Deleted theses of a profile on a token, for verification.
     Deleted(String, String),
 }
 
@@ -79,7 +79,7 @@ impl IndexScope {
         }
     }
 
-    /// Busy scopes get narrow buckets, sparse ones wide, so that a page is a slice or two either way.
+    /// Busy scopes get narrow buckets, sparse ones wide, so that a page needs one or two slices either way.
     fn width(&self) -> i64 {
         match self {
             Self::All | Self::Chain(_) => DAY_MS,
@@ -128,7 +128,7 @@ pub struct Stretch {
     pub from: i64,
     /// Upper bound, inclusive.
     pub to: i64,
-    /// Go on after this row, exclusive.
+    /// The row to continue after, exclusive.
     pub after: Option<(i64, String)>,
     /// Newest first.
     pub descending: bool,
@@ -138,7 +138,7 @@ pub struct Stretch {
 #[derive(Clone)]
 pub struct ThesisStore {
     backend: SharedBackend,
-    /// What is kept in memory where this process is the only writer.
+    /// Rows kept in memory where this process is the only writer.
     memory: Option<Arc<Memory>>,
 }
 
@@ -169,7 +169,7 @@ impl ThesisStore {
         Self { backend, memory }
     }
 
-    /// Makes changes of rows, keeping what is in memory in step with them.
+    /// Makes changes of rows, in the store and in memory.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -179,8 +179,7 @@ impl ThesisStore {
 
     /// Makes changes of rows by a write that tells whether it made them.
     ///
-    /// # Errors
-    /// What the write says.
+    /// # Errors The error of the write.
     pub async fn in_step<T>(
         &self,
         changes: Vec<Change>,
@@ -227,7 +226,7 @@ impl ThesisStore {
     async fn first<M: Cached>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
         let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
         if let Some(memory) = &self.memory {
-            // It lives in one dataset, so one that is kept need not be looked for in the others.
+            // A row is in one dataset only, so a kept one is not looked for in the others.
             let kept = |(name, id): &(String, &str)| memory.rows.get::<M>(name, id);
             let found = view.datasets().iter().zip(&keys).find_map(|(dataset, key)| Some((dataset, kept(key)?)));
             if let Some((dataset, row)) = found {
@@ -373,7 +372,7 @@ impl ThesisStore {
         self.ids_in(&schema::TOKEN_SYMBOL, view, symbol, chain, limit).await
     }
 
-    /// What tokens have had in a dataset, in the order asked.
+    /// The totals of tokens in a dataset, in the order asked.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -404,8 +403,8 @@ impl ThesisStore {
         Ok(rows.iter().filter(|row| count(row) > 0).filter_map(author).collect())
     }
 
-    /// Counts the theses on a token at `at`, as far as they lie at most `span` milliseconds back (up to a day), over all
-    /// datasets of a view together.
+    /// Counts the theses on a token at `at` that are at most `span` milliseconds old (up to a day), over all datasets
+    /// of a view together.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -414,15 +413,15 @@ impl ThesisStore {
         for dataset in view.datasets() {
             windows.push(self.window(dataset, token, at, span).await?);
         }
-        // Recursive: a writer that waits for one of them must not stand between two readers of both.
+        // Recursive: a writer that waits for one window must not block two readers of both.
         let guards: Vec<_> = windows.iter().map(|window| window.read_recursive()).collect();
         let mut parts: Vec<&Recent> = guards.iter().map(|window| &window.recent).collect();
-        // The authors of all but the first have to be looked up.
+        // The authors of all parts but the first must be looked up.
         parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
         Ok(derivation::count(&parts, at))
     }
 
-    /// The newest thesis on a token at `at`, however old, with its time; `day` is what [`Self::counts`] says then.
+    /// The newest thesis on a token at `at`, however old, with its time; `day` is the result of [`Self::counts`] then.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -460,8 +459,8 @@ impl ThesisStore {
         Ok(Window::read(read(at - span + 1, at).await?))
     }
 
-    /// Whether no thesis stands in a bucket. Looks from its newest end: theses that were deleted in the order of their
-    /// age lie behind those that are left, and reading past many of them costs a cluster much.
+    /// Whether a bucket has no thesis. Looks from its newest end: theses deleted in the order of their age come after
+    /// those left, and reading past many deleted ones costs a cluster much.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -489,7 +488,7 @@ impl ThesisStore {
             if stretch.descending {
                 (to, highest) = (after, highest.min(scope.bucket(*created_at)));
             } else if *created_at >= stretch.from {
-                // One before the lower bound was of a dataset that reaches further back.
+                // A row before the lower bound was of a dataset that reaches further back.
                 (from, lowest) = (after, scope.bucket(*created_at));
             }
         }

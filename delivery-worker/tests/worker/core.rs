@@ -7,23 +7,17 @@ use std::sync::{
 
 use delivery_worker::{WorkerConfig, WorkerError, run};
 use thesis_net::{
-    channel::CoreChannel,
     clock::{SystemClock, SystemIdSource},
+    services::{Stream as Messages, Trusted},
 };
-use thesis_proto::{
-    metadata::SERVICE_TOKEN,
-    v1::{
-        ClaimRequest, ClaimResponse, EventType, ReportRequest, ReportResponse,
-        delivery_service_server::{DeliveryService, DeliveryServiceServer},
-        report_request::Outcome,
-    },
+use thesis_proto::v1::{
+    ClaimRequest, ClaimResponse, EventType, ReportRequest, ReportResponse, delivery_service_server::DeliveryService,
+    report_request::Outcome,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
-
-pub(crate) const TOKEN: &str = "a-service-token-of-32-characters";
 
 type Claims = mpsc::Sender<Result<ClaimResponse, Status>>;
 
@@ -61,8 +55,7 @@ impl Harness {
         let refuse_reports = Arc::new(AtomicUsize::new(0));
         let shutdown = CancellationToken::new();
         let core = FakeCore { streams, reports, refuse_reports: Arc::clone(&refuse_reports) };
-        let core = CoreChannel::local(DeliveryServiceServer::new(core));
-        let worker = run(core, config, Arc::new(SystemClock), Arc::new(SystemIdSource), shutdown.clone());
+        let worker = run(Arc::new(core), config, Arc::new(SystemClock), Arc::new(SystemIdSource), shutdown.clone());
         let worker = tokio::spawn(worker);
         Self { streams: streams_here, reports: reports_here, refuse_reports, shutdown, worker }
     }
@@ -104,18 +97,18 @@ pub(crate) fn claim(url: impl Into<String>) -> ClaimResponse {
 
 #[tonic::async_trait]
 impl DeliveryService for FakeCore {
-    type ClaimStream = ReceiverStream<Result<ClaimResponse, Status>>;
+    type ClaimStream = Messages<ClaimResponse>;
 
     async fn claim(&self, request: Request<ClaimRequest>) -> Result<Response<Self::ClaimStream>, Status> {
-        check_token(&request)?;
+        check_trust(&request)?;
         let (claims, stream) = mpsc::channel(64);
         // The test may be over.
         let _ = self.streams.send(Stream { request: request.into_inner(), claims });
-        Ok(Response::new(ReceiverStream::new(stream)))
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
-        check_token(&request)?;
+        check_trust(&request)?;
         if self.refuse_reports.load(Ordering::Relaxed) > 0 {
             self.refuse_reports.fetch_sub(1, Ordering::Relaxed);
             return Err(Status::unavailable("the store is away"));
@@ -125,7 +118,7 @@ impl DeliveryService for FakeCore {
     }
 }
 
-fn check_token<T>(request: &Request<T>) -> Result<(), Status> {
-    let given = request.metadata().get(SERVICE_TOKEN).is_some_and(|token| token == TOKEN);
-    given.then_some(()).ok_or_else(|| Status::unauthenticated("wrong service token"))
+fn check_trust<T>(request: &Request<T>) -> Result<(), Status> {
+    let is_trusted = request.extensions().get::<Trusted>().is_some();
+    is_trusted.then_some(()).ok_or_else(|| Status::unauthenticated("not a worker's request"))
 }

@@ -24,7 +24,7 @@ use thesis_proto::v1::{
     test_data_service_server::{TestDataService, TestDataServiceServer},
 };
 
-/// Counts what it is asked, and answers or says that it cannot serve.
+/// A core that counts its calls, and answers or says that it cannot serve.
 #[derive(Clone, Default)]
 struct Counting {
     calls: Arc<AtomicU32>,
@@ -37,7 +37,7 @@ impl Counting {
         if self.unavailable { Err(Status::unavailable("no store")) } else { Ok(Response::new(T::default())) }
     }
 
-    /// Serves; tells the address.
+    /// Starts to serve; gives its address.
     async fn serve(&self) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -74,7 +74,7 @@ impl StreamService for Counting {
         self.answer::<()>().map(|_| Response::new(stream::pending().boxed()))
     }
 
-    /// As much as its reader takes.
+    /// Sends as much as its reader takes.
     async fn tail(&self, _: Request<v1::TailRequest>) -> Result<Response<Self::TailStream>, Status> {
         let id = "x".repeat(64 * 1024);
         let event = v1::TailEvent { event: Some(v1::Event { id, ..v1::Event::default() }), ..v1::TailEvent::default() };
@@ -99,11 +99,11 @@ async fn nobody() -> String {
     format!("http://{}", listener.local_addr().unwrap())
 }
 
-/// Takes requests and breaks off, as a process does that is killed; tells how many.
+/// Takes requests and breaks off like a killed process; gives its address and their count.
 async fn dying() -> (String, Arc<AtomicU32>) {
     async fn take(mut stream: TcpStream, taken: Arc<AtomicU32>) {
         let mut bytes = Vec::new();
-        // The request's body ends with a frame that is longer than the preface and settings alone.
+        // The preface and settings alone have fewer bytes than this; a whole request has more.
         while bytes.len() < 150 && stream.read_buf(&mut bytes).await.unwrap_or_default() > 0 {}
         taken.fetch_add(1, Ordering::Relaxed);
     }
@@ -120,7 +120,7 @@ async fn dying() -> (String, Arc<AtomicU32>) {
 }
 
 fn channel(addresses: &[String]) -> CoreChannel {
-    CoreChannel::remote(addresses, Arc::new(SystemClock)).unwrap()
+    CoreChannel::new(addresses, Arc::new(SystemClock)).unwrap()
 }
 
 async fn read(channel: &CoreChannel) -> Result<(), Status> {
@@ -173,7 +173,7 @@ async fn a_core_that_cannot_serve_leaves_reads_to_another() {
     assert_eq!((without_store.calls(), core.calls()), (1, 1));
     write(&channel(&addresses), None).await.unwrap_err();
     assert_eq!((without_store.calls(), core.calls()), (2, 1));
-    // With nobody else to ask, its own words are the answer.
+    // With no other core to ask, its own error is the answer.
     let error = read(&channel(&addresses[..1])).await.unwrap_err();
     assert_eq!(error.message(), "no store");
 }
@@ -198,7 +198,7 @@ async fn streams_that_nobody_reads_keep_no_other_call_waiting() {
             let mut client = StreamServiceClient::new(channel.clone());
             unread.push(client.tail(v1::TailRequest::default()).await.unwrap().into_inner());
         }
-        // What they may send ahead has arrived by the time that all have a page.
+        // When every stream has a page, the bytes that they may send ahead have arrived.
         for stream in &mut unread {
             stream.next().await.unwrap().unwrap();
         }

@@ -1,4 +1,4 @@
-//! Addresses that are no public host.
+//! Addresses that no public host has.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -59,10 +59,10 @@ const V6: &[(Ipv6Net, Refusal)] = &[
     (v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20), Refusal::Reserved),
 ];
 
-/// What IPv6 gives to public hosts.
+/// The IPv6 addresses of public hosts.
 const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// Judges an address to connect to; one that embeds IPv4 addresses by them too. What lies in an allowed network passes.
+/// Judges an address to connect to, and each IPv4 address inside it. Each of them passes in an allowed network.
 ///
 /// # Errors
 /// Why the address is refused.
@@ -109,7 +109,7 @@ fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     } else if SIX_TO_FOUR.contains(&address) {
         [Some(at(80)), None]
     } else if TEREDO.contains(&address) {
-        // Its server, and its client with every bit turned.
+        // The server's, and the client's with every bit inverted.
         [Some(at(64)), Some(Ipv4Addr::from_bits(!at(0).to_bits()))]
     } else {
         [None, None]

@@ -5,13 +5,13 @@ mod tests;
 
 use super::Refusal;
 
-/// Judges whether a text is an absolute URI of RFC 3986 with an authority, before anything is made of it. Programs that
-/// repair a wrong URL do not agree on the result, so a wrong one is refused: whitespace, control characters, a backslash, a
-/// missing `//`, and whatever else should have been percent-encoded. A fragment may follow.
+/// Judges whether a text is an absolute URI of RFC 3986 with an authority, before it is parsed. Programs that repair a
+/// wrong URL do not agree on the result, so a wrong one is refused: it has whitespace, control characters, a backslash,
+/// no `//`, or another character that should have been percent-encoded. A fragment may follow.
 ///
 /// # Errors
-/// [`Refusal::Scheme`] where no scheme with `//` behind it begins the text, [`Refusal::Credentials`] for empty ones,
-/// [`Refusal::Hostname`] for everything else.
+/// [`Refusal::Scheme`] where the text does not begin with a scheme and `://`, [`Refusal::Credentials`] for empty
+/// credentials, [`Refusal::Hostname`] for everything else.
 pub fn judge_form(url: &str) -> Result<(), Refusal> {
     let (scheme, rest) = url.split_once("://").ok_or(Refusal::Scheme)?;
     let of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -21,12 +21,12 @@ pub fn judge_form(url: &str) -> Result<(), Refusal> {
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    // Nothing before the sign is credentials too: a URL that is taken apart shows none.
+    // Empty credentials count too: a parsed URL does not show them.
     if authority.starts_with('@') || authority.starts_with(":@") {
         return Err(Refusal::Credentials);
     }
     let has_form = !authority.is_empty()
-        // Where the brackets and the signs stand is judged with the host.
+        // The places of brackets and signs are judged with the host.
         && consists_of(authority, b":@[]")
         && consists_of(path, b"/:@")
         && consists_of(query, b"/?:@")

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 
-/// Endings, whole labels each, that no public DNS serves, or that networks use inside.
+/// Endings of whole labels that no public DNS serves or that private networks use.
 const INTERNAL_SUFFIXES: &[&str] = &[
     "alt",
     "cluster",

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Refused on test webhooks, where `http` is allowed; the reasons differ by nothing else on live ones.
+/// URLs refused on test webhooks, which may use `http`; live ones differ in nothing else.
 const REFUSED: &[(&str, Refusal)] = &[
     // Schemes and things that are no URL.
     ("ftp://hooks.example.com/", Refusal::Scheme),
@@ -351,7 +351,7 @@ fn ports_are_listed_once_in_order() {
 }
 
 proptest! {
-    /// Whatever IPv4 address is refused is refused in every disguise that reaches it.
+    /// A refused IPv4 address is refused in every form that reaches it.
     #[test]
     fn disguises_change_nothing(bits: u32) {
         let [a, b, c, d] = bits.to_be_bytes();

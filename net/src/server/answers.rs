@@ -1,4 +1,4 @@
-//! A tower service as what answers.
+//! Lets a tower service answer requests.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -11,7 +11,7 @@ use tower::{Service, ServiceExt as _};
 
 use super::{Answers, Metered};
 
-/// A tower service that answers; requests carry the peer's address as tonic's own server tells it.
+/// A tower service that answers. Requests carry the peer's address as tonic's own server adds it.
 #[derive(Clone, Debug)]
 pub struct Called<S, R> {
     /// The service.

@@ -10,10 +10,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// A body must have arrived within so long.
+/// Longest time in which a body must arrive.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One that has been arriving for longer than this gives way when there is no room for others.
+/// Longest time that a body may be arriving when there is no room for others; then it gives way.
 const GIVES_WAY: Duration = Duration::from_secs(1);
 
 /// Why a body was not read.
@@ -33,8 +33,8 @@ pub enum BodyError {
     NoRoom,
 }
 
-/// The room for bodies, of all connections together. A body takes of it what has arrived, so one that drips takes little;
-/// when there is no room left, those that have been arriving for longer than a second give way.
+/// The room for the bodies of all connections together. A body takes room only for its bytes that have arrived, so one
+/// that drips takes little. When no room is left, bodies that have been arriving for longer than a second give way.
 #[derive(Clone, Debug)]
 pub struct Bodies {
     room: Arc<Semaphore>,
@@ -42,13 +42,13 @@ pub struct Bodies {
 }
 
 impl Bodies {
-    /// Room for so many bytes.
+    /// Room for this many bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { room: Arc::new(Semaphore::new(bytes)), crowded: Arc::default() }
     }
 
-    /// Reads a whole body of at most `limit` bytes. Of one that is larger up to `taken` bytes are taken in, so that its
+    /// Reads a whole body of at most `limit` bytes. Up to `taken` bytes of a larger one are read too, so that its
     /// sender gets to read the answer.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Bodies {
         Ok(Bytes::from_owner(kept))
     }
 
-    /// Waits until a body that has been arriving since now has to give way.
+    /// Waits until a body that begins to arrive now has to give way.
     async fn gives_way(&self) {
         let began = Instant::now();
         loop {

@@ -13,13 +13,13 @@ use tokio::{
 
 use super::meter::Meter;
 
-/// Of those that may give way, this share does at once.
+/// One idle connection in this many, at least one, is closed at once.
 const GIVE_WAY: usize = 64;
-/// Who takes longer than this for as much as waits to be taken is slow.
+/// Longest time to take as many bytes as wait; a slow connection takes longer.
 pub(super) const SLOW: Duration = Duration::from_secs(1);
-/// They are not looked for more often than this.
+/// Least time between two looks for slow connections.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// The slow give way until this share of the room is free.
+/// Slow connections give way until one part in this many of the room is free.
 const FREED: usize = 16;
 
 /// All connections of a server, and the room for answers that they have not yet taken.
@@ -28,12 +28,12 @@ pub(super) struct Connections {
     meters: Mutex<Vec<Weak<Meter>>>,
     room: Arc<Semaphore>,
     size: usize,
-    /// When the slow were last looked for.
+    /// When slow connections were last looked for.
     looked: Mutex<Option<Instant>>,
 }
 
 impl Connections {
-    /// None yet, and room for so many bytes.
+    /// No connections yet, and room for this many bytes.
     pub(super) fn new(untaken: usize) -> Arc<Self> {
         let size = untaken.min(Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(size));
@@ -51,7 +51,7 @@ impl Connections {
         meter
     }
 
-    /// Closes connections that have been idle longest; tells whether there were any.
+    /// Closes the connections that have been idle longest; tells whether any was idle.
     pub(super) fn close_idle(&self) -> bool {
         let idle = |meter: &Weak<Meter>| meter.upgrade().and_then(|meter| Some((meter.idle_since()?, meter)));
         let mut idle: Vec<_> = self.meters.lock().iter().filter_map(idle).collect();
@@ -66,7 +66,7 @@ impl Connections {
         true
     }
 
-    /// Takes room for bytes of an answer. If there is none the slowest give way, which makes some for others.
+    /// Takes room for bytes of an answer. If there is none, slow connections are closed to make room for others.
     pub(super) fn take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let permits = u32::try_from(bytes).unwrap_or(u32::MAX);
         let taken = Arc::clone(&self.room).try_acquire_many_owned(permits).ok();
@@ -76,7 +76,7 @@ impl Connections {
         taken
     }
 
-    /// Closes the slow connections that have let most wait.
+    /// Closes slow connections, those with the most waiting bytes first.
     fn close_slow(&self) {
         let now = Instant::now();
         let mut looked = self.looked.lock();

@@ -1,4 +1,4 @@
-//! How long what is ready to run waits for its turn.
+//! How long a task that is ready waits for its turn.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -12,20 +12,20 @@ use tokio::{
 };
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A machine that stood still for a moment is late once and through with everything soon after; looks in a row that were
-/// late for longer than this together show a queue.
+/// Longest time that late looks in a row may take together; a longer time shows a queue. A machine that stood still for
+/// a moment is late once and soon done with everything.
 const MOMENT_MS: u64 = 1_000;
 const NOTHING: u64 = u64::MAX;
 
-/// How long what is ready to run waits for its turn, which shows overload before anything else does.
+/// How long a task that is ready waits for its turn, which shows overload before anything else does.
 #[derive(Debug)]
 pub(super) struct Lag {
     began: Instant,
-    /// What waits longer is late.
+    /// Longest wait that is not late.
     limit_ms: u64,
-    /// How long the last looks took that were late, up to the last one in time, in milliseconds.
+    /// Time that the late looks since the last one in time took, in milliseconds.
     late_for: AtomicU64,
-    /// When the look began that has not ended, in milliseconds since `began`.
+    /// When the current look began, in milliseconds since `began`.
     looking_since: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl Lag {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(NOTHING)
     }
 
-    /// Whether there is more to do than is done.
+    /// Whether tasks are late for more than a moment.
     pub(super) fn is_overload(&self) -> bool {
         self.is_overload_at(self.now_ms())
     }
@@ -61,14 +61,14 @@ impl Lag {
         self.late_for.store(if late { self.late_for.load(Relaxed).saturating_add(looked) } else { 0 }, Relaxed);
     }
 
-    /// Looks again and again; never ends.
+    /// Looks how long an empty task waits, again and again.
     pub(super) async fn watch(&self) {
         let mut every = interval(LOOK_EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             every.tick().await;
             self.begin(self.now_ms());
-            // A task that comes from outside stands behind all that are ready; one that comes from here would not.
+            // A task from a blocking thread queues behind all that are ready; one from here would not.
             let runtime = Handle::current();
             if let Ok(looking) = spawn_blocking(move || runtime.spawn(async {})).await {
                 let _ = looking.await;
@@ -90,7 +90,7 @@ mod tests {
         assert!(!lag.is_overload_at(600));
         lag.end(600);
         assert!(!lag.is_overload_at(5_000));
-        // A second that takes it beyond a moment before it ends, and a third.
+        // A second late look passes the moment before it ends; a third follows.
         lag.begin(5_000);
         assert!(!lag.is_overload_at(5_400));
         assert!(lag.is_overload_at(5_401));
@@ -100,7 +100,7 @@ mod tests {
         assert!(lag.is_overload_at(5_451));
         lag.end(5_750);
         assert!(!lag.is_overload_at(5_751), "that one was in time");
-        // One that does not end.
+        // A look that does not end.
         lag.begin(5_800);
         assert!(!lag.is_overload_at(6_800));
         assert!(lag.is_overload_at(6_801));

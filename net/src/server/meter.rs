@@ -1,4 +1,4 @@
-//! What one connection has taken and owes.
+//! Counts the requests, answers and bytes of a connection.
 
 use std::{
     io,
@@ -24,40 +24,40 @@ use tokio_util::sync::CancellationToken;
 
 use super::connections::{Connections, SLOW};
 
-/// Bytes that may arrive within [`READ_WINDOW`] while no request begins: bodies, but not floods of control frames.
+/// Most bytes that may arrive within [`READ_WINDOW`] while no request begins: bodies, but no floods of control frames.
 const MAX_READ: u64 = 16 * 1024 * 1024;
 const READ_WINDOW: Duration = Duration::from_secs(60);
-/// Of the whole answers of a connection, one must be taken within so long.
+/// Longest time in which a connection takes none of its whole answers.
 const TAKEN_WITHIN: Duration = Duration::from_secs(120);
 /// Longest wait for a connection's first byte, and then for the rest of each head.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
 /// Longest that a connection over HTTP/1 may be idle between two requests. Proxies keep theirs for 60 seconds, and a
 /// request that meets a closing connection is lost.
 const IDLE_PATIENCE: Duration = Duration::from_secs(75);
-/// Longest time in which a peer may take nothing of what waits to be written to it: then it has gone without a word, or
-/// reads no more, and what it holds, such as a stream's place, is freed.
+/// Longest time in which a peer takes none of the bytes that wait for it. After that it has gone without a word or
+/// reads no more, and everything that it holds, such as a stream's place, is freed.
 const TAKES_NOTHING: Duration = Duration::from_secs(60);
-/// What a time says that has not come: no head has begun, no write waits.
+/// The value of a time that has not come: no head has begun, no write waits.
 const NEVER: u64 = u64::MAX;
 
-/// What one connection has taken and owes.
+/// The counts and times of one connection.
 #[derive(Debug)]
 pub(super) struct Meter {
     began: Instant,
     /// Requests whose answer is not yet taken, streams included.
     open: AtomicU32,
-    /// Whole answers among them that are ready.
+    /// Whole answers that are ready and not yet taken.
     untaken: AtomicU32,
     /// When the last request ended, or an answer was taken, in milliseconds since the connection began.
     last_ms: AtomicU64,
-    /// When the first byte came of a head that is not complete, in milliseconds since the connection began.
+    /// When the first byte of an incomplete head came, in milliseconds since the connection began.
     head_ms: AtomicU64,
     /// Since when a write waits, in milliseconds since the connection began.
     blocked_ms: AtomicU64,
     asked: AtomicBool,
-    /// Over HTTP/2 the bytes between two requests are no head, and pings find out who is gone.
+    /// Over HTTP/2 the bytes between two requests are no head, and pings find peers that are gone.
     is_http2: AtomicBool,
-    /// Bytes since a request began, and since when.
+    /// Bytes since a request began, and when they last reached [`MAX_READ`].
     read: AtomicU64,
     read_ms: AtomicU64,
     given_up: AtomicU32,
@@ -92,13 +92,13 @@ impl Meter {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Since when nothing is under way; none while something is.
+    /// Since when the connection is idle; none while a request is open.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let idle = self.open.load(Relaxed) == 0 && !self.close.is_cancelled();
         idle.then(|| self.began + Duration::from_millis(self.last_ms.load(Relaxed)))
     }
 
-    /// When the connection closes unless something comes; never while a request is open, nor over HTTP/2 after the first.
+    /// When the connection closes unless bytes come; none while a request is open, or over HTTP/2 after the first.
     pub(super) fn closes_at(&self) -> Option<Instant> {
         if self.open.load(Relaxed) > 0 || self.is_http2.load(Relaxed) {
             return None;
@@ -111,7 +111,7 @@ impl Meter {
         Some(self.began + Duration::from_millis(since_ms) + patience)
     }
 
-    /// Whether whole answers are not taken, or nothing at all is.
+    /// Whether the peer takes no whole answer, or no bytes at all, for too long.
     pub(super) fn is_stuck(&self) -> bool {
         let since = |ms: &AtomicU64| Duration::from_millis(self.now_ms().saturating_sub(ms.load(Relaxed)));
         (self.untaken.load(Relaxed) > 0 && since(&self.last_ms) > TAKEN_WITHIN)
@@ -127,14 +127,14 @@ impl Meter {
         }
     }
 
-    /// Bytes that wait to be taken, if it takes longer than this to take as many.
+    /// Bytes that wait to be taken, if taking as many takes longer than this.
     pub(super) fn held_longer_than(&self, time: Duration) -> Option<usize> {
         let holding = self.holding.lock();
         let since = self.now_ms().saturating_sub(holding.since_ms);
         (holding.bytes > 0 && Duration::from_millis(since) > time).then_some(holding.bytes)
     }
 
-    /// Room for bytes of an answer, if there is.
+    /// Takes room for bytes of an answer, if there is any.
     fn hold(self: &Arc<Self>, bytes: usize) -> Option<Room> {
         let permit = self.connections.take(bytes)?;
         let mut holding = self.holding.lock();
@@ -191,7 +191,7 @@ impl Meter {
 pub(super) struct Begun(Option<Arc<Meter>>);
 
 impl Begun {
-    /// Takes the answer, or its refusal where answers that wait leave no room for it.
+    /// Takes the answer, or the refusal where waiting answers leave no room for it.
     pub(super) fn answered<B: Body>(
         mut self,
         answer: Response<B>,
@@ -239,11 +239,11 @@ impl Drop for Room {
     }
 }
 
-/// What a connection has not yet taken, and how fast it takes it.
+/// Bytes that a connection has not yet taken, and how fast it takes them.
 #[derive(Debug, Default)]
 struct Holding {
     bytes: usize,
-    /// So many of what there was at `since_ms` are still to be taken, or as many that came later.
+    /// Bytes still to be taken until as many are taken as waited at `since_ms`.
     left: usize,
     since_ms: u64,
 }
@@ -257,7 +257,7 @@ impl Holding {
 /// An answer on its way.
 struct Taking {
     meter: Arc<Meter>,
-    /// It is there as a whole, and has its room.
+    /// It came whole, so its frames take no room of their own.
     whole: bool,
     _room: Option<Room>,
 }
@@ -305,7 +305,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
             let room = this.taking.as_ref().filter(|taking| !taking.whole).and_then(|Taking { meter, .. }| {
                 let room = meter.hold(bytes.len());
                 if room.is_none() && meter.held_longer_than(SLOW).is_some() {
-                    // It has begun, so nothing else can be answered any more. Who takes what it gets may go on.
+                    // It has begun, so no refusal can replace it. A peer that takes its bytes may go on.
                     meter.close();
                 }
                 room
@@ -329,7 +329,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
     }
 }
 
-/// A connection of which is counted what arrives.
+/// A connection whose arriving bytes are counted.
 #[derive(Debug)]
 pub struct Metered<T> {
     stream: T,
@@ -403,7 +403,7 @@ mod tests {
         let mut write =
             async || poll_fn(|context| Poll::Ready(Pin::new(&mut server).poll_write(context, b"12345678"))).await;
         assert!(write().await.is_ready() && write().await.is_pending());
-        // Who takes a little now and then stays.
+        // A peer that takes a little now and then stays.
         for _ in 0..3 {
             tokio::time::advance(Duration::from_secs(50)).await;
             assert!(write().await.is_pending() && !meter.is_stuck());

@@ -11,7 +11,7 @@ use tokio::{
 
 use super::*;
 
-/// More than what sockets take in unread.
+/// More bytes than sockets take in unread.
 const LARGE: usize = 32 * 1024 * 1024;
 const LIMITS: Limits = Limits {
     connections: 10,
@@ -32,7 +32,7 @@ struct Gate {
     gone: Notify,
 }
 
-/// Tells of the end of what it belongs to.
+/// Tells when the stream that owns it ends.
 struct Gone(Arc<Gate>);
 
 impl Drop for Gone {
@@ -45,7 +45,7 @@ fn text(bytes: impl Into<Bytes>) -> BoxBody<Bytes, Infallible> {
     Full::new(bytes.into()).boxed()
 }
 
-/// A server whose `/wait` is answered when told, and whose `/large` is large, at once or in a `/stream`.
+/// A server that answers `/wait` when told, `/large` with many bytes, and `/stream` with as many and no end.
 async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -86,7 +86,7 @@ async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
 
 async fn send(address: SocketAddr, bytes: impl AsRef<[u8]>) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    // Time that is paused does not wait for an acknowledgement.
+    // Paused time does not wait for an acknowledgement.
     stream.set_nodelay(true).unwrap();
     stream.write_all(bytes.as_ref()).await.unwrap();
     stream
@@ -96,7 +96,7 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n")
 }
 
-/// What comes until this, or until the end.
+/// The text up to this, or up to the end.
 async fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut text = Vec::new();
     while !text.ends_with(end.as_bytes()) && stream.read_buf(&mut text).await.unwrap_or(0) > 0 {}
@@ -108,14 +108,14 @@ async fn is_served(address: SocketAddr) -> bool {
     read_until(&mut stream, "hello").await.ends_with("hello")
 }
 
-/// An answer's status, of which no more is read.
+/// An answer's status; the rest is not read.
 async fn status(stream: &mut TcpStream) -> Option<String> {
     let mut line = [0; 12];
     stream.read_exact(&mut line).await.ok()?;
     String::from_utf8(line[9..].to_vec()).ok()
 }
 
-/// Whether the server closes it.
+/// Whether the server closes the connection.
 async fn ends(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     let _ = timeout(Duration::from_secs(20), stream.read_to_end(&mut rest)).await.expect("it ends");
@@ -162,7 +162,7 @@ fn preface() -> Vec<u8> {
 /// `GET /wait` of `a`: three indexed headers and two literal ones.
 const HEADERS: &[u8] = b"\x82\x86\x04\x05/wait\x41\x01a";
 
-/// Writes the same again and again until the connection ends, and not for ever.
+/// Writes again and again until the connection ends, but not for ever.
 async fn flood(address: SocketAddr, mut next: impl FnMut(u32) -> Vec<u8> + Send + 'static) {
     let (mut reading, mut writing) = send(address, preface()).await.into_split();
     let reading = tokio::spawn(async move {
@@ -186,7 +186,7 @@ async fn floods_end_their_connection_only() {
     let (address, gate) = start(LIMITS).await;
     let mut other = send(address, get("/wait")).await;
     gate.waits.notified().await;
-    // Requests that are given up as soon as they are made, and those of which some are already worked on.
+    // Requests that are given up as soon as they are made, then requests that are given up later.
     flood(address, |number| {
         let stream = 2 * number + 1;
         [frame(1, 5, stream, HEADERS), frame(3, 0, stream, &8_u32.to_be_bytes())].concat()
@@ -235,7 +235,7 @@ async fn answers_that_nobody_takes_leave_no_room_and_then_give_way() {
         let mut rest = Vec::new();
         let _ = slow.read_to_end(&mut rest).await;
         assert!(rest.len() < LARGE);
-        // What is taken leaves room for more.
+        // An answer that is taken leaves room for more.
         for _ in 0..3 {
             let mut whole = Vec::new();
             taking.read_to_end(&mut whole).await.unwrap();
@@ -257,7 +257,7 @@ async fn requests_are_refused_while_they_wait_too_long() {
     let (address, _) = start(Limits { lag: Duration::from_millis(10), ..LIMITS }).await;
     let refused = async || status(&mut send(address, get("/")).await).await.as_deref() == Some("503");
     while refused().await {}
-    // All that is ready waits while this thread is busy, again and again.
+    // Every ready task waits while this thread is busy, again and again.
     let busy = tokio::spawn(async {
         loop {
             let begun = Instant::now();
@@ -275,7 +275,7 @@ async fn what_does_not_ask_or_take_in_time_is_closed() {
     let (address, _) = start(LIMITS).await;
     for bytes in ["", "GET / HT", "PRI * HTTP/2.0\r\n", &get("/large")] {
         let mut stream = send(address, bytes).await;
-        // Time goes on by itself when nothing else does.
+        // Paused time moves on when nothing else does.
         sleep(Duration::from_secs(200)).await;
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest).await;
@@ -293,7 +293,7 @@ async fn a_stream_of_which_nothing_is_taken_ends() {
     assert!(began.elapsed().as_secs() >= 60, "{:?}", began.elapsed());
 }
 
-/// How many seconds it takes the server to close it.
+/// Seconds until the server closes the connection.
 async fn seconds_until_closed(mut stream: TcpStream) -> u64 {
     let began = Instant::now();
     let _ = stream.read_to_end(&mut Vec::new()).await;
@@ -302,14 +302,14 @@ async fn seconds_until_closed(mut stream: TcpStream) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_lives_longer_than_a_head_may_take() {
-    // Time that jumps is no lag.
+    // A jump of paused time is no lag.
     let (address, gate) = start(Limits { lag: Duration::MAX, ..LIMITS }).await;
     let asked = async || {
         let mut stream = send(address, get("/")).await;
         assert!(read_until(&mut stream, "hello").await.ends_with("hello"));
         stream
     };
-    // A proxy comes again after a minute, and once more.
+    // A proxy sends a request after a minute, and once more.
     let mut stream = asked().await;
     for _ in 0..2 {
         sleep(Duration::from_secs(70)).await;
@@ -319,14 +319,14 @@ async fn an_idle_connection_lives_longer_than_a_head_may_take() {
         assert!(read_until(&mut stream, "hello").await.ends_with("hello"));
     }
     assert!((74..=76).contains(&seconds_until_closed(stream).await));
-    // A head that has begun does not take that long, whatever comes before.
+    // A head that has begun has less time, whatever came before.
     let mut begun = asked().await;
     sleep(Duration::from_secs(60)).await;
     begun.write_all(b"GET / HT").await.unwrap();
     assert!((9..=11).contains(&seconds_until_closed(begun).await));
     assert!((9..=11).contains(&seconds_until_closed(TcpStream::connect(address).await.unwrap()).await));
     assert!((9..=11).contains(&seconds_until_closed(send(address, "G").await).await));
-    // Over HTTP/2 it is pings that nobody answers which end a connection.
+    // Over HTTP/2, pings that nobody answers end a connection.
     let http2 = send(address, [preface(), frame(1, 5, 1, HEADERS)].concat()).await;
     gate.waits.notified().await;
     gate.go.notify_waiters();
@@ -344,7 +344,7 @@ async fn a_body_is_read_within_its_bounds() {
     assert_eq!(bodies.read(whole(41), 60, 80).await.unwrap().len(), 41);
     assert_eq!(bodies.read(whole(61), 60, 80).await, Err(BodyError::TooLarge));
     assert_eq!(bodies.read(whole(81), 60, 80).await, Err(BodyError::TooLarge));
-    // One that stands still gives way after a second, when there is no room for another.
+    // A body that stands still gives way after a second, when there is no room for another.
     let still = || {
         let some = futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(vec![0; 60])))]);
         bodies.read(StreamBody::new(some.chain(futures::stream::pending())), 60, 80)

@@ -1,4 +1,4 @@
-//! Fits an error into the header in which it travels over gRPC: HTTP proxies refuse an answer with larger ones.
+//! Fits an error into the header in which it travels over gRPC: HTTP proxies refuse answers with larger headers.
 
 use serde_json::Value;
 use tonic::Status;
@@ -7,9 +7,9 @@ use super::ApiError;
 
 /// Most bytes of a status's details. In base64, as they travel, they stay under 4 KiB.
 const MOST_DETAILS: usize = 3_060;
-/// Most bytes of one text: a message, a field's name, what is repeated of a request.
+/// Most bytes of one text: a message, a field's name, a repeated part of a request.
 const MOST_TEXT: usize = 400;
-/// Most bytes that a list's item takes beside its texts, as it travels, and that the list itself takes.
+/// Most bytes that a list's item adds to its texts as it travels, and that the list itself adds.
 const ITEM: usize = 8;
 const LIST: usize = 64;
 
@@ -43,7 +43,7 @@ pub(super) fn bounded(error: &ApiError, status: impl Fn(&ApiError) -> Status) ->
     if fits(&cut) {
         return cut;
     }
-    // What is left is no list.
+    // The details left are no list.
     less.details = None;
     status(&less)
 }

@@ -70,7 +70,7 @@ fn token_references_match_in_every_form() {
     assert!(matches(&[], &filters(&["été"], &[], &[]), &cased));
     assert!(matches(&[], &filters(&["AbC"], &[], &[]), &cased));
     assert!(!matches(&[], &filters(&["abc"], &[], &[]), &cased), "base58 tells cases apart");
-    // What looks like an id, or like an address on a chain, may be another's address or symbol.
+    // A text that looks like an id or an address on a chain may be another token's address or symbol.
     let odd = event(EventType::ThesisCreated, "@ΟΔΟΣ", token("tk_3", "$TK_X", "sui", "0x2::sui::SUI"));
     for reference in ["tk_x", "$tk_x", "0x2::sui::SUI", "sui:0x2::sui::SUI"] {
         assert!(matches(&[], &filters(&[reference], &[], &[]), &odd), "{reference}");
@@ -123,7 +123,7 @@ fn bad_values_are_named() {
     assert!(CompiledFilter::new(&[], Some(&filters(&[&"é".repeat(200)], &many[..50], &[]))).is_ok());
 }
 
-/// The rule as one would say it, on the original texts.
+/// The rule in its plainest form, on the original texts.
 fn naive(types: &[EventType], filters: &EventFilters, event: &Event) -> bool {
     let (handle, token) = match event.data.clone().unwrap() {
         Data::ThesisCreated(data) => (data.profile.map(|profile| profile.handle), data.token),

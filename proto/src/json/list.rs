@@ -21,7 +21,7 @@ pub struct List<'a, T> {
 }
 
 impl<'a, T> List<'a, T> {
-    /// A page of these, followed by more when there is a cursor for them.
+    /// A page of these rows; the cursor, if any, continues after them.
     #[must_use]
     pub fn new(data: Vec<T>, next_cursor: Option<&'a str>, has_more: bool) -> Self {
         Self { object: "list", data, next_cursor, has_more }

@@ -1,4 +1,4 @@
-//! What streams need besides events.
+//! The parts of streams besides events.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! What creating a test thesis returns.
+//! The answer to creating a test thesis.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -29,7 +29,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// Reads a body; none at all is an empty object.
+    /// Reads a body; no body counts as an empty object.
     pub(crate) fn read(params: &'static [Param], headers: &HeaderMap, body: &Bytes) -> Result<Self, Failure> {
         let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
         if body.is_empty() {
@@ -63,12 +63,12 @@ impl Body {
         self.fields.remove(name)
     }
 
-    /// Null is as good as absent.
+    /// A field's value; null counts as absent.
     fn given(&mut self, name: &'static str) -> Option<Value> {
         self.take(name).filter(|value| !value.is_null())
     }
 
-    /// A text; what is none stays as an empty one, so that core does not take it for absent.
+    /// A text. Another value becomes an empty text, so that core does not take it for absent.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         match self.given(name)? {
             Value::String(text) => Some(text),
@@ -94,7 +94,7 @@ impl Body {
         time
     }
 
-    /// A whole number; one beyond its type's bounds is also beyond every range that core allows.
+    /// A whole number. One beyond its type's bounds becomes the nearest bound, which no range of core allows.
     pub(crate) fn integer(&mut self, name: &'static str) -> Option<i32> {
         match self.given(name)?.as_f64() {
             Some(number) if number.fract() == 0.0 => Some(number as i32),
@@ -157,7 +157,7 @@ impl Body {
         None
     }
 
-    /// Ends the reading: leaves with the call what was bad, unknown fields included.
+    /// Ends the reading and leaves the bad fields, unknown ones included, with the call.
     pub(crate) fn finish(self, call: &Call<'_>) {
         call.tell(self.unread());
     }
@@ -247,7 +247,7 @@ mod tests {
         assert!(told("").is_empty());
         let good = r#"{"url": "u", "events": ["thesis.created"], "filters": {"token": ["$RUN"]}, "description": null}"#;
         assert!(told(good).is_empty());
-        // Null is as good as absent.
+        // Null counts as absent.
         assert!(told(r#"{"url": null, "events": null, "filters": null, "description": null}"#).is_empty());
         assert_eq!(told(r#"{"zzz": null}"#), ["zzz"]);
     }

@@ -1,4 +1,4 @@
-//! Which known name is meant by one that is almost right.
+//! Finds the known name that an almost right one means.
 
 /// Most characters by which a name may differ from the one that is meant.
 const MOST: usize = 2;
@@ -9,7 +9,7 @@ pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
     let near = known.into_iter().filter_map(|name| {
         let wanted: Vec<char> = name.to_lowercase().chars().collect();
         let most = MOST.min(given.len().max(wanted.len()) / 3);
-        // One that is much longer or shorter need not be compared.
+        // A name that is much longer or shorter need not be compared.
         (given.len().abs_diff(wanted.len()) <= most)
             .then(|| distance(&given, &wanted))
             .filter(|distance| *distance <= most)
@@ -18,8 +18,8 @@ pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
     near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
-/// How many characters have to be added, left out, replaced or swapped with their neighbour (Damerau and Levenshtein, no
-/// stretch changed twice).
+/// How many characters have to be added, left out, replaced or swapped with their neighbour (Damerau and Levenshtein,
+/// no stretch changed twice).
 fn distance(one: &[char], other: &[char]) -> usize {
     let mut before_last = vec![0; other.len() + 1];
     let mut last: Vec<usize> = (0..=other.len()).collect();

@@ -22,7 +22,7 @@ pub(crate) fn has_key(query: &str) -> bool {
     })
 }
 
-/// Decodes a name or value; `None` for a broken escape or what is not UTF-8.
+/// Decodes a name or value; `None` for a broken escape or bytes that are not UTF-8.
 fn decode(raw: &str) -> Option<Cow<'_, str>> {
     if !raw.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Some(Cow::Borrowed(raw));
@@ -31,7 +31,7 @@ fn decode(raw: &str) -> Option<Cow<'_, str>> {
     path_text(&spaced).map(|text| Cow::Owned(text.into_owned()))
 }
 
-/// Decodes a part of a path, in which `+` is itself.
+/// Decodes a part of a path, in which `+` stays `+`.
 pub(crate) fn path_text(raw: &str) -> Option<Cow<'_, str>> {
     let broken = |rest: &str| {
         let digits = rest.as_bytes().get(..2);
@@ -96,7 +96,7 @@ impl<'a> Query<'a> {
         time
     }
 
-    /// A whole number; one beyond its type's bounds is also beyond every range that core allows.
+    /// A whole number. One beyond its type's bounds becomes the nearest bound, which no range of core allows.
     pub(crate) fn integer(&mut self, name: &'static str) -> Option<i32> {
         let text = self.take(name)?;
         let digits = text.strip_prefix('-').unwrap_or(&text);
@@ -108,7 +108,7 @@ impl<'a> Query<'a> {
         Some(text.parse().unwrap_or(furthest))
     }
 
-    /// One of the values declared, or nothing.
+    /// One of the declared values, or nothing.
     pub(crate) fn one_of<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let text = self.take(name)?;
         let value = parse(&text);
@@ -118,7 +118,7 @@ impl<'a> Query<'a> {
         value
     }
 
-    /// Comma-separated values of those declared.
+    /// Some of the declared values, comma-separated.
     pub(crate) fn some_of<E: Into<i32>>(&mut self, name: &'static str, parse: impl Fn(&str) -> Option<E>) -> Vec<i32> {
         let Some(text) = self.take(name) else {
             return Vec::new();
@@ -126,7 +126,7 @@ impl<'a> Query<'a> {
         some_of(name, text.split(','), parse, self.known(name), &mut self.errors)
     }
 
-    /// What lists the values declared for a parameter.
+    /// The function that lists a parameter's declared values.
     fn known(&self, name: &str) -> fn() -> Vec<&'static str> {
         match self.params.iter().find(|param| param.name == name).map(|param| &param.kind) {
             Some(Kind::OneOf(values) | Kind::SomeOf(values)) => *values,
@@ -146,7 +146,7 @@ impl<'a> Query<'a> {
         some_filters(v1::EventFilters { token: texts("token"), handle: texts("handle"), chain: texts("chain") })
     }
 
-    /// Ends the reading: leaves with the call what was bad, unknown parameters included.
+    /// Ends the reading and leaves the bad parameters, unknown ones included, with the call.
     pub(crate) fn finish(self, call: &Call<'_>) {
         call.tell(self.unread());
     }

@@ -3,17 +3,13 @@
 use std::{collections::HashMap, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, TryFutureExt as _, TryStreamExt as _, stream::BoxStream};
-use http::HeaderValue;
 use parking_lot::{Mutex, RwLock};
-use thesis_net::channel::CoreChannel;
-use thesis_proto::{
-    metadata,
-    v1::{self, stream_service_client::StreamServiceClient},
-};
+use thesis_net::services::{Streams, Trusted};
+use thesis_proto::v1;
 use tokio::{sync::watch, time::sleep};
 use tokio_stream::wrappers::WatchStream;
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status, metadata::MetadataMap};
+use tonic::{Request, Response, Status};
 
 use super::{
     follower::Follower,
@@ -37,8 +33,7 @@ pub(super) struct Wanted {
 
 /// The feeds of an edge.
 pub(crate) struct Feeds {
-    core: CoreChannel,
-    service_token: HeaderValue,
+    core: Arc<Streams>,
     shutdown: CancellationToken,
     ring_entries: usize,
     feeds: Mutex<HashMap<String, Arc<Feed>>>,
@@ -54,13 +49,8 @@ pub(super) struct Feed {
 
 impl Feeds {
     /// Feeds from a core, each keeping so many entries.
-    pub(crate) fn new(
-        core: CoreChannel,
-        service_token: HeaderValue,
-        shutdown: CancellationToken,
-        ring_entries: usize,
-    ) -> Arc<Self> {
-        Arc::new(Self { core, service_token, shutdown, ring_entries, feeds: Mutex::default() })
+    pub(crate) fn new(core: Arc<Streams>, shutdown: CancellationToken, ring_entries: usize) -> Arc<Self> {
+        Arc::new(Self { core, shutdown, ring_entries, feeds: Mutex::default() })
     }
 
     /// Follows what is wanted of a dataset from a position on. The first follower starts its feed, at the present.
@@ -83,12 +73,11 @@ impl Feeds {
 
     /// Reads what is wanted of a dataset's log after a position.
     pub(super) fn tail(&self, dataset: &str, after: u64, wanted: &Wanted) -> Tail {
-        let mut core = core_client!(StreamServiceClient, self);
-        let mut headers = http::HeaderMap::with_capacity(4);
-        headers.insert(metadata::SERVICE_TOKEN, self.service_token.clone());
         let Wanted { types, filters } = wanted.clone();
         let message = v1::TailRequest { dataset: dataset.to_owned(), after, types, filters };
-        let request = Request::from_parts(MetadataMap::from_headers(headers), http::Extensions::new(), message);
+        let mut request = Request::new(message);
+        request.extensions_mut().insert(Trusted::default());
+        let core = Arc::clone(&self.core);
         let call = async move { core.tail(request).await };
         call.map_ok(Response::into_inner).try_flatten_stream().map_ok(Batch::from).boxed()
     }

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, ops::RangeInclusive, time::Duration};
 
 use bytes::Bytes;
-use futures::stream::unfold;
+use futures::{TryStreamExt as _, stream::unfold};
 use http::{
     HeaderValue, Method, Response,
     header::{CACHE_CONTROL, CONTENT_TYPE},
@@ -15,7 +15,7 @@ use thesis_proto::{
     error::{ApiError, ErrorCode},
     filter::CompiledFilter,
     json,
-    v1::{self, open_response::Message, stream_service_client::StreamServiceClient},
+    v1::{self, open_response::Message},
 };
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -74,10 +74,9 @@ async fn open(edge: &Edge, call: &Call<'_>) -> Answer {
     let filter = CompiledFilter::new(&types, request.filters.as_ref());
     let wanted = Wanted { types: request.types.clone(), filters: request.filters.clone() };
 
-    let mut core = core_client!(StreamServiceClient, edge);
-    let (told, mut control, _) = core.open(call.request(request)).await?.into_parts();
+    let (told, mut control, _) = edge.core.streams.open(call.request(request)).await?.into_parts();
     // The positions are fixed with the first message; the head must not be sent before.
-    let begin = match control.message().await?.and_then(|first| first.message) {
+    let begin = match control.try_next().await?.and_then(|first| first.message) {
         Some(Message::Begin(begin)) => begin,
         _ => return Err(ApiError::unavailable().into()),
     };

@@ -8,7 +8,9 @@ use thesis_proto::{
     filter::CompiledFilter,
     v1::{self, open_response::Message},
 };
-use tonic::{Status, Streaming};
+use tonic::Status;
+
+use thesis_net::services::Stream as Messages;
 
 use super::{
     feed::{Feeds, Wanted},
@@ -18,7 +20,7 @@ use super::{
 
 /// One stream of events, from where core says that it begins.
 pub(super) struct Subscription {
-    control: Streaming<v1::OpenResponse>,
+    control: Messages<v1::OpenResponse>,
     filter: CompiledFilter,
     followers: Box<[Follower]>,
     positions: Box<[u64]>,
@@ -38,7 +40,7 @@ impl Subscription {
     /// Starts where core says; its later words end the stream.
     pub(super) fn new(
         begin: v1::StreamBegin,
-        control: Streaming<v1::OpenResponse>,
+        control: Messages<v1::OpenResponse>,
         filter: CompiledFilter,
         wanted: Wanted,
         feeds: &Arc<Feeds>,

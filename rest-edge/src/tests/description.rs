@@ -63,7 +63,7 @@ fn body_sample(operation: &Value) -> Value {
         .into()
 }
 
-/// Asks, and gives the status and the message that core got.
+/// Sends a request; gives the status and the message that core got.
 async fn message(method: &str, target: &str, header: Option<&str>, body: &Value) -> (u16, Vec<u8>) {
     let core = FakeCore::plain();
     let text = if body.as_object().is_none_or(serde_json::Map::is_empty) { String::new() } else { body.to_string() };

@@ -1,4 +1,4 @@
-//! A core that answers what a test says, an edge in front of it, and a client.
+//! A core whose answers a test chooses, an edge in front of it, and a client.
 
 use std::{
     convert::Infallible,
@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 use prost::Message;
 use serde_json::Value;
 use thesis_net::{
-    channel::CoreChannel,
     clock::{Clock, IdSource, SharedClock, SharedIdSource},
+    services::Services,
 };
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
@@ -27,10 +27,7 @@ use thesis_proto::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, body::Body};
 
-use crate::{
-    EdgeConfig,
-    edge::{Edge, Peer},
-};
+use crate::{EdgeConfig, edge::Edge};
 
 /// A call that core got.
 pub(crate) struct Seen {
@@ -48,12 +45,12 @@ pub(crate) fn reply(message: impl Message) -> Reply {
     Ok(stream::iter([Ok(message.encode_to_vec().into())]).boxed())
 }
 
-/// What a core answers to a call.
+/// A core's answers to calls.
 type Script = Box<dyn Fn(&str, &Bytes) -> Reply + Send + Sync>;
 
 pub(crate) struct FakeCore {
     pub(crate) seen: Mutex<Vec<Seen>>,
-    /// What it answers to a part of a malformed request.
+    /// Its answer to a part of a malformed request.
     pub(crate) found: Mutex<ApiError>,
     answer: Script,
 }
@@ -64,17 +61,18 @@ impl FakeCore {
         Arc::new(Self { seen: Mutex::default(), found, answer: Box::new(answer) })
     }
 
-    /// A core that answers everything with the least that is complete, and refuses what it is told to refuse.
+    /// A core that gives every call the smallest complete answer, and refuses requests when told to.
     pub(crate) fn plain() -> Arc<Self> {
         Self::new(plain_answer)
     }
 
-    pub(crate) fn channel(self: &Arc<Self>) -> CoreChannel {
+    pub(crate) fn services(self: &Arc<Self>) -> Services {
         let core = Arc::clone(self);
-        CoreChannel::local(tower::service_fn(move |request: Request<Body>| {
+        let channel = tower::service_fn(move |request: Request<Body>| {
             let core = Arc::clone(&core);
             async move { Ok::<_, Infallible>(core.handle(request).await) }
-        }))
+        });
+        Services::remote(channel, &"service-token".into()).unwrap()
     }
 
     async fn handle(&self, request: Request<Body>) -> Response<Body> {
@@ -153,7 +151,7 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
                 told.errors.into_iter().map(|error| FieldError::new(error.param, error.message)).collect();
             Err(ApiError::fields(code, Some(told.message), &errors).to_status("req_core"))
         }
-        // A list or wrapper without anything in it.
+        // An empty list or wrapper.
         _ => reply(()),
     }
 }
@@ -163,7 +161,7 @@ pub(crate) fn live(positions: &[(&str, u64)]) -> v1::OpenResponse {
     begin(positions, positions, None)
 }
 
-/// A stream that begins somewhere, perhaps behind a gap.
+/// A stream that begins at these positions, perhaps after a gap.
 pub(crate) fn begin(from: &[(&str, u64)], live: &[(&str, u64)], gap: Option<v1::StreamGap>) -> v1::OpenResponse {
     let named = |positions: &[(&str, u64)]| {
         let named = positions.iter();
@@ -203,16 +201,16 @@ impl IdSource for Counting {
     }
 }
 
-/// A clock that stands, and ids that count.
+/// A clock that stands still, and ids that count up.
 pub(crate) fn sources() -> (SharedClock, SharedIdSource) {
     (Arc::new(Stopped), Arc::new(Counting::default()))
 }
 
 /// An edge in front of a core.
 pub(crate) fn edge(core: &Arc<FakeCore>, shutdown: CancellationToken) -> Edge {
-    let config = EdgeConfig::new("http://edge.test/", "service-token");
+    let config = EdgeConfig::new("http://edge.test/");
     let (clock, ids) = sources();
-    Edge::new(core.channel(), config, clock, ids, shutdown).unwrap()
+    Edge::new(core.services(), config, clock, ids, shutdown)
 }
 
 /// Sends a request and gives the answer's head and JSON.
@@ -220,15 +218,15 @@ pub(crate) async fn ask(core: &Arc<FakeCore>, request: Request<&'static str>) ->
     ask_at(&edge(core, CancellationToken::new()), request).await
 }
 
-/// Sends a request to an edge that serves many, as making one takes its time.
+/// Sends a request to an edge that serves many requests: making an edge takes time.
 pub(crate) async fn ask_at(edge: &Edge, request: Request<&'static str>) -> (StatusCode, HeaderMap, Value) {
-    let response = edge.respond(&Peer::new([192, 0, 2, 1].into()), request.map(Full::from)).await;
+    let response = edge.respond([192, 0, 2, 1].into(), request.map(Full::from)).await;
     let (head, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     (head.status, head.headers, serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// Asks with a method and no more.
+/// Sends a request with a method and no more.
 pub(crate) async fn simply(core: &Arc<FakeCore>, method: &str, target: &str) -> (StatusCode, HeaderMap, Value) {
     ask(core, Request::builder().method(method).uri(target).body("").unwrap()).await
 }

@@ -1,4 +1,4 @@
-//! How an answer is presented: tags, `HEAD`, compression, and what pages of other origins need.
+//! How an answer is presented: tags, `HEAD`, compression, and the headers for pages of other origins.
 
 use std::{io::Read as _, sync::Arc};
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::fake::{FakeCore, ask, edge, reply, simply};
 use crate::{
-    edge::{Edge, Peer},
+    edge::Edge,
     route::{Answers, Route},
     v1::routes,
 };
@@ -24,7 +24,7 @@ async fn send(core: &Arc<FakeCore>, method: &str, target: &str, headers: &[(&str
     send_at(&edge(core, CancellationToken::new()), method, target, headers).await
 }
 
-/// Sends a request to an edge that serves many, and leaves out what differs in each answer.
+/// Sends a request to an edge that serves many, and leaves out the request id, which always differs.
 async fn send_again(edge: &Edge, method: &str, target: &str, headers: &[(&str, &str)]) -> Whole {
     let (status, mut headers, body) = send_at(edge, method, target, headers).await;
     assert!(headers.remove("x-service-request-id").is_some());
@@ -37,7 +37,7 @@ async fn send_at(edge: &Edge, method: &str, target: &str, headers: &[(&str, &str
         request = request.header(*name, *value);
     }
     let request = request.body(Full::<Bytes>::default()).unwrap();
-    let response: Response<_> = edge.respond(&Peer::new([192, 0, 2, 1].into()), request).await;
+    let response: Response<_> = edge.respond([192, 0, 2, 1].into(), request).await;
     let (head, body) = response.into_parts();
     (head.status, head.headers, body.collect().await.unwrap().to_bytes())
 }
@@ -54,7 +54,7 @@ fn is_get(route: &Route) -> bool {
     route.method == http::Method::GET && !matches!(route.answers, Answers::Events)
 }
 
-/// A core with a thesis of so many characters.
+/// A core whose thesis has this many characters.
 fn thesis(characters: usize) -> Arc<FakeCore> {
     FakeCore::new(move |_, _| {
         let thesis = v1::Thesis { text: "long text ".repeat(characters / 10), ..Default::default() };
@@ -263,7 +263,7 @@ async fn references_reach_core_decoded() {
             let core = FakeCore::plain();
             let (status, ..) = simply(&core, "GET", &format!("/v1/tokens/{path}{end}")).await;
             let message = core.seen.lock()[0].message.clone();
-            // The three requests start alike.
+            // The three requests begin with the same fields.
             let told = v1::GetTokenActivityRequest::decode(message).unwrap();
             assert_eq!((status.as_u16(), told.r#ref.as_str()), (200, reference));
             assert_eq!(told.recent, end.contains("recent").then_some(7));

@@ -3,10 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{
-    json,
-    v1::{self, event_service_client::EventServiceClient},
-};
+use thesis_proto::{json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -56,15 +53,13 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
         cursor: query.text("cursor"),
     };
     query.finish(call);
-    let mut core = core_client!(EventServiceClient, edge);
-    let (told, page, _) = core.list_events(call.request(request)).await?.into_parts();
+    let (told, page, _) = edge.core.events.list_events(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::EventList::from(&page))
 }
 
 async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let id = take(&mut call.id);
-    let mut core = core_client!(EventServiceClient, edge);
-    let (told, answer, _) = core.get_event(call.request(v1::GetEventRequest { id })).await?.into_parts();
+    let (told, answer, _) = edge.core.events.get_event(call.request(v1::GetEventRequest { id })).await?.into_parts();
     let event = answer.event.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Event::from(&event))
 }

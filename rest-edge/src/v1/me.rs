@@ -1,10 +1,7 @@
 //! The calling key and what it has used.
 
 use http::{Method, StatusCode};
-use thesis_proto::{
-    json,
-    v1::{self, meta_service_client::MetaServiceClient},
-};
+use thesis_proto::{json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -26,15 +23,13 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn me(edge: &Edge, call: &Call<'_>) -> Answer {
-    let mut core = core_client!(MetaServiceClient, edge);
-    let (told, answer, _) = core.get_me(call.request(v1::GetMeRequest {})).await?.into_parts();
+    let (told, answer, _) = edge.core.meta.get_me(call.request(v1::GetMeRequest {})).await?.into_parts();
     let key = answer.key.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::KeyInfo::from(&key))
 }
 
 async fn usage(edge: &Edge, call: &Call<'_>) -> Answer {
-    let mut core = core_client!(MetaServiceClient, edge);
-    let (told, answer, _) = core.get_usage(call.request(v1::GetUsageRequest {})).await?.into_parts();
+    let (told, answer, _) = edge.core.meta.get_usage(call.request(v1::GetUsageRequest {})).await?.into_parts();
     let usage = answer.usage.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Usage::from(&usage))
 }

@@ -3,10 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{
-    json,
-    v1::{self, profile_service_client::ProfileServiceClient},
-};
+use thesis_proto::{json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -67,16 +64,14 @@ async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
 }
 
 async fn profile(edge: &Edge, call: &Call<'_>, request: v1::GetProfileRequest) -> Answer {
-    let mut core = core_client!(ProfileServiceClient, edge);
-    let (told, answer, _) = core.get_profile(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.profiles.get_profile(call.request(request)).await?.into_parts();
     let profile = answer.profile.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Profile::from(&profile))
 }
 
 async fn wallets(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let request = v1::GetProfileWalletsRequest { r#ref: take(&mut call.id) };
-    let mut core = core_client!(ProfileServiceClient, edge);
-    let (told, answer, _) = core.get_profile_wallets(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.profiles.get_profile_wallets(call.request(request)).await?.into_parts();
     let wallets = answer.profile_wallets.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::ProfileWallets::from(&wallets))
 }

@@ -1,10 +1,7 @@
 //! Search across theses, profiles and tokens.
 
 use http::{Method, StatusCode};
-use thesis_proto::{
-    json, names,
-    v1::{self, search_service_client::SearchServiceClient},
-};
+use thesis_proto::{json, names, v1};
 use tonic::metadata::MetadataMap;
 
 use crate::{
@@ -69,8 +66,7 @@ async fn search(edge: &Edge, call: &Call<'_>) -> Answer {
         limit: query.integer("limit"),
     };
     query.finish(call);
-    let mut core = core_client!(SearchServiceClient, edge);
-    let (told, answer, _) = core.search(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.search.search(call.request(request)).await?.into_parts();
     found(&told, answer.result)
 }
 
@@ -79,8 +75,7 @@ async fn semantic(edge: &Edge, call: &Call<'_>) -> Answer {
     let request =
         v1::SemanticSearchRequest { query: fields.text("query").unwrap_or_default(), limit: fields.integer("limit") };
     fields.finish(call);
-    let mut core = core_client!(SearchServiceClient, edge);
-    let (told, answer, _) = core.semantic_search(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.search.semantic_search(call.request(request)).await?.into_parts();
     found(&told, answer.result)
 }
 

@@ -1,10 +1,7 @@
 //! Test data of a project.
 
 use http::{Method, StatusCode};
-use thesis_proto::{
-    json,
-    v1::{self, test_data_service_client::TestDataServiceClient},
-};
+use thesis_proto::{json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -40,8 +37,7 @@ async fn create(edge: &Edge, call: &Call<'_>) -> Answer {
         text: fields.text("text"),
     };
     fields.finish(call);
-    let mut core = core_client!(TestDataServiceClient, edge);
-    let (told, answer, _) = core.create_test_thesis(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.test_data.create_test_thesis(call.request(request)).await?.into_parts();
     let result = answer.result.ok_or_else(Failure::incomplete)?;
     json(StatusCode::CREATED, &told, &json::TestThesisResult::from(&result))
 }

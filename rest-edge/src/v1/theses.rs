@@ -3,10 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{
-    json, names,
-    v1::{self, thesis_service_client::ThesisServiceClient},
-};
+use thesis_proto::{json, names, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -68,15 +65,13 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
         cursor: query.text("cursor"),
     };
     query.finish(call);
-    let mut core = core_client!(ThesisServiceClient, edge);
-    let (told, page, _) = core.list_theses(call.request(request)).await?.into_parts();
+    let (told, page, _) = edge.core.theses.list_theses(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::ThesisList::from(&page))
 }
 
 async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let id = take(&mut call.id);
-    let mut core = core_client!(ThesisServiceClient, edge);
-    let (told, answer, _) = core.get_thesis(call.request(v1::GetThesisRequest { id })).await?.into_parts();
+    let (told, answer, _) = edge.core.theses.get_thesis(call.request(v1::GetThesisRequest { id })).await?.into_parts();
     let thesis = answer.thesis.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Thesis::from(&thesis))
 }

@@ -3,10 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{
-    json,
-    v1::{self, token_service_client::TokenServiceClient},
-};
+use thesis_proto::{json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -61,8 +58,7 @@ async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let mut query = call.query()?;
     let request = v1::GetTokenRequest { r#ref, chain: query.text("chain") };
     query.finish(call);
-    let mut core = core_client!(TokenServiceClient, edge);
-    let (told, answer, _) = core.get_token(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.tokens.get_token(call.request(request)).await?.into_parts();
     let token = answer.token.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Token::from(&token))
 }
@@ -72,8 +68,7 @@ async fn activity(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let mut query = call.query()?;
     let request = v1::GetTokenActivityRequest { r#ref, chain: query.text("chain"), recent: query.integer("recent") };
     query.finish(call);
-    let mut core = core_client!(TokenServiceClient, edge);
-    let (told, answer, _) = core.get_token_activity(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.tokens.get_token_activity(call.request(request)).await?.into_parts();
     let activity = answer.activity.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::TokenActivity::from(&activity))
 }
@@ -83,8 +78,7 @@ async fn velocity(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let mut query = call.query()?;
     let request = v1::GetThesisVelocityRequest { r#ref, chain: query.text("chain") };
     query.finish(call);
-    let mut core = core_client!(TokenServiceClient, edge);
-    let (told, answer, _) = core.get_thesis_velocity(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.tokens.get_thesis_velocity(call.request(request)).await?.into_parts();
     let velocity = answer.velocity.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::ThesisVelocity::from(&velocity))
 }

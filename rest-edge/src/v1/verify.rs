@@ -1,10 +1,7 @@
 //! Proof that somebody posted a thesis in time.
 
 use http::{Method, StatusCode};
-use thesis_proto::{
-    json,
-    v1::{self, thesis_service_client::ThesisServiceClient},
-};
+use thesis_proto::{json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -49,8 +46,7 @@ async fn verify(edge: &Edge, call: &Call<'_>) -> Answer {
         contains: fields.text("contains"),
     };
     fields.finish(call);
-    let mut core = core_client!(ThesisServiceClient, edge);
-    let (told, answer, _) = core.verify_thesis(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.theses.verify_thesis(call.request(request)).await?.into_parts();
     let verification = answer.verification.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::ThesisVerification::from(&verification))
 }

@@ -3,10 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{
-    json, names,
-    v1::{self, webhook_service_client::WebhookServiceClient},
-};
+use thesis_proto::{json, names, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -88,8 +85,7 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
         status: query.one_of("status", names::parse_webhook_status).unwrap_or_default().into(),
     };
     query.finish(call);
-    let mut core = core_client!(WebhookServiceClient, edge);
-    let (told, page, _) = core.list_webhooks(call.request(request)).await?.into_parts();
+    let (told, page, _) = edge.core.webhooks.list_webhooks(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::WebhookList::from(&page))
 }
 
@@ -102,23 +98,22 @@ async fn create(edge: &Edge, call: &Call<'_>) -> Answer {
         description: fields.nullable_text("description"),
     };
     fields.finish(call);
-    let mut core = core_client!(WebhookServiceClient, edge);
-    let (told, answer, _) = core.create_webhook(call.request(request)).await?.into_parts();
+    let (told, answer, _) = edge.core.webhooks.create_webhook(call.request(request)).await?.into_parts();
     json(StatusCode::CREATED, &told, &json::WebhookWithSecret::from(&answer))
 }
 
 async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let id = take(&mut call.id);
-    let mut core = core_client!(WebhookServiceClient, edge);
-    let (told, answer, _) = core.get_webhook(call.request(v1::GetWebhookRequest { id })).await?.into_parts();
+    let (told, answer, _) =
+        edge.core.webhooks.get_webhook(call.request(v1::GetWebhookRequest { id })).await?.into_parts();
     let webhook = answer.webhook.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Webhook::from(&webhook))
 }
 
 async fn delete(edge: &Edge, call: &mut Call<'_>) -> Answer {
     let id = take(&mut call.id);
-    let mut core = core_client!(WebhookServiceClient, edge);
-    let (told, answer, _) = core.delete_webhook(call.request(v1::DeleteWebhookRequest { id })).await?.into_parts();
+    let (told, answer, _) =
+        edge.core.webhooks.delete_webhook(call.request(v1::DeleteWebhookRequest { id })).await?.into_parts();
     json(StatusCode::OK, &told, &json::DeletedWebhook::from(&answer))
 }
 
@@ -134,7 +129,6 @@ async fn deliveries(edge: &Edge, call: &mut Call<'_>) -> Answer {
         event_id: query.text("event_id"),
     };
     query.finish(call);
-    let mut core = core_client!(WebhookServiceClient, edge);
-    let (told, page, _) = core.list_deliveries(call.request(request)).await?.into_parts();
+    let (told, page, _) = edge.core.webhooks.list_deliveries(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::WebhookDeliveryList::from(&page))
 }

@@ -33,14 +33,14 @@ async fn a_dataset_that_is_behind_and_moves_is_left_to_whoever_moves_it() {
         suspects.insert(dataset.clone(), Suspect::default());
     }
     for look in 0..10 {
-        // Either may move: the rows of a writer at work, or its fan-out.
+        // Either checkpoint may move: that of the rows or that of the fan-out.
         let (projection, seq) = if look % 2 == 0 { (ROWS, 101 + look) } else { (FAN_OUT, 1 + look) };
         set(&core, &moving, projection, seq).await;
         core.datasets.adopt(&mut suspects).await;
         assert!(!is_adopted(&core, &moving), "at look {look}");
         assert_eq!(is_adopted(&core, &standing), look >= u64::from(ENTRIES_PATIENCE), "at look {look}");
     }
-    // Whoever moved it has died.
+    // The core that moved it has died.
     for _ in 0..ENTRIES_PATIENCE {
         core.datasets.adopt(&mut suspects).await;
     }

@@ -53,7 +53,7 @@ impl Bench {
         FanOut::new(Arc::clone(&self.core.shared), self.dataset.clone())
     }
 
-    /// Appends entries to the log, whose rows nobody makes.
+    /// Appends entries to the log; nobody makes their rows.
     async fn append(&self, bodies: &[Bytes]) -> u64 {
         let (log, name) = (&self.core.shared.log, self.dataset.to_string());
         let head = log.head(&name, 0, crate::store::Consistency::Quorum).await.unwrap();
@@ -91,13 +91,13 @@ async fn what_another_core_has_done_is_not_done_again() {
     other.advance(upto).await.unwrap();
     let writes = bench.store.calls(&schema::DELIVERY);
     assert!(writes > 0 && bench.checkpoint().await == upto);
-    // Both are told of more; the one is faster.
+    // Both learn of another entry; `one` is faster.
     let upto = bench.append(&[event(3)]).await;
     one.advance(upto).await.unwrap();
     let once = bench.store.calls(&schema::DELIVERY);
     other.advance(upto).await.unwrap();
     assert_eq!(bench.store.calls(&schema::DELIVERY), once, "it did it again");
-    // It fails, and meanwhile the other does it.
+    // `one` fails, and meanwhile the other does the work.
     bench.store.set_away(true);
     let upto = upto + 1;
     one.advance(upto).await.unwrap_err();

@@ -42,7 +42,7 @@ async fn reading_on_comes_to_its_end_and_finds_what_matches() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("long".to_owned());
-    // Much that the index names, that is large, and that does not match.
+    // Many large entries that the index names and that do not match.
     let large = "x".repeat(60_000);
     for number in 0..60 {
         let (author, on) = if number == 50 { ("rare", "RARE") } else { ("often", "OFTEN") };

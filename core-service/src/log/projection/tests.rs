@@ -34,7 +34,7 @@ impl Dice {
     }
 }
 
-/// A store whose calls take now longer, now shorter, so that those of two cores come in any order.
+/// A store whose calls take a random time, so that those of two cores come in any order.
 struct Slow {
     store: Arc<MemoryStore>,
     dice: Mutex<Dice>,
@@ -112,7 +112,7 @@ fn thesis(number: u64) -> Thesis {
     }
 }
 
-/// Theses that come and go; gives also those that are left.
+/// A log of created and deleted theses; also gives the theses left.
 fn log(dice: &mut Dice, length: u64) -> (Vec<Sequenced>, BTreeSet<String>) {
     let (mut entries, mut there) = (Vec::new(), Vec::new());
     for seq in 1..=length {
@@ -130,7 +130,7 @@ fn log(dice: &mut Dice, length: u64) -> (Vec<Sequenced>, BTreeSet<String>) {
     (entries, there.into_iter().map(|thesis| thesis.id).collect())
 }
 
-/// A core: follows the log in steps, makes the rows that its checkpoint says are not made, and starts anew now and then.
+/// A core: follows the log in steps, makes the rows beyond its checkpoint, and sometimes starts again.
 async fn follow(backend: SharedBackend, entries: &[Sequenced], mut dice: Dice) {
     let log = LogStore::new(Arc::clone(&backend));
     let start = || Projector::new(Arc::clone(&backend), ThesisStore::new(Arc::clone(&backend)), NAME.to_owned());
@@ -141,7 +141,7 @@ async fn follow(backend: SharedBackend, entries: &[Sequenced], mut dice: Dice) {
             (projector, head) = (start(), projected);
             continue;
         }
-        // Longer steps make for work that another has done.
+        // With longer steps, another core has often done the work.
         let upto = (head + 1 + usize::try_from(dice.roll(4)).unwrap()).min(entries.len());
         let missing = projected.clamp(head, upto);
         projector.pass(&entries[head..missing]);
@@ -179,7 +179,7 @@ async fn a_bucket_is_listed_while_a_thesis_is_in_it_whoever_projects_when() {
         let mut dice = Dice(seed);
         let (entries, there) = log(&mut dice, 40);
         for cores in [1, 2, 3] {
-            // One core may have a store of its own, which remembers no deletions.
+            // A single core may have its own store, which remembers no deletions.
             let store = Arc::new(MemoryStore::new(cores == 1 && seed % 2 == 0));
             let backend: SharedBackend = Arc::new(Slow { store: store.clone(), dice: Mutex::new(Dice(!seed)) });
             let following = (0..cores).map(|core| follow(backend.clone(), &entries, Dice(seed * 7 + core)));
@@ -215,11 +215,11 @@ async fn a_thesis_lists_the_bucket_again_that_another_core_has_emptied() {
     };
     one.project(&[created(1)]).await.unwrap();
     other.project(&[deleted(2, 1)]).await.unwrap();
-    // Events stay.
+    // Event buckets stay.
     let of_deleted =
         |buckets: Buckets| buckets.into_iter().all(|(scope, _)| scope.starts_with("d:") || scope.starts_with('e'));
     assert!(of_deleted(buckets(&store).0), "all others are empty");
-    // The one follows, and knows the bucket from before.
+    // `one` follows, and knows the bucket from before.
     one.pass(&[deleted(2, 1)]);
     one.project(&[created(3)]).await.unwrap();
     assert_eq!(listed(backend.clone()).await, BTreeSet::from(["th_3".to_owned()]));
@@ -251,7 +251,7 @@ async fn a_stretch_is_bounded_by_its_lowest_time_and_by_the_row_it_goes_on_after
     let all = read(i64::MIN / 2, None, false).await;
     assert!(all.len() > 5 && all.is_sorted());
     for (from, _) in &all {
-        // The row after which it goes on may be of a dataset that reaches further back.
+        // The row to continue after may be of a dataset that reaches further back.
         for after in &all {
             let later = all.iter().filter(|row| row.0 >= *from && *row > after);
             assert_eq!(read(*from, Some(after), false).await, later.cloned().collect::<Vec<_>>());

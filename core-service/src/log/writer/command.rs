@@ -1,4 +1,4 @@
-//! What a dataset's writer is asked to do, and what became of it.
+//! The commands of a dataset's writer, and their results.
 
 use prost::Message as _;
 
@@ -23,18 +23,18 @@ pub struct NewThesis {
     pub at: Option<i64>,
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// The row that it concerns.
     pub id: String,
-    /// Its entry, new or found; none when there was nothing to tell.
+    /// Its entry, new or found; none when nothing was new.
     pub entry: Option<Sequenced>,
     /// Whether the entry is new.
     pub applied: bool,
     /// The id of the event that it caused.
     pub event_id: Option<String>,
-    /// The field that contradicts what is known, when it was refused for that.
+    /// The field that contradicts known data, when it was refused for that.
     pub refused: Option<&'static str>,
 }
 
@@ -44,19 +44,19 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// About how much it adds to a batch.
+    /// About how many bytes it adds to a batch.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Create(new) => 500 + new.thesis.encoded_len() + new.profile.encoded_len() + new.token.encoded_len(),
             Self::Observe(observation) => match &observation.seen {
-                // Author and token may be told apart besides.
+                // Author and token may add entries of their own.
                 Seen::Thesis(seen) => 6_000 + seen.text.len(),
                 _ => 6_000,
             },
         }
     }
 
-    /// Entries it may add.
+    /// Most entries it may add.
     pub(super) fn entries(&self) -> usize {
         match self {
             Self::Create(_) => 1,

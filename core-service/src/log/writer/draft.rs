@@ -1,4 +1,4 @@
-//! A batch as it is drafted: entries computed from the state at the log's head, and what they make of that state.
+//! The draft of a batch: entries computed from the state at the log's head, and the state that they lead to.
 
 mod look_up;
 
@@ -17,15 +17,15 @@ use crate::{
     store::StoreResult,
 };
 
-/// What the log's entries up to the head have told, whoever appended them, so that reading it again is needless.
+/// Facts from the log's entries up to the head, whoever appended them, so that they need not be read again.
 pub(super) struct Known {
-    /// Profiles that are there.
+    /// Profiles that exist.
     profiles: Cache<String, ()>,
-    /// Tokens that are there.
+    /// Tokens that exist.
     tokens: Cache<String, ()>,
-    /// Theses and authors of a token.
+    /// By token: how many theses and authors.
     totals: Cache<String, (i64, i64)>,
-    /// Theses of an author on a token.
+    /// By token and author: how many theses.
     of_author: Cache<(String, String), i64>,
 }
 
@@ -39,7 +39,7 @@ impl Known {
         }
     }
 
-    /// Learns what an entry tells; entries come in order.
+    /// Learns from an entry; entries come in order.
     pub(super) fn learn(&self, entry: &Entry) {
         let (thesis, totals) = match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
@@ -66,7 +66,7 @@ pub(super) enum Place {
     New(usize),
     /// In the log already.
     Logged(u64),
-    /// Nowhere: there was nothing to tell.
+    /// Nowhere: nothing was new.
     Nowhere,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// A draft on the state at the head that begins with some entries; events are never older than `floor`.
+    /// A draft on the state at the head, beginning with `entries`; no event is older than `floor`.
     pub(super) fn new(shared: &'a Shared, name: &'a str, known: &'a Known, floor: i64, entries: Vec<Entry>) -> Self {
         Self {
             shared,
@@ -117,7 +117,7 @@ impl<'a> Draft<'a> {
         self.now
     }
 
-    /// Whether an entry that was looked up stands in the log, or one with its id in this draft.
+    /// Where the entry with this id stands: in this draft, or in the log if it was looked up.
     pub(super) fn place(&self, id: &str) -> Option<Place> {
         let new = self.ids.get(id).map(|index| Place::New(*index));
         new.or_else(|| self.logged.get(id).copied().flatten().map(Place::Logged))
@@ -233,7 +233,7 @@ impl<'a> Draft<'a> {
 
     /// Adds the deletion of a thesis.
     pub(super) async fn delete(&mut self, mut thesis: Thesis, version: i64) -> StoreResult<Place> {
-        // One that was deleted before it was seen has never been counted.
+        // A thesis deleted before it was seen has never been counted.
         let by = if thesis.deleted_at.is_none() { -1 } else { 0 };
         thesis.deleted_at.get_or_insert(self.now);
         let totals = self.totals(&thesis, by).await?;

@@ -1,4 +1,5 @@
-//! The derived events that tokens of a dataset owe: at most one pair a token in five seconds, and the last one never lost.
+//! The derived events that tokens of a dataset owe: at most one pair for a token in five seconds; the last is never
+//! lost.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -24,14 +25,14 @@ use crate::{
     tables::log::room,
 };
 
-/// Tokens whose derived events go into one batch.
+/// Most tokens whose derived events go into one batch.
 const DERIVE_BATCH: usize = 32;
-/// Tokens counted at once.
+/// Most tokens counted at once.
 const DERIVED_AT_ONCE: usize = 8;
-/// Owed tokens read at once.
+/// Most tokens with owed events read at once.
 const PAGE: usize = 10_000;
 
-/// What is owed.
+/// The owed events.
 pub(super) struct Due {
     shared: Arc<Shared>,
     name: String,
@@ -44,11 +45,11 @@ impl Due {
         Self { shared, name, tokens: BTreeMap::new() }
     }
 
-    /// Reads what was owed before this writer started, or by another.
+    /// Reads the events owed since before this writer started, or by another writer.
     pub(super) async fn load(&mut self) -> StoreResult<()> {
         for row in self.shared.backend.scan(&owed_by(&self.name, PAGE)).await? {
             if let [_, token] = row.clustering.as_slice() {
-                // Not at once: their theses may be the beginning of a backlog, whose rest shall come first.
+                // Not due at once: their theses may begin a backlog, and its rest must come first.
                 let at = self.shared.clock.now_ms() + DERIVE_EVERY_MS;
                 self.tokens.entry(token.text().to_owned()).or_insert((row.version.unsigned_abs(), at));
             }
@@ -56,7 +57,7 @@ impl Due {
         Ok(())
     }
 
-    /// Takes what entries add, due `later_ms` later than it could be, and settle.
+    /// Adds the events that entries owe, due `later_ms` later than possible, and drops those they settle.
     pub(super) async fn take(&mut self, entries: &[Sequenced], later_ms: i64) -> StoreResult<()> {
         let on = entries.iter().filter_map(|sequenced| match &sequenced.entry.kind {
             Some(Kind::ThesisCreated(created)) => Some(created.token.id.as_str()),
@@ -73,7 +74,7 @@ impl Due {
                 Some(Kind::TokenActivity(activity)) => {
                     owed.remove(activity.token.id.as_str());
                     self.tokens.remove(&activity.token.id);
-                    // A thesis that follows among these entries owes the next one five seconds after this.
+                    // A later thesis among these entries owes its events five seconds after this.
                     derived_at.insert(&activity.token.id, sequenced.entry.created_at);
                 }
                 _ => {}
@@ -85,7 +86,7 @@ impl Due {
                 None => {
                     let last = derived_at.get(token).copied().unwrap_or(i64::MIN / 2);
                     let now = self.shared.clock.now_ms();
-                    // What lies back comes in numbers, and must not have to follow an event of now.
+                    // Old theses come in large numbers; the rest must not have to follow an event of now.
                     let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
                     let at = (now + back).max(last + DERIVE_EVERY_MS);
                     self.tokens.insert(token.to_owned(), (seq, at + later_ms));
@@ -103,13 +104,13 @@ impl Due {
         Ok(tokens.into_iter().zip(rows).filter_map(|(token, row)| Some((token, at(row)?))).collect())
     }
 
-    /// How long until something is due; none while nothing is owed.
+    /// Time until the next event is due; none while none is owed.
     pub(super) fn wait(&self) -> Option<Duration> {
         let next = self.tokens.values().map(|(_, at)| *at).min()?;
         Some(Duration::from_millis((next - self.shared.clock.now_ms()).max(0).unsigned_abs()))
     }
 
-    /// Whether something has been due for longer than this.
+    /// Whether an event has been due for longer than `by`.
     pub(super) fn is_overdue(&self, by: Duration) -> bool {
         let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         !self.ready(self.shared.clock.now_ms() - by, 1).is_empty()
@@ -145,7 +146,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The derived events of tokens that are due, two for a token, of at most `pairs` tokens and as many as fit in a batch.
+    /// The derived events that are due, two for a token, of at most `pairs` tokens and at most one batch.
     pub(super) async fn derived_entries(&mut self, pairs: usize) -> StoreResult<Vec<Entry>> {
         let now = self.shared.clock.now_ms();
         let ready = self.due.ready(now, DERIVE_BATCH.min(pairs));

@@ -1,8 +1,8 @@
-//! What an observation adds to the log: nothing when it is old or tells nothing new.
+//! The entries that an observation adds to the log: none when it is old or has no news.
 //!
-//! Observations come late, twice and in any order. So everything kept of them is kept beside the age of the observation
-//! that it is from, and only a newer one replaces it; a deletion is for good; and what comes before the thesis that it
-//! concerns is remembered for it. The same observations therefore lead to the same rows in whatever order they come.
+//! Observations come late, twice and in any order. So everything kept from an observation is kept with its age, and
+//! only a newer observation replaces it. A deletion is final. An observation that comes before its thesis is remembered
+//! for it. The same observations therefore lead to the same rows in any order.
 
 mod metadata;
 
@@ -24,7 +24,7 @@ use crate::{
     store::StoreResult,
 };
 
-/// What became of an observation in a draft.
+/// The result of an observation in a draft.
 #[derive(Clone, Debug)]
 pub(super) struct Drafted {
     /// The row that it concerns.
@@ -33,7 +33,7 @@ pub(super) struct Drafted {
     pub(super) place: Place,
     /// The id of the event that it caused.
     pub(super) event_id: Option<String>,
-    /// The field that contradicts what is known.
+    /// The field that contradicts known data.
     pub(super) refused: Option<&'static str>,
 }
 
@@ -47,7 +47,7 @@ impl Drafted {
     }
 }
 
-/// Drafts what an observation adds.
+/// Drafts the entries that an observation adds.
 pub(super) async fn observe(draft: &mut Draft<'_>, observation: &Observation) -> StoreResult<Drafted> {
     let (version, observed_at) = (observation.version(), observation.observed_at);
     let age = Age::own(observation.revision, observed_at);
@@ -60,7 +60,7 @@ pub(super) async fn observe(draft: &mut Draft<'_>, observation: &Observation) ->
     }
 }
 
-/// What may not differ between two observations of one thesis; names the first that does.
+/// The first field that differs but must be equal in all observations of a thesis.
 fn contradiction(before: &Thesis, author: &str, on: &str, created_at: i64) -> Option<&'static str> {
     let differs = [
         ("thesis.profile.upstream_user_id", before.profile_id != author),
@@ -79,7 +79,7 @@ async fn thesis(draft: &mut Draft<'_>, seen: &ThesisSeen, version: i64, observed
     if let Some(field) = known.and_then(|known| contradiction(known, &author, &on, seen.created_at)) {
         return Ok(Drafted { refused: Some(field), ..Drafted::nothing(id) });
     }
-    // Author and token count by their own age, whatever becomes of the thesis. An event introduces those that are new.
+    // Author and token are updated by their own age, whatever happens to the thesis. Its event introduces new ones.
     let age = Age::beside(observed_at);
     let introduces = known.is_none() && before.as_ref().is_none_or(|row| row.deleted_at.is_none());
     if !introduces || draft.profile(&author).await?.is_some() {
@@ -124,7 +124,7 @@ async fn thesis(draft: &mut Draft<'_>, seen: &ThesisSeen, version: i64, observed
         }
     }
     if row.deleted_at.is_some() {
-        // It is remembered for verification, and told to nobody: an event's thesis can be read.
+        // It is kept for verification, without an event: an event's thesis must be readable.
         let place = draft.delete(row, version).await?;
         return Ok(Drafted::at(id, place));
     }
@@ -156,7 +156,7 @@ fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ThesisSeen, version: i64) 
     Drafted::at(id, place)
 }
 
-/// What is remembered of a thesis that has not been seen itself.
+/// The row for a thesis that has not been seen itself.
 fn awaited(id: String, upstream_id: &str) -> Thesis {
     Thesis { id, upstream_id: upstream_id.to_owned(), engagement_version: i64::MIN, ..Thesis::default() }
 }

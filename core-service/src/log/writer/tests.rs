@@ -126,7 +126,7 @@ async fn an_entry_that_was_appended_but_not_projected_is_projected_by_the_next_w
     let dataset = Dataset::Project("orphan".to_owned());
     let new = new_thesis(&dataset, 1);
     let entry = entry(&first, thesis_event_id(&new.thesis.id), created(&new));
-    // What a core leaves that dies right after its append.
+    // The state after a core that died right after its append.
     let name = dataset.to_string();
     first.shared.log.append(&name, 0, [9; 16], &[entry.encode_to_vec().into()]).await.unwrap();
 
@@ -145,7 +145,7 @@ async fn what_another_core_has_projected_is_not_projected_again_and_its_counts_a
     let cores = [core(backend.clone(), &clock, 1).await, core(backend.clone(), &clock, 2).await];
     let dataset = Dataset::Project("both".to_owned());
     let before = backend.applied(&schema::THESIS);
-    // Each finds that the other was faster; 0, 6 and 12 are of one author on one token, 3 is the same author's on another.
+    // Each finds the other was faster. 0, 6 and 12 share author and token; 3 is the same author's on another token.
     for (turn, number) in [0, 6, 3, 1, 12].into_iter().enumerate() {
         cores[turn % 2].datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
     }
@@ -173,9 +173,9 @@ async fn a_writer_lets_one_that_lost_go_first_for_a_while() {
         core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
     };
     create(0).await;
-    // Beyond all that is derived from these.
+    // A head beyond all events derived from these theses.
     other.lost(100).await;
-    // Whoever has seen nothing of others looks once a second.
+    // A writer that has seen no others looks once a second.
     clock.advance(1_000);
     create(1).await;
     let started = Instant::now();
@@ -235,7 +235,7 @@ async fn what_another_core_derived_meanwhile_counts() {
     let mut due = Due::new(Arc::clone(&core.shared), dataset.to_string());
     due.take(&[thesis(1)], 0).await.unwrap();
     assert_eq!(due.wait(), Some(Duration::ZERO));
-    // While this core owed the events, the other derived them and wrote one more thesis, which it owes first.
+    // While this core owed the events, the other derived them. It wrote one more thesis, whose events it owes first.
     due.take(&[derived, thesis(3)], OTHERS_FIRST_MS).await.unwrap();
     assert_eq!(due.wait(), Some(Duration::from_millis((DERIVE_EVERY_MS + OTHERS_FIRST_MS).unsigned_abs())));
 }

@@ -1,6 +1,6 @@
-//! Turns of the writers that append to one log at once. A race is lost by whoever has to make good what it lost by, to the
-//! writer that has just made its own rows, and so again and again. Therefore the loser says that it lost, and the others
-//! let it go first, once. It is but a courtesy: whatever goes wrong with it fails no append.
+//! Turns of the writers that append to one log at once. A writer that loses must first take over the winner's entries
+//! and rows, so it would lose again and again. Therefore the loser says that it lost, and the others let it go first,
+//! once. This is only a courtesy: a failure in it fails no append.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,32 +14,32 @@ use crate::{
     store::{Change, Row, Scan, StoreResult, schema},
 };
 
-/// For how long a log counts as shared after another writer's append.
+/// Longest time that a log counts as shared after another writer's append.
 const SHARED_MS: i64 = 2_000;
-/// How long another writer is let go first, and how long any other courtesy may take.
+/// Longest time that another writer is let go first, and that any other courtesy takes.
 pub(super) const GIVE_WAY: Duration = Duration::from_millis(200);
-/// How often it is looked whether it went.
+/// How often this writer looks whether the other went.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Seconds for which it is kept that a writer lost.
+/// Seconds for which a writer's loss is kept.
 const KEPT: u32 = 10;
-/// Writers that are looked for: every core has one.
+/// Most writers looked for: every core has one.
 const WRITERS: usize = 100;
 
 /// One writer's view of the others of its log.
 pub(super) struct Turns {
     shared: Arc<Shared>,
     name: String,
-    /// This writer.
+    /// The id of this writer.
     writer: String,
-    /// How often it told that it lost, or that it does not want the turn any more.
+    /// Number of times it told that it lost, or that it no longer wants the turn.
     told: i64,
     /// Whether it waits for a turn.
     waits: bool,
     /// When another writer was last seen to append or to wait for a turn.
     others_at: i64,
-    /// Up to here others have appended.
+    /// Others have appended up to this head.
     others_head: u64,
-    /// Who lost at this head or before was let go first.
+    /// Writers that lost at this head or before were let go first.
     given: u64,
 }
 
@@ -50,7 +50,7 @@ impl Turns {
         Self { shared, name, writer, told: 0, waits: false, others_at, others_head: 0, given: 0 }
     }
 
-    /// Others append at this time.
+    /// Notes that others append at this time.
     pub(super) fn share(&mut self) {
         self.others_at = self.shared.clock.now_ms();
     }
@@ -60,7 +60,7 @@ impl Turns {
         self.shared.clock.now_ms() - self.others_at < SHARED_MS
     }
 
-    /// Others have appended up to `head`.
+    /// Notes that others have appended up to `head`.
     pub(super) fn followed(&mut self, head: u64) {
         self.others_head = head;
     }
@@ -71,7 +71,7 @@ impl Turns {
         self.tell(Some(Bytes::copy_from_slice(&head.to_be_bytes()))).await;
     }
 
-    /// This writer has nothing to append after all.
+    /// Gives up its turn: there is nothing to append after all.
     pub(super) async fn needs_none(&mut self) {
         if self.waits {
             self.waits = false;
@@ -79,7 +79,7 @@ impl Turns {
         }
     }
 
-    /// This writer has appended, which the others see by themselves.
+    /// Notes that this writer has appended, which the others see by themselves.
     pub(super) fn had_one(&mut self) {
         self.waits = false;
     }
@@ -96,7 +96,7 @@ impl Turns {
         }
     }
 
-    /// Looks whether others append, of which nothing was seen because they always lost.
+    /// Looks whether others append that were not seen because they always lost.
     pub(super) async fn look(&mut self) {
         if self.is_anothers().await {
             self.share();
@@ -119,7 +119,7 @@ impl Turns {
         is_other && head > self.given && head >= self.others_head
     }
 
-    /// This writer lets others go first, at `head`.
+    /// Notes that others were let go first at `head`.
     pub(super) fn give(&mut self, head: u64) {
         self.given = head;
     }

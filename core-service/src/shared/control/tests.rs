@@ -1,4 +1,4 @@
-//! What changes at one replica acts on the other; and a replica that cannot know it does nothing.
+//! A change at one replica acts on the other; and a replica that cannot learn of it serves nothing.
 
 use thesis_proto::error::ErrorCode;
 

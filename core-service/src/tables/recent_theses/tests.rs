@@ -24,7 +24,7 @@ fn thesis(created_at: i64, author: u8) -> Thesis {
     }
 }
 
-/// A thesis comes or goes, or the counts are looked at; times in quarters of an hour.
+/// A thesis is added or removed, or the counts are read; times in quarters of an hour.
 #[derive(Clone, Debug)]
 enum Step {
     Write { project: bool, goes: bool, age: i64, author: u8 },
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// What is kept counts as the rows do, whatever is written and however time passes between two looks.
+    /// Theses in memory count as the rows do, whatever is written and however time passes between two looks.
     #[test]
     fn memory_counts_as_the_rows_do(steps in prop::collection::vec(step(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -92,7 +92,7 @@ fn what_is_told_while_rows_are_read_is_not_missed() {
     assert!(all.fill("live", TOKEN, at).is_none(), "one at a time");
     assert!(all.get("live", TOKEN, at).is_none(), "not complete yet");
     all.tell(vec![moved(1, Some("fp_1")), moved(2, Some("fp_2")), moved(3, None)]);
-    // Read before the third went and the second came.
+    // Read before the third was removed and the second added.
     let rows = [1, 3, 4].map(|age| (at - age, format!("th_{age}"), "fp_1".to_owned())).into_iter().collect();
     drop(filling.with(rows));
     let window = all.get("live", TOKEN, at).unwrap();

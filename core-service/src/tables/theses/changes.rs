@@ -1,4 +1,4 @@
-//! What a projection writes for profiles, tokens and theses: rows, and index rows by which they are found.
+//! The changes that a projection writes for profiles, tokens and theses: rows, and index rows to find them by.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -35,7 +35,7 @@ pub fn profile_changes(dataset: &str, profile: &Profile, version: i64, changes: 
     }
 }
 
-/// The change that takes a handle from a profile that gave it up; none where it is found by the same form as before.
+/// The change that removes a handle that a profile gave up; none if its new handle has the same form.
 pub fn handle_release(dataset: &str, profile: &Profile, handle: &str, version: i64) -> Option<Change> {
     let form = Some(handle_form(handle)).filter(|form| *form != handle_form(&profile.handle))?;
     Some(delete(&schema::HANDLE_CLAIMS, key![dataset, form, &profile.id], version))
@@ -56,7 +56,7 @@ pub fn token_changes(dataset: &str, token: &Token, version: i64, changes: &mut V
     changes.push(symbol_change(dataset, token, version));
 }
 
-/// The change that takes the symbol from a token that gave it up; none where it is found by the same form as before.
+/// The change that removes a symbol that a token gave up; none if its new symbol has the same form.
 pub fn symbol_release(dataset: &str, token: &Token, symbol: &str, version: i64) -> Option<Change> {
     let form = Some(symbol_form(symbol)).filter(|form| *form != symbol_form(&token.symbol))?;
     let key = key![dataset, form, &token.chain, address_form(&token.address)];
@@ -81,7 +81,7 @@ fn index_changes(
         changes.push(put(&schema::INDEX_BUCKET, key![dataset, &text, bucket], version, Bytes::new()));
     }
     let key = key![dataset, text, bucket, thesis.created_at, &thesis.id];
-    // Whoever reads another scope knows the author, or reads the thesis.
+    // Readers of other scopes know the author, or read the thesis.
     let body = match scope {
         IndexScope::Token(_) => IndexedThesis { profile_id: thesis.profile_id.clone() }.encode_to_vec().into(),
         _ => Bytes::new(),
@@ -103,7 +103,7 @@ pub fn creation_changes(
     }
 }
 
-/// Changes that take a deleted thesis out of every list, and into that of the deleted ones. Its body stays.
+/// Changes that move a deleted thesis from every list into that of deleted ones. Its body stays.
 pub fn deletion_changes(
     dataset: &str,
     thesis: &Thesis,
@@ -120,7 +120,7 @@ pub fn deletion_changes(
     index_changes(dataset, thesis, &deleted, version, &mut is_new_bucket, changes);
 }
 
-/// The change that takes a bucket from its scope's list.
+/// The change that removes a bucket from its scope's list.
 pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
     delete(&schema::INDEX_BUCKET, key![dataset, &bucket.scope, bucket.bucket], version)
 }

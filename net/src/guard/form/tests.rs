@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::guard::judge_url;
 
-/// What is no absolute URI of RFC 3986, whatever other programs make of it.
+/// Texts that are no absolute URI of RFC 3986, even if other programs take them.
 const MALFORMED: &[(&str, Refusal)] = &[
     ("", Refusal::Scheme),
     ("   ", Refusal::Scheme),
@@ -93,7 +93,7 @@ fn a_url_is_judged_as_given() {
 }
 
 proptest! {
-    /// Every ASCII character alone decides the same in a path wherever it stands, and none beyond ASCII passes.
+    /// A character passes or fails wherever it stands in a path, and none beyond ASCII passes.
     #[test]
     fn a_path_takes_what_rfc_3986_lists(character: char) {
         let plain = character.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@/?#".contains(character);

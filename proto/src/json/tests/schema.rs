@@ -13,7 +13,7 @@ fn schemas<T: ToSchema>() -> Value {
     Value::Object(map.collect())
 }
 
-/// Checks a value against a schema as far as these schemas go.
+/// Checks a value against the parts of a schema that these use.
 fn fits(value: &Value, schema: &Value, all: &Value) -> bool {
     if let Some(name) = schema["$ref"].as_str() {
         return fits(value, &all[name.trim_start_matches("#/components/schemas/")], all);
@@ -49,7 +49,7 @@ fn fits(value: &Value, schema: &Value, all: &Value) -> bool {
     type_fits && enum_fits && required && properties
 }
 
-/// Pretty JSON of a view, once it fits its schema and the schema describes each of its fields.
+/// Pretty JSON of a view. Checks that it fits its schema, and that the schema describes each field.
 pub(super) fn json<T: Serialize + ToSchema>(view: &T) -> String {
     let value = serde_json::to_value(view).unwrap();
     let all = schemas::<T>();

@@ -2,7 +2,6 @@
 
 use std::{future::poll_fn, sync::Arc};
 
-use http::HeaderValue;
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
@@ -16,11 +15,11 @@ use crate::{
 enum Act {
     /// Entries are appended; which of them are events.
     Append(Vec<bool>),
-    /// A reader starts so far behind the head.
+    /// A reader starts this far behind the head.
     Start(u64),
-    /// A reader takes so many events, if it has them.
+    /// A reader, by number, takes this many events, if it has them.
     Read(usize, usize),
-    /// Everybody else gets to run.
+    /// All other tasks get to run.
     Pause(u8),
 }
 
@@ -57,7 +56,7 @@ impl Reader {
         });
     }
 
-    /// Reads all there is, and comes again where the way broke, as a client does.
+    /// Reads all there is, and follows again when the reading breaks, as a client does.
     async fn drain(&mut self, feeds: &Arc<Feeds>, head: u64) {
         loop {
             self.read(usize::MAX / 2);
@@ -76,7 +75,7 @@ async fn play(acts: Vec<Act>, batch: u64, breaks_after: usize) {
     let source = Arc::clone(&log);
     let core = FakeCore::new(move |_, message| source.tail(message, batch, breaks_after));
     let shutdown = CancellationToken::new();
-    let feeds = Feeds::new(core.channel(), HeaderValue::from_static("t"), shutdown.clone(), 8);
+    let feeds = Feeds::new(core.services().streams, shutdown.clone(), 8);
     let mut readers: Vec<Reader> = Vec::new();
     for act in acts {
         match act {
@@ -120,7 +119,7 @@ async fn one_call_serves_all_and_ends_when_nobody_is_left() {
     let log = Log::new();
     let source = Arc::clone(&log);
     let core = FakeCore::new(move |_, message| source.tail(message, 4, 1000));
-    let feeds = Feeds::new(core.channel(), HeaderValue::from_static("t"), CancellationToken::new(), 8);
+    let feeds = Feeds::new(core.services().streams, CancellationToken::new(), 8);
     let mut readers: Vec<_> = (0..5).map(|_| Reader::new(&feeds, 0, 0)).collect();
     log.append(&[true; 6]);
     for reader in &mut readers {

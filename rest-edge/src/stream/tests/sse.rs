@@ -1,4 +1,4 @@
-//! What is written to a client.
+//! The text that is written to a client.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::Log;
 use crate::{
     answer::Body,
-    edge::Peer,
     tests::fake::{FakeCore, Reply, begin, edge, event, live, simply},
 };
 
@@ -46,7 +45,7 @@ fn control(now: Vec<v1::OpenResponse>, later: Option<v1::OpenResponse>) -> Reply
 async fn open(core: &Arc<FakeCore>, query: &str, shutdown: CancellationToken) -> (HeaderMap, Body) {
     let request = Request::get(format!("/v1/events/stream{query}")).body(Full::<Bytes>::default()).unwrap();
     let edge = edge(core, shutdown);
-    let response = edge.respond(&Peer::new([192, 0, 2, 1].into()), request).await;
+    let response = edge.respond([192, 0, 2, 1].into(), request).await;
     assert_eq!(response.status(), 200);
     let (head, body) = response.into_parts();
     (head.headers, body)
@@ -72,7 +71,7 @@ fn stands(cursor: &str) -> String {
     format!("id: {cursor}\nevent: stream.cursor\ndata: {{\"object\":\"stream_cursor\",\"cursor\":\"{cursor}\"}}\n")
 }
 
-/// The first piece, and how long to wait before coming again.
+/// The first piece, and the milliseconds to wait before reconnecting.
 async fn first_piece(body: &mut Body, cursor: &str) -> (String, u32) {
     let piece = piece(body).await;
     let (told, rest) = piece.strip_prefix(&stands(cursor)).unwrap().split_once("\n\n").unwrap();
@@ -111,7 +110,7 @@ async fn gap_replay_live_and_pings() {
         at(1)
     );
     assert_eq!(first_piece(&mut body, &at(0)).await.0, gap);
-    // What was missed is read from the log, what follows from the feed.
+    // Missed events are read from the log, later ones from the feed.
     assert_eq!(piece(&mut body).await, frame(&at(3), 3));
     assert_eq!(piece(&mut body).await, format!(": ping\n{}\n", stands(&at(3))));
     log.append(&[false, true, true]);
@@ -129,7 +128,7 @@ async fn a_filter_lets_only_its_events_through_and_the_cursor_moves_on() {
     let (_, mut body) = open(&core, "?types=profile.updated&token=A", CancellationToken::new()).await;
     first_piece(&mut body, &cursor(&["sandbox"], &[0])).await;
     assert_eq!(piece(&mut body).await, format!(": ping\n{}\n", stands(&cursor(&["sandbox"], &[2]))));
-    // Who is behind asks core for what matches only; the feed of all connections asks for all, from the present on.
+    // A connection that is behind asks core for matching events only; the shared feed asks for all from the present.
     let seen = core.seen.lock();
     let mut tails: Vec<v1::TailRequest> =
         seen[1..].iter().map(|call| v1::TailRequest::decode(call.message.clone()).unwrap()).collect();
@@ -203,7 +202,7 @@ async fn the_header_wins_over_the_parameter() {
         let core = FakeCore::new(|_, _| control(vec![live(&[])], None));
         let request = Request::get("/v1/events/stream?from_cursor=b").header("last-event-id", header);
         let request = request.body(Full::<Bytes>::default()).unwrap();
-        let response = edge(&core, CancellationToken::new()).respond(&Peer::new([192, 0, 2, 1].into()), request).await;
+        let response = edge(&core, CancellationToken::new()).respond([192, 0, 2, 1].into(), request).await;
         assert_eq!(response.status(), 200);
         let told = v1::OpenRequest::decode(core.seen.lock()[0].message.clone()).unwrap();
         assert_eq!(told.cursor.as_deref(), Some(expected));

@@ -1,4 +1,4 @@
-//! What a batch's commands are about, read at once: a batch waits for the store about as often as one command alone.
+//! Reads the rows for all commands of a batch at once: a batch waits for the store about as often as one command.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
     store::{StoreResult, schema},
 };
 
-/// Ids of what commands are about.
+/// Ids of the rows that commands need.
 #[derive(Default)]
 struct Wanted {
     /// Events that may stand in the log already.
@@ -23,7 +23,7 @@ struct Wanted {
     theses: BTreeSet<String>,
     profiles: BTreeSet<String>,
     tokens: BTreeSet<String>,
-    /// Tokens of which a thesis is counted, and its author on it.
+    /// Pairs of token and author whose theses are counted.
     counted: BTreeSet<(String, String)>,
 }
 
@@ -73,7 +73,7 @@ fn owned<M: Clone>(rows: Vec<Option<Arc<M>>>) -> impl Iterator<Item = Option<M>>
 }
 
 impl Draft<'_> {
-    /// Reads what commands will ask for and nobody knows yet.
+    /// Reads the unknown rows that commands will need.
     pub(in crate::log::writer) async fn look_up(
         &mut self,
         commands: impl Iterator<Item = &Command>,

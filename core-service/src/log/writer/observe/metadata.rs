@@ -14,13 +14,13 @@ use crate::{
     store::StoreResult,
 };
 
-/// The id of an entry that is no event. Times may be news although the age is not.
+/// The id of an entry that is no event. It includes the times, which can be new when the age is not.
 fn entry_id(kind: &str, id: &str, age: Age, times: [Option<i64>; 2]) -> String {
     id::derive("ent_", &[kind, id, &age.name(), &format!("{times:?}")])
 }
 
 fn fill_profile(row: &mut Profile, seen: &ProfileSeen, age: Age) {
-    // An account was made once, and what changed it last is never undone.
+    // The earliest creation and the latest update count, at any age.
     row.created_at = row.created_at.into_iter().chain(seen.created_at).min();
     row.source_updated_at = row.source_updated_at.max(seen.source_updated_at);
     if age.is_newer_than(row.age.as_ref()) {
@@ -32,7 +32,7 @@ fn fill_profile(row: &mut Profile, seen: &ProfileSeen, age: Age) {
         row.verified = seen.verified;
         row.age = Some(age);
     }
-    // What comes beside a thesis is only the author in short.
+    // The author beside a thesis is only a short form.
     if age.own && age.is_newer_than(row.wallets_age.as_ref()) {
         row.wallets.clone_from(&seen.wallets);
         row.wallets_age = Some(age);
@@ -62,7 +62,7 @@ pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ProfileSeen, age: Age)
             fill_profile(&mut after, seen, age);
             let changed = changed_fields(before, &after);
             let ages = Profile { age: before.age, wallets_age: before.wallets_age, ..after.clone() };
-            // That an author is still the same, every thesis says.
+            // Every thesis repeats an unchanged author: no news.
             if after == *before || (!age.own && ages == *before) {
                 return Ok(Drafted::nothing(id));
             }
@@ -73,7 +73,7 @@ pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ProfileSeen, age: Age)
         }
     };
     draft.put_profile(&after);
-    // One that is older may still tell how old the wallets are, which changes nothing that anybody sees.
+    // An older observation may still change the wallets' age, which nobody sees.
     let is_news =
         before.as_ref().is_none_or(|before| Profile { wallets_age: before.wallets_age, ..after.clone() } != *before);
     if changed.is_empty() {

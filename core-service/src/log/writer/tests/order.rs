@@ -44,12 +44,12 @@ fn step() -> impl Strategy<Value = Step> {
     (what, 1..12_i64, prop::option::weighted(0.3, 1..12_i64))
 }
 
-/// One of few handles or symbols, so that they come back.
+/// One of few handles or symbols, so that they repeat.
 fn form(age: &Age) -> i64 {
     age.revision.unwrap_or(age.observed_at) % FORMS
 }
 
-/// An author as seen at an age; what is seen is a function of it.
+/// An author as seen at an age; the fields depend only on the age.
 fn author(number: u8, age: Age) -> ProfileSeen {
     ProfileSeen {
         upstream_id: format!("u{number}"),
@@ -110,7 +110,7 @@ fn observation((what, observed_at, revision): Step) -> Observation {
     Observation { observed_at, revision, seen }
 }
 
-/// What readers can see of a dataset, without the ids and times that are its own.
+/// What readers can see of a dataset, without its own ids and times.
 type Visible = BTreeMap<String, String>;
 
 async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
@@ -192,7 +192,7 @@ fn any_order_and_any_repetition_lead_to_the_same_rows() {
         for step in steps {
             core.datasets.writer(&one).observe(observation(step)).await.unwrap();
         }
-        // The other order in groups, which are appended together.
+        // Observations in the other order are appended in groups.
         for group in again.chunks(4) {
             let writer = core.datasets.writer(&other);
             let written = group.iter().map(|step| writer.observe(observation(*step)));
