@@ -10,12 +10,7 @@ mod store;
 mod tests;
 mod webhooks;
 
-use std::{ffi::OsString, process::ExitCode};
-
-use clap::{
-    Arg, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
+use clap::Args;
 
 pub(crate) use self::{
     addresses::{Addresses, reachable},
@@ -24,38 +19,6 @@ pub(crate) use self::{
     store::{Store, StoreKind},
     webhooks::Webhooks,
 };
-
-/// What was asked for.
-#[derive(Debug, Parser)]
-#[command(
-    name = "trade-thesis",
-    version,
-    about = "Trade thesis data service",
-    long_about = "Trade thesis data service: REST, streams, gRPC and signed webhooks.\n\n\
-        Without a command it runs everything in one process and keeps its data in the data folder.\n\
-        Every setting is a flag and an environment variable; the flag wins."
-)]
-pub(crate) struct Invocation {
-    /// The role to run, or the admin commands; everything in one process without.
-    #[command(subcommand)]
-    pub(crate) command: Option<Command>,
-    /// How to run it.
-    #[command(flatten)]
-    pub(crate) settings: Settings,
-}
-
-/// What to run.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Run the core: it owns the data and serves gRPC
-    Core,
-    /// Run an edge: it serves REST and streams
-    Edge,
-    /// Run a worker: it sends webhooks
-    Worker,
-    /// Operate a running core
-    Admin(crate::admin::Admin),
-}
 
 /// Every setting.
 #[derive(Debug, Args)]
@@ -86,67 +49,7 @@ impl Refused {
     }
 }
 
-/// Reads the command line and the environment. On the error path all has been said.
-pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, ExitCode> {
-    let mut command = command();
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let json = wants_json(&arguments);
-    let parsed = command.try_get_matches_from_mut(arguments).and_then(|matches| Invocation::from_arg_matches(&matches));
-    parsed.map_err(|error| match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let code = error.exit_code();
-            // A closed pipe is all that can go wrong.
-            let _ = error.print();
-            u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
-        }
-        _ => crate::admin::refused(&explain(&error, &command), json),
-    })
-}
-
-/// Whether a command line, understood or not, asks for a JSON document.
-fn wants_json(arguments: &[OsString]) -> bool {
-    let has = |word: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == word);
-    has("admin") && has("--json")
-}
-
 /// One line on stderr, whatever the text.
 pub(crate) fn line(text: &str) -> String {
     format!("trade-thesis: {}", text.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// The command line. All settings may stand before or behind the command.
-fn command() -> clap::Command {
-    let global = |arg: Arg| arg.global(true).hide_env_values(true);
-    let mut command = without_empty_variables(Invocation::command().mut_args(global));
-    command.build();
-    command.mut_subcommand("admin", hide_what_admin_does_not_use)
-}
-
-/// Compose files and the like pass on variables that nobody set as empty ones.
-fn without_empty_variables(command: clap::Command) -> clap::Command {
-    command.mut_args(|arg| {
-        let empty = arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
-        if empty { arg.env(None::<&str>) } else { arg }
-    })
-}
-
-fn hide_what_admin_does_not_use(command: clap::Command) -> clap::Command {
-    let used = ["core_url", "service_token", "data_dir"];
-    let hidden = |arg: Arg| {
-        let hide = arg.is_global_set() && arg.get_env().is_some() && !used.contains(&arg.get_id().as_str());
-        arg.hide(hide)
-    };
-    command.mut_args(hidden).mut_subcommands(hide_what_admin_does_not_use)
-}
-
-/// What is wrong with the command line, with the variable's name first where it concerns a setting.
-fn explain(error: &clap::Error, command: &clap::Command) -> String {
-    let text = error.to_string();
-    let text: Vec<_> = text.lines().take_while(|line| !line.is_empty()).collect();
-    let text = text.join(" ");
-    let text = text.trim_start_matches("error: ");
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return text.to_owned() };
-    let flag = flag.trim_start_matches('-').split([' ', '=']).next();
-    let variable = command.get_arguments().find(|arg| arg.get_long() == flag).and_then(Arg::get_env);
-    variable.map_or_else(|| text.to_owned(), |variable| format!("{}: {text}", variable.display()))
 }

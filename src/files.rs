@@ -2,12 +2,12 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Where the system names no limit.
+/// Limit used where the system names none.
 const MANY: u64 = 1 << 20;
-/// Nobody needs more, and each takes some memory.
+/// Most connections of a kind: nobody needs more, and each takes some memory.
 const MOST: u64 = 20_000;
 
-/// How connections share the files that may be open; the store has the rest.
+/// How connections share the files that may be open; the rest is for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
     /// Files that may be open.

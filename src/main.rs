@@ -1,24 +1,26 @@
 //! The one binary that people start: the command line, and how the parts are put together.
 
 mod admin;
+mod command;
 mod config;
 mod files;
 mod ops;
 mod ready;
+mod role;
 mod roles;
 mod secrets;
 mod telemetry;
 
 use std::process::ExitCode;
 
-use config::{Command, Invocation};
-use roles::Role;
+use command::{Command, Invocation};
+use role::Role;
 
-/// A third of a list's cost was the system's allocator.
+/// The system's allocator took a third of a list's cost.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Whatever ends a command, told in one line.
+/// An error that ends a command, told in one line.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
@@ -27,13 +29,13 @@ fn main() -> ExitCode {
         Err(error) => return failed(&error),
     };
     let code = runtime.block_on(run());
-    // What still hangs in a system call must not hold up the end.
+    // A task that hangs in a system call must not delay the end.
     runtime.shutdown_background();
     code
 }
 
 async fn run() -> ExitCode {
-    let Invocation { command, settings } = match config::read(std::env::args_os()) {
+    let Invocation { command, settings } = match command::read(std::env::args_os()) {
         Ok(invocation) => invocation,
         Err(code) => return code,
     };

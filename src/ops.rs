@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of answers that wait to be taken.
+/// Most bytes of answers that clients have not taken.
 const MAX_UNTAKEN: usize = 16 * 1024 * 1024;
 
-/// What a process needs to be of use.
+/// What a process needs to be ready.
 #[derive(Clone)]
 pub(crate) enum Need {
     /// The store.
@@ -32,7 +32,7 @@ impl Need {
         match self {
             Self::Store(core) => core.shared.control.is_current() && core.shared.backend.check().await.is_ok(),
             Self::Core(channel) => {
-                // A service for the roles: a core that leaves still serves them.
+                // A service for the roles: a stopping core still serves it.
                 let service = GATE.to_owned();
                 let answer = HealthClient::new(channel.clone()).check(HealthCheckRequest { service }).await;
                 answer.is_ok_and(|answer| answer.get_ref().status() == ServingStatus::Serving)
@@ -70,7 +70,7 @@ pub(crate) async fn serve(
         drain: PATIENCE,
     };
     let called = Called { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response() };
-    // It tells that the others stop, and is not stopped itself.
+    // It tells that the other listeners stop, and does not stop itself.
     server::serve(listener, Arc::new(called), limits, CancellationToken::new()).await;
 }
 

@@ -1,4 +1,4 @@
-//! What a process says once it serves: a JSON line for programs, a few lines for people.
+//! What a process prints once it serves: a JSON line for programs, a few lines for people.
 
 use std::{
     fmt::Write as _,
@@ -9,7 +9,7 @@ use std::{
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
-use crate::{config::reachable, roles::Role, secrets::FirstKey};
+use crate::{config::reachable, role::Role, secrets::FirstKey};
 
 /// Where a process listens.
 #[derive(Clone, Copy, Default)]
@@ -81,7 +81,7 @@ fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>) -> String {
     format!("\n{title}\n\n{text}{curl}\n")
 }
 
-/// Lines that can be copied into another terminal as they are.
+/// Commands that can be copied into another terminal as they are.
 fn curl(base: &str, first_key: Option<&FirstKey>) -> String {
     let key = match first_key {
         Some(key) if key.made => key.key.expose_secret().to_owned(),

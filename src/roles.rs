@@ -26,14 +26,12 @@ use crate::{
     files::Files,
     ops::{self, Need},
     ready::{self, Listening},
+    role::Role,
     secrets, telemetry,
 };
 
 /// New connections that may wait to be accepted, as far as the system lets them.
 const BACKLOG: u32 = 4_096;
-/// How long a role goes on serving after a signal, no longer ready, unless a setting says otherwise: load balancers look
-/// every few seconds.
-const LEAVING: Duration = Duration::from_secs(5);
 /// Edge and worker may finish what they do for so long when they stop,
 const DRAIN: Duration = Duration::from_secs(7);
 /// then calls to core for so long, then its streams for as long again,
@@ -46,37 +44,6 @@ type Parts = JoinSet<Result<(), Failure>>;
 
 /// How a part ended.
 type Ended = Result<Result<(), Failure>, JoinError>;
-
-/// What a process does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    All,
-    Core,
-    Edge,
-    Worker,
-}
-
-impl Role {
-    /// Its name.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Core => "core",
-            Self::Edge => "edge",
-            Self::Worker => "worker",
-        }
-    }
-
-    fn is(self, part: Self) -> bool {
-        self == Self::All || self == part
-    }
-
-    /// How long it goes on serving after a signal. One process has nobody who takes over.
-    fn leaving(self, seconds: Option<u16>) -> Duration {
-        let default = if self == Self::All { Duration::ZERO } else { LEAVING };
-        seconds.map_or(default, |seconds| Duration::from_secs(seconds.into()))
-    }
-}
 
 /// Runs a role until a signal or a failure.
 pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> {

@@ -13,16 +13,16 @@ use thesis_net::clock::{IdSource, SharedIdSource};
 
 use crate::config::{Keys, Refused, decode_secret, encode_secret};
 
-/// The embedded store's file; there is one once it was started.
+/// The embedded store's file; it exists after the first start.
 const STORE: &str = "store.redb";
 const SECRET_KEY: &str = "secret_key";
 const SERVICE_TOKEN: &str = "service_token";
 const TEST_KEY: &str = "test-key";
 const SETTING: &str = "SVC_DATA_DIR";
 
-/// What core needs to know that nobody else may.
+/// The secrets that core needs.
 pub(crate) struct Secrets {
-    /// Everything that is hashed or encrypted depends on it.
+    /// All hashes and encrypted values depend on it.
     pub(crate) secret_key: SecretBox<[u8; 32]>,
     /// The credential of edge, worker and admin.
     pub(crate) service_token: SecretString,
@@ -84,8 +84,8 @@ pub(crate) fn service_token(keys: &Keys, dir: &Path) -> Result<SecretString, Ref
     })
 }
 
-/// The test key kept in the data folder. The first start makes one, before the store, so that a start that was cut off
-/// is repeated with the same key; once its reader has deleted the file, there is none.
+/// The test key kept in the data folder. The first start makes one, before the store, so that a start after a failed
+/// one has the same key. Once its reader has deleted the file, there is no key.
 pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) -> Result<Option<FirstKey>, Refused> {
     let file = std::path::absolute(dir.join(TEST_KEY)).map_err(at(dir))?;
     let made = !dir.join(STORE).exists();
@@ -107,7 +107,7 @@ fn keep(dir: &Path, name: &str, make: impl FnOnce() -> String) -> Result<String,
         read => return read.map(|text| text.trim().to_owned()).map_err(at(&file)),
     }
     write(dir, &file, &make()).map_err(at(&file))?;
-    // Another process may have been faster: what stands there counts.
+    // Another process may have been faster: then its text counts.
     fs::read_to_string(&file).map(|text| text.trim().to_owned()).map_err(at(&file))
 }
 
@@ -161,7 +161,7 @@ mod tests {
     fn the_first_start_makes_a_test_key_and_only_the_first() {
         let dir = tempfile::tempdir().unwrap();
         let made = first(dir.path()).unwrap();
-        // Cut off before there was a store: the same key again.
+        // A start that failed before there was a store: the same key again.
         let again = first(dir.path()).unwrap();
         assert!(
             made.made && again.made && made.key.expose_secret() == again.key.expose_secret() && made.file.is_absolute()

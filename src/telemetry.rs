@@ -10,12 +10,12 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{Failure, config::Refused};
 
-/// How often histograms are summed up, whether or not anybody asks for them.
+/// How often histograms are summed up, even if nobody reads them.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// What is logged.
+/// Which events are logged.
 pub(crate) fn filter(setting: Option<&str>) -> Result<EnvFilter, Refused> {
-    // A person at a terminal wants the few lines that say how to go on, and what goes wrong.
+    // A person at a terminal wants only the lines that say how to continue, and the errors.
     let filter = setting.unwrap_or(if io::stderr().is_terminal() { "warn" } else { "info" });
     EnvFilter::try_new(filter).map_err(|error| Refused::new("SVC_LOG", error))
 }

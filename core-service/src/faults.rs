@@ -8,8 +8,12 @@
 mod cases;
 mod full_disk;
 mod mixture;
+mod observations;
 mod place;
 mod recount;
+mod requests;
+mod stored;
+mod worker;
 mod world;
 
 use std::sync::Arc;
@@ -19,8 +23,8 @@ use thesis_net::clock::{IdSource as _, SystemIdSource};
 
 use self::{
     cases::{ALL, UseCase},
-    place::{Dice, Store},
-    world::{Plan, Trouble, World},
+    place::{Dice, Store, Trouble},
+    world::{Plan, World},
 };
 use crate::store::faulty::Called;
 

@@ -26,7 +26,7 @@ use crate::{
     },
     shared::Shared,
     store::{Consistency, schema},
-    tables::theses::{IndexScope, Stretch},
+    tables::{index_scope::IndexScope, theses::Stretch},
 };
 
 /// Prefix of the upstream ids of the ticker's theses.

@@ -184,7 +184,8 @@ impl SearchIndex {
     /// Takes in a dataset's entries in order; those up to its position are skipped. Searches see them after the next
     /// commit. Blocks.
     ///
-    /// # Errors When the index fails; uncommitted entries must then be applied again.
+    /// # Errors
+    /// When the index fails; uncommitted entries must then be applied again.
     pub fn apply(&self, dataset: &Dataset, entries: &[Sequenced]) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let terms = Terms::new(self.fields, dataset);
@@ -200,7 +201,8 @@ impl SearchIndex {
 
     /// Makes searches see the applied entries. Blocks for some tens of milliseconds.
     ///
-    /// # Errors When the index fails; uncommitted entries must then be applied again.
+    /// # Errors
+    /// When the index fails; uncommitted entries must then be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let note = serde_json::to_string(&Note { version: VERSION, marks: writer.marks.clone() })?;

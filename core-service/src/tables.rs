@@ -3,6 +3,7 @@
 pub mod abuse;
 pub mod deliveries;
 pub mod events;
+pub mod index_scope;
 pub mod log;
 mod recent_theses;
 mod row_cache;

@@ -20,7 +20,7 @@ use rustls::{
 };
 use url::Host;
 
-use crate::{WorkerError, guard::Vetted};
+use crate::{error::WorkerError, guard::Vetted};
 
 const CLIENTS: usize = 1024;
 /// Longest idle time of a connection. Common servers close theirs after 5 s, and a POST must not meet the closing.

@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use thesis_net::guard::{judge_address, judge_url};
+use thesis_net::{
+    guard::{judge_address, judge_url},
+    resolve::Resolver,
+};
 use url::{Host, Url};
 
-use thesis_net::resolve::Resolver;
-
-use crate::send::Failure;
+use crate::failure::Failure;
 
 /// Most addresses of a name that are tried.
 const ADDRESSES: usize = 8;

@@ -13,10 +13,14 @@ use tokio_util::sync::CancellationToken;
 mod backoff;
 mod claim;
 mod client;
+mod error;
+mod failure;
 mod guard;
 mod report;
 mod send;
 mod sign;
+
+pub use self::error::WorkerError;
 
 /// What a worker is told at start.
 #[derive(Clone)]
@@ -43,20 +47,6 @@ impl Default for WorkerConfig {
             dns_servers: Vec::new(),
         }
     }
-}
-
-/// Why a worker cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkerError {
-    /// The root certificate cannot be read.
-    #[error("the root certificate is not a PEM certificate: {0}")]
-    RootCertificate(String),
-    /// TLS could not be set up.
-    #[error("TLS: {0}")]
-    Tls(#[from] rustls::Error),
-    /// The resolver could not be set up.
-    #[error("DNS: {0}")]
-    Resolver(#[from] thesis_net::resolve::ResolverError),
 }
 
 /// Works until `shutdown`, then lets attempts under way finish; returns within 8 s of it.

@@ -5,7 +5,7 @@ use std::{error::Error, io, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use prost_types::Timestamp;
 use reqwest::Response;
-use thesis_net::{clock::SharedClock, guard::Refusal};
+use thesis_net::clock::SharedClock;
 use thesis_proto::{
     names::event_type_name,
     time::from_millis,
@@ -13,30 +13,11 @@ use thesis_proto::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::{client::Clients, guard::Guard, sign::signature};
+use crate::{client::Clients, failure::Failure, guard::Guard, sign::signature};
 
 /// Most bytes of an answer, and longest time, read to use its connection again; longer answers close theirs.
 const DRAIN_BYTES: usize = 16 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
-
-/// Why there is no answer, in words for the customer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error("timeout")]
-    Timeout,
-    #[error("dns failed")]
-    Dns,
-    #[error("address refused: {0}")]
-    Refused(Refusal),
-    #[error("connection failed")]
-    Connect,
-    #[error("tls failed")]
-    Tls,
-    #[error("no valid response")]
-    Response,
-    #[error("request not sendable")]
-    Request,
-}
 
 /// How an attempt ended.
 pub(crate) struct Sent {

@@ -5,11 +5,13 @@
 //! takes leave no room, slow connections are closed. So connections that ask for nothing, drip or do not read cannot
 //! keep others out. [`Limits`] bounds the other costs of a connection.
 
+mod answering;
 mod answers;
 mod bodies;
 mod connections;
 mod lag;
 mod meter;
+mod metered;
 #[cfg(test)]
 mod tests;
 
@@ -45,11 +47,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
+    answering::Metering,
     answers::Called,
     bodies::{Bodies, BodyError},
-    meter::{Metered, Metering},
+    metered::Metered,
 };
-use self::{connections::Connections, lag::Lag, meter::Meter};
+use self::{answering::Place, connections::Connections, lag::Lag};
 
 /// How often a connection is checked for answers that it does not take.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -136,7 +139,8 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
             continue;
         }
         let meter = open.add(limits.given_up, connections.len());
-        let serving = Arc::new(Serving { answers: Arc::clone(&answers), lag: Arc::clone(&lag), meter });
+        let place = Place { meter, connections: Arc::clone(&open) };
+        let serving = Arc::new(Serving { answers: Arc::clone(&answers), lag: Arc::clone(&lag), place });
         connections.spawn(connection(serving, protocol.clone(), graceful.watcher(), stream, address));
     }
     drop(listener);
@@ -167,7 +171,7 @@ fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
 struct Serving<A> {
     answers: Arc<A>,
     lag: Arc<Lag>,
-    meter: Arc<Meter>,
+    place: Place,
 }
 
 async fn connection<A: Answers>(
@@ -177,7 +181,8 @@ async fn connection<A: Answers>(
     stream: TcpStream,
     address: SocketAddr,
 ) {
-    let Serving { answers, meter, .. } = &*serving;
+    let Serving { answers, place, .. } = &*serving;
+    let meter = &place.meter;
     // A frame of a stream should leave at once.
     if stream.set_nodelay(true).is_err() {
         return;
@@ -185,7 +190,7 @@ async fn connection<A: Answers>(
     let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(meter))));
     let peer = Arc::new(answers.peer(address));
     let service = service_fn(|request: Request<Incoming>| {
-        let (serving, peer, begun) = (Arc::clone(&serving), Arc::clone(&peer), meter.begin(request.version()));
+        let (serving, peer, begun) = (Arc::clone(&serving), Arc::clone(&peer), place.begin(request.version()));
         async move {
             let Serving { answers, lag, .. } = &*serving;
             let answer = if lag.is_overload() { answers.refusal() } else { answers.answer(&peer, request).await };

@@ -14,17 +14,27 @@ use tonic::{Request, metadata::MetadataMap};
 
 use crate::{
     answer::Failure,
-    input::{Body, Query},
-    route::Route,
+    input::{Body, Param, Query},
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(metadata::IDEMPOTENCY_KEY);
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
+/// What the requests of a route may hold.
+#[derive(Clone, Copy)]
+pub(crate) struct Form {
+    /// The query parameters.
+    pub(crate) query: &'static [Param],
+    /// The fields of the JSON body, if there is one.
+    pub(crate) body: Option<&'static [Param]>,
+    /// Whether there may be an idempotency key.
+    pub(crate) repeatable: bool,
+}
+
 /// A request whose route is known.
-pub(crate) struct Call<'a> {
-    /// The route it takes.
-    pub(crate) route: &'a Route,
+pub(crate) struct Call {
+    /// The declared form of its route's requests.
+    pub(crate) form: Form,
     /// Its head.
     pub(crate) head: Parts,
     /// The path's parameter, decoded.
@@ -43,7 +53,7 @@ pub(crate) struct Origin {
     pub(crate) request_id: HeaderValue,
 }
 
-impl Call<'_> {
+impl Call {
     /// The request to core with this request's metadata.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let mut headers = HeaderMap::with_capacity(4);
@@ -71,17 +81,17 @@ impl Call<'_> {
 
     /// The query's parameters, of those that the route declares.
     pub(crate) fn query(&self) -> Result<Query<'_>, Failure> {
-        Query::read(self.route.query, self.head.uri.query().unwrap_or_default())
+        Query::read(self.form.query, self.head.uri.query().unwrap_or_default())
     }
 
     /// The body's fields, of those that the route declares.
     pub(crate) fn fields(&self) -> Result<Body, Failure> {
-        Body::read(self.route.body.unwrap_or_default(), &self.head.headers, &self.body)
+        Body::read(self.form.body.unwrap_or_default(), &self.head.headers, &self.body)
     }
 
     /// The idempotency key of a request that may carry one.
     pub(crate) fn idempotency_key(&self) -> Result<Option<&HeaderValue>, Failure> {
-        if !self.route.repeatable {
+        if !self.form.repeatable {
             return Ok(None);
         }
         let mut values = self.head.headers.get_all(IDEMPOTENCY_KEY).iter();

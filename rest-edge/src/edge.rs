@@ -27,13 +27,15 @@ use crate::{
     EdgeConfig,
     answer::{Answer, Body, Failure, REQUEST_ID, envelope, method_not_allowed},
     call::{Call, Origin},
-    conditional, cors,
+    conditional,
+    context::Context,
+    cors,
     document::Document,
     encoding::{self, Encoding},
     input::{all_errors, has_key, path_text},
     openapi,
     route::{PathRoutes, Route, router},
-    stream::{Feeds, MAX_ENTRIES},
+    stream::{feed::Feeds, ring::MAX_ENTRIES},
     v1 as resources,
 };
 
@@ -50,16 +52,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What all connections share.
 pub(crate) struct Edge {
-    /// Core's services.
-    pub(crate) core: Services,
-    /// Events for open streams.
-    pub(crate) feeds: Arc<Feeds>,
-    /// Ends streams when the edge stops.
-    pub(crate) shutdown: CancellationToken,
-    /// The discovery document.
-    pub(crate) discovery: Bytes,
-    /// The description of the API.
-    pub(crate) openapi: Document,
+    /// What its handlers work with.
+    pub(crate) context: Context,
     /// Requests that core may be asked to answer at once.
     calls: Semaphore,
     /// Bytes of bodies that may be held at once.
@@ -67,8 +61,6 @@ pub(crate) struct Edge {
     router: matchit::Router<PathRoutes>,
     trusted_proxies: Vec<IpNet>,
     clock: SharedClock,
-    /// Randomness.
-    pub(crate) ids: SharedIdSource,
 }
 
 impl Edge {
@@ -81,18 +73,21 @@ impl Edge {
         shutdown: CancellationToken,
     ) -> Self {
         let routes = resources::routes();
-        Self {
+        let context = Context {
             feeds: Feeds::new(Arc::clone(&core.streams), shutdown.clone(), MAX_ENTRIES),
             core,
             shutdown,
             discovery: resources::discovery_document(&config.public_url),
             openapi: Document::new(openapi::describe(&routes, &config.public_url).to_string().into()),
+            ids,
+        };
+        Self {
+            context,
             calls: Semaphore::new(MAX_CALLS),
             bodies: Bodies::new(MAX_BODIES),
             router: router(routes),
             trusted_proxies: config.trusted_proxies,
             clock,
-            ids,
         }
     }
 
@@ -103,7 +98,7 @@ impl Edge {
         B::Error: std::fmt::Debug,
     {
         let started = self.clock.now_ms();
-        let id = self.request_id();
+        let id = self.context.request_id();
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let encoding = Encoding::preferred(request.headers());
         let taking = AssertUnwindSafe(self.take(peer, &id, request)).catch_unwind();
@@ -164,10 +159,11 @@ impl Edge {
         let raw_id = found.params.iter().next().map(|(_, value)| value).unwrap_or_default();
 
         let origin = Origin { client_address: self.client_address(peer, &head.headers), request_id: id.clone() };
-        let mut call = Call { route, head, id: String::new(), body: Bytes::new(), origin, unread: Mutex::default() };
-        let answer = match self.read(&mut call, raw_id, body).await {
+        let mut call =
+            Call { form: route.form(), head, id: String::new(), body: Bytes::new(), origin, unread: Mutex::default() };
+        let answer = match self.read(route, &mut call, raw_id, body).await {
             Ok(()) => match self.calls.try_acquire() {
-                Ok(_slot) => timeout(PATIENCE, (route.handler)(self, &mut call))
+                Ok(_slot) => timeout(PATIENCE, (route.handler)(&self.context, &mut call))
                     .await
                     .unwrap_or_else(|_| Err(ApiError::unavailable().into())),
                 Err(_) => Err(ApiError::unavailable().into()),
@@ -176,7 +172,7 @@ impl Edge {
         };
         let unread = call.unread.get_mut();
         match answer {
-            Err(Failure::Shape(error)) => Err(self.refuse(&call, *error).await),
+            Err(Failure::Shape(error)) => Err(self.refuse(route, &call, *error).await),
             other if !unread.is_empty() => Err(refused(route, unread, other)),
             Ok(mut response) if route.tagged => {
                 conditional::tag(&mut response, &call.head.headers).await;
@@ -187,7 +183,7 @@ impl Edge {
     }
 
     /// Reads what is not the route's own: the path's parameter, the body, the idempotency key.
-    async fn read<B>(&self, call: &mut Call<'_>, raw_id: &str, body: B) -> Result<(), Failure>
+    async fn read<B>(&self, route: &Route, call: &mut Call, raw_id: &str, body: B) -> Result<(), Failure>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -195,24 +191,24 @@ impl Edge {
         let id = path_text(raw_id)
             .ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, "the path's percent-encoding is broken"))?;
         call.id = id.into_owned();
-        if call.route.query.is_empty() {
+        if route.query.is_empty() {
             // No parameter is read, yet an unreadable query string and unknown parameters are refused everywhere.
             call.query()?.finish(call);
         }
-        if call.route.body.is_some() {
+        if route.body.is_some() {
             call.body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(unread)?;
         }
         call.idempotency_key().map(drop)
     }
 
     /// Lets core say whether the caller may learn what is wrong with a request's form.
-    async fn refuse(&self, call: &Call<'_>, error: v1::RequestError) -> Failure {
-        let Some(operation) = call.route.operation else {
+    async fn refuse(&self, route: &Route, call: &Call, error: v1::RequestError) -> Failure {
+        let Some(operation) = route.operation else {
             let code = ErrorCode::parse(&error.code).unwrap_or(ErrorCode::InvalidRequest);
             return ApiError::new(code, error.message).into();
         };
         let request = v1::RefuseRequest { operation: operation.to_owned(), error: Some(error) };
-        let refused = timeout(PATIENCE, self.core.gate.refuse(call.request(request))).await;
+        let refused = timeout(PATIENCE, self.context.core.gate.refuse(call.request(request))).await;
         match refused {
             Ok(Err(status)) => status.into(),
             Ok(Ok(_)) => Failure::incomplete(),
@@ -222,19 +218,6 @@ impl Edge {
 
     fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         client_address(peer.to_canonical(), headers, &self.trusted_proxies)
-    }
-
-    /// A new request id: `req_` and 24 hexadecimal digits.
-    pub(crate) fn request_id(&self) -> HeaderValue {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut random = [0; 12];
-        self.ids.fill(&mut random);
-        let mut text = *b"req_000000000000000000000000";
-        for (pair, byte) in text[4..].chunks_exact_mut(2).zip(random) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        HeaderValue::from_bytes(&text).expect("digits are printable")
     }
 }
 

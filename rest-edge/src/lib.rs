@@ -8,6 +8,7 @@
 mod answer;
 mod call;
 mod conditional;
+mod context;
 mod cors;
 mod document;
 mod edge;

@@ -29,7 +29,7 @@ impl<T> Enveloped<T> {
     }
 
     fn envelope(&self) -> Bytes {
-        let id = self.edge.request_id();
+        let id = self.edge.context.request_id();
         let id = id.to_str().unwrap_or_default();
         let error = ApiError::new(ErrorCode::InvalidRequest, "the request's head is malformed or larger than 16 KiB");
         tracing::info!(request_id = id, status = error.code.http_status(), "unreadable request refused");

@@ -7,10 +7,15 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use crate::{answer::Answer, call::Call, edge::Edge, input::Param};
+use crate::{
+    answer::Answer,
+    call::{Call, Form},
+    context::Context,
+    input::Param,
+};
 
 /// Answers a request.
-pub(crate) type Handler = for<'a> fn(&'a Edge, &'a mut Call<'_>) -> BoxFuture<'a, Answer>;
+pub(crate) type Handler = for<'a> fn(&'a Context, &'a mut Call) -> BoxFuture<'a, Answer>;
 
 /// The handler of a method on a path, and its part of the API's description.
 pub(crate) struct Route {
@@ -150,6 +155,11 @@ impl Route {
     pub(crate) fn answers_events(mut self) -> Self {
         self.answers = Answers::Events;
         self
+    }
+
+    /// What its requests may hold.
+    pub(crate) fn form(&self) -> Form {
+        Form { query: self.query, body: self.body, repeatable: self.repeatable }
     }
 
     /// Whether it answers `HEAD` too.

@@ -87,14 +87,14 @@ impl Answers for Edge {
     }
 
     fn turned_away(&self) -> Bytes {
-        raw(&ApiError::unavailable(), self.request_id().to_str().unwrap_or_default())
+        raw(&ApiError::unavailable(), self.context.request_id().to_str().unwrap_or_default())
     }
 }
 
 impl Edge {
     /// The envelope for a request that is not looked at further.
     fn refused(&self, error: &ApiError) -> Response<Body> {
-        let id = self.request_id();
+        let id = self.context.request_id();
         let mut response = envelope(error, &Default::default(), id.to_str().unwrap_or_default());
         response.headers_mut().insert(REQUEST_ID, id);
         cors::open(response.headers_mut());

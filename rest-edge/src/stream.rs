@@ -2,12 +2,12 @@
 //! connections. `ring` keeps its newest events. `follower` reads them or, from further back, the log itself.
 //! `subscription` joins the followers of one connection. `sse` writes their events as Server-Sent Events.
 
-mod feed;
+pub(crate) mod feed;
 mod follower;
-mod ring;
+pub(crate) mod ring;
 mod sse;
 mod subscription;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::{feed::Feeds, ring::MAX_ENTRIES, sse::routes};
+pub(crate) use self::sse::routes;

@@ -1,4 +1,4 @@
-//! What a command prints: JSON for programs, text for people.
+//! The output of a command: JSON for programs, text for people.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use thesis_proto::{
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-/// A resource's fields, in order. Null stands for what does not apply yet.
+/// A resource's fields, in order. A field that does not apply yet is null.
 pub(super) struct Resource(pub(super) Vec<(&'static str, Value)>);
 
 impl Resource {
-    /// The columns of a table; that all rows are of one kind needs none.
+    /// The columns of a table, without the kind: all rows have the same.
     fn columns(&self) -> impl Iterator<Item = &(&'static str, Value)> {
         self.0.iter().filter(|(name, _)| *name != "object")
     }
@@ -26,14 +26,14 @@ impl Serialize for Resource {
     }
 }
 
-/// What a command answers.
+/// A command's answer.
 pub(super) enum Answer {
     One(Resource),
     List(Vec<Resource>),
 }
 
 impl Answer {
-    /// All of a list that core answers.
+    /// A whole list from core.
     pub(super) fn list<T: Into<Resource>>(data: Vec<T>) -> Self {
         Self::List(data.into_iter().map(Into::into).collect())
     }
@@ -47,7 +47,7 @@ impl Answer {
         text.expect("maps with text keys can be written")
     }
 
-    /// A resource as a line a field, a list as a table.
+    /// A resource with a line for each field, a list as a table.
     pub(super) fn text(&self) -> String {
         let columns = |resource: &Resource| resource.columns().map(|(_, value)| plain(value)).collect();
         let names = |resource: &Resource| resource.columns().map(|(name, _)| (*name).to_owned()).collect();
@@ -91,7 +91,7 @@ pub(super) fn time(at: Option<&prost_types::Timestamp>) -> Value {
     at.map_or(Value::Null, |at| json!(format_millis(to_millis(at))))
 }
 
-/// What went wrong. That core does not take the service token is no error of the API, so it has no code of its own.
+/// The error of a call. A service token that core refuses is no error of the API, so it has no code of its own.
 fn error(status: &Status) -> ApiError {
     if status.code() == Code::Unauthenticated {
         return ApiError::new(ErrorCode::InvalidApiKey, "core does not accept this SVC_SERVICE_TOKEN");
@@ -106,7 +106,7 @@ pub(super) fn error_json(status: &Status) -> String {
     object(&error(status), request_id)
 }
 
-/// The same of a command that was not understood, or not told where core is, so that there was no request.
+/// The error object of a command that was not understood, or has a wrong setting: there was no request.
 pub(super) fn refused_json(reason: &str) -> String {
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     object(&ApiError::new(ErrorCode::InvalidRequest, reason), "")

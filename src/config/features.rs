@@ -1,4 +1,4 @@
-//! The sandbox, the upstream, what is switched on, how it ends, and logs.
+//! Settings of the sandbox, the upstream, features, the end and logs.
 
 use clap::{ArgAction, Args};
 use core_service::domain::operation::Features;
@@ -47,7 +47,7 @@ pub(crate) struct FeatureFlags {
 }
 
 impl FeatureFlags {
-    /// What is switched on.
+    /// The features that are on.
     pub(crate) fn features(&self) -> Result<Features, Refused> {
         if self.semantic_search_enabled {
             return Err(Refused::new("SEMANTIC_SEARCH_ENABLED", "this version has no semantic search; leave it false"));

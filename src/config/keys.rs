@@ -19,7 +19,7 @@ const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
 );
 const TOKEN_LENGTH: usize = 32;
 
-// Values of secrets are judged here and not by the command line's parser, which would repeat a wrong one.
+// Values of secrets are checked here, not by the command line's parser, which would print a wrong one.
 /// Secrets, first keys and plans.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Keys")]

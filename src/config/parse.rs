@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use url::Url;
 
-/// `http://host:port` or `https://host:port`, nothing behind it.
+/// `http://host:port` or `https://host:port`, nothing after it.
 pub(super) fn core_url(text: &str) -> Result<String, String> {
     let url = web_url(text)?;
     if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {

@@ -4,6 +4,7 @@ use clap::{FromArgMatches as _, error::ErrorKind};
 use secrecy::ExposeSecret as _;
 
 use super::*;
+use crate::command::{Command, Invocation, command, explain};
 
 fn parse(arguments: &[&str]) -> Result<Invocation, String> {
     let mut command = command();

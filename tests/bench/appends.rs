@@ -28,7 +28,7 @@ use crate::{
 
 const BARE_LOG: &str = "bench";
 
-/// How much is to be appended at once.
+/// How many theses are appended, and how many at once.
 #[derive(Clone, Copy)]
 struct Load {
     name: &'static str,
@@ -44,16 +44,16 @@ struct Counted {
     store: Arc<Counting>,
 }
 
-/// What was appended in a second.
+/// Theses and batches that a run appended in a second.
 #[derive(Clone, Copy)]
 struct Run {
     theses: f64,
     batches: f64,
-    /// Of the time until all were through, how much until one was: little means that it kept the other waiting.
+    /// The share of the time after which the first core was done: a small one means that it kept the other waiting.
     first: f64,
 }
 
-/// Of bare batches, one core and two, in each round.
+/// By bare batches, one core and two: the run of each round.
 type Runs = [Vec<Run>; 3];
 
 /// Measures and prints the appends, in a keyspace of their own.
@@ -95,7 +95,7 @@ async fn measure(options: &Options, place: &Place, loads: [Load; 2]) -> Result<[
             of_one.push(append(*load, &cores[..1], &dataset, &mut data, &mut numbers).await?);
             let two = append(*load, &cores, &dataset, &mut data, &mut numbers).await?;
             of_two.push(two);
-            // The same bytes, as many entries a batch as the two cores' batches held.
+            // The same bytes, with as many entries in a batch as in the two cores' batches.
             let written = bare.read(&name, before, u64::MAX, load.theses as usize).await?;
             let entries: Vec<Bytes> = written.into_iter().map(|(_, entry)| entry).collect();
             let batch = (two.theses / two.batches).round().max(1.0) as usize;

@@ -18,7 +18,7 @@ use crate::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Begins what names a sample in its text.
+/// Beginning of a sample's name in its text.
 const MARK: &[u8] = b"sample-";
 const DIGITS: usize = 6;
 
@@ -87,7 +87,7 @@ fn sample(bytes: &[u8]) -> Option<u32> {
     std::str::from_utf8(bytes.get(start..start + DIGITS)?).ok()?.parse().ok()
 }
 
-/// Tells each sample of a stream once its frame is there.
+/// Reports each sample of a stream once its frame is there.
 async fn follow(mut stream: Connection, seen: UnboundedSender<Seen>) {
     let mut read = 0;
     while let Ok(bytes) = stream.more().await {
@@ -109,7 +109,7 @@ async fn receive(seen: UnboundedSender<Seen>) -> Result<String, Failure> {
     let url = format!("http://{}/", listener.local_addr()?);
     let arrived = async |State(seen): State<UnboundedSender<Seen>>, body: Bytes| {
         if let Some(sample) = sample(&body) {
-            // Nobody waits any more once the run has ended.
+            // After the end of the run nobody waits any more.
             let _ = seen.send((sample, Instant::now()));
         }
     };

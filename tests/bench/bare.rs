@@ -1,5 +1,5 @@
-//! What the service is compared with: axum's router and a handler that gives prepared bytes, behind the same server
-//! settings as the service's REST edge.
+//! The program that the service is compared with: axum's router and a handler that gives prepared bytes, behind the
+//! same server settings as the service's REST edge.
 
 use std::{path::Path, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A plain keep-alive HTTP/1.1 connection, cheap enough not to be what is measured.
+//! A plain keep-alive HTTP/1.1 connection, so cheap that it does not affect the measurement.
 
 use std::{io, net::SocketAddr};
 
@@ -10,7 +10,7 @@ use tokio::{
 const HEAD_END: &[u8] = b"\r\n\r\n";
 const LENGTH: &[u8] = b"content-length: ";
 
-/// A connection that asks one thing after the other.
+/// A connection that sends one request after the other.
 pub(crate) struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -24,7 +24,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// Where something first stands.
+/// The first place of `needle`.
 pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
@@ -91,7 +91,7 @@ impl Connection {
         Ok(Answer { status, head: &self.buffer[..head], body: &self.buffer[start..start + length] })
     }
 
-    /// Asks for what must succeed.
+    /// Sends a request that must succeed.
     pub(crate) async fn ask_ok(&mut self, request: &[u8]) -> io::Result<Answer<'_>> {
         let answer = self.ask(request).await?;
         if (200..300).contains(&answer.status) {

@@ -1,4 +1,4 @@
-//! A store that counts what is written to it.
+//! A store that counts its writes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! What is loaded: theses of a project's dataset, with a skewed choice of authors and tokens.
+//! The loaded data: theses of a project's dataset, with a skewed choice of authors and tokens.
 
 use core_service::{
     domain::{
@@ -18,13 +18,13 @@ pub(crate) const RARE_WORD: &str = "zugzwang";
 const RARE: u64 = 10_000;
 /// The index of the token that most theses are about.
 pub(crate) const HOTTEST: usize = 0;
-/// The index of a token as many are.
+/// The index of a typical token.
 pub(crate) const MEDIAN: usize = 500;
 const LIKES: usize = 500;
 
 const TOKENS: usize = 1_000;
 const PROFILES: usize = 10_000;
-/// With this exponent the hottest of 1,000 tokens has a tenth of all theses.
+/// Exponent with which the hottest of 1,000 tokens has a tenth of all theses.
 const SKEW: f64 = 0.9;
 
 /// Random enough, and the same in every run.
@@ -67,7 +67,7 @@ impl Skewed {
     }
 }
 
-/// What was loaded.
+/// Counts of the loaded theses.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Facts {
     pub(crate) theses: u64,
@@ -85,7 +85,7 @@ pub(crate) struct Data {
     tokens: Vec<Token>,
     /// Texts, and whether the common word is in them.
     texts: Vec<(String, bool)>,
-    /// What was made so far.
+    /// Counts of the theses made so far.
     pub(crate) facts: Facts,
     by_profile: Skewed,
     by_token: Skewed,
@@ -134,7 +134,7 @@ impl Data {
     /// The thesis with this number.
     pub(crate) fn thesis(&mut self, number: u64) -> NewThesis {
         let profile = self.profiles[self.by_profile.draw(&mut self.random)].clone();
-        // So that few theses have the median token too.
+        // So that the median token has a thesis even among few theses.
         let about = if number == 0 { MEDIAN } else { self.by_token.draw(&mut self.random) };
         let token = self.tokens[about].clone();
         let (mut text, common) = self.texts[self.random.below(self.texts.len())].clone();

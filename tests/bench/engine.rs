@@ -1,4 +1,4 @@
-//! The engine's bare rate: the rows that loading left, written again in the order of the log, as large a commit each time.
+//! The engine's bare rate: the loaded rows, written again in the order of the log, in commits of the same size.
 
 use std::{collections::HashMap, path::Path};
 
@@ -11,14 +11,14 @@ use tokio::time::Instant;
 
 use crate::{Failure, report::bytes_written};
 
-/// As the service opens its file.
+/// The cache with which the service opens its file.
 const CACHE_BYTES: usize = 160 << 20;
-/// More log entries than this are not held in memory at once.
+/// Most log entries held in memory at once.
 const LOG_ENTRIES: u64 = 250_000;
 
 type Rows<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 
-/// What writing them again took.
+/// The cost of writing them again.
 pub(crate) struct Replayed {
     pub(crate) theses: u64,
     pub(crate) rows: u64,
@@ -35,7 +35,7 @@ struct Stored {
     value: Vec<u8>,
 }
 
-/// Writes the rows of a store into a new file, durably after so many theses.
+/// Writes the rows of a store into a new file, durably after `theses_per_commit` theses.
 pub(crate) fn replay(dir: &Path, theses_per_commit: f64) -> Result<Replayed, Failure> {
     let rows = read(&dir.join("store.redb"))?;
     let theses = rows.iter().filter(|row| row.table == schema::THESIS.name).count();

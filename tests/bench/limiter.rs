@@ -1,4 +1,4 @@
-//! What limits cost a request: the checks before an operation, timed in this process beside the key's alone.
+//! The cost of limits for a request: all checks before an operation, and that of the key alone, timed in this process.
 
 use std::{hint::black_box, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
 
 const CALLS: u32 = 50_000;
 
-/// Measures and prints what limits cost beside the processor time of a read by id.
+/// Measures and prints the cost of limits, beside the processor time of a read by id.
 pub(crate) async fn run(options: &Options, read_us: f64) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let place = Place::new(options, StoreKind::Embedded, 0, folder.path())?;
@@ -61,7 +61,7 @@ async fn admissions(gate: &Arc<Gate>) -> Result<f64, Failure> {
 fn authentications(gate: &Gate) -> Result<f64, Failure> {
     let started = Instant::now();
     for _ in 0..CALLS {
-        // As an admission takes it.
+        // As an admission reads it.
         let meta = meta();
         black_box(gate.authenticate(meta.authorization(), SystemClock.now_ms())?);
     }

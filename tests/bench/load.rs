@@ -33,10 +33,10 @@ use crate::{
 };
 
 const STORE: &str = "store.redb";
-/// Where it is kept what was loaded.
+/// The file with the counts of the loaded theses.
 pub(crate) const FACTS: &str = "bench-facts.json";
 
-/// What loading took.
+/// The cost of loading.
 pub(crate) struct Loaded {
     theses: u64,
     seconds: f64,
@@ -104,7 +104,7 @@ pub(crate) async fn run(options: &Options, place: &Place) -> Result<Loaded, Fail
     })
 }
 
-/// What a loaded place holds.
+/// The counts of a loaded place.
 pub(crate) fn facts(dir: &Path) -> Result<Facts, Failure> {
     Ok(serde_json::from_str(&std::fs::read_to_string(dir.join(FACTS))?)?)
 }
@@ -132,7 +132,7 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
     }
 }
 
-/// Waits until derived events, fan-out and search have caught up, so that nothing of the load is left to the next
+/// Waits until derived events, fan-out and search have caught up, so that no work of the load is left to the next
 /// process. Gives the length of the log.
 async fn settle(core: &Core, dataset: &Dataset) -> Result<u64, Failure> {
     let (name, shared) = (dataset.to_string(), &core.shared);
@@ -147,7 +147,7 @@ async fn settle(core: &Core, dataset: &Dataset) -> Result<u64, Failure> {
     }
 }
 
-/// Prints what loading took, on the embedded store beside what the bare engine took.
+/// Prints the cost of loading, on the embedded store beside that of the bare engine.
 pub(crate) fn print(loaded: &Loaded, bare: Option<&Replayed>) {
     let theses = loaded.theses as f64;
     let each = |whole: Option<u64>, theses: u64| whole.map(|whole| whole as f64 / theses as f64);
@@ -160,7 +160,7 @@ pub(crate) fn print(loaded: &Loaded, bare: Option<&Replayed>) {
     let ratio = engine_rate.map(|engine| format!("{:.2}", rate / engine)).unwrap_or_default();
     println!("\n{} theses through the append, {:.1} s", number(theses), loaded.seconds);
     row(&["", "measured", "bare engine", "of bare", "aim"]);
-    // Both stores are to take in what comes; only the embedded one is known to have the machine to itself.
+    // Both stores must keep up, but only the embedded one is known to have the machine to itself.
     let aim = bare.map(|_| aim(rate, 2_000.0)).unwrap_or_default();
     line("theses/s, appended and projected", Some(rate), engine_rate, &ratio, &aim);
     let an_append = Some(loaded.theses_per_append());

@@ -1,8 +1,8 @@
-//! `cargo bench`: the service beside what it is built on, in one run.
+//! `cargo bench`: the service beside the parts it is built on, in one run.
 //!
 //! Theses are loaded through the append, then the release binary runs on them as a process of its own. Its answers are
-//! compared with a bare axum handler that gives the same bytes, and each operation with itself on fewer theses, or three
-//! processes on CQL with one on the embedded store; the two are asked in turns, since machines are noisy.
+//! compared with a bare axum handler that gives the same bytes, and each operation with itself on fewer theses, or
+//! three processes on CQL with one on the embedded store. The two are asked in turns, since machines are noisy.
 
 mod appends;
 mod arrival;
@@ -30,13 +30,13 @@ use tokio::runtime::Builder;
 
 use self::{operations::Side, process::Service, store::Place};
 
-/// As the service's.
+/// The same as the service's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Theses beside more than [`MANY`] of them, unless told otherwise.
+/// Theses to compare with, beside more than [`MANY`] of them, unless told otherwise.
 const FEW: u64 = 10_000;
 const MANY: u64 = 100_000;
 
@@ -133,7 +133,7 @@ async fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is measured, and what beside it.
+/// The place that is measured, and the one to compare with.
 fn places(options: &Options, base: &Path) -> Result<Vec<Place>, Failure> {
     if options.processes && options.store != StoreKind::Cql {
         return Err("--processes needs --store cql: the embedded store belongs to one process".into());

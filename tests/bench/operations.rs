@@ -12,16 +12,16 @@ use crate::{
     rounds::{Figures, Kind, compare},
 };
 
-/// By how much what keys serve may become slower.
+/// Most that an operation may become slower with more theses, as a factor.
 const GROWTH: f64 = 1.5;
-/// With fewer matches a search's time is not theirs.
+/// Least matches for which the time of each is printed; with fewer, the time is not theirs.
 const MANY: u64 = 1_000;
 
 /// A loaded service.
 pub(crate) struct Side<'a> {
     pub(crate) service: &'a Service,
     pub(crate) facts: Facts,
-    /// For the files of requests.
+    /// Folder for the files of requests.
     pub(crate) dir: &'a Path,
 }
 

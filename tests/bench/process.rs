@@ -24,10 +24,10 @@ pub(crate) const PLAN_NAME: &str = "benchmark";
 /// Limits that nothing here reaches.
 pub(crate) const PLAN: Limits = Limits { history_days: 365, many: 1_000_000_000 };
 const PATIENCE: Duration = Duration::from_mins(1);
-/// For taking every thesis into an index in memory.
+/// Longest wait until every thesis is in an index in memory.
 const INDEX_PATIENCE: Duration = Duration::from_mins(20);
 
-/// Of the plan's figures.
+/// Figures of the plan.
 pub(crate) struct Limits {
     pub(crate) history_days: u32,
     pub(crate) many: u32,
@@ -38,7 +38,7 @@ pub(crate) fn test_key() -> String {
     format!("{TEST_PREFIX}{}", "b".repeat(KEY_LENGTH))
 }
 
-/// A process that said where it listens.
+/// A process that printed where it listens.
 struct Process {
     child: Child,
     said: Value,
@@ -65,9 +65,9 @@ impl Process {
     }
 }
 
-/// What is asked: the release binary in one process or three, or the bare handler.
+/// A measured service: the release binary in one process or three, or the bare handler.
 pub(crate) struct Service {
-    /// Those that others need first.
+    /// Processes that others need come first.
     processes: Vec<Process>,
     pub(crate) ready_ms: f64,
 }
@@ -111,7 +111,7 @@ impl Service {
         self.processes.iter().map(|process| Memory::of(process.id())).sum()
     }
 
-    /// Waits until the search index holds everything; gives the seconds that this took.
+    /// Waits until the search index holds everything; gives the seconds it took.
     pub(crate) async fn indexed(&self) -> Result<f64, Failure> {
         let started = Instant::now();
         let mut connection = Connection::open(self.address("http")?).await?;
@@ -125,7 +125,7 @@ impl Service {
         Ok(started.elapsed().as_secs_f64())
     }
 
-    /// Stops it as an operator does; gives the milliseconds that this took.
+    /// Stops it as an operator does; gives the milliseconds it took.
     pub(crate) async fn stop(mut self) -> Result<f64, Failure> {
         let started = Instant::now();
         for process in self.processes.iter_mut().rev() {

@@ -58,7 +58,7 @@ fn print(name: &str, figures: &Figures, bare: &Figures, aim: &str) {
     ]);
 }
 
-/// Starts the bare handler with what the service answers.
+/// Starts the bare handler with the service's answers.
 async fn bare_with_answers(service: &Service, one: &str, dir: &Path) -> Result<Service, Failure> {
     let mut connection = Connection::open(service.address("http")?).await?;
     let files = [(one, dir.join("bench-answer-one")), (LIST, dir.join("bench-answer-list"))];

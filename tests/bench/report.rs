@@ -1,8 +1,8 @@
-//! Figures: percentiles, what the system says of a process, and how they are printed.
+//! Figures: percentiles, the system's figures of a process, and how they are printed.
 
 use std::time::Duration;
 
-/// What Linux counts processor time in, whatever the machine.
+/// Linux's unit of processor time, on every machine.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The time in milliseconds below which this part of the times lies.
@@ -18,7 +18,7 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A figure with as many digits as one reads.
+/// A figure with the digits that matter.
 pub(crate) fn number(figure: f64) -> String {
     if figure < 100.0 {
         return format!("{figure:.2}");
@@ -29,12 +29,12 @@ pub(crate) fn number(figure: f64) -> String {
     groups.join(",")
 }
 
-/// An aim from below, and whether it was met.
+/// An aim that a figure must reach, and whether it did.
 pub(crate) fn aim(figure: f64, wanted: f64) -> String {
     format!("≥ {} {}", number(wanted), met(figure >= wanted))
 }
 
-/// An aim from above, and whether it was met.
+/// An aim that a figure must stay below, and whether it did.
 pub(crate) fn aim_below(figure: f64, limit: f64, unit: &str) -> String {
     format!("< {limit}{unit} {}", met(figure < limit))
 }
@@ -70,7 +70,7 @@ pub(crate) fn cpu_seconds(id: u32) -> Option<f64> {
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
     pub(crate) resident: f64,
-    /// Of it pages of mapped files, which the system takes back when it needs them.
+    /// The pages of mapped files in it, which the system takes back when it needs them.
     files: f64,
     at_most: f64,
 }
@@ -106,7 +106,7 @@ impl std::fmt::Display for Memory {
     }
 }
 
-/// The machine, and how busy it is with something else.
+/// The machine, and how busy it is with other work.
 pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is asked of a loaded service: each operation that keys serve, then searches.
+//! The requests to a loaded service: each operation that keys serve, then searches.
 
 use core_service::{domain::window::DAY_MS, log::writer::thesis_event_id};
 use serde_json::Value;
@@ -11,9 +11,9 @@ use crate::{
     process::{Service, test_key},
 };
 
-/// Theses whose authors, tokens and times requests are made of.
+/// Number of theses whose authors, tokens and times requests use.
 const SAMPLES: u64 = 2_000;
-/// Places in the depth of the list from which a page is read.
+/// Number of places in the list from which a page is read.
 const DEPTHS: usize = 64;
 const HOUR_MS: i64 = 3_600_000;
 
@@ -21,9 +21,9 @@ const HOUR_MS: i64 = 3_600_000;
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
     pub(crate) requests: Vec<String>,
-    /// What the answer to each holds; tells that it was asked rightly.
+    /// A text in every answer, to check that the request was right.
     pub(crate) holds: &'static str,
-    /// Theses that match, for a search of many.
+    /// Number of matching theses, for a search with many.
     pub(crate) matches: Option<u64>,
 }
 
@@ -104,8 +104,8 @@ pub(crate) async fn of(service: &Service, facts: &Facts) -> Result<[Vec<Operatio
     Ok([keyed, searches])
 }
 
-// Where the number of rows would differ with that of all theses, what is asked for has whole pages of few theses too, so
-// that answers of one size are compared.
+// Where answers could have more rows with more theses, the requests get full pages with few theses too, so that answers
+// of one size are compared.
 fn keyed(facts: &Facts, samples: &[Sample], deep: Vec<String>) -> Vec<Operation> {
     let all = |line: fn(u64) -> String| (0..facts.theses).map(line).collect::<Vec<_>>();
     let each = |line: fn(&Sample) -> String| samples.iter().map(line).collect::<Vec<_>>();
@@ -161,7 +161,7 @@ fn keyed(facts: &Facts, samples: &[Sample], deep: Vec<String>) -> Vec<Operation>
             r#""verified":true"#,
             each(|of| of.verify(&of.handle, &of.token, HOUR_MS, HOUR_MS)),
         ),
-        // The author of one and the token of the next: nearly never together within two hours.
+        // The author of one thesis and the token of the next: nearly never together within two hours.
         Operation::new(
             "verification, miss",
             r#""verified":"#,

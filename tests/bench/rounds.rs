@@ -11,7 +11,7 @@ use crate::{
     report::median,
 };
 
-/// What is asked of whom.
+/// A service, and the requests to it.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind<'a> {
     pub(crate) service: &'a Service,

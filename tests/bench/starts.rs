@@ -1,4 +1,4 @@
-//! What starts take, and memory.
+//! The time of starts, and memory.
 
 use crate::{
     Failure,
@@ -7,7 +7,7 @@ use crate::{
     store::Place,
 };
 
-/// Stops a service, starts it again, and prints what its starts took and its memory.
+/// Stops a service, starts it again, and prints the time of its starts and its memory.
 pub(crate) async fn run(place: &Place, service: Service, started: Memory, indexed: f64) -> Result<(), Failure> {
     let (first_ms, read) = (service.ready_ms, service.memory());
     let stop_ms = service.stop().await?;

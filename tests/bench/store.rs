@@ -20,7 +20,7 @@ use crate::{Failure, Options, StoreKind, load::FACTS, report::number};
 pub(crate) struct Place {
     /// How many it holds.
     pub(crate) theses: u64,
-    /// As three processes.
+    /// Whether the service runs as three processes.
     pub(crate) apart: bool,
     /// The embedded store's folder; for a keyspace, of the files around it.
     pub(crate) dir: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The place for so many theses on a store, in a folder of its own below `base`.
+    /// The place for `theses` theses on a store, in a folder of its own below `base`.
     pub(crate) fn new(options: &Options, store: StoreKind, theses: u64, base: &Path) -> Result<Self, Failure> {
         let (name, cluster) = match store {
             StoreKind::Embedded => ("embedded", None),
@@ -78,7 +78,7 @@ impl Place {
         settings
     }
 
-    /// Removes what would outlive the run.
+    /// Removes data that would outlive the run.
     pub(crate) async fn clear(&self) -> Result<(), Failure> {
         if let Some(options) = &self.cluster {
             let session = SessionBuilder::new().known_nodes(&options.nodes).build().await?;

@@ -98,7 +98,7 @@ async fn keys_have_scopes_and_an_end(service: &Service) {
     let client = service.client(text(&narrow, "key"));
     client.get("/v1/events").await.ok(200);
     client.get("/v1/theses").await.error(403, "INSUFFICIENT_SCOPE");
-    // Wallets can be granted only once there are any.
+    // The wallets scope can be granted only once the API has wallets.
     for scope in ["wallets:read", "theses:write", ""] {
         let error = refused(service, &[&create[..], &["--scope", scope]].concat(), "VALIDATION_FAILED");
         assert_eq!(error["param"], "scopes");
@@ -129,7 +129,7 @@ async fn a_failure_is_one_document_and_a_code(service: &Service) {
     let error = refused(service, &["organization", "create", "--name", "x", "--plan", "gold"], "VALIDATION_FAILED");
     assert_eq!(error["param"], "plan");
     refused(service, &["organization", "create", "--name", ""], "VALIDATION_FAILED");
-    // A core that is not there, and a token that is wrong.
+    // A core that is not there, and a wrong token.
     let list = ["admin", "organization", "list", "--json"];
     let (code, stdout, _) = setup(service).set("SVC_CORE_URL", "http://127.0.0.1:1").arguments(&list).run();
     let error: Value = serde_json::from_str(&stdout).unwrap();
@@ -139,7 +139,7 @@ async fn a_failure_is_one_document_and_a_code(service: &Service) {
     assert_eq!(code, Some(1));
     let error: Value = serde_json::from_str(&stdout).unwrap();
     assert!(!text(&error, "message").is_empty());
-    // A command line that is wrong is told in one line.
+    // A wrong command line gets one line.
     let (code, stdout, stderr) = setup(service).arguments(&["admin", "key", "create"]).run();
     assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(2), "", 1));
 }
@@ -148,7 +148,7 @@ async fn every_failure_is_json(service: &Service) {
     let list = ["admin", "organization", "list", "--json"];
     let command = |arguments: &[&str]| setup(service).arguments(arguments);
     for (setup, code, named) in [
-        // A command line that is wrong, wherever the flag stands.
+        // A wrong command line, with the flag anywhere.
         (command(&["admin", "--json"]), "INVALID_REQUEST", "subcommand"),
         (command(&["admin", "key", "--json"]), "INVALID_REQUEST", "subcommand"),
         (command(&["admin", "--json", "key", "create"]), "INVALID_REQUEST", "--project"),
@@ -157,7 +157,7 @@ async fn every_failure_is_json(service: &Service) {
         (command(&["--json", "admin", "organization", "list"]), "INVALID_REQUEST", "--json"),
         (command(&["admin", "organization", "list", "--json", "--all"]), "INVALID_REQUEST", "--all"),
         (command(&["admin", "organization", "create", "--name", "--json"]), "INVALID_REQUEST", "--name"),
-        // A setting that is wrong or missing, used or not.
+        // A wrong or missing setting, used or not.
         (command(&list).set("SVC_CORE_URL", "ftp://core"), "INVALID_REQUEST", "SVC_CORE_URL"),
         (command(&list).set("SVC_HTTP_ADDR", "here"), "INVALID_REQUEST", "SVC_HTTP_ADDR"),
         (command(&list).set("SVC_SERVICE_TOKEN", "short"), "INVALID_REQUEST", "SVC_SERVICE_TOKEN"),
@@ -220,7 +220,7 @@ async fn addresses_that_fail_too_often_are_listed(service: &Service) {
     let (first, last) = (time(&row, "first_at"), time(&row, "last_at"));
     assert!(began <= first && first <= last && last <= now_ms(), "{row}");
 
-    // Page by page it is the same, without anybody twice.
+    // Page by page it is the same, with no address twice.
     let mut request = v1::ListAbuseRequest { limit: Some(1), cursor: None };
     let mut addresses = Vec::new();
     while addresses.iter().all(|address| *address != client.address) {

@@ -1,5 +1,5 @@
-//! A store that is away entirely, its connections closed or silent: who needs it is told so soon, and when it is back
-//! everything goes on by itself.
+//! A store that is away entirely, its connections closed or silent: requests that need it are soon told so, and when it
+//! is back everything continues by itself.
 
 use std::{
     collections::HashMap,
@@ -17,20 +17,20 @@ use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus,
 
 use crate::harness::{Client, Ledger, Passage, Receiver, SOON, Service, Way, eventually};
 
-/// Who needs the store is answered within two seconds, to which a machine that is busy with other tests may add. One that
-/// waited for the store itself would take longer than both: two seconds for each read, five for each write.
+/// Longest wait for an answer that needs the store: two seconds, and more on a machine busy with other tests. Waiting
+/// for the store itself would take longer still: two seconds for each read, five for each write.
 const TOLD_WITHIN: Duration = Duration::from_secs(2 + 1);
-/// Asking at once, each one thing after another.
+/// Number of clients that ask at once, each one request after another.
 const ASKING: usize = 10;
 
-/// What was asked while the store was away.
+/// The requests while the store was away.
 #[derive(Default)]
 struct Asked {
     slowest: Mutex<HashMap<&'static str, Duration>>,
     refused: Mutex<usize>,
 }
 
-/// Asks for what needs the store, again and again; none may have to wait, from its beginning or from the cut on.
+/// Repeats requests that need the store; none may wait long, from its beginning or from the cut on.
 async fn ask(client: Client, name: usize, ledger: Arc<Ledger>, asked: Arc<Asked>, end: CancellationToken) {
     let thesis = format!("/v1/theses/{}", ledger.thesis(0).unwrap());
     for number in 0.. {
@@ -79,7 +79,7 @@ async fn health(service: &Service) -> ServingStatus {
     client.check(HealthCheckRequest::default()).await.unwrap().get_ref().status()
 }
 
-// The way to the node goes on while a process is waited for.
+// The way to the node must work while the test waits for a process.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_away_is_told_soon_and_nothing_is_lost() {
     let Some(node) = crate::harness::nodes() else { return };
@@ -109,7 +109,7 @@ async fn a_store_that_is_away_is_told_soon_and_nothing_is_lost() {
             Some(cursor) => client.resume("?types=thesis.created", cursor).await,
             None => client.stream("?types=thesis.created").await,
         };
-        // Owed when the store goes.
+        // A delivery that is owed when the store goes away.
         service.processes[2].signal("KILL");
         let said = format!("{cut:?}");
         let made = client.post_once("/v1/test/theses", &Ledger::request(&said), &said).await.ok(201);
@@ -128,7 +128,7 @@ async fn a_store_that_is_away_is_told_soon_and_nothing_is_lost() {
             let name = ASKING * usize::from(cut == Passage::Silent) + number;
             asking.spawn(ask(client.clone(), name, Arc::clone(&ledger), Arc::clone(&asked), end.clone()));
         }
-        // In the midst of work.
+        // In the middle of work.
         let before = ledger.len();
         eventually("writes", SOON, async || (ledger.len() > before + ASKING).then_some(())).await;
         way.set(cut);
@@ -139,7 +139,7 @@ async fn a_store_that_is_away_is_told_soon_and_nothing_is_lost() {
         .await;
         assert_eq!(timeout(Duration::from_secs(3), ready()).await.unwrap(), [503, 503]);
         service.kill_and_start(2).await;
-        // What was written before the cut may still come, and is kept.
+        // Events from before the cut may still come, and are kept.
         loop {
             let Some(frame) = timeout(Duration::from_secs(8), stream.read()).await.unwrap() else { break };
             heard.push(frame.data["id"].clone());
@@ -147,7 +147,7 @@ async fn a_store_that_is_away_is_told_soon_and_nothing_is_lost() {
         }
         println!("{cut:?}: the stream ended after {:?}", cut_at.elapsed());
         assert!(cut_at.elapsed() > Duration::from_secs(4));
-        // Whatever it is, even what needs no store.
+        // Every request, even one that needs no store.
         for client in [&client, &client.with_key(None)] {
             client.get("/v1/me").await.error(503, "SERVICE_UNAVAILABLE");
         }

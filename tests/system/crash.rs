@@ -1,4 +1,4 @@
-//! `kill -9` at random moments under writes: what was acknowledged is there, once, and was delivered.
+//! `kill -9` at random moments under writes: acknowledged writes are there once, and were delivered.
 
 use std::{sync::Arc, time::Duration};
 
@@ -60,7 +60,7 @@ async fn what_was_acknowledged_survives() {
     assert!(ledger.len() > KILLS * WRITERS);
     let events = ledger.judge(&service, &project, &client).await;
     let again = ledger.delivered(&receiver, &events, Duration::from_secs(40)).await;
-    // What was under way when the process died; how many of all, `tests/soak` says.
+    // Deliveries under way when the process died; `tests/soak` says their share.
     assert!(again <= KILLS * WRITERS);
     for received in receiver.received() {
         received.verify(text(&webhook, "secret"));

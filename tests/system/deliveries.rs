@@ -1,4 +1,4 @@
-//! Deliveries: what arrives at a webhook's endpoint, and the log of it.
+//! Deliveries: the requests at a webhook's endpoint, and their log.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -96,7 +96,7 @@ async fn only_what_matches_arrives(service: &Service) {
     client.thesis("sbx_runner", "OURS", "wrong handle").await;
     let first = client.thesis("writer", "OURS", "right").await.1;
     let last = client.thesis("@WRITER", "$RUN", "right").await.1;
-    // Another project's is nobody else's.
+    // Another project's event does not arrive.
     service.test_client().await.thesis("writer", "OURS", "not ours").await;
     receiver.delivery_of(&first).await;
     receiver.delivery_of(&last).await;
@@ -125,7 +125,7 @@ async fn derived_events_arrive_too(service: &Service) {
 
 async fn nothing_from_before_its_creation_arrives(service: &Service) {
     let (client, receiver) = (service.test_client().await, Receiver::start().await);
-    // Replicas' clocks may lie two seconds apart, and so much is forgiven where there can be several.
+    // Replicas' clocks may differ by two seconds: a webhook may still get events that much older.
     let before = client.thesis("writer", "EARLY", "before").await.1;
     eventually("two seconds", SOON, async || (now_ms() - time(&before, "created_at") > 2_100).then_some(())).await;
     let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
@@ -143,7 +143,7 @@ async fn gone_ends_the_delivery_and_its_webhook(service: &Service) {
     let row = delivery(&client, &webhook, &event, "failed").await;
     assert_eq!((&row["attempt"], &row["response_status"]), (&json!(1), &json!(410)));
     assert_eq!((&row["next_attempt_at"], &row["delivered_at"]), (&Value::Null, &Value::Null));
-    // And the webhook, which gets nothing new.
+    // The webhook is disabled too, and gets nothing new.
     let path = format!("/v1/webhooks/{}", text(&webhook, "id"));
     assert_eq!(client.get(&path).await.ok(200)["status"], "disabled");
     let calm = client.webhook(&receiver.url, &["thesis.created"]).await;
@@ -152,7 +152,7 @@ async fn gone_ends_the_delivery_and_its_webhook(service: &Service) {
     assert_eq!(client.all(&format!("{path}/deliveries")).await, [row]);
 }
 
-/// Demands that a delivery is to be tried again a minute after its first attempt.
+/// Demands that a delivery is due again a minute after its first attempt.
 fn is_due_in_a_minute(row: &Value, sent_ms: i64) {
     assert_eq!((&row["attempt"], &row["delivered_at"]), (&json!(1), &Value::Null), "{row}");
     let wait = time(row, "next_attempt_at") - sent_ms;
@@ -168,7 +168,7 @@ async fn a_failure_is_tried_again_a_minute_later(service: &Service) {
     let row = delivery(&client, &webhook, &event, "retrying").await;
     is_due_in_a_minute(&row, sent.at_ms);
     assert_eq!(row["response_status"], 500);
-    // Others are not held up.
+    // Other deliveries are not delayed.
     let next = client.thesis("writer", "RETRIED", "y").await.1;
     delivery(&client, &webhook, &next, "delivered").await;
     assert_eq!(receiver.received().len(), 2);
@@ -230,7 +230,7 @@ async fn the_log_can_be_filtered_and_paged(service: &Service) {
     for number in 0..6 {
         events.push(client.thesis("writer", "LOGGED", &number.to_string()).await.1);
     }
-    // The last activity covers the last thesis; then nothing more comes.
+    // The last activity covers the last thesis; then no more events come.
     let all = eventually("all deliveries", SOON, async || {
         let all = client.all(&log).await;
         let newest = all.iter().find(|row| row["event_type"] == "token.activity")?;
@@ -321,7 +321,7 @@ async fn withdrawn_live_access_cancels_for_good(service: &Service) {
         assert_eq!(before, after);
     }
     assert_eq!(after.len(), 3);
-    // What happens from now on goes out.
+    // Events from now on are delivered.
     let event = live_thesis(service, &client, &on, 3).await;
     assert_eq!(delivery(&client, &webhook, &event, "retrying").await["attempt"], 1);
     assert_eq!(client.all(&format!("{log}?status=failed")).await, after);

@@ -1,4 +1,4 @@
-//! The error envelope, on every path there is.
+//! The error envelope, on every kind of path.
 
 use reqwest::Method;
 use serde_json::json;
@@ -81,7 +81,7 @@ async fn a_body_that_is_no_json_is_refused(service: &Service) {
     for other in ["[]", "7", "null", "\"text\""] {
         post(&client, JSON, other).await.invalid(&["body"]);
     }
-    // Nothing at all is an empty object.
+    // An empty body is an empty object.
     post(&client, None, "").await.invalid(&["handle", "token", "text"]);
     post(&client, Some("Application/JSON; charset=utf-8"), good).await.ok(201);
 }
@@ -96,7 +96,7 @@ async fn a_body_that_is_too_large_is_refused(service: &Service) {
     for length in [64 * 1024 + 1, 70_000, 1_000_000] {
         post(&client, JSON, padded(length)).await.error(413, "PAYLOAD_TOO_LARGE");
     }
-    // Size comes with the shape, before the content's kind is looked at.
+    // The size is checked before the content type.
     post(&client, Some("text/plain"), padded(70_000)).await.error(413, "PAYLOAD_TOO_LARGE");
 }
 

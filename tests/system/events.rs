@@ -84,7 +84,7 @@ async fn a_thesis_is_followed_by_derived_events(service: &Service) {
         "token": last["token"], "last_5m": 3, "last_1h": 3, "previous_1h": 0, "change_pct": null, "computed_at": null,
     });
     assert_eq!(data, expected);
-    // One of a kind at most in five seconds, and never older than what it covers.
+    // At most one of a kind in five seconds, and never older than the theses it covers.
     let activities: Vec<&Value> = events.iter().filter(|event| event["type"] == TYPES[2]).collect();
     assert!(activities.windows(2).all(|pair| time(pair[0], "created_at") - time(pair[1], "created_at") >= 5_000));
     assert!(time(activity, "created_at") >= time(&event, "created_at"));
@@ -201,7 +201,7 @@ async fn the_history_window_bounds_what_is_read(service: &Service) {
     let oldest = &all[149];
     assert!(time(oldest, "created_at") < now_ms() - 5 * DAY_MS);
     assert_eq!(client.get(&format!("/v1/events/{}", text(oldest, "id"))).await.ok(200), *oldest);
-    // A bound that is asked for is held to the window.
+    // A requested bound must lie in the window.
     let old = iso(now_ms() - DAY_MS - 90_000);
     client.get(&format!("/v1/events?created_after={old}")).await.error(403, "HISTORY_LIMIT");
     let slack = format!("/v1/events?types=thesis.created&limit=3&created_after={}", iso(now_ms() - DAY_MS - 30_000));

@@ -71,7 +71,7 @@ async fn reading_answers_what_rest_answers(service: &Service) {
     let list = "/v1/theses?token=RUN&sort=created_at_asc&limit=3";
     let over_rest = rest.get(list).await.ok(200);
     assert_eq!(json(canonical::ThesisList::from(&page))["data"], over_rest["data"]);
-    // A cursor is good on both.
+    // A cursor is valid on both.
     let cursor = page.next_cursor.unwrap();
     let next = v1::ListThesesRequest { cursor: Some(cursor.clone()), ..request };
     let next = theses.list_theses(with_key(&key, next)).await.unwrap().into_inner();
@@ -293,7 +293,7 @@ async fn the_window_is_shared_with_rest(service: &Service) {
     }
     assert_eq!(answer.metadata().get("x-ratelimit-limit").unwrap(), "300");
     assert_eq!(answer.metadata().get("ratelimit-policy").unwrap(), "\"standard\";q=300;w=60");
-    // And so is the month's quota, of four.
+    // The same holds for the month's quota, of four.
     key.client.get("/v1/me").await.ok(200);
     key.client.get("/v1/me").await.ok(200);
     let failure = meta.get_me(with_key(&key.raw, v1::GetMeRequest {})).await.unwrap_err();
@@ -320,7 +320,7 @@ async fn an_idempotency_key_works_on_both(service: &Service) {
     assert_eq!(over_rest.ok(201), json(canonical::TestThesisResult::from(&first.into_inner().result.unwrap())));
     let failure = client.create_test_thesis(once("y")).await.unwrap_err();
     assert_failure(&failure, Code::InvalidArgument, "IDEMPOTENCY_KEY_REUSED");
-    // The same form is demanded as over REST.
+    // The key must have the same form as over REST.
     for wrong in [&["".as_bytes()][..], &["é".as_bytes()], &[b"a", b"b"]] {
         let mut request = with_key(&key, new_thesis("x")).into_parts();
         for value in wrong {
@@ -333,7 +333,7 @@ async fn an_idempotency_key_works_on_both(service: &Service) {
         let failure = client.create_test_thesis(request).await.unwrap_err();
         assert_failure(&failure, Code::InvalidArgument, "INVALID_REQUEST");
     }
-    // What is not repeated by a key ignores it, whatever it is.
+    // An operation without idempotency ignores the key, right or wrong.
     let mut request = with_key(&key, v1::GetMeRequest {});
     request.metadata_mut().insert("idempotency-key", "".parse().unwrap());
     MetaServiceClient::new(service.channel()).get_me(request).await.unwrap();
@@ -347,7 +347,7 @@ async fn bounds_are_times_of_four_digit_years(service: &Service) {
         let request = v1::ListThesesRequest { created_after, created_before, ..v1::ListThesesRequest::default() };
         theses.list_theses(with_key(&key, request)).await.map(|page| page.into_inner().data.len())
     };
-    // Early is not malformed.
+    // A very early time is not malformed.
     assert_eq!(list(None, at(-1, 999_999_999)).await.unwrap(), 0);
     assert_eq!(list(None, at(-62_135_596_800, 0)).await.unwrap(), 0);
     assert_eq!(list(None, at(253_402_300_799, 999_999_999)).await.unwrap(), 25);
@@ -358,7 +358,7 @@ async fn bounds_are_times_of_four_digit_years(service: &Service) {
         let failure = list(None, odd).await.unwrap_err();
         assert_failure(&failure, Code::InvalidArgument, "VALIDATION_FAILED");
     }
-    // Finer than milliseconds decides the order too.
+    // Parts of a millisecond decide the order too.
     let now = now_ms() / 1_000;
     assert_eq!(list(at(now, 2), at(now, 2)).await.unwrap(), 0);
     let failure = list(at(now, 2), at(now, 1)).await.unwrap_err();
@@ -373,7 +373,7 @@ async fn a_strangers_word_is_not_believed(service: &Service) {
     let answer = meta.get_me(request).await.unwrap();
     let id = answer.metadata().get("x-service-request-id").unwrap().to_str().unwrap();
     assert!(id.starts_with("req_") && id != "req_forged");
-    // The credential is no key.
+    // The service credential is no key.
     let mut request = Request::new(v1::GetMeRequest {});
     request.metadata_mut().insert("x-service-token", SERVICE_TOKEN.parse().unwrap());
     assert_failure(&meta.get_me(request).await.unwrap_err(), Code::Unauthenticated, "MISSING_API_KEY");

@@ -28,7 +28,7 @@ pub(crate) use self::{
     way::{Passage, Way},
 };
 
-/// How long anything may take that should happen soon.
+/// Longest wait for anything that should happen soon.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// Unix milliseconds.

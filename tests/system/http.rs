@@ -59,7 +59,7 @@ async fn a_known_resource_is_not_sent_again(service: &Service) {
         first.ok(200);
         let tag = first.header("etag").to_owned();
         assert!(tag.trim_start_matches("W/").starts_with('"') && tag.ends_with('"'), "{tag}");
-        // Weak or strong, alone or in a list, it is the same state.
+        // Weak or strong, alone or in a list, the tag names the same state.
         let strong = tag.trim_start_matches("W/").to_owned();
         for known in [tag.clone(), strong, format!("\"other\", {tag}"), "*".to_owned()] {
             for method in [Method::GET, Method::HEAD] {
@@ -67,7 +67,7 @@ async fn a_known_resource_is_not_sent_again(service: &Service) {
                 assert_eq!((answer.status().as_u16(), header(&answer, "etag")), (304, &*tag), "{path}");
                 assert!(header(&answer, "x-service-request-id").starts_with("req_"));
                 assert!(answer.headers().contains_key("x-ratelimit-remaining"));
-                // What a cache needs, as with 200.
+                // The headers that a cache needs, as with 200.
                 for name in ["cache-control", "vary"] {
                     assert_eq!(header(&answer, name), first.header(name), "{path}");
                 }
@@ -78,7 +78,7 @@ async fn a_known_resource_is_not_sent_again(service: &Service) {
         let other = send(&client, Method::GET, &path, &[("if-none-match", "\"other\"")]).await;
         assert_eq!((other.status().as_u16(), header(&other, "etag")), (200, &*tag));
         assert_eq!(other.text().await.unwrap(), first.text);
-        // What is not allowed is not told either.
+        // A caller without access gets no 304 either.
         let stranger = send(&client.with_key(None), Method::GET, &path, &[("if-none-match", "*")]).await;
         assert_eq!(stranger.status().as_u16(), 401);
     }
@@ -129,7 +129,7 @@ async fn only_single_resources_have_tags(service: &Service) {
 }
 
 async fn the_description_is_sent_once(service: &Service) {
-    // It names the edge that serves it.
+    // The document names the edge that serves it.
     let client = service.anonymous().moved_to(&service.edges[0]);
     let path = "/v1/openapi.json";
     let plain = client.get(path).await;
@@ -168,7 +168,7 @@ async fn head_answers_as_get_without_the_body(service: &Service) {
         "/v1/profiles/sbx_runner/wallets",
     ];
     paths.extend(others.map(str::to_owned));
-    // Each path that answers GET is there, streams apart.
+    // Each path that answers GET is in `paths`, except streams.
     let document = client.get("/v1/openapi.json").await.ok(200);
     let described = document["paths"].as_object().unwrap().values().filter(|item| item.get("get").is_some()).count();
     assert_eq!(paths.len(), described - 1);
@@ -181,7 +181,7 @@ async fn head_answers_as_get_without_the_body(service: &Service) {
             let names = ["content-type", "content-length", "etag", "x-ratelimit-limit", "vary"];
             names.map(|name| response.headers().get(name).cloned())
         };
-        // The id of a request has one length.
+        // All request ids have the same length.
         assert_eq!(fixed(&head), fixed(&got), "{path}");
         assert!(header(&head, "x-service-request-id").starts_with("req_"));
         assert!(head.bytes().await.unwrap().is_empty() && !got.bytes().await.unwrap().is_empty());

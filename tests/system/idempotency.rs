@@ -113,7 +113,7 @@ async fn wrong_shapes_are_not_kept(service: &Service) {
     client.post_once(path, &json!({"handle": "writer"}), "shape").await.invalid(&["token", "text"]);
     client.post_once(path, &json!([]), "shape").await.error(422, "VALIDATION_FAILED");
     assert!(!is_replay(&client.post_once(path, good, "shape").await));
-    // What is refused before the operation is not kept either.
+    // A refusal before the operation is not kept either.
     let project = service.project().await;
     let live = project.live().await;
     live.post_once(path, good, "live").await.error(403, "TEST_KEY_REQUIRED");
@@ -140,7 +140,7 @@ async fn what_may_pass_is_not_kept(service: &Service) {
     assert!(!is_replay(&fourth));
     let again = client.post_once(path, &body(3), "fourth").await;
     assert!(is_replay(&again) && again.text == fourth.text);
-    // The key is still that of its request.
+    // The key still belongs to its first request.
     client.post_once(path, &body(4), "fourth").await.error(422, "IDEMPOTENCY_KEY_REUSED");
 }
 

@@ -1,4 +1,4 @@
-//! What enters by `IngestService`, and what customers see of it.
+//! Data that enters by `IngestService`, and what customers see of it.
 
 pub(crate) mod refused;
 
@@ -136,7 +136,7 @@ async fn a_live_thesis_reaches_live_keys_alone(service: &Service) {
     assert_eq!(told(&live, "token=LIVEONE").await, std::slice::from_ref(&event));
     test.get(&format!("/v1/theses/{}", result.id)).await.error(404, "THESIS_NOT_FOUND");
     test.get(&format!("/v1/events/{}", text(&event, "id"))).await.error(404, "EVENT_NOT_FOUND");
-    // A live profile's news are the upstream's too.
+    // A live profile's event names the upstream as its source too.
     let renamed = revision(i64::MAX / 2, Observed::Profile(author("u-live-one", "live_uno")));
     let id = one(service, "live", renamed).await.event_id.unwrap();
     let event = live.get(&format!("/v1/events/{id}")).await.ok(200);
@@ -178,7 +178,7 @@ async fn the_same_thesis_twice_is_one(service: &Service) {
     let again = one(service, &dataset, seen).await;
     assert!(!again.applied && again.event_id.is_none());
     assert!(results.iter().all(|result| result.id == again.id));
-    // Many at once, too.
+    // The same for many calls at once.
     let calls = (0..8).map(|number| {
         let seen = seen_at(at + number, Observed::Thesis(posted("at-once", "x", at)));
         service.ingest(&dataset, vec![seen.clone(), seen])
@@ -240,14 +240,14 @@ async fn a_deletion_takes_it_away_at_once(service: &Service) {
     // Its event stays as it was sent.
     assert_eq!(told(&client, "token=ING").await, events);
     assert_eq!(events.len(), 4);
-    // Once more it is nothing; and it does not come back.
+    // A repeat changes nothing, and the thesis does not come back.
     for again in [deletion("d1"), engagement("d1", 1, 1)] {
         assert!(!one(service, &dataset, revision(9, again)).await.applied);
     }
     let seen = thesis("d1", &author("u-1", "del1"), &on_chain(), "back", now - 1_000);
     assert!(!one(service, &dataset, revision(10, Observed::Thesis(seen))).await.applied);
     assert_eq!(client.all("/v1/theses?token=ING").await.len(), 3);
-    // The last one of an author takes the author out of the count, the last of all leaves a token with nothing.
+    // An author's last thesis takes the author out of the count; the last thesis of all leaves a token with zeros.
     for (number, authors) in [(3, 1), (0, 1), (2, 0)] {
         service.learn(&dataset, revision(1, deletion(&format!("d{number}")))).await;
         assert_eq!(client.get("/v1/tokens/ING").await.ok(200)["unique_thesis_authors"], authors, "{number}");
@@ -344,7 +344,7 @@ async fn what_comes_beside_a_thesis_counts_by_its_time(service: &Service) {
     expect("first").await;
     bring(2, at + 1_000, "older").await;
     expect("first").await;
-    // Nor does an older observation of their own change them.
+    // An older observation of profile or token alone does not change them either.
     for older in [Observed::Profile(by("older")), Observed::Token(on("older"))] {
         assert!(!one(service, &dataset, seen_at(at + 2_000, older)).await.applied);
     }
@@ -401,7 +401,7 @@ async fn order_is_kept_within_a_call(service: &Service) {
     assert_eq!((log.gaps, log.duplicates, log.head), (0, 0, log.entries));
 }
 
-/// Whatever may be brought can be read: a page of it, and a stream of it.
+/// The longest theses allowed can be read: as a page, and as a stream.
 async fn the_longest_theses_fill_a_page_and_a_stream(service: &Service) {
     let (project, client, dataset) = start(service).await;
     let (by, on) = (author("u-long", "long"), token("sandbox", "long-address", "LONG"));

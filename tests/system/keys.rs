@@ -1,4 +1,4 @@
-//! Who may do what: keys, projects, approval, features, scopes, in the order in which they are checked.
+//! Access: keys, projects, approval, features, scopes, in the order in which they are checked.
 
 use reqwest::Method;
 use serde_json::json;
@@ -72,7 +72,7 @@ async fn revocation_is_immediate(service: &Service) {
     key.client.get("/v1/me").await.error(401, "API_KEY_REVOKED");
     key.client.get("/v1/theses").await.error(401, "API_KEY_REVOKED");
     other.client.get("/v1/me").await.ok(200);
-    // Again changes nothing.
+    // A repeat changes nothing.
     project.revoke(&key).await;
     key.client.get("/v1/me").await.error(401, "API_KEY_REVOKED");
 }
@@ -86,7 +86,7 @@ async fn a_key_may_expire(service: &Service) {
     soon.client.get("/v1/me").await.ok(200);
     eventually("the key's end", crate::harness::SOON, async || (now_ms() > end).then_some(())).await;
     soon.client.get("/v1/me").await.error(401, "API_KEY_EXPIRED");
-    // A revoked one is revoked first of all.
+    // For a revoked key, the revocation comes first.
     project.revoke(&past).await;
     past.client.get("/v1/me").await.error(401, "API_KEY_REVOKED");
 }
@@ -146,14 +146,14 @@ async fn the_first_check_that_fails_answers(service: &Service) {
     // Route and method come before the key.
     client.with_key(None).get("/v1/nothing").await.error(404, "ROUTE_NOT_FOUND");
     client.with_key(None).delete("/v1/me").await.error(405, "METHOD_NOT_ALLOWED");
-    // The key comes before the shape, whatever is wrong with it.
+    // The key comes before the shape, whatever the error in the shape.
     let nobody = service.anonymous();
     nobody.get("/v1/theses?limit=0").await.error(401, "MISSING_API_KEY");
     nobody.get("/v1/theses?token=%zz").await.error(401, "MISSING_API_KEY");
     nobody.get("/v1/theses/%zz").await.error(401, "MISSING_API_KEY");
     let large = nobody.request(Method::POST, "/v1/test/theses").body("x".repeat(70_000));
     nobody.send(large).await.error(401, "MISSING_API_KEY");
-    // The scope comes before the test key, that before the shape.
+    // The scope comes before the test key, and the test key before the shape.
     project.approve().await;
     let narrow = project.key(Environment::Live, &["events:read"]).await.client;
     let broken = |client: &crate::harness::Client| {
@@ -163,11 +163,11 @@ async fn the_first_check_that_fails_answers(service: &Service) {
     let live = project.live().await;
     live.send(broken(&live)).await.error(403, "TEST_KEY_REQUIRED");
     client.send(broken(&client)).await.error(400, "INVALID_REQUEST");
-    // The shape comes before the history window, that before the look-up.
+    // The shape comes before the history window, and the window before the look-up.
     let day = service.project_on("day").await.test().await;
     day.get("/v1/theses?since=9d&limit=0").await.invalid(&["limit"]);
     day.get("/v1/theses?since=9d&handle=nobody").await.error(403, "HISTORY_LIMIT");
-    // A URL is judged after everything about the request itself.
+    // A URL is checked after the rest of the request.
     let both = json!({"url": "http://10.0.0.1/", "events": []});
     client.post("/v1/webhooks", &both).await.invalid(&["events"]);
 }

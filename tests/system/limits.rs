@@ -54,12 +54,12 @@ async fn every_accepted_answer_tells_the_window(service: &Service) {
     }
     let stream = client.stream("").await;
     assert!(stream.headers.contains_key("x-ratelimit-remaining"));
-    // Refused after the key, before the rate: told, and not counted.
+    // Refused after the key and before the rate: the window is told, and the request not counted.
     let narrow = project.key(Environment::Test, &["search:read"]).await.client.at_one_edge();
     let refused = [narrow.get("/v1/theses").await, narrow.get("/v1/events").await];
     let [first, second] = refused.each_ref().map(window);
     assert!(second.1 == first.1 || second.2 > first.2);
-    // Not accepted at all.
+    // No accepted key: no window.
     let nobody = service.anonymous();
     has_no_window(&nobody.get("/v1/theses").await);
     has_no_window(&nobody.get("/v1/nothing").await);
@@ -92,7 +92,7 @@ async fn the_window_ends_at_its_limit(service: &Service) {
     refused.error(429, "RATE_LIMITED");
     let (wait, reset) = (refused.number("retry-after"), refused.number("x-ratelimit-reset"));
     assert!((1..=60).contains(&wait) && (reset - now_ms() / 1_000 - wait).abs() <= 2);
-    // Every route of the class is, before any look at the request's shape.
+    // Every route of the class is refused, before the shape is checked.
     let broken = client.request(Method::POST, "/v1/webhooks").body("{");
     let answers = [
         client.get("/v1/theses").await,
@@ -125,7 +125,7 @@ async fn the_months_quota_ends(service: &Service) {
     let project = service.project_on("few").await;
     let (client, live) = (project.test().await, project.live().await);
     client.get("/v1/me").await.ok(200);
-    // Shape, rate and key do not count.
+    // Errors of shape, rate and key do not count.
     for _ in 0..6 {
         client.get("/v1/theses?limit=0").await.invalid(&["limit"]);
         client.with_key(Some("svc_test_")).get("/v1/me").await.error(401, "INVALID_API_KEY");
@@ -174,11 +174,11 @@ async fn failed_authentications_are_limited_per_address(service: &Service) {
     refused.error(429, "RATE_LIMITED");
     assert!((1..=60).contains(&refused.number("retry-after")));
     has_no_window(&refused);
-    // A valid key still passes from there, and others fail as ever elsewhere.
+    // A valid key still passes from there, and failures elsewhere still get 401.
     client.with_key(Some(TEST_KEY)).get("/v1/me").await.ok(200);
     client.with_key(Some(LIVE_KEY)).get("/v1/me").await.ok(200);
     service.anonymous().get("/v1/me").await.error(401, "MISSING_API_KEY");
-    // What stands left of the address that the proxy saw is anybody's invention.
+    // Addresses to the left of the one that the proxy saw can be invented.
     let invented = client.at(&format!("192.0.2.7, {}", client.address));
     let answer = invented.get("/v1/me").await;
     assert!(answer.status == 429 || now_ms() % 60_000 < 5_000, "{}", answer.text);
@@ -195,7 +195,7 @@ async fn a_forged_header_does_not_evade_the_limit() {
     assert!(answer.status == 429 || now_ms() / 60_000 > minute, "{}", answer.text);
     client.with_key(Some(TEST_KEY)).get("/v1/me").await.ok(200);
 
-    // Nor does it over gRPC, where a client address is the edge's word, which needs the credential.
+    // The same over gRPC: only an edge, with the credential, may name a client address.
     let mut meta = MetaServiceClient::new(service.channel());
     let mut codes = Vec::new();
     for number in 0..60 {
@@ -215,12 +215,12 @@ async fn behind_a_trusted_proxy_only_what_it_saw_counts() {
     let (failures, client, _) = failures_until_refused(|| service.anonymous()).await;
     assert_eq!(failures, 20);
     let minute = now_ms() / 60_000;
-    // The proxy appends what it saw, to the client's header or as one of its own.
+    // The proxy appends the address it saw, to the client's header or in one of its own.
     let invented = client.at("192.0.2.7");
     let request = invented.request(Method::GET, "/v1/me").header("x-forwarded-for", &client.address);
     let refused = invented.send(request).await;
     assert!(refused.status == 429 || now_ms() / 60_000 > minute, "{}", refused.text);
-    // Another is not punished for naming the first.
+    // Another client is not punished for naming the first.
     let other = service.anonymous();
     let request = client.request(Method::GET, "/v1/me").header("x-forwarded-for", &other.address);
     other.send(request).await.error(401, "MISSING_API_KEY");

@@ -1,6 +1,6 @@
 //! The whole system over real sockets: the program as people start it, in one process on the embedded store, and as two
-//! processes of each role on a CQL cluster when `TEST_SCYLLA_NODES` names one. Each behaviour is written once and runs on
-//! both.
+//! processes of each role on a CQL cluster when `TEST_SCYLLA_NODES` names one. Each behaviour is written once, and runs
+//! on both.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "all of it is a test, its helpers too")]
 

@@ -1,4 +1,4 @@
-//! What a key learns of itself, and what everybody may read.
+//! What a key learns about itself, and what everybody may read.
 
 use serde_json::{Value, json};
 use thesis_proto::v1::Environment;
@@ -27,11 +27,11 @@ async fn the_description_is_served(service: &Service) {
     assert!(text(&document, "openapi").starts_with("3.1"));
     assert_eq!(document["info"]["version"], "1.0.0");
     assert_eq!(document["servers"][0]["url"], service.http);
-    // Whatever it describes is there: without a key it asks for one, or is public.
+    // Every described route exists: without a key it asks for one, or is public.
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys().filter(|key| *key != "parameters") {
             let method = method.to_uppercase().parse().unwrap();
-            // A client of its own, since one address may not fail to authenticate so often.
+            // A client of its own, since one address may not fail to authenticate this often.
             let client = service.anonymous();
             let path = path.replace("{id}", "x").replace("{ref}", "x");
             let answer = client.send(client.request(method, &path)).await;
@@ -115,7 +115,7 @@ async fn usage_follows_what_is_used(service: &Service) {
     client.webhook("http://127.0.0.1:19999/", &["thesis.created"]).await;
     let stream = client.stream("").await;
     let after = usage(&client).await;
-    // Wrong shapes do not count against the month, and everything else does.
+    // Wrong shapes do not count against the month; all other requests do.
     let used = |usage: &Value| usage["month"]["used"].as_i64().unwrap();
     assert_eq!(used(&after) - used(&before), 5);
     assert_eq!(used(&after) + after["month"]["remaining"].as_i64().unwrap(), 100_000_000);
@@ -140,6 +140,6 @@ async fn usage_is_counted_per_project_and_environment(service: &Service) {
     assert_eq!(usage(&other).await["webhooks"]["used"], 1);
     let live_usage = usage(&live).await;
     assert_eq!((&live_usage["webhooks"]["used"], &live_usage["livemode"]), (&json!(0), &json!(true)));
-    // The month is the organization's.
+    // The month is counted by organization.
     assert_eq!(live_usage["month"]["used"], 3);
 }

@@ -41,7 +41,7 @@ const FIELDS: [&str; 15] = [
     "first_seen_at",
     "updated_at",
     "source_updated_at",
-    // Where nothing more is on the profile, this one has to do.
+    // Only where the Wallets API is on and the profile has a wallet.
     "wallet",
 ];
 
@@ -61,11 +61,11 @@ async fn every_reference_finds_the_profile(service: &Service) {
     for path in ["?handle=@Sbx_Runner", "?upstream_user_id=sbx_1", &format!("/{id}"), &format!("?id={id}")] {
         assert_eq!(client.get(&format!("/v1/profiles{path}")).await.ok(200), found, "{path}");
     }
-    // Each of the three names is that one alone.
+    // Each of the three parameters takes only its own kind of name.
     for query in ["id=sbx_1", "id=sbx_runner", "handle=sbx_1", &format!("handle={id}"), "upstream_user_id=sbx_runner"] {
         client.get(&format!("/v1/profiles?{query}")).await.error(404, "PROFILE_NOT_FOUND");
     }
-    // A thesis' author is found, as is one whom only a test has made.
+    // A thesis' author is found, even one that only a test has made.
     let by_test = client.thesis("Writer", "PROFILES", "x").await.0["profile"].clone();
     let found = profile(&client, "writer").await;
     for field in ["id", "handle", "display_name", "avatar_url"] {
@@ -105,7 +105,7 @@ async fn the_first_reference_that_exists_wins(service: &Service) {
     ] {
         assert_eq!(client.get(&format!("/v1/profiles{path}")).await.ok(200)["id"], **id, "{path}");
     }
-    // What names an id never names a handle.
+    // A parameter for an id never takes a handle.
     for query in ["id=second", "id=@second", "id=third", "upstream_user_id=third", "upstream_user_id=@second"] {
         client.get(&format!("/v1/profiles?{query}")).await.error(404, "PROFILE_NOT_FOUND");
     }
@@ -134,7 +134,7 @@ async fn case_does_not_count(service: &Service) {
     for name in ["STRASSE", "straße", "Strasse"] {
         assert_eq!(text(&profile(&client, name).await, "handle"), "@Straße", "{name}");
     }
-    // The same name in another case is still held.
+    // The same handle in another case is still held.
     let renamed = author("u-odos", "οδοσ");
     service.learn(&dataset, revision(2, Observed::Profile(renamed))).await;
     for name in ["ΟΔΟΣ", "οδος", "οδοσ"] {
@@ -173,7 +173,7 @@ async fn a_profile_is_whole(service: &Service) {
     assert!((0..60_000).contains(&(time(&found, "first_seen_at") - now)));
     assert_eq!(found["first_seen_at"], found["updated_at"]);
     assert_eq!((text(&found, "source"), &found["livemode"]), ("sandbox", &json!(false)));
-    // What is unknown upstream is null.
+    // Fields that are unknown upstream are null.
     service.learn(&project.dataset(), revision(1, Observed::Profile(author("u-bare", "bare")))).await;
     let bare = profile(&client, "bare").await;
     assert_fields(&bare, &FIELDS[..14]);
@@ -229,7 +229,7 @@ async fn a_rename_keeps_the_id_and_frees_the_handle(service: &Service) {
     assert_eq!(ids(&created).len(), 1);
     assert_eq!(text(&created[0]["data"]["profile"], "handle"), "@old");
 
-    // The old handle is anybody's.
+    // The old handle is free for others.
     let other = service.learn(&dataset, revision(1, Observed::Profile(author("u2", "OLD")))).await;
     assert_eq!(profile(&client, "old").await["id"], other);
     assert_eq!(profile(&client, "new").await["id"], before["id"]);
@@ -258,7 +258,7 @@ async fn what_changed_is_told(service: &Service) {
     assert_eq!(tell(&told).await, Some(json!(["avatar_url", "profile_url", "verified"])));
     (told.bio, told.display_name) = (Some("About".to_owned()), None);
     assert_eq!(tell(&told).await, Some(json!(["display_name", "bio"])));
-    // What is no public field of these six tells nothing.
+    // A change outside these six public fields causes no event.
     told.source_updated_at = Some(from_millis(now_ms()));
     told.created_at = Some(from_millis(now_ms() - 5_000));
     let wallet = v1::ObservedWallet {

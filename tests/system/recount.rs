@@ -1,11 +1,11 @@
 //! Random writes to live, the sandbox and three projects, and every answer compared with a naive recount in memory: no
-//! answer holds a row, count, candidate, search hit or event of a dataset that its key does not see, and none lacks what
-//! it should hold.
+//! answer shows a row, count, candidate, search hit or event of a dataset that its key does not see, and none lacks one
+//! that it should show.
 //!
 //! A round writes to all datasets and then asks from five keys at once (one of each project, a live one, one that sees
-//! the sandbox alone), over REST and gRPC at random; cursors of lists, histories and streams are kept from round to round.
-//! Rounds go on for about 20 seconds on each store. `RECOUNT_SEED` repeats a run that failed, `RECOUNT_ROUNDS` says how
-//! many rounds there are; choices depend on the seed alone, the service's own times do not.
+//! the sandbox alone), over REST and gRPC at random; cursors of lists, histories and streams are kept from round to
+//! round. Rounds last about 20 seconds on each store. `RECOUNT_SEED` repeats a run that failed, `RECOUNT_ROUNDS` is the
+//! number of rounds; choices depend on the seed alone, the service's own times do not.
 
 mod base;
 mod caller;
@@ -37,9 +37,9 @@ use self::{
 };
 use crate::harness::{ALL_SCOPES, Project, Service, now_ms};
 
-/// How long rounds go on, unless their number is given: one starts only if it is likely to end in time.
+/// Longest time of all rounds, unless their number is given: one starts only if it is likely to end in time.
 const BUDGET_MS: u64 = 20_000;
-/// Observations of a dataset at the start, and in each round, at most.
+/// Most observations of a dataset at the start, and in each round.
 const FIRST: usize = 40;
 const LATER: usize = 12;
 /// Questions of a key in a round.
@@ -61,7 +61,7 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect("a number"))
 }
 
-/// Says how to repeat what failed.
+/// Prints how to repeat a failed run.
 struct Told {
     seed: u64,
     round: u64,
@@ -96,7 +96,7 @@ async fn customer(
     }
 }
 
-/// The keys: of three projects, of live, and of one who has nothing of their own.
+/// The keys: of three projects, of live, and of a customer with no data of their own.
 async fn customers(service: &Service, projects: &[Project; 3], random: &mut Random) -> Vec<Customer> {
     let (test, live) = (Environment::Test, Environment::Live);
     projects[2].approve().await;
@@ -127,7 +127,7 @@ async fn every_answer_equals_a_recount(service: &Service) {
     let past = vec![Vec::new(); world.datasets.len()];
     let mut writer = Writer { service, random: random.fork(), seen_at: started - 60 * DAY_MS, past };
     let rounds = setting("RECOUNT_ROUNDS");
-    // Whatever is kept from round to round is used at least once.
+    // At least two rounds, so that everything kept is used once.
     let goes_on = |round: u64| round < 2 || (now_ms() - started).unsigned_abs() * (round + 1) / round < BUDGET_MS;
     while rounds.map_or_else(|| goes_on(told.round), |rounds| told.round < rounds) {
         told.round += 1;

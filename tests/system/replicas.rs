@@ -1,5 +1,5 @@
-//! Two cores on one keyspace, an edge before each: what is limited is limited for both together, and what an operator
-//! changes acts on both.
+//! Two cores on one keyspace, an edge before each: limits hold for both together, and an operator's changes act on
+//! both.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use crate::harness::{ALL_SCOPES, Answer, Client, Process, SERVICE_TOKEN, SOON, Service, Setup, eventually, now_ms};
 
-/// What changes at one replica acts on the other so soon.
+/// Longest time until a change at one replica acts on the other.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// A second core with an edge that knows only this one.
@@ -70,7 +70,7 @@ async fn a_rate_window_is_one_for_all_replicas() {
         if last.number("x-ratelimit-reset") != window {
             continue;
         }
-        // Nobody has anything left, and both know it.
+        // Nothing is left of the limit, and both know it.
         last.error(429, "RATE_LIMITED");
         there.get("/v1/me").await.error(429, "RATE_LIMITED");
         let admitted = before + i64::try_from(sent.iter().filter(|(_, admitted)| *admitted).count()).unwrap();
@@ -112,7 +112,7 @@ async fn what_one_replica_counts_the_other_tells_soon() {
         here.get("/v1/me").await.ok(200);
     }
     let mut asked = 0;
-    // Far from its limits a replica stores what it counts every two seconds.
+    // Far from its limits a replica stores its counts every two seconds.
     eventually("all ten are told", Duration::from_secs(4), async || {
         let usage = there.get("/v1/me/usage").await.ok(200);
         asked += 1;
@@ -132,7 +132,7 @@ async fn a_core_that_has_just_started_never_searches_a_part() {
     assert!(all > 0);
     let second = Second::start(service);
     let there = here.moved_to(&second.edge.address("http"));
-    // First it indexes what all the tests beside this one have written so far.
+    // First it indexes all that other tests have written so far.
     let first = eventually("it searches", 9 * SOON, async || {
         let answer = there.get(path).await;
         if answer.status == 503 {
@@ -206,7 +206,7 @@ async fn open_streams_never_exceed_the_plan_over_all_replicas() {
         assert_eq!(error["error"]["details"], json!({"limit": 2, "open": 2}));
     }
     assert_eq!((usage(&here).await, usage(&there).await), (2, 2));
-    // A larger plan acts on both with the next stream.
+    // A larger plan acts on both from the next stream on.
     let mut admin = service.admin();
     let id = project.organization.id.clone();
     admin.set_organization_plan(v1::SetOrganizationPlanRequest { id: id.clone(), plan: "week".into() }).await.unwrap();
@@ -216,7 +216,7 @@ async fn open_streams_never_exceed_the_plan_over_all_replicas() {
     drop(opened);
     eventually("all places are free", SOON, async || (usage(&here).await == 0).then_some(())).await;
 
-    // The places of a core that died return when its lease has ended, not before.
+    // The places of a dead core return when its lease has ended, not before.
     let mut lost = [there.stream("").await, there.stream("").await];
     second.core.signal("KILL");
     let killed = Instant::now();
@@ -229,7 +229,7 @@ async fn open_streams_never_exceed_the_plan_over_all_replicas() {
     println!("a dead core's place was free again after {after:?}");
     assert!(after > Duration::from_secs(7), "{after:?}");
 
-    // One that stops gives them back; others look twice a second.
+    // A core that stops gives its places back; others look twice a second.
     let mut third = Second::start(service);
     let there = third.client(&here).await;
     let mut stream = there.stream("").await;

@@ -9,7 +9,7 @@ use crate::harness::{
     ALL_SCOPES, Client, Receiver, SERVICE_TOKEN, SOON, Service, Setup, TEST_KEY, eventually, ids, now_ms, rows, text,
 };
 
-/// A process must have ended so long after a signal.
+/// Longest time from a signal to a process's end.
 const DRAINED: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_second_start_continues_where_the_first_stopped() {
     assert_eq!(client.all("/v1/webhooks").await[0]["id"], webhook["id"]);
     let used = |usage: &serde_json::Value| usage["month"]["used"].as_i64().unwrap();
     assert!(used(&client.get("/v1/me/usage").await.ok(200)) > used(&usage));
-    // The cursor is as good as ever, and so are key, secret and deliveries.
+    // The cursor is still valid, and so are key, secret and deliveries.
     let mut stream = client.resume("?types=thesis.created", &cursor).await;
     assert_eq!(stream.next().await.data, once.json()["event"]);
     let event = client.thesis("writer", "KEPT", "after").await.1;
@@ -123,7 +123,7 @@ async fn roles_on_one_machine_share_the_data_folders_token() {
     let operator = Setup::new(dir.path()).set("SVC_CORE_URL", &core.address("grpc")).arguments(&list);
     assert_eq!(operator.run().0, Some(0));
 
-    // A worker that is gone leaves its work to the next.
+    // A dead worker leaves its work to the next.
     worker.signal("KILL");
     worker.exit(DRAINED).await;
     let event = clients[1].thesis("writer", "ROLES", "y").await.1;
@@ -184,7 +184,7 @@ async fn two_cores_on_one_keyspace_are_one_service() {
     let mut seen = Vec::new();
     for (stream, client) in streams.iter_mut().zip([&there, &here]) {
         let frames = stream.take(WRITTEN).await;
-        // Who has an event can read its thesis, on the other core as well.
+        // A client that has an event can read its thesis, on the other core as well.
         for frame in &frames {
             client.get(&format!("/v1/theses/{}", text(&frame.data["data"], "thesis_id"))).await.ok(200);
         }
@@ -257,7 +257,7 @@ async fn a_role_is_not_ready_before_it_stops_answering() {
     let signalled = now_ms();
     edge.signal("TERM");
     eventually("it says so", SOON, async || (ready().await == Some(503)).then_some(())).await;
-    // Who has not noticed is served over old connections and new ones.
+    // Clients that have not noticed are served over old connections and new ones.
     client.get("/v1/me").await.ok(200);
     client.anew().get("/v1/me").await.ok(200);
     assert_eq!(ready().await, Some(503));
@@ -285,7 +285,7 @@ async fn grpc_says_that_it_leaves_and_a_second_signal_ends_at_once() {
     service.processes[0].signal("INT");
     eventually("it says so", SOON, async || (!serves("").await).then_some(())).await;
     assert!(!serves("thesis.v1.ThesisService").await);
-    // The roles stay until it stops.
+    // The services for the roles stay until it stops.
     assert!(serves("thesis.v1.GateService").await);
     let readyz = format!("{}/readyz", edge.address("ops"));
     assert_eq!(reqwest::get(&readyz).await.unwrap().status().as_u16(), 200);
@@ -329,7 +329,7 @@ async fn a_bad_setting_stops_the_start_with_one_line_that_names_it() {
         let (code, stdout, stderr) = Setup::new(dir.path()).set(name, value).run();
         assert!(code.is_some_and(|code| code != 0), "{name}={value}: {code:?}");
         assert_eq!((stdout.as_str(), stderr.lines().count()), ("", 1), "{name}={value}: {stderr}");
-        // With `scylla` it is what is missing then.
+        // With `scylla`, the error names a missing setting.
         let named = if value == "scylla" { "SVC_S" } else { name };
         assert!(stderr.contains(named), "{name}={value}: {stderr}");
     }
@@ -365,7 +365,7 @@ async fn the_ticker_posts_in_the_sandbox() {
     assert!(ids(&other.all("/v1/theses?since=1h&limit=100").await).contains(&id));
     let next = streams[0].next_of("thesis.created").await;
     receiver.delivery_of(&next.data).await;
-    // Live keys hear nothing of it.
+    // Live keys do not get these events.
     let live = service.project().await.live().await;
     assert!(live.all("/v1/events").await.is_empty());
 }

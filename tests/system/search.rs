@@ -19,7 +19,7 @@ on_both_stores![
     likes_order_the_sandbox_and_pages_follow_each_other,
 ];
 
-/// A client whose searches no limit stops: how long it takes until something is found is the machine's doing.
+/// A client whose searches no limit stops: the time until a search finds a row depends on the machine.
 async fn searcher(service: &Service) -> Client {
     service.project_on("huge").await.test().await
 }

@@ -1,5 +1,5 @@
-//! Real faults for as long as told, by `tests/soak`: nodes of the cluster and processes of every role killed with -9 under
-//! load, crowds and floods. `SOAK_MINUTES` says how long a scenario goes on, `TEST_SEED` repeats its choices.
+//! Real faults for a given time, by `tests/soak`: nodes of the cluster and processes of every role killed with -9 under
+//! load, crowds and floods. `SOAK_MINUTES` says how long a scenario lasts, `TEST_SEED` repeats its choices.
 
 mod alone;
 mod customer;
@@ -17,7 +17,7 @@ fn setting<T: FromStr>(name: &str, default: T) -> T {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// How long a scenario goes on.
+/// How long a scenario lasts.
 fn time() -> Duration {
     Duration::from_secs_f64(60.0 * setting("SOAK_MINUTES", 3.0))
 }

@@ -36,7 +36,7 @@ async fn events_arrive_as_in_the_history(service: &Service) {
     for number in 0..3 {
         made.push(client.thesis("writer", "STREAMED", &format!("line\nand 🚀 {number}")).await.1);
     }
-    // The three, and the derived events of the first or more.
+    // The three, and the derived events of at least the first.
     let mut frames: Vec<Frame> = Vec::new();
     let covered = |frame: &Frame| frame.data["data"]["thesis_count_1h"] == 3;
     while !frames.iter().any(covered) {
@@ -148,11 +148,11 @@ async fn resuming_replays_what_was_missed(service: &Service) {
         ] {
             let replayed = resumed.take(8 - position).await;
             assert_eq!(data(&replayed), events[position + 1..].iter().collect::<Vec<_>>());
-            // A replayed frame is the one that was seen, cursor and all.
+            // A replayed frame equals the one seen, its cursor too.
             assert_eq!(replayed[..3 - position], seen[position + 1..]);
         }
     }
-    // After the replay it goes on live, and from the last replayed one there is nothing to replay.
+    // After the replay the stream goes on live; after the last replayed frame there is nothing to replay.
     let mut resumed = client.resume(CREATED, seen[3].cursor()).await;
     let last = resumed.take(5).await.pop().unwrap();
     let mut at_head = client.resume(CREATED, last.cursor()).await;
@@ -162,7 +162,7 @@ async fn resuming_replays_what_was_missed(service: &Service) {
     // A cursor is a position, whatever the filters were.
     let mut other_filters = client.resume("?handle=writer&types=thesis.created", seen[0].cursor()).await;
     assert_eq!(other_filters.next().await.data, events[1]);
-    // Nor does it matter which of the project's keys it was.
+    // Any key of the project may use it.
     let mut other_key = project.test().await.resume(CREATED, seen[0].cursor()).await;
     assert_eq!(other_key.next().await.data, events[1]);
 }
@@ -174,7 +174,7 @@ async fn the_header_wins_over_the_parameter(service: &Service) {
     let seen = stream.take(3).await;
     let both = format!("{CREATED}&from_cursor={}", seen[0].cursor());
     assert_eq!(client.resume(&both, seen[1].cursor()).await.next().await.data, events[2]);
-    // An empty header is what a client sends that has seen nothing.
+    // A client that has seen nothing sends an empty header.
     assert_eq!(client.resume(&both, "").await.next().await.data, events[1]);
     let path = format!("/v1/events/stream{both}");
     let request = client.request(reqwest::Method::GET, &path).header("last-event-id", "nonsense");
@@ -197,7 +197,7 @@ async fn a_cursor_that_was_never_issued_is_refused(service: &Service) {
     for wrong in ["x", "0", "not%20a%20cursor", half, &format!("{cursor}A"), &beyond] {
         client.get(&format!("/v1/events/stream?from_cursor={wrong}")).await.error(400, "INVALID_CURSOR");
     }
-    // Nor is another view's.
+    // A cursor of another view is not valid either.
     for other in [project.live().await, service.test_client().await] {
         other.get(&format!("/v1/events/stream?from_cursor={cursor}")).await.error(400, "INVALID_CURSOR");
     }
@@ -239,12 +239,12 @@ async fn more_than_a_thousand_missed_leave_a_gap(service: &Service) {
     let replayed = resumed.take(1_000).await;
     let newest: Vec<&Value> = all[..1_000].iter().rev().collect();
     assert_eq!(data(&replayed), newest);
-    // The path lists what was skipped.
+    // The path lists the skipped events.
     let path = text(&gap.data, "path");
     assert!(path.starts_with("/v1/events?types=thesis.created&token=MANY"), "{path}");
     let listed = client.all(&format!("{path}&limit=100")).await;
     assert!(all[1_000..].iter().all(|event| listed.contains(event)) && listed.len() < 60);
-    // The last cursor resumes right after it, and exactly a thousand missed leave no gap.
+    // The last cursor resumes right after it, and exactly a thousand missed events leave no gap.
     let mut after = client.resume(query, text(&gap.data, "last_cursor")).await;
     assert_eq!(after.next().await.data, *newest[0]);
     let next = client.thesis("writer", "MANY", "live").await.1;
@@ -286,7 +286,7 @@ async fn what_does_not_match_causes_no_gap(service: &Service) {
         assert_eq!(page["data"], json!([last, first]), "{filter}");
         assert_eq!(page["has_more"], false, "{filter}");
     }
-    // Without the filter there is one.
+    // Without the filter there is a gap.
     let gap = client.resume(CREATED, &cursor).await.next().await;
     assert_eq!((gap.event.as_str(), &gap.data["skipped"]), ("stream.gap", &json!(OTHERS + 2 - 1_000)));
 }

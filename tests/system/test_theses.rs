@@ -84,7 +84,7 @@ async fn new_names_become_the_projects_own(service: &Service) {
     assert_eq!((&profile["display_name"], &profile["avatar_url"]), (&Value::Null, &Value::Null));
     assert_eq!((&token["name"], &token["chain"]), (&Value::Null, &json!("sandbox")));
     assert!(!text(token, "address").is_empty());
-    // However it is written, a name means the same.
+    // A name means the same in every spelling.
     for (handle, symbol) in [("Writer.1", "MOON-2"), ("@writer.1", "moon-2"), ("WRITER.1", "$Moon-2")] {
         let again = one.thesis(handle, symbol, "again").await.0;
         assert_eq!((&again["profile"], &again["token"]), (profile, token), "{handle} {symbol}");

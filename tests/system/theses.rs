@@ -114,7 +114,7 @@ async fn filters_combine_freely(service: &Service) {
     expect(&client, &all, "profile=sbx_2&token=$RACE", |thesis| by(thesis, "@sbx_chartist") && on(thesis, "$RACE"))
         .await;
     expect(&client, &all, "handle=sbx_scout&chain=sandbox", |thesis| by(thesis, "@sbx_scout")).await;
-    // A name that is nearly right selects nothing by mistake.
+    // A parameter name that is nearly right is refused.
     let answer = client.get("/v1/theses?token=$TAG&handles=sbx_runner&colour=red").await;
     answer.invalid(&["handles", "colour"]);
     assert_eq!(text(&answer.json()["error"], "message"), "handles: unknown; did you mean `handle`?");
@@ -132,7 +132,7 @@ async fn bounds_are_inclusive(service: &Service) {
     expect(&client, &all, &format!("created_after={}", iso(at)), after(at)).await;
     expect(&client, &all, &format!("created_after={}", iso(at + 1)), after(at + 1)).await;
     expect(&client, &all, &format!("created_before={}", iso(at)), |thesis| time(thesis, "created_at") <= at).await;
-    // A time before there were theses is early, not malformed.
+    // A time before all theses is not malformed.
     for early in ["1969-12-31T23:59:59.999Z", "0001-01-01"] {
         expect(&client, &all, &format!("created_before={early}"), |_| false).await;
         for path in ["/v1/events?", "/v1/search?q=the&types=theses&"] {
@@ -143,7 +143,7 @@ async fn bounds_are_inclusive(service: &Service) {
             client.get(&format!("{path}created_after={early}")).await.error(403, "HISTORY_LIMIT");
         }
     }
-    // Any offset will do.
+    // Any time offset is accepted.
     let local = iso(at + 2 * HOUR_MS).replace('Z', "%2B02:00");
     expect(&client, &all, &format!("created_after={local}"), after(at)).await;
 }
@@ -267,7 +267,7 @@ async fn the_history_window_bounds_what_is_read(service: &Service) {
     assert!(time(oldest, "created_at") < now_ms() - 5 * DAY_MS);
     assert_eq!(client.get(&format!("/v1/theses/{}", text(oldest, "id"))).await.ok(200), *oldest);
 
-    // What is asked for is held to the window all the same.
+    // A requested bound must still lie in the window.
     let too_early = iso(now_ms() - DAY_MS - 90_000);
     for query in ["since=2d".to_owned(), "since=25h".to_owned(), format!("created_after={too_early}")] {
         client.get(&format!("/v1/theses?{query}")).await.error(403, "HISTORY_LIMIT");
@@ -275,7 +275,7 @@ async fn the_history_window_bounds_what_is_read(service: &Service) {
     client.get(&format!("/v1/search?q=run&created_after={too_early}")).await.error(403, "HISTORY_LIMIT");
     // The limit comes before the look-up.
     client.get("/v1/theses?since=2d&handle=nobody").await.error(403, "HISTORY_LIMIT");
-    // Clients compute a day ago with their own clock.
+    // Clients compute "a day ago" with their own clock.
     let day: Vec<&Value> = all.iter().filter(|thesis| time(thesis, "created_at") >= now_ms() - DAY_MS).collect();
     let slack = format!("created_after={}", iso(now_ms() - DAY_MS - 30_000));
     for query in ["since=24h", "since=1d", &slack, "since=2d&created_after=2099-01-01T00:00:00Z"] {
@@ -287,7 +287,7 @@ async fn the_history_window_bounds_what_is_read(service: &Service) {
     let free = service.project_on("free").await.test().await;
     free.get("/v1/theses?since=8d").await.error(403, "HISTORY_LIMIT");
     free.get("/v1/theses?since=7d").await.ok(200);
-    // A thesis of the project's own is cut off, live ones likewise.
+    // The window cuts off the project's own theses, and live ones.
     let on = token("solana", "WindowMint", "WINDOW");
     let post = async |dataset: &str, id: &str, age: i64| {
         service.post(dataset, thesis(id, &author("u-window", "window"), &on, "windowed", now_ms() - age)).await

@@ -85,7 +85,7 @@ async fn every_reference_finds_the_token(service: &Service) {
 async fn a_reference_means_the_same_everywhere(service: &Service) {
     let project = service.project().await;
     let (client, dataset) = (project.test().await, project.dataset());
-    // A symbol like an id, an address like a symbol of another, and one with colons.
+    // A symbol like an id, an address like another's symbol, and an address with colons.
     let tokens = [
         token("ethereum", "0xAB01", "tk_x"),
         token("solana", "tk_mint", "PLAIN"),
@@ -119,12 +119,12 @@ async fn a_reference_means_the_same_everywhere(service: &Service) {
         let asked = json!({"handle": "ref", "token": reference, "created_after": iso(now_ms() - HOUR_MS)});
         assert_eq!(client.post("/v1/verify/thesis", &asked).await.ok(200)["thesis_id"], made[index], "{reference}");
     }
-    // Where tokens are looked up, the first reading that exists counts; an event is matched by any.
+    // A look-up takes the first reading that exists; an event matches by any reading.
     let address = "0x2::sui::SUI";
     assert_eq!(ids(&client.all(&format!("/v1/theses?token={address}")).await), [&*made[2]]);
     assert_eq!(on_token(&client, address).await["symbol"], "$COIN");
     assert_eq!(client.all(&format!("/v1/events?types=thesis.created&token={address}")).await.len(), 2);
-    // What names nothing selects nothing; a filter says so.
+    // A reference that names nothing selects nothing; an event filter refuses it.
     for nothing in ["$", ":a", "a:"] {
         assert!(client.all(&format!("/v1/theses?token={nothing}")).await.is_empty());
         client.get(&format!("/v1/tokens/{nothing}")).await.error(404, "TOKEN_NOT_FOUND");
@@ -181,7 +181,7 @@ fn distinct_authors<'a>(theses: impl Iterator<Item = &'a Value>) -> usize {
     theses.map(|thesis| text(&thesis["profile"], "id")).collect::<HashSet<_>>().len()
 }
 
-/// Demands that a token's counts are what listing and counting gives.
+/// Demands that a token's counts equal those of the listed theses.
 async fn assert_counts(client: &Client, reference: &str) -> Value {
     let before = now_ms();
     let found = on_token(client, reference).await;
@@ -202,7 +202,7 @@ async fn counts_equal_list_and_count_over_both_datasets(service: &Service) {
     let (theses, authors) =
         (shared["thesis_count"].as_i64().unwrap(), shared["unique_thesis_authors"].as_i64().unwrap());
     assert!(theses > 5 && authors > 1);
-    // One who writes in the sandbox, and the project's own, twice each.
+    // A sandbox author and an author of the project's own, twice each.
     for handle in ["sbx_runner", "own", "SBX_runner", "Own"] {
         client.thesis(handle, "RUN", "ours").await;
         assert_counts(&client, "RUN").await;
@@ -332,7 +332,7 @@ async fn recent_theses_are_the_newest_in_the_history_window(service: &Service) {
     assert_eq!(activity["recent_theses"], json!([]));
     assert!(activity["last_activity_at"].is_string());
     assert!(client.all("/v1/theses?token=OLDEST").await.is_empty());
-    // The sandbox's are never cut off.
+    // The sandbox's theses are never cut off.
     let fixtures = client.all("/v1/theses?token=ART&limit=50").await;
     assert!(time(fixtures.last().expect("a fixture"), "created_at") < now_ms() - 2 * DAY_MS);
     assert_eq!(on_token(&client, "ART/activity?recent=50").await["recent_theses"], json!(fixtures));
@@ -381,11 +381,11 @@ async fn assert_ambiguous(service: &Service, dataset: &str, client: &Client) {
 async fn a_symbol_on_several_chains_is_ambiguous(service: &Service) {
     let project = service.project().await;
     assert_ambiguous(service, "live", &project.live().await).await;
-    // What is ambiguous among live tokens is unknown to a test key, until its own are.
+    // A symbol that is ambiguous in live data is unknown to a test key, until its own data has it.
     let test = project.test().await;
     test.get("/v1/tokens/TWIN").await.error(404, "TOKEN_NOT_FOUND");
     assert_ambiguous(service, &project.dataset(), &test).await;
-    // A test token beside the sandbox's is as ambiguous.
+    // A test token with a sandbox token's symbol makes it ambiguous too.
     let seen = revision(1, Observed::Token(token("solana", "RunMint", "RUN")));
     service.learn(&project.dataset(), seen).await;
     test.get("/v1/tokens/RUN").await.error(409, "AMBIGUOUS_TOKEN");
@@ -406,7 +406,7 @@ async fn at_most_fifty_candidates_are_listed(service: &Service) {
         assert!(listed.iter().all(|candidate| candidate["symbol"] == "$EVERY"), "{error}");
         listed.len()
     };
-    // As many as fit into the header in which they travel over gRPC.
+    // As many as fit into the header that carries them over gRPC.
     assert!((15..=50).contains(&candidates().await));
     assert!(rows(&client.get("/v1/theses?token=EVERY").await.ok(200)).is_empty());
     service.ingest(&project.dataset(), everywhere(50, 52)).await;

@@ -79,7 +79,7 @@ async fn expect(client: &Client, claim: &Value, reason: &str, checks: [bool; 5],
     verdict
 }
 
-/// Brings theses of `@author` on `$VER` of a new project, so many minutes old, each saying what it is told to.
+/// Brings theses of `@author` on `$VER` of a new project, each with its age in minutes and its text.
 async fn written(service: &Service, theses: &[(i64, &str)]) -> (Client, String, Vec<(String, i64)>) {
     let project = service.project().await;
     let dataset = project.dataset();
@@ -109,7 +109,7 @@ async fn the_newest_thesis_that_matches_is_named(service: &Service) {
         let verdict = expect(&client, &asked, "VERIFIED", all, Some(true)).await;
         assert_eq!(text(&verdict, "thesis_id"), made[index].0, "{contains}");
     }
-    // The window ends now unless told.
+    // Without an end, the window ends now.
     let open = json!({"handle": "author", "token": "VER", "created_after": iso(from)});
     assert_eq!(expect(&client, &open, "VERIFIED", all, None).await["thesis_id"], made[2].0);
     let fixture = client.get("/v1/theses?token=RUN&handle=sbx_runner&limit=1").await.ok(200)["data"][0].take();
@@ -136,7 +136,7 @@ async fn every_reason_has_its_checks(service: &Service) {
         "handle": "author", "token": "VER", "chain": "ethereum", "created_after": iso(from),
     });
     expect(&client, &narrowed, "TOKEN_NOT_FOUND", found, None).await;
-    // Never posted on it; and posted, but not in the window.
+    // An author who never posted on the token, and one who posted outside the window.
     let both = [true, true, false, false, false];
     expect(&client, &claim("silent", "VER", from, to), "NO_THESIS_IN_WINDOW", both, None).await;
     expect(&client, &claim("author", "OTHER", from, to), "NO_THESIS_IN_WINDOW", both, None).await;
@@ -144,7 +144,7 @@ async fn every_reason_has_its_checks(service: &Service) {
     let (late, early) = (claim("author", "VER", made[1].1 + 1, to), claim("author", "VER", from, made[0].1 - 1));
     expect(&client, &late, "NO_THESIS_IN_WINDOW", elsewhen, None).await;
     expect(&client, &with(early, "moon"), "NO_THESIS_IN_WINDOW", elsewhen, Some(false)).await;
-    // The newest in the window is named, though none has the text.
+    // The newest thesis in the window is named, though none has the text.
     let verdict = with(claim("author", "VER", from, to), "stars");
     let verdict = expect(&client, &verdict, "TEXT_NOT_FOUND", [true; 5], Some(false)).await;
     assert_eq!(verdict["thesis_id"], made[1].0);
@@ -164,7 +164,7 @@ async fn a_window_is_inclusive_to_the_millisecond(service: &Service) {
     for (from, to) in [(at + 1, at + 1), (at - 1, at - 1), (at + 1, at + 9_000)] {
         expect(&client, &claim("author", "VER", from, to), "NO_THESIS_IN_WINDOW", elsewhen, None).await;
     }
-    // Any offset will do, and a bound between two milliseconds leaves out what is outside of it.
+    // Any time offset is accepted, and a bound between two milliseconds is exact.
     let mut finer = claim("author", "VER", at, at);
     finer["created_before"] = json!(iso(at + 2 * 60 * MINUTE_MS).replace('Z', "+02:00"));
     expect(&client, &finer, "VERIFIED", [true; 5], None).await;
@@ -185,7 +185,7 @@ async fn text_compares_by_case_folding(service: &Service) {
     {
         expect(&client, &asked(contains), "VERIFIED", [true; 5], Some(true)).await;
     }
-    // Folded, not normalised, and nothing stands for something else.
+    // Texts are folded, not normalised, and there are no wildcards.
     for contains in ["полет", "strase", "%", "die  strasse", "\u{43f}\u{43e}\u{43b}\u{435}\u{308}\u{442}"] {
         expect(&client, &asked(contains), "TEXT_NOT_FOUND", [true; 5], Some(false)).await;
     }
@@ -198,7 +198,7 @@ async fn a_deleted_thesis_is_told_apart(service: &Service) {
     service.learn(&dataset, revision(i64::MAX / 2, deletion("v1"))).await;
     let verdict = expect(&client, &asked, "VERIFIED", [true; 5], None).await;
     assert_eq!(verdict["thesis_id"], made[0].0);
-    // What was deleted holds no text any more.
+    // A deleted thesis is not searched for text.
     asked["contains"] = json!("sun");
     let verdict = expect(&client, &asked, "TEXT_NOT_FOUND", [true; 5], Some(false)).await;
     assert_eq!(verdict["thesis_id"], made[0].0);
@@ -209,7 +209,7 @@ async fn a_deleted_thesis_is_told_apart(service: &Service) {
     service.learn(&dataset, revision(i64::MAX / 2, deletion("v0"))).await;
     let verdict = expect(&client, &asked, "THESIS_DELETED", gone, Some(false)).await;
     assert_eq!(verdict["thesis_id"], made[1].0);
-    // Deleted ones count as having been posted.
+    // Deleted theses count as posted.
     let late = claim("author", "VER", made[1].1 + 1, to);
     expect(&client, &late, "NO_THESIS_IN_WINDOW", [true, true, false, true, false], None).await;
 }
@@ -232,7 +232,7 @@ async fn an_author_and_a_token_have_many_names(service: &Service) {
         asked["profile_id"] = json!(reference);
         expect(&client, &asked, "VERIFIED", [true; 5], None).await;
     }
-    // Who posted it then has another name now, and the old one is nobody's.
+    // The author has another handle now, and nobody has the old one.
     let renamed = v1::observation::Observed::Profile(author("u-author", "renamed"));
     service.learn(&dataset, revision(i64::MAX / 2, renamed)).await;
     expect(&client, &asked, "VERIFIED", [true; 5], None).await;
@@ -245,7 +245,7 @@ async fn an_id_is_never_taken_for_a_handle(service: &Service) {
     let project = service.project().await;
     let (client, dataset) = (project.test().await, project.dataset());
     let (on, at) = (token("solana", "IdMint", "IDS"), now_ms() - MINUTE_MS);
-    // Who posted bears the upstream id of another as a handle, and one that is nobody's id.
+    // The author's handle is another's upstream id, and then nobody's id.
     let poster = service.post(&dataset, thesis("ids", &author("u-poster", "u-other"), &on, "x", at)).await;
     service.learn(&dataset, revision(1, v1::observation::Observed::Profile(author("u-other", "other")))).await;
     let asked = |field: &str, name: &str| json!({field: name, "token": "IDS", "created_after": iso(at)});
@@ -270,7 +270,7 @@ async fn both_datasets_are_looked_at(service: &Service) {
     assert_eq!(expect(&client, &asked, "VERIFIED", [true; 5], None).await["thesis_id"], own["id"]);
     asked["contains"] = shared["text"].clone();
     assert_eq!(expect(&client, &asked, "VERIFIED", [true; 5], Some(true)).await["thesis_id"], shared["id"]);
-    // It is at once there, and there for nobody else.
+    // It is there at once, and only for its project.
     let at = time(&own, "created_at");
     let just = claim("sbx_runner", "RUN", at, at);
     expect(&client, &just, "VERIFIED", [true; 5], None).await;
@@ -300,7 +300,7 @@ async fn a_live_no_needs_the_upstream(service: &Service) {
     let id = service.post("live", posted).await;
     let verified = expect(&client, &claim("live_ver", "LIVEVER", at, now_ms()), "VERIFIED", [true; 5], None).await;
     assert_eq!((&verified["thesis_id"], &verified["livemode"]), (&json!(id), &json!(true)));
-    // A window that ended long ago needs nobody.
+    // A window that ended long ago needs no upstream.
     let elsewhen = [true, true, false, true, false];
     let over = claim("live_ver", "LIVEVER", at + 1, now - 16 * MINUTE_MS);
     expect(&client, &over, "NO_THESIS_IN_WINDOW", elsewhen, None).await;
@@ -343,7 +343,7 @@ async fn fields_that_do_not_go_together_are_named(service: &Service) {
     let mut backwards = good.clone();
     backwards["created_before"] = json!(iso(now - 1_001));
     ask(&client, &backwards).await.invalid(&["created_before"]);
-    // Exactly one of the two.
+    // Exactly one of the two author fields.
     let mut both = good.clone();
     both["profile_id"] = json!("sbx_1");
     ask(&client, &both).await.invalid(&["handle"]);
@@ -354,12 +354,12 @@ async fn fields_that_do_not_go_together_are_named(service: &Service) {
     // A window that ends now cannot start later.
     let ahead = json!({"handle": "sbx_runner", "token": "RUN", "created_after": iso(now + DAY_MS)});
     ask(&client, &ahead).await.invalid(&["created_after"]);
-    // Longest of each.
+    // The longest value of each field.
     let mut longest = json!({"handle": "🚀".repeat(64), "token": "🚀".repeat(140), "chain": "🚀".repeat(32)});
     longest["created_after"] = json!(iso(now - 1_000));
     longest["contains"] = json!("🚀".repeat(500));
     expect(&client, &longest, "PROFILE_NOT_FOUND", [false; 5], Some(false)).await;
-    // The window that the plan sees, of which the sandbox is no exception when a bound is asked for.
+    // The plan's history window, which holds for the sandbox too when a bound is requested.
     ask(&client, &claim("sbx_runner", "RUN", now - DAY_MS - 120_000, now)).await.error(403, "HISTORY_LIMIT");
     ask(&client, &claim("nobody", "RUN", now - DAY_MS - 120_000, now)).await.error(403, "HISTORY_LIMIT");
     for early in ["1969-12-31T23:59:59Z", "0001-01-01"] {
@@ -383,7 +383,7 @@ async fn verification_has_its_own_limits(service: &Service) {
     }
     let narrow = project.key(Environment::Test, &["tokens:read"]).await.client;
     ask(&narrow, &asked).await.error(403, "INSUFFICIENT_SCOPE");
-    // A repeat looks again: no verdict is kept.
+    // A repeat is verified again: no verdict is kept.
     let later = claim("later", "VERLATER", now_ms() - MINUTE_MS, now_ms() + MINUTE_MS);
     let first = client.post_once("/v1/verify/thesis", &later, "again").await;
     assert_eq!(first.ok(200)["reason"], "PROFILE_NOT_FOUND");

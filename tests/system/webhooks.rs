@@ -128,13 +128,13 @@ async fn the_plan_limits_their_number(service: &Service) {
     }
     let error = test.post("/v1/webhooks", &body).await.error(403, "WEBHOOK_LIMIT_REACHED");
     assert_eq!(error["details"], json!({"limit": 3, "environment": "test"}));
-    // Live ones are counted apart.
+    // Live webhooks are counted separately.
     live.webhook("https://1.1.1.1/hook", &["thesis.created"]).await;
     test.delete(&format!("/v1/webhooks/{}", text(&last, "id"))).await.ok(200);
     test.post("/v1/webhooks", &body).await.ok(201);
     test.post("/v1/webhooks", &body).await.error(403, "WEBHOOK_LIMIT_REACHED");
 
-    // Not even at once does one get more.
+    // Requests at the same time do not get more either.
     let client = service.project_on("free").await.test().await;
     let making: tokio::task::JoinSet<u16> = (0..8)
         .map(|_| {
@@ -176,14 +176,14 @@ async fn forbidden_urls_say_why(service: &Service) {
         ("http://224.0.0.1/", "multicast"),
         ("http://0.0.0.0/", "unspecified"),
         ("http://192.0.2.1/", "reserved"),
-        // However an address is written.
+        // In every spelling of an address.
         ("http://0x0a.1.2.3/", "private"),
         ("http://167838211/", "private"),
         ("http://[::ffff:10.1.2.3]/", "private"),
     ] {
         refuse(&test, url, reason).await;
     }
-    // As given: nothing is repaired, and nothing is looked up before.
+    // As given: nothing is repaired, and no name is looked up first.
     for (url, reason) in [
         (" https://1.1.1.1/", "scheme"),
         ("https:/1.1.1.1/", "scheme"),
@@ -201,7 +201,7 @@ async fn forbidden_urls_say_why(service: &Service) {
     ] {
         refuse(&live, url, reason).await;
     }
-    // Other control characters no text may hold.
+    // No text may hold other control characters.
     let body = json!({"url": "https://1.1.1.1/\u{7f}", "events": ["thesis.created"]});
     live.post("/v1/webhooks", &body).await.invalid(&["url"]);
     refuse(&live, "http://1.1.1.1/", "scheme").await;

@@ -63,7 +63,7 @@ fn rows_in(place: &'static str) -> impl Iterator<Item = (Method, &'static str, &
     })
 }
 
-/// Compares a failure with what the table says of it.
+/// Compares a failure with the table's.
 fn check(answer: &Answer, name: &str, told: &Told, context: &str) {
     let (status, code, param, details) = match told {
         Told::Field(message) => {
@@ -86,7 +86,7 @@ async fn query_parameters(service: &Service) {
     let client = unlimited(service).await;
     let webhook = client.webhook("http://127.0.0.1:19997/", &["thesis.created"]).await;
     for (method, path, row) in rows_in("query") {
-        // What has to be there beside it.
+        // The other parameter that must be there.
         let base = if path == "/v1/search" && row.name != "q" { "q=moon&" } else { "" };
         let path = path.replace("{id}", text(&webhook, "id")).replace("{ref}", "RUN");
         let ask = async |raw: &str| {
@@ -103,7 +103,7 @@ async fn query_parameters(service: &Service) {
             check(&answer, row.name, &Told::Whole(400, "INVALID_REQUEST"), &target);
         }
         for value in &right {
-            // That it is once, and well-formed, is all that is asked here; a stream would not end.
+            // This only checks that the shape is accepted; a stream would not end.
             if path != "/v1/events/stream" {
                 let (answer, target) = ask(&format!("{}={value}", row.name)).await;
                 assert!(answer.status != 422, "{target}: {}", answer.text);
@@ -137,7 +137,7 @@ async fn unknown_parameters(service: &Service) {
             let told = listed.iter().filter(|error| error["param"] == "zzz");
             let told: Vec<&str> = told.map(|error| text(error, "message")).collect();
             assert_eq!(told, ["unknown"], "{method} {path}");
-            // Who may not ask is not told what is wrong.
+            // A caller without access is not told the error.
             let anonymous = ask(&client.with_key(None), "zzz=1").await;
             match path.as_str() {
                 "/v1" | "/v1/openapi.json" => check(&anonymous, "zzz", &unknown, &path),
@@ -149,14 +149,14 @@ async fn unknown_parameters(service: &Service) {
         let path = path.replace("{id}", "nobody").replace("{ref}", "RUN");
         let misspelt = format!("{}s", row.name);
         let base = if path == "/v1/search" && row.name != "q" { "q=moon&" } else { "" };
-        // One letter is too little to guess by.
+        // One letter is too short for a guess.
         let rule =
             if row.name == "q" { "unknown".to_owned() } else { format!("unknown; did you mean `{}`?", row.name) };
         let error = client.get(&format!("{path}?{base}{misspelt}=1")).await.error(422, "VALIDATION_FAILED");
         let listed = error["details"]["errors"].as_array().unwrap();
         assert!(listed.contains(&json!({"param": misspelt, "message": rule})), "{path}: {error}");
     }
-    // What is not built is unknown; what is not a path's own is named beside what is wrong with the others.
+    // A parameter that is not built is unknown; a path's unknown parameters are named beside the wrong ones.
     let answer = client.get("/v1/events/stream?ticket=x").await;
     check(&answer, "ticket", &unknown, "a ticket");
     client.get("/v1/theses?x=1&limit=abc&chain=").await.invalid(&["chain", "limit", "x"]);
@@ -206,7 +206,7 @@ async fn headers(service: &Service) {
                 wrong.push((vec![long(9)], row.name, Told::Cursor));
                 wrong.push((vec![long(513)], "from_cursor", Told::Field("must have 1 to 512 characters".to_owned())));
             }
-            // Whatever it is, it names the resource's state or does not; here there is none.
+            // Every text is allowed: it names the resource's state or not; here there is no resource.
             Form::Tags => {
                 let request = client.request(method.clone(), &path.replace("unknown", "nobody"));
                 let answer = client.send(request.header(row.name, "\"")).await;
@@ -282,7 +282,7 @@ async fn body_fields(service: &Service) {
 
 async fn all_bad_fields_are_told_at_once(service: &Service) {
     let client = unlimited(service).await.at_one_edge();
-    // What the edge cannot read and what core refuses.
+    // Parameters that the edge cannot read, and some that core refuses.
     let path = "/v1/theses?limit=abc&since=x&chain=&sort=up&created_after=noon&profile=a%00&handle=a&handle=b";
     client.get(path).await.invalid(&["profile", "handle", "chain", "created_after", "since", "sort", "limit"]);
     let path = "/v1/search?q=%22&types=users&token=&limit=0&limit=0";
@@ -304,7 +304,7 @@ async fn all_bad_fields_are_told_at_once(service: &Service) {
     let verify = json!({"handle": 7, "token": "", "chain": [], "created_before": "x", "contains": 1, "x": 1});
     let fields = ["handle", "token", "chain", "created_after", "created_before", "contains", "x"];
     client.post("/v1/verify/thesis", &verify).await.invalid(&fields);
-    // What is there in the wrong form is not missing.
+    // A field in the wrong form is not missing.
     let given = json!({"profile_id": 7, "token": 7, "created_after": 7});
     client.post("/v1/verify/thesis", &given).await.invalid(&["profile_id", "token", "created_after"]);
     let webhook = json!({"url": "", "events": "x", "filters": {"token": 1, "chain": [""], "x": []}, "description": 1});
@@ -318,7 +318,7 @@ async fn all_bad_fields_are_told_at_once(service: &Service) {
     client.post("/v1/test/theses", &json!({})).await.invalid(&["handle", "token", "text"]);
     let thesis = json!({"text": 7, "token": "a b", "x": 1});
     client.post("/v1/test/theses", &thesis).await.invalid(&["handle", "token", "text", "x"]);
-    // Nothing of it was done, nor counts it as used.
+    // None of these requests did anything or counts as used.
     assert!(client.all("/v1/webhooks").await.is_empty());
     assert!(client.all("/v1/theses?token=FORMS").await.is_empty());
     let used = client.get("/v1/me/usage").await.ok(200);

@@ -26,18 +26,18 @@ use crate::{
     },
 };
 
-/// What a request says of itself beside its message.
+/// All that a request says beside its message.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeta {
     /// The `authorization` metadata.
     pub authorization: Option<SecretString>,
-    /// The caller's address; the edge's word for it, when the credential is right.
+    /// The caller's address: the one that the edge tells, if its credential is right.
     pub client: Option<String>,
     /// The request's id.
     pub request_id: String,
     /// The idempotency key.
     pub idempotency_key: Option<String>,
-    /// Whether the edge could read a part of the request only, and will tell the rest.
+    /// Whether the edge could read only a part of the request, and will report its faults.
     pub malformed: bool,
 }
 
@@ -48,7 +48,7 @@ impl RequestMeta {
     }
 }
 
-/// Who calls, with all that decides what they may do and see.
+/// The caller, with all that decides its rights and its view.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The key.
@@ -64,7 +64,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Project and environment as one word, for what is kept per both.
+    /// Project and environment as one word, for rows kept per both.
     #[must_use]
     pub fn scope(&self) -> String {
         format!("{}/{}", self.project.id, if self.key.live { "live" } else { "test" })
@@ -77,7 +77,7 @@ pub struct Call {
     pub caller: Caller,
     /// The window the call was counted in.
     pub rate: Rate,
-    /// What the request says of itself.
+    /// The request beside its message.
     pub meta: RequestMeta,
     /// When it was admitted; the one "now" of its answer.
     pub now_ms: i64,
@@ -87,8 +87,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Counts the call against the month's quota; to be done once its shape is known to be right, and before anything
-    /// else is done.
+    /// Counts the call against the month's quota. This comes once its shape is known to be right, before anything else.
     ///
     /// # Errors
     /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`.
@@ -118,13 +117,13 @@ impl Call {
         })
     }
 
-    /// The lower bound of a later page: that of the first one, which its cursor carries and which was asked for or not.
+    /// The lower bound of a later page: that of the first page, which the cursor carries and which was explicit or not.
     #[must_use]
     pub fn later_floor(&self, carried: i64, was_explicit: bool) -> Floor {
         Floor::later(carried, was_explicit, self.caller.plan.window_start(self.now_ms))
     }
 
-    /// Demands that a row of a dataset may still be read by its id.
+    /// Checks that a row of a dataset may still be read by its id.
     ///
     /// # Errors
     /// `HISTORY_LIMIT` when it is older than the window, unless it is the sandbox's.
@@ -136,7 +135,7 @@ impl Call {
     }
 }
 
-/// Admits or refuses.
+/// Admits or refuses calls.
 pub struct Gate {
     control: Arc<Control>,
     keys: KeyRing,
@@ -145,11 +144,11 @@ pub struct Gate {
     service_token: SecretString,
     clock: SharedClock,
     ids: SharedIdSource,
-    /// What is counted.
+    /// The counts of calls and failures.
     pub limits: Limits,
 }
 
-/// What a gate decides by.
+/// The settings of a gate.
 pub struct GateSettings {
     /// Plans by name.
     pub plans: Plans,
@@ -212,7 +211,7 @@ impl Gate {
         id::random("req_", self.ids.as_ref())
     }
 
-    /// Makes sure that what another replica has granted is known here, before it is denied.
+    /// Looks for rights that another replica has granted, before they are denied here.
     pub async fn meet(&self, authorization: Option<&str>) {
         if !self.control.is_shared() || !authorization.and_then(bearer).is_some_and(is_api_key) {
             return;
@@ -223,7 +222,7 @@ impl Gate {
         }
     }
 
-    /// Finds whose key a request carries, as far as 401 and 403 for key, project and approval go.
+    /// Finds whose key a request carries; checks the key, its project and the live approval.
     ///
     /// # Errors
     /// The codes of 401, `PROJECT_ARCHIVED`, `LIVE_ACCESS_NOT_APPROVED`.

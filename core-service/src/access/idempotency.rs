@@ -1,7 +1,7 @@
 //! Does a request once per idempotency key: a repeat gets the first answer.
 //!
-//! What a request creates is named after a seed that is kept with its key, so that a repetition after a crash completes
-//! the first try instead of doing it twice, and a key used again after its time makes something new.
+//! The things that a request creates are named after a seed that is kept with its key. So a repeat after a crash
+//! completes the first try instead of doing it twice, and a key used again after its time makes something new.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,19 +24,19 @@ use crate::{
     store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreResult, Transaction, Value, schema},
 };
 
-/// Answers are kept for so long.
+/// Longest time that an answer is kept.
 const KEPT_MS: i64 = 24 * 3_600_000;
-/// A request in flight keeps its repeats away for so long; then its server counts as dead.
+/// Longest time that a request in flight keeps its repeats away; then its server counts as dead.
 const IN_FLIGHT_MS: i64 = 30_000;
 const IN_FLIGHT: Duration = Duration::from_millis(IN_FLIGHT_MS.unsigned_abs());
-/// How often a key is tried to be taken when the store is in doubt or others take it.
+/// Most tries to take a key while the store is in doubt or others take it.
 const TRIES: usize = 4;
-/// A key is tried to be given back for so long before a failure is told, and after it goes on.
+/// Longest time to give a key back before a failure is told; after it, the tries go on.
 const AT_ONCE: Duration = Duration::from_millis(500);
-/// The pause before a key is tried to be given back again.
+/// The pause between two tries to give a key back.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// What is stored of a request.
+/// A request as it is stored.
 #[derive(Clone, PartialEq, Eq, Message)]
 struct Kept {
     /// Hash of the operation and the decoded request.
@@ -48,7 +48,7 @@ struct Kept {
     /// The encrypted answer, once there is one.
     #[prost(bytes = "vec", optional, tag = "3")]
     answer: Option<Vec<u8>>,
-    /// What the request creates is named after this.
+    /// The things that the request creates are named after this.
     #[prost(string, tag = "4")]
     seed: String,
     /// Names the try that took the key last.
@@ -86,10 +86,10 @@ impl Idempotency {
         Self { backend, keys, ids, started_at: now_ms }
     }
 
-    /// Performs a request that has passed all checks, once per idempotency key; without one, simply performs it.
+    /// Performs a request that has passed all checks, once per idempotency key; without a key, simply performs it.
     ///
     /// # Errors
-    /// What the request answers, `IDEMPOTENCY_KEY_REUSED`, `IDEMPOTENCY_IN_PROGRESS`, or when the store does not answer.
+    /// The request's own errors, `IDEMPOTENCY_KEY_REUSED`, `IDEMPOTENCY_IN_PROGRESS`, or a store that does not answer.
     pub async fn once<M: Message, T: Message + Default>(
         &self,
         call: &Call,
@@ -112,9 +112,9 @@ impl Idempotency {
             holder: fresh_seed.clone(),
             seed: fresh_seed,
         };
-        // Should the request fail or be given up, its next try shall have its chance at once.
+        // If the request fails or is given up, its next try may begin at once.
         let mut place = Place(Row { backend: Arc::clone(&self.backend), partition, version: 0, kept });
-        // Whoever was at it before the only process there is started is dead.
+        // Where this is the only process, tries from before its start are dead.
         let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };
         if let Some(sealed) = place.0.take(dead_before).await? {
             *call.replayed.lock() = true;
@@ -159,13 +159,13 @@ impl Idempotency {
 struct Row {
     backend: SharedBackend,
     partition: Vec<Value>,
-    /// 0 while the key is neither taken nor perhaps taken.
+    /// 0 while this try has surely not taken the key.
     version: i64,
     kept: Kept,
 }
 
 impl Row {
-    /// Takes the key, or finds the answer that its request has had. Tries of before a time are dead.
+    /// Takes the key, or finds the answer to its request. Tries from before `dead_before` are dead.
     async fn take(&mut self, dead_before: i64) -> Result<Option<Vec<u8>>> {
         let (mut expect, mut why) = (Expect::Absent, in_progress());
         for _ in 0..TRIES {
@@ -225,7 +225,7 @@ impl Row {
         self.backend.transact(transaction).await
     }
 
-    /// Lets the key be taken again, if this holds it.
+    /// Lets the key be taken again, if this try holds it.
     async fn give_back(&mut self) -> Result<()> {
         if let Some((version, known)) = self.read().await?
             && known.holder == self.kept.holder
@@ -242,7 +242,7 @@ impl Row {
 struct Place(Row);
 
 impl Place {
-    /// Keeps the answer. Should that fail, the next try completes what this one has done.
+    /// Keeps the answer. If that fails, the next try completes the work of this one.
     async fn keep(&mut self, sealed: Vec<u8>) {
         let mut row = self.0.clone();
         row.version += 1;
@@ -253,7 +253,7 @@ impl Place {
         }
     }
 
-    /// Gives the key back before a failure is told, where the store lets it: the next try may follow at once.
+    /// Gives the key back before a failure is told, if the store is in time: the next try may follow at once.
     async fn give_back(&mut self) {
         if let Ok(Ok(())) = timeout(AT_ONCE, self.released().give_back()).await {
             self.0.version = 0;
@@ -262,7 +262,7 @@ impl Place {
 
     fn released(&self) -> Row {
         let mut row = self.0.clone();
-        // Longer ago than it must be, since clocks differ.
+        // Longer ago than necessary, since clocks differ.
         row.kept.started_at -= 2 * IN_FLIGHT_MS;
         row
     }
@@ -272,7 +272,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let (true, Ok(runtime)) = (self.0.version > 0, Handle::try_current()) else { return };
         let mut row = self.released();
-        // What kept the request from its end may keep this; once its time is over, this is in vain.
+        // The trouble that stopped the request may stop this too; after `IN_FLIGHT` this is not needed.
         runtime.spawn(timeout(IN_FLIGHT, async move {
             while row.give_back().await.is_err() {
                 sleep(AGAIN).await;

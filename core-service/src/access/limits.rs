@@ -18,9 +18,9 @@ use crate::{
     store::{SharedBackend, Value, schema},
 };
 
-/// Failed authentications that one address has in a minute.
+/// Most failed authentications of one address in a minute.
 pub const AUTH_FAILURES_PER_MINUTE: u64 = 20;
-/// Addresses whose failures are counted at once: a flood from invented addresses must not take all memory.
+/// Most addresses whose failures are counted: a flood from invented addresses must not take all memory.
 const ADDRESSES: usize = 100_000;
 /// Seconds that the counts of a minute are kept.
 const MINUTE_KEPT: u32 = 300;
@@ -234,7 +234,7 @@ impl Limits {
         Self {
             rates: RateWindows(SharedCounts::new(backend(), replica(), minutes(0))),
             quota: Quota { counts: SharedCounts::new(backend(), replica(), months), month: Mutex::new(Month::of(0)) },
-            // One failure is not told: a flood from many addresses would become one of writes.
+            // A single failure is not stored: a flood from many addresses would become a flood of writes.
             failures: AuthFailures(
                 SharedCounts::new(backend(), replica(), minutes(2)),
                 BadAddresses::new(&backend(), replica()),
@@ -249,12 +249,12 @@ impl Limits {
         tokio::join!(rates.run(clock, stop), failures.run(clock, stop), months.run(clock, stop), abuse);
     }
 
-    /// Stores what is to outlive this process.
+    /// Stores the counts that must outlive this process.
     pub async fn flush(&self, now_ms: i64) {
         tokio::join!(self.quota.counts.exchange_all(now_ms), self.failures.1.flush(now_ms));
     }
 
-    /// Forgets what has ended.
+    /// Forgets ended windows.
     pub fn sweep(&self, now_ms: i64) {
         self.rates.0.sweep(now_ms);
         self.failures.sweep(now_ms);

@@ -1,7 +1,7 @@
 //! Hands out due attempts to workers and takes their reports.
 //!
-//! A replica hands out the attempts of the shards whose lease it holds, and holds leases only while workers are connected
-//! to it. Leases only save duplicate work: an attempt counts from the expected attempt number, whoever reports it.
+//! A replica hands out the attempts of the shards whose lease it holds, and holds leases only while workers are
+//! connected to it. Leases only save duplicate work: a report of the expected attempt counts, whoever sends it.
 
 mod leases;
 mod minutes;
@@ -38,9 +38,9 @@ use crate::{
 
 /// How often the ready minutes are read without a hint.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// An attempt not reported by then is handed out again.
+/// Longest wait for a report; then the attempt is handed out again.
 const CLAIM_MS: i64 = 15_000;
-/// The same once its worker's stream has ended: attempts under way end and are reported within this time.
+/// The same after its worker's stream has ended: attempts under way end and are reported within this time.
 const ORPHAN_MS: i64 = 8_000;
 
 /// An attempt to be made.
@@ -48,11 +48,11 @@ const ORPHAN_MS: i64 = 8_000;
 pub struct Claimed {
     /// The delivery as it is before the attempt.
     pub delivery: Delivery,
-    /// Where it goes.
+    /// The webhook it goes to.
     pub webhook: Arc<Webhook>,
-    /// What it tells.
+    /// The event it tells.
     pub event: v1::Event,
-    /// What it is signed with.
+    /// The secret that signs it.
     pub secret: String,
 }
 
@@ -146,7 +146,7 @@ impl Dispatcher {
         }
     }
 
-    /// Goes round the webhooks with something due until nothing is left or the workers are full.
+    /// Goes once round the webhooks with something due, until the workers are full.
     async fn hand_out(&self, now_ms: i64) {
         let round: Vec<(String, i64)> = {
             let state = self.state.lock();
@@ -162,13 +162,13 @@ impl Dispatcher {
             match self.hand_out_from(&webhook, minute, now_ms).await {
                 Ok(true) => {}
                 Ok(false) => return,
-                // One webhook's trouble is not its neighbours'.
+                // One webhook's trouble must not stop the others.
                 Err(error) => tracing::warn!(webhook, %error, "handing out attempts failed, trying again"),
             }
         }
     }
 
-    /// Hands out what is due of one webhook; false when the workers are full.
+    /// Hands out due attempts of one webhook; false when the workers are full.
     async fn hand_out_from(&self, webhook: &str, minute: i64, now_ms: i64) -> Result<bool> {
         let (room, out, share) = {
             let mut state = self.state.lock();
@@ -196,7 +196,7 @@ impl Dispatcher {
         let all_done = self.hand_out_of(webhook, fresh, minute, now_ms).await?;
         let mut state = self.state.lock();
         webhook.clone_into(&mut state.turn);
-        // What is out is looked at again when it is reported or late.
+        // Attempts that are out are looked at again when reported or late.
         if looked_at_all && all_done && !state.touched.contains(webhook) {
             state.active.remove(webhook);
         }
@@ -206,7 +206,7 @@ impl Dispatcher {
     async fn hand_out_of(&self, webhook_id: &str, due: Vec<Queued>, minute: i64, now_ms: i64) -> Result<bool> {
         let mut webhook = self.usable(webhook_id);
         if matches!(&webhook, Usable::No) || matches!(&webhook, Usable::Yes(webhook) if webhook.live) {
-            // It may only be too new for what this replica knows, or its live access was just withdrawn.
+            // The webhook may be too new for this replica to know, or its live access was just withdrawn.
             self.shared.control.refresh().await?;
             webhook = self.usable(webhook_id);
         }
@@ -227,7 +227,7 @@ impl Dispatcher {
                         return Ok(false);
                     }
                 }
-                // They wait; enabling the webhook has to make it ready again, since the minute of the first.
+                // The attempts wait; enabling the webhook must make it ready again, from the minute of the first on.
                 Usable::Disabled => return Ok(true),
                 Usable::Yes(_) | Usable::No => {
                     let cancelled = delivery.cancelled();
@@ -257,7 +257,7 @@ impl Dispatcher {
         }
     }
 
-    /// Gives an attempt to the worker with the most room, or lets it fail when there is nothing to send; false when no
+    /// Gives an attempt to the worker with the fewest out, or lets it fail when there is nothing to send; false when no
     /// worker has any room.
     async fn send(
         &self,

@@ -10,8 +10,8 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// A delivery of a webhook as it counts, whatever is stored: withdrawing live access cancels what waits, and approval
-/// afterwards brings none of it back.
+/// A delivery of a webhook as it counts, whatever is stored: withdrawing live access cancels all waiting deliveries,
+/// and a later approval brings none of them back.
 #[must_use]
 pub fn counted(state: &ControlState, webhook: &Webhook, delivery: Delivery) -> Delivery {
     let goes_on = |project: &Arc<Project>| project.live_approved && project.live_cancelled_until < delivery.created_at;

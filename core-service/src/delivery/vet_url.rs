@@ -12,7 +12,7 @@ use url::Host;
 
 use crate::error::{Error, Result};
 
-/// How long DNS may take at creation.
+/// Longest wait for DNS.
 const DNS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Judges webhook URLs.
@@ -30,9 +30,9 @@ impl UrlVetter {
         Ok(Self { allow, resolver: Resolver::new(dns_servers).map_err(Error::internal)? })
     }
 
-    /// Judges a URL: as given, before anything is resolved, then where it leads. One that is no URI is forbidden with the
-    /// nearest reason, `scheme`, `hostname` or `credentials`, and the message says what a URI is. (Control characters other
-    /// than line ends and tabs do not come as far: no text field takes them.)
+    /// Judges a URL: as given, before anything is resolved, then where it leads. A text that is no URI is forbidden
+    /// with the nearest reason, `scheme`, `hostname` or `credentials`, and the message says what a URI is. (Control
+    /// characters other than line ends and tabs never come here: no text field takes them.)
     ///
     /// # Errors
     /// `WEBHOOK_URL_FORBIDDEN` with `details.reason`.

@@ -5,7 +5,7 @@ use super::window::DAY_MS;
 /// Longest time that an address is kept after its last failure.
 pub const KEPT_MS: i64 = 30 * DAY_MS;
 
-/// What is told of an address.
+/// An address as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbusiveAddress {
     /// An IPv4 address, or the /64 network of an IPv6 one.
@@ -61,13 +61,13 @@ impl Abuse {
         self.earlier + self.failures
     }
 
-    /// Whether it is no longer to be told.
+    /// Whether it is too old to be listed.
     #[must_use]
     pub const fn is_over(&self, now_ms: i64) -> bool {
         self.last_at + KEPT_MS <= now_ms
     }
 
-    /// The same with what is known of a minute now.
+    /// The same with the present count of a minute.
     #[must_use]
     pub fn with(self, bad: &BadMinute) -> Self {
         let mut next = self;
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(first.with(&bad(5, 20, 0)), first);
         let more = first.with(&bad(5, 25, 20)).with(&bad(7, 30, 0)).with(&bad(7, 30, 30));
         assert_eq!((more.total(), more.first_at, more.last_at), (55, 500, 701));
-        // One that is told late.
+        // A minute that is told late.
         assert_eq!(more.with(&bad(6, 21, 0)).total(), 76);
     }
 

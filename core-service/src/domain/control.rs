@@ -1,5 +1,5 @@
-//! What operators and customers set up: organizations, projects, keys, webhooks. The control log holds every change as
-//! the whole new row.
+//! The rows that operators and customers set up: organizations, projects, keys, webhooks. The control log holds every
+//! change as the whole new row.
 
 /// A customer.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -7,7 +7,7 @@ pub struct Organization {
     /// `org_…`
     #[prost(string, tag = "1")]
     pub id: String,
-    /// For people.
+    /// For people to read.
     #[prost(string, tag = "2")]
     pub name: String,
     /// Name of its plan.
@@ -27,7 +27,7 @@ pub struct Project {
     /// Its organization.
     #[prost(string, tag = "2")]
     pub organization_id: String,
-    /// For people.
+    /// For people to read.
     #[prost(string, tag = "3")]
     pub name: String,
     /// Its live keys work.
@@ -39,12 +39,12 @@ pub struct Project {
     /// Unix milliseconds.
     #[prost(int64, tag = "6")]
     pub created_at: i64,
-    /// Live deliveries created until then are cancelled: live access was withdrawn after them. Unix milliseconds.
+    /// Live deliveries created up to this time are cancelled: live access was withdrawn after them. Unix milliseconds.
     #[prost(int64, tag = "7")]
     pub live_cancelled_until: i64,
 }
 
-/// An API key. The raw key is nowhere.
+/// An API key. The raw key is not stored.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ApiKey {
     /// `key_…`
@@ -56,7 +56,7 @@ pub struct ApiKey {
     /// Live or test.
     #[prost(bool, tag = "3")]
     pub live: bool,
-    /// For people.
+    /// For people to read.
     #[prost(string, tag = "4")]
     pub name: String,
     /// Display prefix.
@@ -91,10 +91,10 @@ pub struct Webhook {
     /// Its environment.
     #[prost(bool, tag = "3")]
     pub live: bool,
-    /// Where it receives.
+    /// Where it receives events.
     #[prost(string, tag = "4")]
     pub url: String,
-    /// For people.
+    /// For people to read.
     #[prost(string, optional, tag = "5")]
     pub description: Option<String>,
     /// Numbers of the event types, each once.

@@ -33,7 +33,7 @@ impl Dataset {
         *self == Self::Live
     }
 
-    /// The datasets over which the counts inside this dataset's events are taken.
+    /// The datasets that the counts in this dataset's events cover.
     #[must_use]
     pub fn counted_with(&self) -> View {
         match self {
@@ -59,13 +59,13 @@ impl fmt::Display for Dataset {
 pub struct View(Vec<Dataset>);
 
 impl View {
-    /// What a live key reads.
+    /// The view of a live key.
     #[must_use]
     pub fn live() -> Self {
         Self(vec![Dataset::Live])
     }
 
-    /// What a test key of a project reads.
+    /// The view of a project's test key.
     #[must_use]
     pub fn test(project: &str) -> Self {
         Self(vec![Dataset::Sandbox, Dataset::Project(project.to_owned())])

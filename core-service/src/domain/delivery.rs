@@ -1,13 +1,13 @@
-//! A webhook delivery and what an attempt makes of it.
+//! A webhook delivery and its state after an attempt.
 
 use super::{
     retry::{MAX_ATTEMPTS, delay_after},
     window::DAY_MS,
 };
 
-/// Consecutive failures after which a webhook is given up,
+/// Least failures in a row for which a webhook is given up.
 const HOPELESS_FAILURES: i64 = 50;
-/// when they span so long.
+/// Least time that these failures must span.
 const HOPELESS_MS: i64 = DAY_MS;
 
 /// States of a delivery, as numbers of `thesis.v1.DeliveryStatus`.
@@ -95,8 +95,8 @@ impl Delivery {
         i32::try_from(self.attempts.len()).unwrap_or(MAX_ATTEMPTS)
     }
 
-    /// What this delivery is after one more attempt that ended at `now_ms`. Any 2xx delivers, 410 ends it, anything
-    /// else is tried again by the table until the sixth.
+    /// This delivery after one more attempt, which ended at `now_ms`. Any 2xx delivers it, 410 ends it; after any other
+    /// result it is tried again by the table, up to the sixth attempt.
     #[must_use]
     pub fn after(&self, attempt: Attempt, now_ms: i64) -> Self {
         let mut next = self.clone();
@@ -118,7 +118,7 @@ impl Delivery {
         next
     }
 
-    /// What this delivery is when it is given up, whatever its last attempt made of it.
+    /// This delivery when it is given up, whatever the result of its last attempt.
     #[must_use]
     pub fn cancelled(&self) -> Self {
         let mut next = self.clone();
@@ -129,10 +129,10 @@ impl Delivery {
     }
 }
 
-/// Attempts at a webhook that failed since the last that did not.
+/// Failed attempts at a webhook since its last success.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Streak {
-    /// How many, up to as many as give a webhook up: counting on would be a write for each failure that changes nothing.
+    /// How many, up to the number that gives a webhook up: to count on would cost a write per failure for nothing.
     #[prost(int64, tag = "1")]
     pub failures: i64,
     /// When the first of them ended.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::window::{DAY_MS, HOUR_MS, MINUTE_MS};
 
-/// A token's derived events are made at most once in so long.
+/// Least time from a token's derived events to its next ones.
 pub const DERIVE_EVERY_MS: i64 = 5_000;
 /// Buckets of a timeline.
 const HOURS: i64 = 24;
@@ -63,7 +63,7 @@ impl Recent {
         self.theses.is_empty()
     }
 
-    /// Forgets what is older than `from`, and authors of nothing.
+    /// Forgets theses older than `from`, and authors without any.
     pub fn forget_before(&mut self, from: i64) {
         let mut authors = HashMap::new();
         let names: HashMap<u32, String> = self.authors.drain().map(|(name, author)| (author, name)).collect();
@@ -123,9 +123,9 @@ pub struct Counts {
     pub last_24h: i64,
     /// Their authors.
     pub authors_24h: i64,
-    /// The last 24 hours, oldest first; the last ends at the moment.
+    /// The last 24 hours, oldest first; the newest ends at the moment.
     pub timeline: Vec<Hour>,
-    /// The newest of the last 24 hours, with its time.
+    /// The newest thesis of the last 24 hours: time and id.
     pub latest: Option<(i64, String)>,
 }
 
@@ -133,7 +133,7 @@ fn number(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Counts a token's theses in several datasets together at `at`, an author in both once.
+/// Counts a token's theses in several datasets together at `at`; a shared author counts once.
 #[must_use]
 pub fn count(parts: &[&Recent], at: i64) -> Counts {
     let common = common_authors(parts);
@@ -168,7 +168,7 @@ pub fn count(parts: &[&Recent], at: i64) -> Counts {
     counts
 }
 
-/// For each part but the first, its authors as numbers that all parts share; the first part's are its own.
+/// For each part but the first: its authors' numbers among all parts. The first part keeps its own numbers.
 fn common_authors(parts: &[&Recent]) -> Vec<Vec<usize>> {
     let Some((first, rest)) = parts.split_first() else { return Vec::new() };
     let mut added: HashMap<&str, usize> = HashMap::new();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever came and went, in one dataset or two: a naive recount.
+        /// The counts of two datasets are those of a naive recount.
         #[test]
         fn counts_are_a_recount(
             steps in prop::collection::vec((any::<bool>(), 0..3_u8, 0..200_i64, 0..6_u8), 0..120),

@@ -5,13 +5,13 @@ use super::row::{Profile, Thesis, Token};
 /// One entry. Its sequence number is its key, not part of it.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Entry {
-    /// Derived from what happened, so that it happens once; `evt_…` and public for the four event types.
+    /// Derived from what happened, so that it is told once; `evt_…` and public for the four event types.
     #[prost(string, tag = "1")]
     pub id: String,
     /// When it was appended (fixtures: when their thesis was posted); never before the previous event's.
     #[prost(int64, tag = "2")]
     pub created_at: i64,
-    /// Generated for a test, through the API.
+    /// Made for a test, through the API.
     #[prost(bool, tag = "3")]
     pub test: bool,
     /// What happened.
@@ -44,7 +44,7 @@ pub enum Kind {
     /// A thesis is gone upstream.
     #[prost(message, tag = "10")]
     ThesisDeleted(ThesisDeleted),
-    /// A profile is new, or changed in what no event tells.
+    /// A profile is new, or changed in fields that no event tells.
     #[prost(message, tag = "11")]
     ProfileObserved(ProfileObserved),
     /// A token is new or changed.
@@ -73,13 +73,13 @@ pub struct ThesisCreated {
     /// The token was new to the dataset.
     #[prost(bool, tag = "5")]
     pub introduces_token: bool,
-    /// What the token has had with this thesis.
+    /// The token's totals with this thesis.
     #[prost(message, required, tag = "6")]
     pub totals: Totals,
 }
 
-/// Running totals of a token in one dataset, as they are with the entry that carries them. The writer knows the state at
-/// the head, so the log itself carries exact counts, and projecting one twice changes nothing.
+/// Running totals of a token in one dataset, as they are after the entry that carries them. The writer knows the state
+/// at the head, so the log carries exact counts, and projecting an entry twice changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Totals {
     /// Theses on the token, deleted ones not counted.
@@ -107,7 +107,7 @@ pub struct ThesisDeleted {
     /// The thesis as it was, with the time of its deletion.
     #[prost(message, required, tag = "1")]
     pub thesis: Thesis,
-    /// What the token has had without it.
+    /// The token's totals without it.
     #[prost(message, required, tag = "2")]
     pub totals: Totals,
 }
@@ -126,7 +126,7 @@ pub struct TokenObserved {
     /// The token.
     #[prost(message, required, tag = "1")]
     pub token: Token,
-    /// The symbol that it gave up, when that changed.
+    /// The symbol that it gave up, if the symbol changed.
     #[prost(string, optional, tag = "2")]
     pub previous_symbol: Option<String>,
 }
@@ -172,7 +172,7 @@ pub struct ThesisVelocity {
 }
 
 impl ThesisVelocity {
-    /// The change of the last hour against the one before, in per cent; none when that one had none.
+    /// The change from the hour before to the last hour, in per cent; none if the hour before had no theses.
     #[must_use]
     pub fn change_pct(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "counts of theses in an hour are far below 2^52")]
@@ -180,10 +180,10 @@ impl ThesisVelocity {
     }
 }
 
-/// A later observation of a profile differed from what was stored.
+/// A later observation of a profile differed from the stored one.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ProfileUpdated {
-    /// As it is now.
+    /// The profile as it is now.
     #[prost(message, required, tag = "1")]
     pub profile: Profile,
     /// The fields that changed.
@@ -194,7 +194,7 @@ pub struct ProfileUpdated {
     pub previous_handle: Option<String>,
 }
 
-/// An entry where it stands in its log.
+/// An entry with its place in its log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sequenced {
     /// Its sequence number, from 1.

@@ -1,6 +1,6 @@
-//! Handles as they are shown, and what may be in handles and symbols that a test brings.
+//! Handles as they are shown, and the characters of handles and symbols that a test may bring.
 
-/// A handle with its leading `@`, as typed otherwise.
+/// A handle with its leading `@`, otherwise as typed.
 #[must_use]
 pub fn with_at(handle: &str) -> String {
     format!("@{}", handle.strip_prefix('@').unwrap_or(handle))

@@ -1,4 +1,4 @@
-//! Ids: derived from what they name wherever that is possible, so that doing a thing twice names the same thing.
+//! Ids, derived from the things they name wherever possible, so that doing a thing twice gives the same id.
 
 use sha2::{Digest as _, Sha256};
 use thesis_net::clock::IdSource;

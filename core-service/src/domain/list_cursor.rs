@@ -49,7 +49,7 @@ impl CursorSigner {
     }
 }
 
-/// Names a list by all that decides what is in it.
+/// Names a list by all that decides its content.
 #[must_use]
 pub fn list_name(parts: &[&str]) -> [u8; 32] {
     let mut hasher = Sha256::new();
@@ -69,7 +69,7 @@ pub struct TimePosition {
     /// Id of the last row.
     #[prost(string, tag = "2")]
     pub id: String,
-    /// What the first page resolved as its lower bound, so that later pages do not move it.
+    /// The lower bound as the first page resolved it, so that later pages do not move it.
     #[prost(int64, tag = "3")]
     pub from: i64,
     /// Likes of the last row, in a list ordered by them.
@@ -80,7 +80,7 @@ pub struct TimePosition {
 /// A position in the merged history of events: the sequence number below which each dataset is read on.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct HistoryPosition {
-    /// In the order of the view.
+    /// By dataset, in the order of the view.
     #[prost(uint64, repeated, tag = "1")]
     pub before: Vec<u64>,
     /// The lower bound that was asked for, as the first page took it; 0 for none.

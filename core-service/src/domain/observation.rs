@@ -1,4 +1,4 @@
-//! What is seen upstream, as ingestion takes it. Times are unix milliseconds.
+//! Observations of the upstream, as ingestion takes them. Times are unix milliseconds.
 
 use super::row::Wallet;
 
@@ -95,19 +95,19 @@ pub enum Seen {
     Token(Box<TokenSeen>),
 }
 
-/// An observation: idempotent by its version.
+/// An observation, idempotent by its version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// When it was made.
     pub observed_at: i64,
-    /// The upstream's revision, where it has some.
+    /// The upstream's revision, if it gave one.
     pub revision: Option<i64>,
     /// What was seen.
     pub seen: Seen,
 }
 
 impl Observation {
-    /// What orders the observations of a thesis; an older one changes nothing.
+    /// Orders the observations of a thesis; an older one changes nothing.
     #[must_use]
     pub fn version(&self) -> i64 {
         self.revision.unwrap_or(self.observed_at)

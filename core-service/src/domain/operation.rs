@@ -5,7 +5,7 @@ use super::scope::Scope;
 /// Rate classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateClass {
-    /// All but the others.
+    /// All other operations.
     Standard,
     /// Profiles, wallets, search.
     Heavy,
@@ -97,13 +97,13 @@ macro_rules! operations {
                 match self { $(Self::$variant => $scope,)+ }
             }
 
-            /// The window it is counted in.
+            /// The class it is counted in.
             #[must_use]
             pub const fn class(self) -> RateClass {
                 match self { $(Self::$variant => RateClass::$class,)+ }
             }
 
-            /// The flag it stands behind.
+            /// The feature flag it needs.
             #[must_use]
             pub const fn feature(self) -> Option<Feature> {
                 match self { $(Self::$variant => $feature,)+ }
@@ -149,8 +149,8 @@ operations! {
 }
 
 impl Operation {
-    /// Whether a request may carry an idempotency key. The others ignore it: what reads and what deletes is repeated
-    /// without one, and a verification must not repeat an old verdict.
+    /// Whether a request may carry an idempotency key. The others ignore it: a read or a deletion is repeated without
+    /// one, and a verification must not repeat an old verdict.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         matches!(

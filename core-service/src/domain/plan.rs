@@ -1,4 +1,4 @@
-//! Plans: what an organization's customers may use.
+//! Plans: how much an organization may use.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ pub struct Plan {
     pub requests_per_month: u64,
     /// Requests a minute of class standard, per project and environment.
     pub standard_per_minute: u32,
-    /// Of class heavy.
+    /// The same for class heavy.
     pub heavy_per_minute: u32,
-    /// Of class verify.
+    /// The same for class verify.
     pub verify_per_minute: u32,
 }
 
 impl Plan {
-    /// The allowance of a class.
+    /// Requests a minute of a class.
     #[must_use]
     pub const fn per_minute(&self, class: RateClass) -> u32 {
         match class {

@@ -2,7 +2,7 @@
 
 use super::window::{HOUR_MS, MINUTE_MS};
 
-/// Attempts a delivery gets.
+/// Most attempts of a delivery.
 pub const MAX_ATTEMPTS: i32 = 6;
 
 /// Milliseconds from a failed attempt to the next; none after the last.

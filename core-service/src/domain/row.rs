@@ -15,11 +15,11 @@ pub struct Wallet {
     pub observed_at: i64,
 }
 
-/// How new an observation of a profile or token is. One with a revision counts before any without; the others by their
-/// time, and of two at the same time the one that was made on its own before the one that came beside a thesis.
+/// How new an observation of a profile or token is. One with a revision is newer than any without. The others go by
+/// their time; at the same time, one made on its own is newer than one beside a thesis.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Age {
-    /// The upstream's revision of what was seen.
+    /// The upstream's revision, if it gave one.
     #[prost(int64, optional, tag = "1")]
     pub revision: Option<i64>,
     /// When it was seen.
@@ -31,7 +31,7 @@ pub struct Age {
 }
 
 impl Age {
-    /// Seen beside a thesis, whose revision says nothing of it.
+    /// Seen beside a thesis, whose revision is not its own.
     #[must_use]
     pub const fn beside(observed_at: i64) -> Self {
         Self { revision: None, observed_at, own: false }
@@ -43,14 +43,14 @@ impl Age {
         Self { revision, observed_at, own: true }
     }
 
-    /// Whether this is newer than what is known, if anything is.
+    /// Whether this is newer than the known one, if there is one.
     #[must_use]
     pub fn is_newer_than(&self, known: Option<&Self>) -> bool {
         let place = |age: &Self| (age.revision, age.revision.map_or(age.observed_at, |_| 0), age.own);
         known.is_none_or(|known| place(self) > place(known))
     }
 
-    /// What it is called in the id of an entry.
+    /// Its name in the id of an entry.
     #[must_use]
     pub fn name(&self) -> String {
         match (self.revision, self.own) {
@@ -61,7 +61,7 @@ impl Age {
     }
 }
 
-/// What decides between two profiles with one handle: it belongs to the one that changed or was seen last.
+/// Decides between two profiles with one handle: it belongs to the one that changed or was seen last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, prost::Message)]
 pub struct HandleClaim {
     /// When the profile last changed upstream.
@@ -122,10 +122,10 @@ pub struct Profile {
     /// Public, authorized wallets.
     #[prost(message, repeated, tag = "13")]
     pub wallets: Vec<Wallet>,
-    /// Of the observation that the fields are from.
+    /// Age of the observation that gave the fields.
     #[prost(message, optional, tag = "16")]
     pub age: Option<Age>,
-    /// Of the observation that the wallets are from.
+    /// Age of the observation that gave the wallets.
     #[prost(message, optional, tag = "17")]
     pub wallets_age: Option<Age>,
 }
@@ -166,7 +166,7 @@ pub struct Token {
     /// Last changed upstream.
     #[prost(int64, optional, tag = "11")]
     pub source_updated_at: Option<i64>,
-    /// Of the observation that the fields are from.
+    /// Age of the observation that gave the fields.
     #[prost(message, optional, tag = "14")]
     pub age: Option<Age>,
 }
@@ -183,7 +183,7 @@ pub struct Thesis {
     /// The token.
     #[prost(string, tag = "3")]
     pub token_id: String,
-    /// The token's chain, which the token fixes.
+    /// The token's chain.
     #[prost(string, tag = "4")]
     pub chain: String,
     /// The text.
@@ -204,10 +204,10 @@ pub struct Thesis {
     /// When it was deleted.
     #[prost(int64, optional, tag = "10")]
     pub deleted_at: Option<i64>,
-    /// A project's thesis whose author is one of the sandbox's.
+    /// A project's thesis whose author is of the sandbox.
     #[prost(bool, tag = "11")]
     pub sandbox_profile: bool,
-    /// A project's thesis on one of the sandbox's tokens.
+    /// A project's thesis whose token is of the sandbox.
     #[prost(bool, tag = "12")]
     pub sandbox_token: bool,
     /// Revision or time of the newest observation of its text.
@@ -222,14 +222,14 @@ pub struct Thesis {
 }
 
 impl Thesis {
-    /// Whether this only remembers what was seen of a thesis before the thesis itself: no reader sees it.
+    /// Whether only figures or a deletion were seen, not yet the thesis itself: no reader sees it.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         self.profile_id.is_empty()
     }
 }
 
-/// What an index row says of its thesis beside its key.
+/// The part of a thesis that its index row holds.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct IndexedThesis {
     /// The author.

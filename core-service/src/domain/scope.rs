@@ -18,7 +18,7 @@ macro_rules! scopes {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// Whether a key gets it when none is named.
+            /// Whether a key gets it when no scope is named.
             #[must_use]
             pub const fn by_default(self) -> bool {
                 match self { $(Self::$variant => $default,)+ }

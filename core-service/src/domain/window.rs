@@ -12,7 +12,7 @@ pub const MINUTE_MS: i64 = 60_000;
 /// Longest time by which a bound may lie before the window and count as its start: clients compute it with their own
 /// clock.
 const HISTORY_GRACE_MS: i64 = 60_000;
-/// Before every time there is, and far enough from the lowest number to be counted with.
+/// Before every real time, and far enough from the lowest number to calculate with.
 const EVER: i64 = i64::MIN / 2;
 
 /// Reads a span such as `90s`, `30m`, `1h`, `7d` in milliseconds.
@@ -32,8 +32,8 @@ pub fn parse_span(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(unit)
 }
 
-/// The lower bound of a read, inclusive. The plan's history window does not cut off the sandbox; a bound that was asked
-/// for does.
+/// The lower bound of a read, inclusive. The plan's history window does not cut off the sandbox; an explicit bound
+/// does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Floor {
     sandbox: i64,
@@ -56,15 +56,15 @@ impl Floor {
         }
     }
 
-    /// The lower bound of a later page: that of the first one, which its cursor carries and which was asked for or not.
-    /// The window has moved on meanwhile, and a cursor outlives it by the grace alone.
+    /// The lower bound of a later page: that of the first page, which the cursor carries and which was explicit or not.
+    /// The window has moved on meanwhile; the cursor reaches back before it by the grace at most.
     #[must_use]
     pub fn later(carried: i64, was_explicit: bool, window_start: i64) -> Self {
         let sandbox = if was_explicit { carried } else { EVER };
         Self { sandbox, others: carried.max(window_start - HISTORY_GRACE_MS) }
     }
 
-    /// What a cursor carries of it.
+    /// The bound that a cursor carries.
     #[must_use]
     pub const fn carried(&self) -> i64 {
         self.others
@@ -77,7 +77,7 @@ impl Floor {
     }
 }
 
-/// The plan's history window does not reach so far back.
+/// A bound lies before the plan's history window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryLimit;
 

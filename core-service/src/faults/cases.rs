@@ -13,8 +13,11 @@ use thesis_proto::{
 use tonic::Code;
 
 use super::{
+    observations::{author, coin, deletion, likes, observation, thesis},
     place::Dice,
-    world::{GONE, World, public, service},
+    requests::{public, service},
+    worker::GONE,
+    world::World,
 };
 use crate::{domain::id, grpc::Api, key, log::writer::thesis_event_id, store::schema, testing::NOON};
 
@@ -93,54 +96,6 @@ async fn derive_again(world: &mut World) {
     world.idle().await;
     world.count(false);
     tokio::time::sleep(Duration::from_secs(6)).await;
-}
-
-fn observation(revision: i64, observed: Observed) -> v1::Observation {
-    v1::Observation {
-        observed_at: Some(from_millis(NOON + revision)),
-        revision: Some(revision),
-        observed: Some(observed),
-    }
-}
-
-fn author(handle: &str) -> v1::ProfileObservation {
-    v1::ProfileObservation {
-        upstream_user_id: "author".to_owned(),
-        handle: handle.to_owned(),
-        ..v1::ProfileObservation::default()
-    }
-}
-
-fn coin(symbol: &str) -> v1::TokenObservation {
-    v1::TokenObservation {
-        chain: "solana".to_owned(),
-        address: "So1".to_owned(),
-        symbol: symbol.to_owned(),
-        ..v1::TokenObservation::default()
-    }
-}
-
-/// A thesis as it is seen upstream.
-pub(super) fn thesis(upstream_id: &str, revision: i64) -> v1::Observation {
-    let seen = v1::ThesisObservation {
-        upstream_id: upstream_id.to_owned(),
-        profile: Some(author("author")),
-        token: Some(coin("COIN")),
-        text: format!("{upstream_id} {revision}"),
-        created_at: Some(from_millis(NOON + 1)),
-        ..v1::ThesisObservation::default()
-    };
-    observation(revision, Observed::Thesis(seen))
-}
-
-fn likes(upstream_id: &str, revision: i64) -> v1::Observation {
-    let seen =
-        v1::EngagementObservation { upstream_id: upstream_id.to_owned(), likes: Some(revision), replies: Some(1) };
-    observation(revision, Observed::Engagement(seen))
-}
-
-fn deletion(upstream_id: &str) -> v1::Observation {
-    observation(9, Observed::Deletion(v1::DeletionObservation { upstream_id: upstream_id.to_owned() }))
 }
 
 /// A random observation; the theses are few.

@@ -10,9 +10,11 @@ use thesis_proto::{
 use tonic::{Response, Status};
 
 use super::{
-    cases, judge,
+    judge,
+    observations::thesis,
     place::{Place, Store},
-    world::{World, public, service},
+    requests::{public, service},
+    world::World,
 };
 use crate::{grpc::Api, store::faulty::Fault};
 
@@ -57,7 +59,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
             drop(
                 api.ingest(service(v1::IngestRequest {
                     dataset: "live".to_owned(),
-                    observations: vec![cases::thesis(&format!("fills-{room}"), 1)],
+                    observations: vec![thesis(&format!("fills-{room}"), 1)],
                 }))
                 .await,
             );
@@ -70,7 +72,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
                 ..v1::CreateWebhookRequest::default()
             };
             refused(api.create_webhook(public(webhook, None)).await);
-            let observed = vec![cases::thesis(&format!("seen-{room}"), 1)];
+            let observed = vec![thesis(&format!("seen-{room}"), 1)];
             refused(
                 api.ingest(service(v1::IngestRequest { dataset: "live".to_owned(), observations: observed })).await,
             );

@@ -12,7 +12,8 @@ use tonic::{Code, Status};
 use super::{
     cases,
     place::Dice,
-    world::{World, public, service},
+    requests::{public, service},
+    world::World,
 };
 use crate::{domain::id, grpc::Api, log::writer::thesis_event_id};
 

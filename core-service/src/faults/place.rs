@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thesis_net::clock::SharedClock;
 
-use super::world::Trouble;
 use crate::store::{
     SharedBackend,
     embedded::{EmbeddedStore, Options, tests::disk::Disk},
-    faulty::{Fault, MemoryStore},
+    faulty::{Called, Fault, MemoryStore},
     schema,
 };
 
@@ -110,5 +110,17 @@ impl Place {
                 Arc::new(rows)
             }
         }
+    }
+}
+
+/// Random faults.
+#[derive(Clone)]
+pub(super) struct Trouble(pub(super) Arc<Mutex<Dice>>);
+
+impl Trouble {
+    pub(super) fn choose(&self, called: Called, exclusive: bool) -> Option<Fault> {
+        let mut dice = self.0.lock();
+        let faults = called.faults(exclusive);
+        (dice.roll(40) == 0).then(|| faults[dice.roll(faults.len())])
     }
 }

@@ -1,37 +1,29 @@
 //! The naive recount: makes the rows from the logs alone, and compares them with every stored row.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message as _;
 use thesis_proto::v1::WebhookStatus;
 
-use super::world::World;
+use super::{
+    stored::{deliveries, logs, replay},
+    world::World,
+};
 use crate::{
     convert,
     domain::{
         control::{ControlChange, ControlEntry},
         dataset::Dataset,
-        delivery::{Delivery, Status},
+        delivery::Status,
         derivation::DERIVE_EVERY_MS,
         entry::{Kind, Sequenced, Totals},
         id,
         row::{Profile, Thesis, Token},
     },
     key,
-    log::{
-        fan_out::FAN_OUT,
-        projection::{Projector, ROWS},
-        writer::thesis_event_id,
-    },
+    log::writer::thesis_event_id,
     shared::control::{CONTROL_LOG, Control},
-    store::{Backend as _, Row, SharedBackend, Table, faulty::MemoryStore, schema},
-    tables::{
-        log::{LogStore, decode},
-        theses::ThesisStore,
-    },
+    store::{Backend as _, Row, Table, faulty::MemoryStore, schema},
     testing::ids,
 };
 
@@ -55,102 +47,6 @@ const PROJECTED: &[&Table] = &[
 
 /// Most difference between replicas' clocks.
 const SKEW_MS: i64 = 2_000;
-
-type Logs = BTreeMap<String, Vec<(u64, bytes::Bytes)>>;
-
-/// Every log, without a gap, up to its head.
-fn logs(store: &MemoryStore) -> Logs {
-    let mut logs = Logs::new();
-    let mut heads = BTreeMap::new();
-    for (key, row) in store.all(&schema::EVENT_LOG) {
-        let name = key[0].text().to_owned();
-        if key[2].int() < 0 {
-            heads.insert(name, row.version.unsigned_abs());
-        } else {
-            logs.entry(name).or_default().push((key[2].int().unsigned_abs(), row.body.slice(16..)));
-        }
-    }
-    assert_eq!(logs.keys().collect::<Vec<_>>(), heads.keys().collect::<Vec<_>>());
-    for (name, entries) in &logs {
-        assert!(entries.iter().zip(1..).all(|((seq, _), expected)| *seq == expected), "log {name} has a gap");
-        assert_eq!(entries.len() as u64, heads[name], "log {name} does not end at its head");
-    }
-    logs
-}
-
-fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<Sequenced> {
-    bodies.iter().map(|(seq, body)| Sequenced { seq: *seq, entry: decode(body.clone()).unwrap() }).collect()
-}
-
-/// The deliveries, without those whose webhook was deleted before they were queued: nobody sees or owes them.
-fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
-    let mut queued = BTreeSet::new();
-    store.each(&schema::QUEUE, |_, clustering, _| {
-        queued.insert(clustering[1].text().to_owned());
-    });
-    let mut deleted = BTreeSet::new();
-    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
-        if let Some(ControlChange::WebhookDeleted(id)) = ControlEntry::decode(body).unwrap().change {
-            deleted.insert(id);
-        }
-    }
-    let rows = store.all(&schema::DELIVERY).into_iter().map(|(_, row)| Delivery::decode(row.body).unwrap());
-    rows.filter(|row| row.is_over() || queued.contains(&row.id) || !deleted.contains(&row.webhook_id)).collect()
-}
-
-/// The work still to do; derived events only if asked, since they may have to wait.
-pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
-    let mut heads: BTreeMap<String, i64> = BTreeMap::new();
-    store.each(&schema::EVENT_LOG, |partition, clustering, version| {
-        if clustering[0].int() < 0 {
-            heads.insert(partition[0].text().to_owned(), version);
-        }
-    });
-    heads.remove(CONTROL_LOG);
-    let mut owed = Vec::new();
-    for (name, head) in heads {
-        for projection in [ROWS, FAN_OUT] {
-            let mut done = 0;
-            store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
-                if partition[0].text() == name && clustering[0].text() == projection {
-                    done = version;
-                }
-            });
-            if done != head {
-                owed.push(format!("{projection} of {name} at {done} of {head}"));
-            }
-        }
-    }
-    if derived {
-        store.each(&schema::DERIVE_DUE, |_, clustering, _| owed.push(format!("derived events of {clustering:?}")));
-    }
-    let mut disabled = BTreeSet::new();
-    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
-        if let Some(ControlChange::Webhook(row)) = ControlEntry::decode(body).unwrap().change
-            && row.status != i32::from(WebhookStatus::Enabled)
-        {
-            disabled.insert(row.id);
-        }
-    }
-    // Deliveries to a disabled webhook keep waiting.
-    let waiting = |row: &&Delivery| !row.is_over() && !disabled.contains(&row.webhook_id);
-    owed.extend(deliveries(store).iter().filter(waiting).map(|row| format!("{row:?}")));
-    owed.join("; ")
-}
-
-/// Writes the rows of the logs into `again`, beyond those written there before.
-pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec<(Dataset, Vec<Sequenced>)> {
-    let mut all = Vec::new();
-    for (name, bodies) in logs(store).iter().filter(|(name, _)| *name != CONTROL_LOG) {
-        let entries = entries(bodies);
-        let backend: SharedBackend = again.clone();
-        let done = LogStore::new(backend.clone()).checkpoint(name, ROWS).await.unwrap();
-        let projector = Projector::new(backend.clone(), ThesisStore::new(backend), name.clone());
-        projector.project(&entries[usize::try_from(done).unwrap()..]).await.unwrap();
-        all.push((Dataset::parse(name).unwrap(), entries));
-    }
-    all
-}
 
 /// Compares everything.
 pub(super) async fn recount(world: &World) {

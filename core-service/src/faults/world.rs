@@ -12,19 +12,21 @@ use std::{
 
 use parking_lot::Mutex;
 use thesis_net::clock::{Clock, SharedClock};
-use thesis_proto::{
-    metadata::{AUTHORIZATION, IDEMPOTENCY_KEY, SERVICE_TOKEN as SERVICE_TOKEN_NAME},
-    v1::{
-        self, ingest_service_server::IngestService as _, test_data_service_server::TestDataService as _,
-        webhook_service_server::WebhookService as _,
-    },
+use thesis_proto::v1::{
+    self, ingest_service_server::IngestService as _, test_data_service_server::TestDataService as _,
+    webhook_service_server::WebhookService as _,
 };
 use tokio::time::Instant;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Response, Status};
 
-use super::place::{Dice, Place, Store};
+use super::{
+    observations::thesis,
+    place::{Place, Store, Trouble},
+    requests::{public, service},
+    stored::{self, replay},
+    worker::work,
+};
 use crate::{
-    domain::delivery::Attempt,
     grpc::Api,
     log::writer::thesis_event_id,
     operations::Core,
@@ -32,9 +34,9 @@ use crate::{
     start::CoreSettings,
     store::{
         Backend as _, Table, Value,
-        faulty::{Called, Fault, MemoryStore, Process},
+        faulty::{Fault, MemoryStore, Process},
     },
-    testing::{NOON, SERVICE_TOKEN, TEST_KEY, ids, settings},
+    testing::{NOON, ids, settings},
 };
 
 /// Which call goes wrong, and how.
@@ -61,9 +63,6 @@ impl Clock for PausedClock {
     }
 }
 
-/// End of the URL of an endpoint that is gone for good.
-pub(super) const GONE: &str = "/gone";
-
 /// The acknowledged writes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Acknowledged {
@@ -79,10 +78,6 @@ pub(super) struct Acknowledged {
     /// Webhooks whose endpoint has said that it is gone.
     pub(super) disabled: BTreeSet<String>,
 }
-
-/// Random faults.
-#[derive(Clone)]
-pub(super) struct Trouble(pub(super) Arc<Mutex<Dice>>);
 
 /// All of one test.
 pub(super) struct World {
@@ -143,7 +138,7 @@ impl World {
         tokio::time::sleep(Duration::from_secs(2)).await;
         world.stop();
         tokio::time::sleep(Duration::from_mins(1)).await;
-        drop(super::recount::replay(&*world.place.rows().await, &world.replayed).await);
+        drop(replay(&*world.place.rows().await, &world.replayed).await);
         world.started_at = world.clock.now_ms();
         world
     }
@@ -343,7 +338,7 @@ impl World {
 
     /// A thesis that entered by ingestion.
     pub(super) async fn ingest_thesis(&mut self, upstream_id: &str) -> String {
-        let results = self.ingest("live", vec![super::cases::thesis(upstream_id, 1)]).await;
+        let results = self.ingest("live", vec![thesis(upstream_id, 1)]).await;
         let id = results[0].id.clone();
         self.acknowledged.entries.insert(("live".to_owned(), thesis_event_id(&id)));
         id
@@ -353,7 +348,7 @@ impl World {
     pub(super) async fn probe(&mut self) {
         self.create_thesis("probe", "prober", "PROBED").await;
         self.create_thesis("probe 2", "case", "CASE").await;
-        self.ingest("live", vec![super::cases::thesis("probe", 1)]).await;
+        self.ingest("live", vec![thesis("probe", 1)]).await;
     }
 
     /// Lets time pass until nothing is owed any more.
@@ -371,58 +366,12 @@ impl World {
         for _ in 0..200 {
             drop(self.core().await);
             self.idle().await;
-            owed = super::recount::owed(&*self.place.rows().await, derived);
+            owed = stored::owed(&*self.place.rows().await, derived);
             if owed.is_empty() {
                 return;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         panic!("owed for good: {owed}");
-    }
-}
-
-impl Trouble {
-    fn choose(&self, called: Called, exclusive: bool) -> Option<Fault> {
-        let mut dice = self.0.lock();
-        let faults = called.faults(exclusive);
-        (dice.roll(40) == 0).then(|| faults[dice.roll(faults.len())])
-    }
-}
-
-pub(super) fn public<M>(message: M, key: Option<&str>) -> Request<M> {
-    let mut request = Request::new(message);
-    request.metadata_mut().insert(AUTHORIZATION, format!("Bearer {TEST_KEY}").parse().unwrap());
-    if let Some(key) = key {
-        request.metadata_mut().insert(IDEMPOTENCY_KEY, key.parse().unwrap());
-    }
-    request
-}
-
-pub(super) fn service<M>(message: M) -> Request<M> {
-    let mut request = Request::new(message);
-    request.metadata_mut().insert(SERVICE_TOKEN_NAME, SERVICE_TOKEN.parse().unwrap());
-    request
-}
-
-/// A worker: takes attempts, makes them, and reports each until the report is taken.
-async fn work(core: Arc<Core>, sent: Arc<Mutex<BTreeSet<(String, i32)>>>, first_fails: bool) {
-    let (_place, mut claims) = core.dispatcher.join(8);
-    let stop = core.stop.clone();
-    while let Some(Some(claimed)) = stop.run_until_cancelled(claims.recv()).await {
-        let number = claimed.delivery.attempts_made() + 1;
-        sent.lock().insert((claimed.delivery.id.clone(), number));
-        let status = if claimed.webhook.url.ends_with(GONE) {
-            410
-        } else if first_fails && number == 1 {
-            500
-        } else {
-            200
-        };
-        let attempt = Attempt { number, response_status: Some(status), ..Attempt::default() };
-        while core.dispatcher.report(&claimed.delivery.id, attempt.clone()).await.is_err() {
-            if stop.run_until_cancelled(tokio::time::sleep(Duration::from_millis(500))).await.is_none() {
-                return;
-            }
-        }
     }
 }

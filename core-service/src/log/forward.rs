@@ -17,7 +17,7 @@ const PAGE: usize = 500;
 /// Most bytes of a tail's page before its last entry, so that it fits where messages are limited.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// Reads the matching events of a dataset after a position, up to what is projected.
+/// Reads the matching events of a dataset after a position, up to a projected one.
 ///
 /// # Errors
 /// When the store does not answer.

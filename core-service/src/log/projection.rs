@@ -146,7 +146,8 @@ impl Projector {
 
     /// Appends entries to the log and writes their rows: in one step where no other process can come between.
     ///
-    /// # Errors When the store does not answer; entries that reached the log anyway are projected later.
+    /// # Errors
+    /// When the store does not answer; entries that reached the log anyway are projected later.
     pub async fn append(
         &self,
         log: &LogStore,

@@ -161,8 +161,7 @@ impl Writer {
         }
     }
 
-    /// Whether derived events are appended together with the next theses: if a write's cost does not depend on its
-    /// size.
+    /// Whether derived events are appended with the next theses: if a write's cost does not depend on its size.
     fn joins_derived(&self) -> bool {
         self.shared.backend.is_exclusive()
     }

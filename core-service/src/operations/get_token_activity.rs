@@ -11,7 +11,7 @@ use crate::{
     convert,
     domain::{derivation::Hour, window::DAY_MS},
     error::Result,
-    tables::theses::IndexScope,
+    tables::index_scope::IndexScope,
 };
 
 fn bucket(hour: &Hour) -> v1::TimelineBucket {

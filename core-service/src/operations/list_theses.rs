@@ -17,7 +17,7 @@ use crate::{
     },
     error::{Error, Result},
     search::{Narrow, ask::likes_page},
-    tables::theses::IndexScope,
+    tables::index_scope::IndexScope,
 };
 
 /// ThesisOrder of a list.

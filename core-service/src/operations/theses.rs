@@ -15,7 +15,10 @@ use crate::{
     error::Result,
     search::Liked,
     store::StoreResult,
-    tables::theses::{IndexScope, Stretch, ThesisStore},
+    tables::{
+        index_scope::IndexScope,
+        theses::{Stretch, ThesisStore},
+    },
 };
 
 /// What an index named a moment ago, as far as it is there: some may be deleted by now.

@@ -16,7 +16,7 @@ use crate::{
         window::{Floor, MINUTE_MS},
     },
     error::{Error, Result},
-    tables::theses::{IndexScope, Stretch},
+    tables::{index_scope::IndexScope, theses::Stretch},
 };
 
 /// A window that ended so recently is verified against the upstream before a no.

@@ -1,9 +1,9 @@
-//! Counts that replicas keep together: each stores its own, the sum is what counts.
+//! Counts that replicas keep together: each stores its own count, and the sum counts.
 //!
-//! A replica decides on what it knows: its own count and the others' as last read. An exchange stores what it counted and
-//! then reads the others': the first at once, later ones every [`NEAR_MS`] while the count is in use and near its limit, and
-//! every [`FAR_MS`] while it is far from it, so that a request costs next to nothing there. A store that does not answer
-//! neither stops nor delays this; the exchange is made up for when it does.
+//! A replica decides by its own count and the others' counts as last read. An exchange stores its own count and then
+//! reads the others'. The first exchange is at once. Later ones, while the count is in use, are every [`NEAR_MS`] near
+//! its limit and every [`FAR_MS`] far from it, where a request costs next to nothing. A store that does not answer
+//! neither stops nor delays decisions; the exchange follows when it answers again.
 
 use std::{
     collections::HashMap,
@@ -27,28 +27,28 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store::{Change, Scan, SharedBackend, StoreError, StoreResult, Table, Value};
 
-/// How often a count in use is exchanged near its limit: what others counted is known after twice this, and the store's
+/// How often a count in use is exchanged near its limit: others' counts are known after twice this and the store's
 /// time.
 const NEAR_MS: i64 = 100;
-/// How often a count in use is exchanged while more than half of its limit is left, and little is not told.
+/// How often a count in use is exchanged while more than half of its limit is left and little of it is untold.
 const FAR_MS: i64 = 2_000;
-/// A replica may count this fraction of what it believes is left before it tells the others: a sixteenth. When one replica
-/// uses up a limit within [`FAR_MS`], every other one may allow that much beyond the limit.
+/// Most that a replica counts before it tells the others: a sixteenth of what it believes is left of the limit. When
+/// one replica uses up a limit within [`FAR_MS`], every other one may allow that much beyond the limit.
 const UNTOLD: u64 = 16;
 /// Most of a strict limit that a replica counts without knowing the others' counts: one in 16,000.
 const UNKNOWN: u64 = 16_000;
-/// How often counts are looked through for those that are due.
+/// How often counts are searched for those that are due.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// What was read so long ago says little of what others have counted since.
+/// Longest time for which the others' counts, once read, are fresh.
 const FRESH_MS: i64 = 300;
-/// How long a request waits for an exchange at most.
+/// Longest wait of a request for an exchange.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Exchanges under way at once.
+/// Most exchanges under way at once.
 const PARALLEL: usize = 32;
-/// Replicas' rows of one count.
+/// Most replicas' rows of one count.
 const REPLICAS: usize = 100_000;
 
-/// What is counted.
+/// A key of a count.
 pub trait Counted: Clone + Eq + Hash + Send + Sync + 'static {
     /// The partition that has a row of each replica.
     fn partition(&self) -> Vec<Value>;
@@ -71,7 +71,7 @@ struct Count {
     exchanged_at: Option<i64>,
     /// The limit it was last held to; 0 where none is known.
     limit: u64,
-    /// How much of the own count need not be told at once.
+    /// Most of the own count that may stay untold.
     untold: u64,
     /// One exchange at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -86,7 +86,7 @@ impl Count {
         self.exchanged_at.is_some_and(|at| now_ms - at < age_ms)
     }
 
-    /// Takes note of a limit, and of how much may be counted beside it before the others are told.
+    /// Notes a limit, and how much may be counted before the others are told.
     const fn hold_to(&mut self, limit: u64, untold: u64) {
         (self.limit, self.untold) = (limit, untold);
     }
@@ -103,9 +103,9 @@ impl Count {
 pub struct Stored {
     /// A table with the replica as its clustering key; version = how often the row was written, body = the count.
     pub table: &'static Table,
-    /// Seconds that a row is kept. None: for good, and even where no other replica reads it.
+    /// Seconds that a row is kept. None: kept for good, even if no other replica reads it.
     pub ttl: Option<u32>,
-    /// Own counts below this are not worth telling.
+    /// Least own count that is worth storing.
     pub from: u64,
 }
 
@@ -132,7 +132,7 @@ impl<K: Counted> SharedCounts<K> {
         Self { backend, replica, stored, counts, news: Notify::new(), failing: AtomicBool::new(false) }
     }
 
-    /// Whether this process's memory is all there is to it.
+    /// Whether the counts are in this process's memory only.
     fn is_local(&self) -> bool {
         self.backend.is_exclusive() && self.stored.ttl.is_some()
     }
@@ -158,7 +158,7 @@ impl<K: Counted> SharedCounts<K> {
         answer
     }
 
-    /// Counts one more, whatever the sum; tells the sum, which is to be compared with `limit`.
+    /// Counts one more, whatever the sum; tells the sum, to be compared with `limit`.
     pub fn add(&self, key: &K, limit: u64, now_ms: i64) -> u64 {
         self.with(key, now_ms, |count| {
             count.own += 1;
@@ -167,7 +167,7 @@ impl<K: Counted> SharedCounts<K> {
         })
     }
 
-    /// Counts one more if the sum stays within `limit`, on what is known here; tells whether it did, and the sum.
+    /// Counts one more if the sum as known here stays within `limit`; tells whether it did, and the sum.
     pub fn take(&self, key: &K, limit: u64, now_ms: i64) -> (bool, u64) {
         self.with(key, now_ms, |count| {
             let allowed = count.total() < limit;
@@ -182,7 +182,7 @@ impl<K: Counted> SharedCounts<K> {
         self.with(key, now_ms, |count| count.total())
     }
 
-    /// What this replica has counted itself.
+    /// This replica's own count.
     pub fn own(&self, key: &K) -> u64 {
         self.counts.lock().by_key.get(key).map_or(0, |count| count.own)
     }
@@ -197,20 +197,20 @@ impl<K: Counted> SharedCounts<K> {
         self.counts.lock().by_key.get(key).map_or(known, Count::total)
     }
 
-    /// Like [`SharedCounts::take`], but asks the others first where what they may have counted unknown to this replica
-    /// could exceed the limit by more than a thousandth.
+    /// Like [`SharedCounts::take`], but exchanges first where counts that the replicas do not know of each other could
+    /// exceed the limit by more than a thousandth.
     ///
-    /// A replica counts up to a thousandth of what is left, or a sixteenth of a thousandth of the limit, between two
-    /// exchanges; so several together stay within the thousandth.
+    /// Between two exchanges a replica counts up to a thousandth of the requests left, plus a sixteenth of a thousandth
+    /// of the limit; so several together stay within the thousandth.
     pub async fn take_strictly(&self, key: &K, limit: u64, now_ms: i64) -> bool {
         let exclusive = self.backend.is_exclusive();
         if exclusive && self.counts.lock().by_key.get(key).is_none_or(|count| count.exchanged_at.is_none()) {
-            // What an earlier process has counted.
+            // Reads an earlier process's count.
             self.fresh(key, now_ms).await;
         }
         let (allowed, certain) = self.with(key, now_ms, |count| {
             let left = limit.saturating_sub(count.total());
-            // Here a write is cheap, and what is not stored is lost with the process.
+            // Here a write is cheap, and an unstored count is lost with the process.
             count.hold_to(limit, if exclusive { 0 } else { limit / UNKNOWN / 2 });
             if left == 0 {
                 return (false, true);
@@ -251,7 +251,7 @@ impl<K: Counted> SharedCounts<K> {
         let _turn = turn.lock().await;
         let exclusive = self.backend.is_exclusive();
         if exclusive && self.counts.lock().by_key.get(key).is_some_and(|count| count.exchanged_at.is_none()) {
-            // Only here an earlier process may have counted under the same name.
+            // Only here may an earlier process have counted under the same name.
             let (own, version, _) = self.read(key).await?;
             if let Some(count) = self.counts.lock().by_key.get_mut(key) {
                 (count.own, count.stored, count.version) = (count.own + own, own, version);
@@ -259,7 +259,7 @@ impl<K: Counted> SharedCounts<K> {
             }
         }
         let Some((own, stored, version, covered)) = self.counts.lock().by_key.get_mut(key).and_then(|count| {
-            // Another's exchange has covered this one.
+            // None if another exchange has covered this one.
             (count.covered < asked).then(|| {
                 count.version += i64::from(count.own != count.stored);
                 (count.own, count.stored, count.version, count.asked)
@@ -300,7 +300,7 @@ impl<K: Counted> SharedCounts<K> {
         Ok((own, version, others))
     }
 
-    /// Notes whether the store answers; tells it once.
+    /// Notes whether the store answers; logs a failure once.
     fn note(&self, outcome: &StoreResult<()>) {
         let was = self.failing.swap(outcome.is_err(), Ordering::Relaxed);
         if let (Err(error), false) = (outcome, was) {
@@ -335,7 +335,7 @@ impl<K: Counted> SharedCounts<K> {
         exchanges.await;
     }
 
-    /// Exchanges what is due until stopped.
+    /// Exchanges due counts until stopped.
     pub async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
         if self.is_local() {
             return;
@@ -365,8 +365,8 @@ impl<K: Counted> SharedCounts<K> {
         self.counts.lock().by_key.len()
     }
 
-    /// Forgets counts whose time is over, unless they are to be kept and not stored yet; gives them with what this
-    /// replica has counted and the sum.
+    /// Forgets counts whose time is over, unless they must be kept and are not stored yet. Gives each with this
+    /// replica's own count and the sum.
     pub fn sweep(&self, now_ms: i64) -> Vec<(K, u64, u64)> {
         let kept = |count: &Count| self.stored.ttl.is_none() && count.own != count.stored;
         let mut counts = self.counts.lock();

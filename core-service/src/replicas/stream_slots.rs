@@ -1,9 +1,9 @@
 //! Places of open streams: a project never has more open than its plan allows, over all replicas together.
 //!
-//! A project's row says how many each replica has open and moves by conditions only; a place is taken in it before a
-//! stream opens and given back after it is closed. A replica shows that it lives by a beat. One that could not beat for
-//! [`LEASE_MS`] ends its streams, and later, after [`GONE_MS`], others no longer count them. They judge by how long they
-//! themselves see the same beat, so clocks need not agree; an edge gives up a silent core sooner than either.
+//! A project's row says how many streams each replica has open, and moves by conditions only. A place is taken in the
+//! row before a stream opens and given back after it closes. A replica shows by a beat that it lives. If it could not
+//! beat for [`LEASE_MS`], it ends its streams; later, after [`GONE_MS`], others no longer count them. The others judge
+//! by how long they see the same beat, so clocks need not agree. An edge gives up a silent core sooner than either.
 //!
 //! On the embedded store there is one replica, and its memory suffices.
 
@@ -39,28 +39,28 @@ use crate::{
 
 /// How often a replica beats.
 const BEAT_EVERY: Duration = Duration::from_secs(3);
-/// A replica that could not beat for so long ends its streams.
+/// Longest time without a beat; then a replica ends its streams.
 const LEASE_MS: i64 = 9_000;
-/// No stream is opened on an older beat: it might have to end at once.
+/// Longest age of a beat for a new stream: later it might have to end at once.
 const LATE_MS: i64 = 4_000;
-/// How often it looks whether that is so.
+/// How often it looks whether streams must end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A replica whose beat has stood still for so long has no streams.
+/// Longest time that a beat stands still; then its replica has no streams.
 const GONE_MS: i64 = 11_000;
 /// Seconds that the last beat of a replica is kept.
 const BEAT_KEPT: u32 = 24 * 3_600;
-/// What a replica's last beat says.
+/// The body of a replica's last beat.
 const GONE: &[u8] = b"gone";
 /// The one partition of beats.
 const SERVICE: &str = "core";
-/// Replicas that ever beat within [`BEAT_KEPT`].
+/// Most replicas that beat within [`BEAT_KEPT`].
 const REPLICAS: usize = 100_000;
-/// How often a row is tried to be moved when others move it.
+/// Most tries to move a row while others move it.
 const TRIES: usize = 20;
-/// Rows moved at once.
+/// Most rows moved at once.
 const PARALLEL: usize = 32;
 
-/// What a project's row holds.
+/// The body of a project's row.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Places {
     #[prost(message, repeated, tag = "1")]
@@ -82,7 +82,7 @@ struct Project {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Another replica's beat, and since when it is seen to be that.
+/// Another replica's beat, and since when it is seen unchanged.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     beat: i64,
@@ -93,13 +93,13 @@ struct Seen {
 #[derive(Debug, Default)]
 struct State {
     projects: HashMap<Arc<str>, Project>,
-    /// Projects whose row may say more than is open here.
+    /// Projects whose row may say more streams than are open here.
     unsettled: HashSet<Arc<str>>,
     others: HashMap<String, Seen>,
     beat: i64,
     /// When the last beat that surely arrived was sent.
     beat_at: Option<i64>,
-    /// Cancelled when streams must end because the beat could not be kept up.
+    /// Cancelled when streams must end because this replica could not beat.
     term: CancellationToken,
 }
 
@@ -154,7 +154,7 @@ impl StreamSlots {
     /// # Errors
     /// `STREAM_LIMIT_REACHED`, or when the store does not answer.
     pub async fn take(self: &Arc<Self>, project: &str, limit: u32) -> Result<StreamSlot> {
-        // Apart, so that it is brought to its end even when the caller has gone.
+        // In its own task, so that it is completed even when the caller has gone.
         let taking = Arc::clone(self).take_place(project.into(), limit);
         tokio::spawn(taking).await.map_err(Error::internal)?
     }
@@ -169,7 +169,7 @@ impl StreamSlots {
         let moved = self.move_row(&project, Some(limit)).await;
         let mut state = self.state.lock();
         if moved.is_err() {
-            // The row may have been moved even so.
+            // Even so, the row may have been moved.
             state.unsettled.insert(Arc::clone(&project));
             self.closed.notify_one();
         }
@@ -184,8 +184,8 @@ impl StreamSlots {
         Ok(StreamSlot { slots: self, project, term })
     }
 
-    /// How many of a project's places are taken, over all replicas. A closed stream's is until every replica can give
-    /// it to another.
+    /// How many of a project's places are taken, over all replicas. A closed stream's place counts until every replica
+    /// can give it to another.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -215,8 +215,8 @@ impl StreamSlots {
         Ok((Some(row.version), places))
     }
 
-    /// Makes the project's row say what is open here, and one more when `limit` allows it: else tells how many are open.
-    /// It is moved even if it says so already: a move that was given up as in doubt then has no effect any more.
+    /// Sets the project's row to the streams open here, and one more when `limit` allows it; else tells how many are
+    /// open. It is moved even if it says so already: an earlier move in doubt then has no effect any more.
     async fn move_row(&self, project: &str, limit: Option<u32>) -> StoreResult<Option<u32>> {
         if self.backend.is_exclusive() {
             let open = self.own(project);
@@ -266,7 +266,7 @@ impl StreamSlots {
         Err(StoreError::Unavailable("a project's stream slots are in too much demand".to_owned()))
     }
 
-    /// Entries of other replicas that live, as of now.
+    /// Entries of other replicas that live now.
     async fn others_alive(&self, places: Places) -> StoreResult<Vec<Held>> {
         let mut others: Vec<Held> = places.held.into_iter().filter(|held| held.replica != self.replica).collect();
         if others.is_empty() {
@@ -282,7 +282,7 @@ impl StreamSlots {
         Ok(others)
     }
 
-    /// Looks which beats have moved. One that is not there stands still.
+    /// Looks which beats have moved. A missing beat stands still.
     async fn look(&self, named: impl Iterator<Item = &String>) -> StoreResult<()> {
         let rows = self.backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![SERVICE], REPLICAS)).await?;
         let now_ms = self.clock.now_ms();
@@ -302,7 +302,7 @@ impl StreamSlots {
         Ok(())
     }
 
-    /// Ends streams if the beat could not be kept up.
+    /// Ends streams if this replica could not beat in time.
     fn end_lapsed(&self) {
         let now_ms = self.clock.now_ms();
         let mut state = self.state.lock();
@@ -334,14 +334,14 @@ impl StreamSlots {
         let key = key![SERVICE, &self.replica];
         let change = Change { table: &schema::REPLICA_BEAT, key, version, body: Some(body), ttl: Some(BEAT_KEPT) };
         self.backend.apply(vec![change]).await?;
-        // Those of before a lapse end, however late it is noticed.
+        // Streams from before a lapse end, however late it is noticed.
         self.end_lapsed();
         let mut state = self.state.lock();
         state.beat_at = state.beat_at.max(Some(sent_at));
         Ok(())
     }
 
-    /// Makes every row say what is open here where it may say more.
+    /// Corrects every row that may say more than is open here.
     async fn settle(&self) {
         let unsettled = std::mem::take(&mut self.state.lock().unsettled);
         let settling = stream::iter(unsettled).for_each_concurrent(PARALLEL, |project| async move {
@@ -391,7 +391,7 @@ impl StreamSlots {
                 }
             }
         };
-        // Apart, since a beat may take long to fail.
+        // Separate, since a beat may take long to fail.
         let watching = async {
             loop {
                 looks.tick().await;

@@ -134,7 +134,7 @@ pub fn tick(number: u64) -> FixtureThesis {
     }
 }
 
-/// Mixes the tokens' lists evenly but not regularly; each list keeps its own order, since its texts build on each other.
+/// Mixes the tokens' lists evenly but not regularly; each list keeps its order, since its texts build on each other.
 fn seeded_order() -> Vec<(usize, &'static (usize, &'static str))> {
     let mut placed: Vec<_> = THESES
         .iter()

@@ -47,7 +47,8 @@ pub async fn whole(index: &SearchIndex, view: &View) {
 
 /// Reads theses in the order of likes, exactly as they are after all writes acknowledged before.
 ///
-/// # Errors `SERVICE_UNAVAILABLE` when the index is not ready within 250 ms, or when store or index do not answer.
+/// # Errors
+/// `SERVICE_UNAVAILABLE` when the index is not ready within 250 ms, or when store or index do not answer.
 pub async fn likes_page(
     index: &Arc<SearchIndex>,
     datasets: &Datasets,

@@ -117,7 +117,7 @@ enum Left {
     More,
 }
 
-/// Takes in some new entries of one dataset; tells what is left, if it took any.
+/// Takes in some new entries of one dataset; tells whether more are left, if it took any.
 async fn take_in(
     follower: &Follower,
     dataset: &Dataset,

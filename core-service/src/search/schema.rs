@@ -1,6 +1,6 @@
 //! The indexed fields of theses, profiles and tokens. The index stores no rows: hits are read from the store.
 //!
-//! Every indexed term begins with the name of its dataset, and only [`Terms`] of one dataset make terms. So no query can
+//! Every indexed term begins with its dataset's name, and only [`Terms`] of one dataset make terms. So no query can
 //! reach a row of another dataset, and the frequency of a word is that within its dataset.
 
 use tantivy::{

@@ -6,8 +6,7 @@
 //!   search in them is a phrase: any stretch of text is found, without a dictionary.
 //! - Symbols and emoji are words, one for each that a reader sees (flags, families and skin tones included). One with a
 //!   skin tone is also found by its plain form.
-//! - Other punctuation is dropped. `$RUN` and `@ana` are the words `run` and `ana`; with the sigil too, a row only
-//!   ranks higher.
+//! - Other punctuation is dropped. `$RUN` and `@ana` are the words `run` and `ana`; a row with the sigil ranks higher.
 
 use icu_normalizer::ComposingNormalizer;
 use icu_properties::{

@@ -357,7 +357,8 @@ impl Control {
     /// Decides changes on the newest state and makes them, all or none. `decide` is called again when another replica
     /// was faster; making no change is allowed.
     ///
-    /// # Errors The error of `decide`, or when the store does not answer.
+    /// # Errors
+    /// The error of `decide`, or when the store does not answer.
     pub async fn change<T>(&self, decide: impl Fn(&ControlState) -> Result<(Vec<ControlChange>, T)>) -> Result<T> {
         let _one_at_a_time = self.changing.lock().await;
         loop {

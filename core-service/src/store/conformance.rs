@@ -1,6 +1,6 @@
-//! What every backend does, each behaviour written once.
+//! Tests that every backend must pass, each written once.
 //!
-//! `conformance_tests!(name, expression)` makes the tests of a backend; the expression gives an `Option<SharedBackend>`, and
+//! `conformance_tests!(name, expression)` makes the tests of a backend. The expression is an `Option<SharedBackend>`;
 //! `None` leaves the tests out. Every test works in partitions of its own, so that all may share one keyspace.
 
 mod conditions;

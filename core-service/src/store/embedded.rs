@@ -1,7 +1,7 @@
 //! The embedded store: one redb file that belongs to one process.
 //!
-//! Reads run where they are asked, on a snapshot. Writes go to one thread, which commits all that wait together; a
-//! batch with a conditional write waits for the disk, one of projections alone does not.
+//! Reads run on the caller's thread, on a snapshot. Writes go to one thread, which commits all waiting writes together.
+//! A batch with a conditional write waits for the disk; a batch of projections alone does not.
 
 mod batch;
 mod database;
@@ -47,7 +47,7 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Reads; once more if the engine has to be opened again.
+    /// Reads, and reads once more if the engine must be opened again.
     async fn read<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, redb::Error> + Send) -> StoreResult<T> {
         let mut again = false;
         loop {
@@ -69,7 +69,7 @@ impl EmbeddedStore {
             drop(database);
             let (done, healed) = oneshot::channel();
             if self.messages.send(Message::Heal { generation, done }).is_ok() {
-                // Whether or not it was healed, the second attempt tells.
+                // The second attempt shows whether the database was healed.
                 let _ = healed.await;
             }
         }
@@ -145,7 +145,7 @@ impl Backend for EmbeddedStore {
 
     async fn close(&self) -> StoreResult<()> {
         let (done, closed) = oneshot::channel();
-        // A second time there is nothing left to close.
+        // Closing a second time does nothing.
         if self.messages.send(Message::Close(done)).is_err() {
             return Ok(());
         }

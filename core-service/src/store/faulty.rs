@@ -1,4 +1,4 @@
-//! A backend as a process sees it on which something goes wrong: at a chosen call a timeout, or the process ends.
+//! A backend on which something goes wrong, as a process sees it: a chosen call times out, or the process ends.
 
 mod memory;
 
@@ -19,13 +19,13 @@ pub(crate) enum Fault {
     NotDone,
     /// It is done, and a timeout is reported.
     Done,
-    /// Every other of its changes is made, and a timeout is reported: an `apply` is atomic by the row only.
+    /// Every second change is made, and a timeout is reported: an `apply` is atomic by the row only.
     Half,
     /// The process ends before it.
     Ends,
-    /// The process ends when every other of its changes is made.
+    /// The process ends when every second change is made.
     EndsHalfway,
-    /// The process ends before it, and what was not yet synced is forgotten.
+    /// The process ends before it, and unsynced writes are forgotten.
     PowerLoss,
 }
 
@@ -33,13 +33,13 @@ pub(crate) enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Called {
     Read,
-    /// With so many changes.
+    /// With this number of changes.
     Apply(usize),
     Transact,
 }
 
 impl Called {
-    /// What may go wrong with it. A process that ends before a read has ended before the next write.
+    /// The faults that it may have. To end before a read is to end before the next write.
     pub(crate) fn faults(self, exclusive: bool) -> Vec<Fault> {
         match self {
             Self::Read => vec![Fault::NotDone],
@@ -52,12 +52,12 @@ impl Called {
     }
 }
 
-/// Decides what goes wrong, asked at every call that counts.
+/// Decides the fault of a call; asked at every call that counts.
 pub(crate) type Chooser = Box<dyn FnMut(usize, Called) -> Option<Fault> + Send>;
 
 #[derive(Default)]
 struct Inside {
-    /// Calls are counted, and something may go wrong with them.
+    /// Calls are counted, and may have faults.
     counts: bool,
     /// Reads count too.
     reads: bool,
@@ -80,7 +80,7 @@ impl Process {
         Arc::new(Self { backend, inside: Mutex::default() })
     }
 
-    /// From now on calls count; reads only where they follow from a request, not from looking again and again.
+    /// From now on calls count. Reads count with `reads`: where they follow from a request, not from repeated looks.
     pub(crate) fn count(&self, reads: bool) {
         let mut inside = self.inside.lock();
         (inside.counts, inside.reads) = (true, reads);
@@ -91,7 +91,7 @@ impl Process {
         self.inside.lock().counts = false;
     }
 
-    /// Who decides what goes wrong.
+    /// Sets who decides the faults.
     pub(crate) fn set_chooser(&self, chooser: Chooser) {
         self.inside.lock().chooser = Some(chooser);
     }
@@ -119,12 +119,12 @@ impl Process {
         }
     }
 
-    /// Ends it.
+    /// Ends the process.
     pub(crate) fn end(&self) {
         self.inside.lock().ended.get_or_insert(Fault::Ends);
     }
 
-    /// How it ended, if it did.
+    /// How the process ended, if it did.
     pub(crate) fn ended(&self) -> Option<Fault> {
         self.inside.lock().ended
     }

@@ -32,7 +32,7 @@ tables! {
     EVENT_LOG "event_log" (text("dataset"), int("bucket"); int("seq")) asc Conditional;
     /// How far the projections of a log have come: body empty, version = sequence number.
     LOG_CHECKPOINT "log_checkpoint" (text("dataset"); text("projection")) asc Versioned;
-    /// Writers of a log that lost a race to another: body = the head at which they did, version = how often.
+    /// Writers that lost a race for a log: body = the head at which they lost, version = how often.
     LOG_LOSER "log_loser" (text("dataset"); text("writer")) asc Versioned;
     /// Position of an event in its log.
     EVENT "event" (text("dataset"), text("id")) asc Versioned;
@@ -56,7 +56,7 @@ tables! {
     THESIS "thesis" (text("dataset"), text("id")) asc Versioned;
     /// Theses by scope and time.
     THESIS_INDEX "thesis_index" (text("dataset"), text("scope"), int("bucket"); int("created_at"), text("id")) desc Versioned;
-    /// The buckets of a scope, of theses or of events, that hold something.
+    /// The buckets that hold theses or events of a scope.
     INDEX_BUCKET "index_bucket" (text("dataset"), text("scope"); int("bucket")) desc Versioned;
     /// Totals of a token.
     TOKEN_TOTALS "token_totals" (text("dataset"), text("token")) asc Versioned;
@@ -66,13 +66,13 @@ tables! {
     DERIVE_DUE "derive_due" (int("slot"); text("dataset"), text("token")) asc Versioned;
     /// When a token's derived events were last made.
     DERIVED "derived" (text("dataset"), text("token")) asc Versioned;
-    /// Current state of what the control log changed.
+    /// Current state of all that the control log changed.
     CONTROL "control" (text("kind"), int("shard"); text("id")) asc Versioned;
-    /// Requests counted a month, by replica: version = how often the row was written, body = the count.
+    /// Requests in a month, by replica: version = how often the row was written, body = the count.
     USAGE "usage" (text("organization"), text("month"); text("replica")) asc Versioned;
-    /// Requests of a class or failed authentications of a minute, likewise.
+    /// Requests of a class, or failed authentications, in a minute, likewise.
     MINUTE_COUNT "minute_count" (text("subject"), int("minute"); text("replica")) asc Versioned;
-    /// Signs of life of the replicas: version = how many, body = `gone` after the last.
+    /// Signs of life of the replicas: version = their number, body = `gone` in the last.
     REPLICA_BEAT "replica_beat" (text("service"); text("replica")) asc Versioned;
     /// How many of a project's streams are open at each replica.
     STREAM_SLOTS "stream_slots" (text("project")) asc Conditional;
@@ -88,7 +88,7 @@ tables! {
     QUEUE "queue" (text("webhook"); int("due_at"), text("delivery")) asc Versioned;
     /// Webhooks with something due in a minute.
     READY "ready" (int("shard"), int("minute"); text("webhook")) asc Versioned;
-    /// How far the minutes of a shard are done: version = minute.
+    /// The last minute of a shard that is done: version = minute.
     READY_DONE "ready_done" (int("shard")) asc Versioned;
     /// Failures of a webhook since its last success.
     WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;

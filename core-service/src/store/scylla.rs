@@ -1,8 +1,9 @@
-//! The CQL store: ScyllaDB or Apache Cassandra, through what both understand.
+//! The CQL store: ScyllaDB or Apache Cassandra, through the CQL that both know.
 
 mod hearing;
 mod leave;
 mod migrate;
+mod options;
 mod read;
 mod retry;
 mod session;
@@ -16,7 +17,7 @@ use scylla::client::session::Session;
 use thesis_net::clock::SharedClock;
 use tokio::sync::watch;
 
-pub use self::session::{ConnectError, ScyllaOptions};
+pub use self::options::{ConnectError, ScyllaOptions};
 use self::{hearing::Hearing, leave::Leave, statements::Statements};
 use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, schema};
 
@@ -43,7 +44,7 @@ impl ScyllaStore {
         Ok(Self { session, statements, hearing: Hearing::start(), leave: Leave::new() })
     }
 
-    /// Waits for `request`, retries included, no longer than `limit` once it is sent; `late` and `wrong` name the failures.
+    /// Waits for `request`, retries included, at most `limit` once it is sent; `late` and `wrong` make its errors.
     async fn limited<T, E>(
         &self,
         limit: Duration,
@@ -116,7 +117,7 @@ pub(crate) mod tests {
         store::{ConditionalWrite, Expect, SharedBackend},
     };
 
-    /// One keyspace a test process.
+    /// The keyspace of this process.
     static KEYSPACE: LazyLock<String> =
         LazyLock::new(|| format!("test_{}_{}", SystemClock.now_ms(), std::process::id()));
 

@@ -70,7 +70,7 @@ fn int(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// Changes that make an event findable. `is_new_bucket` tells whether a bucket is not known to be listed yet.
+/// Changes that make an event findable. `is_new_bucket` tells whether a bucket is not yet known as listed.
 pub fn event_changes(
     dataset: &str,
     entry: &Entry,

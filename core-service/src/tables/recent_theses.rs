@@ -8,7 +8,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::theses::{self, IndexScope};
+use super::index_scope::IndexScope;
+use super::index_scope::author_of;
 use crate::{
     domain::{
         derivation::Recent,
@@ -65,7 +66,7 @@ impl Moved {
             key: key(dataset.text(), IndexScope::token_of(scope.text())?),
             created_at: created_at.int(),
             id: id.text().to_owned(),
-            author: change.body.as_ref().map(theses::author_of),
+            author: change.body.as_ref().map(author_of),
         })
     }
 

@@ -41,8 +41,8 @@ impl Connections {
     }
 
     /// Adds a connection.
-    pub(super) fn add(self: &Arc<Self>, may_give_up: u32, open: usize) -> Arc<Meter> {
-        let meter = Arc::new(Meter::new(may_give_up, Arc::clone(self)));
+    pub(super) fn add(&self, may_give_up: u32, open: usize) -> Arc<Meter> {
+        let meter = Arc::new(Meter::new(may_give_up));
         let mut meters = self.meters.lock();
         if meters.len() > 2 * open + GIVE_WAY {
             meters.retain(|meter| meter.strong_count() > 0);
@@ -67,13 +67,14 @@ impl Connections {
     }
 
     /// Takes room for bytes of an answer. If there is none, slow connections are closed to make room for others.
-    pub(super) fn take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn hold(&self, meter: &Arc<Meter>, bytes: usize) -> Option<Room> {
         let permits = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let taken = Arc::clone(&self.room).try_acquire_many_owned(permits).ok();
-        if taken.is_none() {
+        let Ok(permit) = Arc::clone(&self.room).try_acquire_many_owned(permits) else {
             self.close_slow();
-        }
-        taken
+            return None;
+        };
+        meter.holds(bytes);
+        Some(Room { meter: Arc::clone(meter), bytes, _permit: permit })
     }
 
     /// Closes slow connections, those with the most waiting bytes first.
@@ -99,5 +100,18 @@ impl Connections {
             meter.close();
             freed += held;
         }
+    }
+}
+
+/// Room that bytes of an answer take until they are written.
+pub(super) struct Room {
+    meter: Arc<Meter>,
+    bytes: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.meter.took(self.bytes);
     }
 }

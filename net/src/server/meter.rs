@@ -2,27 +2,15 @@
 
 use std::{
     io,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
-    },
-    task::{Context, Poll, ready},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    task::Poll,
     time::Duration,
 };
 
-use bytes::Bytes;
-use http::{Response, Version};
-use hyper::body::{Body, Frame, SizeHint};
+use http::Version;
 use parking_lot::Mutex;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::OwnedSemaphorePermit,
-    time::Instant,
-};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-use super::connections::{Connections, SLOW};
 
 /// Most bytes that may arrive within [`READ_WINDOW`] while no request begins: bodies, but no floods of control frames.
 const MAX_READ: u64 = 16 * 1024 * 1024;
@@ -63,12 +51,11 @@ pub(super) struct Meter {
     given_up: AtomicU32,
     may_give_up: u32,
     holding: Mutex<Holding>,
-    connections: Arc<Connections>,
     close: CancellationToken,
 }
 
 impl Meter {
-    pub(super) fn new(may_give_up: u32, connections: Arc<Connections>) -> Self {
+    pub(super) fn new(may_give_up: u32) -> Self {
         Self {
             began: Instant::now(),
             open: AtomicU32::new(0),
@@ -83,7 +70,6 @@ impl Meter {
             given_up: AtomicU32::new(0),
             may_give_up,
             holding: Mutex::default(),
-            connections,
             close: CancellationToken::new(),
         }
     }
@@ -119,7 +105,7 @@ impl Meter {
     }
 
     /// Notes how a write went.
-    fn wrote(&self, written: &Poll<io::Result<usize>>) {
+    pub(super) fn wrote(&self, written: &Poll<io::Result<usize>>) {
         if written.is_ready() {
             self.blocked_ms.store(NEVER, Relaxed);
         } else if self.blocked_ms.load(Relaxed) == NEVER {
@@ -134,16 +120,23 @@ impl Meter {
         (holding.bytes > 0 && Duration::from_millis(since) > time).then_some(holding.bytes)
     }
 
-    /// Takes room for bytes of an answer, if there is any.
-    fn hold(self: &Arc<Self>, bytes: usize) -> Option<Room> {
-        let permit = self.connections.take(bytes)?;
+    /// Counts bytes that wait to be taken.
+    pub(super) fn holds(&self, bytes: usize) {
         let mut holding = self.holding.lock();
         holding.bytes += bytes;
         if holding.left == 0 {
             holding.begin(self.now_ms());
         }
-        drop(holding);
-        Some(Room { meter: Arc::clone(self), bytes, _permit: permit })
+    }
+
+    /// Counts bytes that no longer wait.
+    pub(super) fn took(&self, bytes: usize) {
+        let mut holding = self.holding.lock();
+        holding.bytes -= bytes;
+        holding.left = holding.left.saturating_sub(bytes);
+        if holding.left == 0 {
+            holding.begin(self.now_ms());
+        }
     }
 
     pub(super) fn close(&self) {
@@ -155,17 +148,40 @@ impl Meter {
     }
 
     /// Counts a request, whose head is complete.
-    pub(super) fn begin(self: &Arc<Self>, version: Version) -> Begun {
+    pub(super) fn begin(&self, version: Version) {
         self.asked.store(true, Relaxed);
         self.is_http2.store(version == Version::HTTP_2, Relaxed);
         self.head_ms.store(NEVER, Relaxed);
         self.open.fetch_add(1, Relaxed);
         self.read.store(0, Relaxed);
-        Begun(Some(Arc::clone(self)))
+    }
+
+    /// Counts a request that was given up before its answer was ready; one that gives up too many is closed.
+    pub(super) fn gave_up(&self) {
+        self.ended();
+        if self.given_up.fetch_add(1, Relaxed) >= self.may_give_up {
+            self.close();
+        }
+    }
+
+    /// Counts an answer that is ready, as a whole or as a stream.
+    pub(super) fn is_ready(&self, whole: bool) {
+        self.given_up.store(self.given_up.load(Relaxed).saturating_sub(1), Relaxed);
+        if whole && self.untaken.fetch_add(1, Relaxed) == 0 {
+            self.last_ms.store(self.now_ms(), Relaxed);
+        }
+    }
+
+    /// Counts an answer that was taken, or whose connection ended.
+    pub(super) fn was_taken(&self, whole: bool) {
+        if whole {
+            self.untaken.fetch_sub(1, Relaxed);
+        }
+        self.ended();
     }
 
     /// Counts bytes that have arrived; tells whether more may.
-    fn may_read(&self, bytes: usize) -> bool {
+    pub(super) fn may_read(&self, bytes: usize) -> bool {
         if bytes > 0 && self.open.load(Relaxed) == 0 && self.head_ms.load(Relaxed) == NEVER {
             self.head_ms.store(self.now_ms(), Relaxed);
         }
@@ -187,58 +203,6 @@ impl Meter {
     }
 }
 
-/// A request that is being answered; one that is dropped was given up.
-pub(super) struct Begun(Option<Arc<Meter>>);
-
-impl Begun {
-    /// Takes the answer, or the refusal where waiting answers leave no room for it.
-    pub(super) fn answered<B: Body>(
-        mut self,
-        answer: Response<B>,
-        refusal: impl FnOnce() -> Response<B>,
-    ) -> Response<Metering<B>> {
-        let meter = self.0.take().expect("it is answered once");
-        meter.given_up.store(meter.given_up.load(Relaxed).saturating_sub(1), Relaxed);
-        let Some(size) = answer.body().size_hint().exact() else {
-            return answer.map(|body| Metering { body, taking: Some(Taking { meter, whole: false, _room: None }) });
-        };
-        let room = meter.hold(usize::try_from(size).unwrap_or(usize::MAX));
-        let answer = if room.is_some() { answer } else { refusal() };
-        if meter.untaken.fetch_add(1, Relaxed) == 0 {
-            meter.last_ms.store(meter.now_ms(), Relaxed);
-        }
-        answer.map(|body| Metering { body, taking: Some(Taking { meter, whole: true, _room: room }) })
-    }
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        let Some(meter) = self.0.take() else { return };
-        meter.ended();
-        if meter.given_up.fetch_add(1, Relaxed) >= meter.may_give_up {
-            meter.close();
-        }
-    }
-}
-
-/// Room that bytes of an answer take until they are written.
-struct Room {
-    meter: Arc<Meter>,
-    bytes: usize,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        let mut holding = self.meter.holding.lock();
-        holding.bytes -= self.bytes;
-        holding.left = holding.left.saturating_sub(self.bytes);
-        if holding.left == 0 {
-            holding.begin(self.meter.now_ms());
-        }
-    }
-}
-
 /// Bytes that a connection has not yet taken, and how fast it takes them.
 #[derive(Debug, Default)]
 struct Holding {
@@ -251,168 +215,5 @@ struct Holding {
 impl Holding {
     fn begin(&mut self, now_ms: u64) {
         (self.left, self.since_ms) = (self.bytes, now_ms);
-    }
-}
-
-/// An answer on its way.
-struct Taking {
-    meter: Arc<Meter>,
-    /// It came whole, so its frames take no room of their own.
-    whole: bool,
-    _room: Option<Room>,
-}
-
-impl Drop for Taking {
-    fn drop(&mut self) {
-        if self.whole {
-            self.meter.untaken.fetch_sub(1, Relaxed);
-        }
-        self.meter.ended();
-    }
-}
-
-/// Bytes of an answer, which count until they are written.
-struct Held {
-    bytes: Bytes,
-    _room: Option<Room>,
-    _taking: Option<Taking>,
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// A body that is counted until it is taken.
-pub struct Metering<B> {
-    body: B,
-    taking: Option<Taking>,
-}
-
-impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let this = &mut *self;
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
-        let ends = this.body.is_end_stream();
-        let hold = |bytes: Bytes| {
-            let room = this.taking.as_ref().filter(|taking| !taking.whole).and_then(|Taking { meter, .. }| {
-                let room = meter.hold(bytes.len());
-                if room.is_none() && meter.held_longer_than(SLOW).is_some() {
-                    // It has begun, so no refusal can replace it. A peer that takes its bytes may go on.
-                    meter.close();
-                }
-                room
-            });
-            // The connection may drop the body long before it has written its last bytes.
-            let taking = if ends { this.taking.take() } else { None };
-            if room.is_none() && taking.is_none() {
-                return bytes;
-            }
-            Bytes::from_owner(Held { bytes, _room: room, _taking: taking })
-        };
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(hold))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// A connection whose arriving bytes are counted.
-#[derive(Debug)]
-pub struct Metered<T> {
-    stream: T,
-    meter: Arc<Meter>,
-}
-
-impl<T> Metered<T> {
-    pub(super) fn new(stream: T, meter: Arc<Meter>) -> Self {
-        Self { stream, meter }
-    }
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        if self.meter.may_read(buffer.filled().len() - before) {
-            return Poll::Ready(Ok(()));
-        }
-        Poll::Ready(Err(io::Error::other("too much arrived without a request")))
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.meter.wrote(&written);
-        written
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.meter.wrote(&written);
-        written
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-
-    use tokio::io::{AsyncReadExt as _, duplex};
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_peer_is_gone_that_takes_nothing_for_a_minute() {
-        let meter = Arc::new(Meter::new(0, Connections::new(0)));
-        let (server, mut client) = duplex(8);
-        let mut server = Metered::new(server, Arc::clone(&meter));
-        let mut write =
-            async || poll_fn(|context| Poll::Ready(Pin::new(&mut server).poll_write(context, b"12345678"))).await;
-        assert!(write().await.is_ready() && write().await.is_pending());
-        // A peer that takes a little now and then stays.
-        for _ in 0..3 {
-            tokio::time::advance(Duration::from_secs(50)).await;
-            assert!(write().await.is_pending() && !meter.is_stuck());
-            client.read_exact(&mut [0; 3]).await.unwrap();
-            assert!(write().await.is_ready() && write().await.is_pending());
-        }
-        tokio::time::advance(Duration::from_secs(60)).await;
-        assert!(!meter.is_stuck());
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(write().await.is_pending() && meter.is_stuck());
     }
 }

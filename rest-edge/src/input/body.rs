@@ -158,7 +158,7 @@ impl Body {
     }
 
     /// Ends the reading and leaves the bad fields, unknown ones included, with the call.
-    pub(crate) fn finish(self, call: &Call<'_>) {
+    pub(crate) fn finish(self, call: &Call) {
         call.tell(self.unread());
     }
 

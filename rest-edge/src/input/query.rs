@@ -147,7 +147,7 @@ impl<'a> Query<'a> {
     }
 
     /// Ends the reading and leaves the bad parameters, unknown ones included, with the call.
-    pub(crate) fn finish(self, call: &Call<'_>) {
+    pub(crate) fn finish(self, call: &Call) {
         call.tell(self.unread());
     }
 

@@ -11,10 +11,7 @@ use tokio_stream::wrappers::WatchStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::{
-    follower::Follower,
-    ring::{Batch, Ring},
-};
+use super::ring::{Batch, Ring};
 
 /// A feed that nobody follows lives on for so long.
 const LINGER: Duration = Duration::from_secs(30);
@@ -53,8 +50,8 @@ impl Feeds {
         Arc::new(Self { core, shutdown, ring_entries, feeds: Mutex::default() })
     }
 
-    /// Follows what is wanted of a dataset from a position on. The first follower starts its feed, at the present.
-    pub(super) fn follow(self: &Arc<Self>, dataset: &str, after: u64, live: u64, wanted: &Arc<Wanted>) -> Follower {
+    /// A dataset's feed and its news. The first follower starts the feed, at the present.
+    pub(super) fn feed(self: &Arc<Self>, dataset: &str, live: u64) -> (Arc<Feed>, WatchStream<u64>) {
         let mut feeds = self.feeds.lock();
         let feed = feeds.get(dataset).cloned().unwrap_or_else(|| {
             let feed = Arc::new(Feed {
@@ -68,7 +65,7 @@ impl Feeds {
         });
         // Under the lock, so that a feed about to end sees that it is wanted.
         let news = WatchStream::from_changes(feed.news.subscribe());
-        Follower::new(Arc::clone(self), feed, news, Arc::clone(wanted), after)
+        (feed, news)
     }
 
     /// Reads what is wanted of a dataset's log after a position.

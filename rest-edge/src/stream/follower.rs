@@ -33,14 +33,10 @@ struct CatchingUp {
 }
 
 impl Follower {
-    pub(super) fn new(
-        feeds: Arc<Feeds>,
-        feed: Arc<Feed>,
-        news: WatchStream<u64>,
-        wanted: Arc<Wanted>,
-        position: u64,
-    ) -> Self {
-        Self { feeds, feed, news, wanted, position, catching_up: None }
+    /// Follows the wanted events of a dataset after a position.
+    pub(super) fn new(feeds: &Arc<Feeds>, dataset: &str, position: u64, live: u64, wanted: &Arc<Wanted>) -> Self {
+        let (feed, news) = feeds.feed(dataset, live);
+        Self { feeds: Arc::clone(feeds), feed, news, wanted: Arc::clone(wanted), position, catching_up: None }
     }
 
     /// Everything up to here has been read.

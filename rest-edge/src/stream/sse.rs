@@ -27,7 +27,7 @@ use super::{
 use crate::{
     answer::{Answer, Body, Failure, copy_headers},
     call::Call,
-    edge::Edge,
+    context::Context,
     input::{Kind, Param},
     route::Route,
 };
@@ -61,7 +61,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn open(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn open(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let from_cursor = query.text("from_cursor");
     let request = v1::OpenRequest {
@@ -105,7 +105,7 @@ async fn open(edge: &Edge, call: &Call<'_>) -> Answer {
 }
 
 /// `Last-Event-ID`; an empty one is what clients send that have seen none.
-fn last_event_id(call: &Call<'_>) -> Result<Option<String>, Failure> {
+fn last_event_id(call: &Call) -> Result<Option<String>, Failure> {
     let mut values = call.head.headers.get_all("last-event-id").iter().filter(|value| !value.is_empty());
     let Some(value) = values.next() else {
         return Ok(None);
@@ -122,7 +122,7 @@ fn pings() -> Interval {
 }
 
 /// How long this client waits before it comes again: not at the same time as all the others.
-fn reconnect_ms(edge: &Edge) -> u32 {
+fn reconnect_ms(edge: &Context) -> u32 {
     let mut random = [0; 4];
     edge.ids.fill(&mut random);
     RECONNECT_MS.start() + u32::from_le_bytes(random) % (RECONNECT_MS.end() - RECONNECT_MS.start() + 1)

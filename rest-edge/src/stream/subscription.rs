@@ -50,7 +50,7 @@ impl Subscription {
         let places = begin.positions.iter().zip(&begin.live);
         Self {
             followers: places
-                .map(|(from, live)| feeds.follow(&from.dataset, from.position, live.position, &wanted))
+                .map(|(from, live)| Follower::new(feeds, &from.dataset, from.position, live.position, &wanted))
                 .collect(),
             positions: begin.positions.iter().map(|place| place.position).collect(),
             cursors: CursorEncoder::new(&view),

@@ -8,7 +8,7 @@ use thesis_proto::{json, v1};
 use crate::{
     answer::{Answer, Failure, json},
     call::Call,
-    edge::Edge,
+    context::Context,
     input::{Kind, Param},
     route::Route,
 };
@@ -42,7 +42,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn list(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let request = v1::ListEventsRequest {
         types: query.event_types("types"),
@@ -57,7 +57,7 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
     json(StatusCode::OK, &told, &json::EventList::from(&page))
 }
 
-async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn get(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
     let (told, answer, _) = edge.core.events.get_event(call.request(v1::GetEventRequest { id })).await?.into_parts();
     let event = answer.event.ok_or_else(Failure::incomplete)?;

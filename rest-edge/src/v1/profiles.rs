@@ -8,7 +8,7 @@ use thesis_proto::{json, v1};
 use crate::{
     answer::{Answer, Failure, json},
     call::Call,
-    edge::Edge,
+    context::Context,
     input::{Kind, Param},
     route::Route,
 };
@@ -46,7 +46,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn find(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn find(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let request = v1::GetProfileRequest {
         r#ref: None,
@@ -58,18 +58,18 @@ async fn find(edge: &Edge, call: &Call<'_>) -> Answer {
     profile(edge, call, request).await
 }
 
-async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn get(edge: &Context, call: &mut Call) -> Answer {
     let request = v1::GetProfileRequest { r#ref: Some(take(&mut call.id)), ..Default::default() };
     profile(edge, call, request).await
 }
 
-async fn profile(edge: &Edge, call: &Call<'_>, request: v1::GetProfileRequest) -> Answer {
+async fn profile(edge: &Context, call: &Call, request: v1::GetProfileRequest) -> Answer {
     let (told, answer, _) = edge.core.profiles.get_profile(call.request(request)).await?.into_parts();
     let profile = answer.profile.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Profile::from(&profile))
 }
 
-async fn wallets(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn wallets(edge: &Context, call: &mut Call) -> Answer {
     let request = v1::GetProfileWalletsRequest { r#ref: take(&mut call.id) };
     let (told, answer, _) = edge.core.profiles.get_profile_wallets(call.request(request)).await?.into_parts();
     let wallets = answer.profile_wallets.ok_or_else(Failure::incomplete)?;

@@ -7,7 +7,7 @@ use tonic::metadata::MetadataMap;
 use crate::{
     answer::{Answer, Failure, json},
     call::Call,
-    edge::Edge,
+    context::Context,
     input::{Kind, Param, texts},
     route::Route,
 };
@@ -52,7 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn search(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn search(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let request = v1::SearchRequest {
         q: query.text("q").unwrap_or_default(),
@@ -70,7 +70,7 @@ async fn search(edge: &Edge, call: &Call<'_>) -> Answer {
     found(&told, answer.result)
 }
 
-async fn semantic(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn semantic(edge: &Context, call: &Call) -> Answer {
     let mut fields = call.fields()?;
     let request =
         v1::SemanticSearchRequest { query: fields.text("query").unwrap_or_default(), limit: fields.integer("limit") };

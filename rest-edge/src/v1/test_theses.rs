@@ -6,7 +6,7 @@ use thesis_proto::{json, v1};
 use crate::{
     answer::{Answer, Failure, json},
     call::Call,
-    edge::Edge,
+    context::Context,
     input::{Kind, Param},
     route::Route,
 };
@@ -29,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn create(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn create(edge: &Context, call: &Call) -> Answer {
     let mut fields = call.fields()?;
     let request = v1::CreateTestThesisRequest {
         handle: fields.text("handle"),

@@ -8,7 +8,7 @@ use thesis_proto::{json, names, v1};
 use crate::{
     answer::{Answer, Failure, json},
     call::Call,
-    edge::Edge,
+    context::Context,
     input::{Kind, Param, texts},
     route::Route,
 };
@@ -50,7 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn list(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let request = v1::ListThesesRequest {
         profile: query.text("profile"),
@@ -69,7 +69,7 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
     json(StatusCode::OK, &told, &json::ThesisList::from(&page))
 }
 
-async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn get(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
     let (told, answer, _) = edge.core.theses.get_thesis(call.request(v1::GetThesisRequest { id })).await?.into_parts();
     let thesis = answer.thesis.ok_or_else(Failure::incomplete)?;

@@ -8,7 +8,7 @@ use thesis_proto::{json, v1};
 use crate::{
     answer::{Answer, Failure, json},
     call::Call,
-    edge::Edge,
+    context::Context,
     input::{Kind, Param},
     route::Route,
 };
@@ -53,7 +53,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn get(edge: &Context, call: &mut Call) -> Answer {
     let r#ref = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::GetTokenRequest { r#ref, chain: query.text("chain") };
@@ -63,7 +63,7 @@ async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
     json(StatusCode::OK, &told, &json::Token::from(&token))
 }
 
-async fn activity(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn activity(edge: &Context, call: &mut Call) -> Answer {
     let r#ref = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::GetTokenActivityRequest { r#ref, chain: query.text("chain"), recent: query.integer("recent") };
@@ -73,7 +73,7 @@ async fn activity(edge: &Edge, call: &mut Call<'_>) -> Answer {
     json(StatusCode::OK, &told, &json::TokenActivity::from(&activity))
 }
 
-async fn velocity(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn velocity(edge: &Context, call: &mut Call) -> Answer {
     let r#ref = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::GetThesisVelocityRequest { r#ref, chain: query.text("chain") };

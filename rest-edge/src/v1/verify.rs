@@ -6,7 +6,7 @@ use thesis_proto::{json, v1};
 use crate::{
     answer::{Answer, Failure, json},
     call::Call,
-    edge::Edge,
+    context::Context,
     input::{Kind, Param},
     route::Route,
 };
@@ -34,7 +34,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn verify(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn verify(edge: &Context, call: &Call) -> Answer {
     let mut fields = call.fields()?;
     let request = v1::VerifyThesisRequest {
         handle: fields.text("handle"),

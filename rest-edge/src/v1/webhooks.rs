@@ -8,7 +8,7 @@ use thesis_proto::{json, names, v1};
 use crate::{
     answer::{Answer, Failure, json},
     call::Call,
-    edge::Edge,
+    context::Context,
     input::{Kind, Param, texts},
     route::Route,
 };
@@ -77,7 +77,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn list(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let request = v1::ListWebhooksRequest {
         limit: query.integer("limit"),
@@ -89,7 +89,7 @@ async fn list(edge: &Edge, call: &Call<'_>) -> Answer {
     json(StatusCode::OK, &told, &json::WebhookList::from(&page))
 }
 
-async fn create(edge: &Edge, call: &Call<'_>) -> Answer {
+async fn create(edge: &Context, call: &Call) -> Answer {
     let mut fields = call.fields()?;
     let request = v1::CreateWebhookRequest {
         url: fields.text("url"),
@@ -102,7 +102,7 @@ async fn create(edge: &Edge, call: &Call<'_>) -> Answer {
     json(StatusCode::CREATED, &told, &json::WebhookWithSecret::from(&answer))
 }
 
-async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn get(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
     let (told, answer, _) =
         edge.core.webhooks.get_webhook(call.request(v1::GetWebhookRequest { id })).await?.into_parts();
@@ -110,14 +110,14 @@ async fn get(edge: &Edge, call: &mut Call<'_>) -> Answer {
     json(StatusCode::OK, &told, &json::Webhook::from(&webhook))
 }
 
-async fn delete(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn delete(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
     let (told, answer, _) =
         edge.core.webhooks.delete_webhook(call.request(v1::DeleteWebhookRequest { id })).await?.into_parts();
     json(StatusCode::OK, &told, &json::DeletedWebhook::from(&answer))
 }
 
-async fn deliveries(edge: &Edge, call: &mut Call<'_>) -> Answer {
+async fn deliveries(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
     let mut query = call.query()?;
     let request = v1::ListDeliveriesRequest {

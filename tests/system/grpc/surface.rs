@@ -1,4 +1,4 @@
-//! What gRPC offers beside its operations: reflection, health, deadlines, gRPC-web, and errors of calls that reach no
+//! The gRPC surface beside its operations: reflection, health, deadlines, gRPC-web, and errors of calls that reach no
 //! operation.
 
 use std::collections::HashSet;
@@ -105,7 +105,7 @@ fn named(names: &[&str]) -> Vec<String> {
 
 async fn reflection_shows_strangers_what_is_theirs(service: &Service) {
     let public = named(&PUBLIC);
-    // A client that shows an error's details looks up their types.
+    // Clients look up the types of an error's details.
     let errors = ["google.rpc.Status", "google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInfo"];
     let symbols: Vec<&str> = public.iter().map(String::as_str).chain(errors).collect();
     for wrong in [None, Some("guessed-guessed-guessed-guessed-1234")] {
@@ -168,7 +168,7 @@ async fn what_reaches_no_operation_has_details_too(service: &Service) {
         let id = &details.request_info().unwrap().request_id;
         assert!(id.starts_with("req_") && id == field("x-service-request-id"), "{path}");
     }
-    // What is no key must not count as none.
+    // A malformed idempotency key must not count as none.
     let mut data = v1::test_data_service_client::TestDataServiceClient::new(service.channel());
     let mut request = with_key(TEST_KEY, super::new_thesis("x"));
     request.metadata_mut().insert("idempotency-key", "é".as_bytes().try_into().unwrap());
@@ -185,7 +185,7 @@ async fn details_fit_into_a_header(service: &Service) {
     assert_failure(&failure, Code::FailedPrecondition, "AMBIGUOUS_TOKEN");
     let header = STANDARD_NO_PAD.encode(failure.details()).len();
     assert!((3_000..4_096).contains(&header), "{header}");
-    // REST tells the same.
+    // REST gives the same details.
     let over_rest = key.client.get("/v1/tokens/SAME").await.error(409, "AMBIGUOUS_TOKEN");
     let info = failure.get_error_details().error_info().unwrap().clone();
     assert_eq!(info.metadata["details"].parse::<serde_json::Value>().unwrap(), over_rest["details"]);
@@ -203,7 +203,7 @@ async fn a_trusted_proxy_tells_the_address(service: &Service) {
         let host = u8::try_from(crate::harness::now_ms() % 200).unwrap();
         format!("192.0.2.1, {network}{host}")
     });
-    // Twenty, or as many again where a minute ends between them.
+    // Twenty failures, or up to forty if a minute ends in between.
     let mut failures = 0;
     while fails(&address).await != Code::ResourceExhausted {
         failures += 1;

@@ -1,4 +1,4 @@
-//! A REST client that holds every answer to what all answers must keep.
+//! A REST client that checks the rules of all answers in every answer.
 
 use std::sync::{
     Arc,
@@ -18,7 +18,7 @@ pub(crate) struct Client {
     edges: Arc<[String]>,
     next: Arc<AtomicUsize>,
     key: Option<String>,
-    /// What the edge takes for the client's address.
+    /// The client's address as the edge sees it.
     pub(crate) address: String,
 }
 
@@ -52,7 +52,7 @@ impl Client {
         Self { key: key.map(str::to_owned), ..self.clone() }
     }
 
-    /// The same customer at the first edge alone: replicas tell each other what they count a little later.
+    /// The same customer at the first edge alone: replicas tell each other their counts a little later.
     pub(crate) fn at_one_edge(&self) -> Self {
         Self { edges: self.edges[..1].into(), ..self.clone() }
     }
@@ -93,7 +93,7 @@ impl Client {
         self.send(self.request(Method::GET, path)).await
     }
 
-    /// GET, until the search index is there: a core that has just started answers 503 from what it has not taken in yet.
+    /// GET, until the search index is ready: a core that has just started answers 503 until it has taken in the logs.
     pub(crate) async fn search(&self, path: &str) -> Answer {
         let is_there = async || Some(self.get(path).await).filter(|answer| answer.status != 503);
         eventually("the search index is there", SOON, is_there).await
@@ -155,7 +155,7 @@ impl Client {
         self.open(request.header("last-event-id", cursor)).await
     }
 
-    /// The same, unless it cannot be opened now.
+    /// The same; none if it cannot be opened now.
     pub(crate) async fn try_resume(&self, query: &str, cursor: &str) -> Option<Sse> {
         let request = self.request(Method::GET, &format!("/v1/events/stream{query}"));
         let response = request.header("last-event-id", cursor).send().await.ok()?;

@@ -1,4 +1,4 @@
-//! Observations of the upstream, as what connects to it would bring them.
+//! Observations of the upstream, as its connector would bring them.
 
 use thesis_proto::{
     time::from_millis,
@@ -51,23 +51,23 @@ pub(crate) fn engagement(upstream_id: &str, likes: i64, replies: i64) -> Observe
     Observed::Engagement(v1::EngagementObservation { upstream_id, likes, replies })
 }
 
-/// A thesis that is gone.
+/// A thesis that was deleted.
 pub(crate) fn deletion(upstream_id: &str) -> Observed {
     Observed::Deletion(v1::DeletionObservation { upstream_id: upstream_id.to_owned() })
 }
 
-/// What was seen at a time by an upstream without revisions.
+/// An observation at a time, from an upstream without revisions.
 pub(crate) fn seen_at(observed_at: i64, observed: Observed) -> v1::Observation {
     v1::Observation { observed_at: Some(from_millis(observed_at)), revision: None, observed: Some(observed) }
 }
 
-/// What was seen just now, of a revision.
+/// An observation of just now, with a revision.
 pub(crate) fn revision(revision: i64, observed: Observed) -> v1::Observation {
     v1::Observation { revision: Some(revision), ..seen_at(now_ms(), observed) }
 }
 
 impl Service {
-    /// Brings observations; gives what became of each.
+    /// Brings observations; gives the result of each.
     pub(crate) async fn ingest(&self, dataset: &str, observations: Vec<v1::Observation>) -> Vec<v1::IngestResult> {
         self.try_ingest(dataset, observations).await.unwrap()
     }

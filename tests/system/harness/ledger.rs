@@ -1,4 +1,4 @@
-//! What a customer knows of its writes, and holds the service to when all is over.
+//! What a customer knows of its writes, and demands of the service at the end.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -57,12 +57,12 @@ impl Ledger {
         self.written.lock().unwrap().theses.iter().rev().nth(back).cloned()
     }
 
-    /// Repeats what is in doubt: that completes what was cut off, or finds it.
+    /// Repeats the writes in doubt: that completes or finds them.
     pub(crate) async fn complete(&self, client: &Client) {
         let in_doubt = self.written.lock().unwrap().in_doubt.clone();
         println!("{} acknowledged, {} in doubt and repeated", self.len(), in_doubt.len());
         for said in in_doubt {
-            // A server that died with the request is waited for.
+            // The server may have died with the request; waits for the next.
             let made = eventually("an answer", Duration::from_secs(40), async || {
                 let answer = client.post_once("/v1/test/theses", &Self::request(&said), &said).await;
                 (answer.status == 201).then(|| answer.json())
@@ -71,8 +71,8 @@ impl Ledger {
         }
     }
 
-    /// Demands that everything acknowledged is there once and nothing twice, and that no log has a gap; gives the events
-    /// in order.
+    /// Demands that every acknowledged write is there once and nothing twice, and that no log has a gap; gives the
+    /// events in order.
     pub(crate) async fn judge(&self, service: &Service, project: &Project, client: &Client) -> Vec<String> {
         let theses = client.all("/v1/theses?handle=survivor&limit=100").await;
         let events = client.all("/v1/events?types=thesis.created&handle=survivor&limit=100").await;
@@ -90,7 +90,7 @@ impl Ledger {
                 assert_eq!(evented.get(thesis.as_str()), Some(&event.as_str()));
             }
         }
-        // Each text exists once, however often it was tried.
+        // Each text exists once, even if it was tried often.
         let mut texts: Vec<&str> = listed.values().copied().collect();
         texts.sort_unstable();
         texts.dedup();
@@ -105,7 +105,7 @@ impl Ledger {
         events.iter().rev().map(|event| text(event, "id").to_owned()).collect()
     }
 
-    /// Demands that every event reached the endpoint; gives how often one did again.
+    /// Demands that every event reached the endpoint; gives how many deliveries were repeats.
     pub(crate) async fn delivered(&self, receiver: &Receiver, events: &[String], within: Duration) -> usize {
         let arrived = eventually("every delivery", within, async || {
             let arrived = receiver.arrivals();

@@ -36,7 +36,7 @@ impl Setup {
             .set("SVC_OPS_ADDR", "127.0.0.1:0")
             .set("SVC_DATA_DIR", dir.join("data").to_str().unwrap())
             .set("SVC_SANDBOX_TICK_SECONDS", "0")
-            // Roles too end at once; no load balancer sends them anything.
+            // Roles end at once too; no load balancer sends them requests.
             .set("SVC_DRAIN_SECONDS", "0")
             .set("SVC_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
     }
@@ -95,7 +95,7 @@ impl Setup {
     }
 }
 
-/// Kills a process and removes its folder should this one end without doing so itself: then the pipe closes.
+/// Kills a process and removes its folder if this process ends without doing so: then the pipe closes.
 fn watch(process: u32, dir: &Path) -> Child {
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"read -r _ || { kill -9 "$0"; rm -rf "$1"; }"#, &process.to_string()]).arg(dir);
@@ -107,7 +107,7 @@ fn watch(process: u32, dir: &Path) -> Child {
 pub(crate) struct Process {
     child: Child,
     watch: Child,
-    /// What it said when it was ready.
+    /// Its ready line.
     pub(crate) ready: Value,
     log: PathBuf,
 }
@@ -119,7 +119,7 @@ impl Process {
         address.unwrap_or_else(|| panic!("no {name} in {}", self.ready)).to_owned()
     }
 
-    /// What it wrote to stderr.
+    /// Its text on stderr.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
@@ -130,7 +130,7 @@ impl Process {
         assert!(sent.success());
     }
 
-    /// Memory that it takes.
+    /// Its resident memory in MiB.
     pub(crate) fn resident_mib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -145,7 +145,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended, and its watch with a folder that is gone.
+        // The process may have ended, and its watch as well.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = self.watch.stdin.take().map(|mut pipe| pipe.write_all(b"\n"));

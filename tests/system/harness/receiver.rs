@@ -40,7 +40,7 @@ impl Received {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Checks the signature over the bytes received, as the specification tells receivers to.
+    /// Checks the signature over the bytes received, as the specification says.
     pub(crate) fn verify(&self, secret: &str) {
         let (mut signed_at, mut signatures) = (None, Vec::new());
         for part in self.header("service-signature").split(',') {
@@ -102,7 +102,7 @@ impl Receiver {
         self.inbox.answers.lock().unwrap().push_back((status, delay));
     }
 
-    /// What has arrived.
+    /// The requests that arrived.
     pub(crate) fn received(&self) -> Vec<Received> {
         self.inbox.received.lock().unwrap().clone()
     }

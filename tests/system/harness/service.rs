@@ -95,7 +95,7 @@ pub(crate) struct Service {
     pub(crate) processes: Vec<Process>,
     /// How each was started.
     setups: Vec<Setup>,
-    /// Where its data is; other settings of a start stand in `setup`.
+    /// The folder of its data; other settings of a start are in `setup`.
     pub(crate) dir: TempDir,
     /// How its core was started.
     pub(crate) setup: Setup,
@@ -131,7 +131,7 @@ fn setup(dir: &TempDir) -> Setup {
         .set("SVC_BOOTSTRAP_TEST_KEY", TEST_KEY)
         .set("SVC_BOOTSTRAP_LIVE_KEY", LIVE_KEY)
         .set("SVC_PLANS_FILE", plans.to_str().unwrap())
-        // So that every client of the tests can have an address of its own.
+        // Lets every client of the tests have an address of its own.
         .set("SVC_TRUSTED_PROXIES", "127.0.0.0/8")
 }
 
@@ -141,7 +141,7 @@ pub(super) fn credential(mut request: Request<()>) -> Result<Request<()>, Status
     Ok(request)
 }
 
-/// Asks each core for what any has acknowledged.
+/// Makes each core learn all that any has acknowledged.
 pub(super) async fn settle(cores: &[String]) {
     for core in cores {
         let channel = Endpoint::from_shared(core.clone()).unwrap().connect_lazy();
@@ -176,9 +176,9 @@ impl Service {
         Some(Self::of_replicas(2, &nodes()?, true).await)
     }
 
-    /// A service of so many processes of each role on CQL nodes, in a keyspace of its own. Cores come first in
-    /// `processes`, then edges, then workers. With `apart`, each edge knows one core only, so that a client that keeps to
-    /// one edge keeps to one core.
+    /// A service of `each` processes of each role on CQL nodes, in a keyspace of its own. Cores come first in
+    /// `processes`, then edges, then workers. With `apart`, each edge knows one core only, so that a client of one edge
+    /// stays with one core.
     pub(crate) async fn of_replicas(each: usize, nodes: &str, apart: bool) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let dir = tempfile::tempdir().unwrap();
@@ -191,7 +191,7 @@ impl Service {
             .set("SVC_SCYLLA_NODES", nodes)
             .set("SVC_SCYLLA_KEYSPACE", &keyspace)
             .set("SVC_SCYLLA_REPLICATION_FACTOR", &replicas);
-        // At once, against an empty keyspace: what has to happen once must.
+        // At once, against an empty keyspace: setup must happen only once.
         let mut setups = vec![core.clone(); each];
         let mut processes = start_all(&setups);
         let cores: Vec<String> = processes.iter().map(|core| core.address("grpc")).collect();
@@ -222,7 +222,7 @@ impl Service {
         self.processes[index] = spawn_blocking(move || setup.start()).await.unwrap();
     }
 
-    /// Waits until every process says that it has what it needs.
+    /// Waits until every process says that it is ready.
     pub(crate) async fn is_ready(&self) {
         for process in &self.processes {
             let url = format!("{}/readyz", process.address("ops"));
@@ -234,7 +234,7 @@ impl Service {
         }
     }
 
-    /// Says what its processes logged as errors and warnings, most frequent first.
+    /// Prints the errors and warnings that its processes logged, most frequent first.
     pub(crate) fn say_troubles(&self) {
         let mut troubles = HashMap::<String, usize>::new();
         for file in std::fs::read_dir(self.dir.path()).unwrap() {
@@ -273,7 +273,7 @@ impl Service {
         AdminServiceClient::with_interceptor(self.channel(), credential)
     }
 
-    /// Waits until every core knows what operators have changed; by itself it does within a second.
+    /// Waits until every core knows the operators' changes; without this it knows within a second.
     pub(crate) async fn settle(&self) {
         settle(&self.cores).await;
     }

@@ -31,7 +31,7 @@ pub(crate) struct Sse {
     response: Response,
     /// The answer's head.
     pub(crate) headers: HeaderMap,
-    /// The last cursor that was told apart from events.
+    /// The last cursor that came without an event.
     pub(crate) stands_at: Option<String>,
     unread: Vec<u8>,
     frames: VecDeque<Frame>,
@@ -68,7 +68,7 @@ impl Sse {
         }
     }
 
-    /// The cursor that comes before anything else.
+    /// The cursor that comes before all events.
     pub(crate) async fn first_cursor(&mut self) -> String {
         while self.stands_at.is_none() {
             let chunk = timeout(SOON, self.response.chunk()).await.expect("a cursor in time");

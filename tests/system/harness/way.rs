@@ -6,14 +6,14 @@ use tokio::{
     sync::watch,
 };
 
-/// What becomes of connections on the way.
+/// The fate of connections on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     /// They pass.
     Open,
     /// They are closed, new ones too.
     Closed,
-    /// What is sent vanishes, as behind a broken link; those of that time stay silent for good.
+    /// Their bytes vanish, as behind a broken link; connections of that time stay silent for good.
     Silent,
 }
 

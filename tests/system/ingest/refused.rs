@@ -1,4 +1,4 @@
-//! What `IngestService` refuses, and what it says about it.
+//! The observations that `IngestService` refuses, and its errors.
 
 use thesis_proto::{
     time::from_millis,
@@ -187,7 +187,7 @@ async fn every_field_is_checked(service: &Service) {
     }
     let early = seen_at(now + 25 * HOUR_MS, deletion("x"));
     assert_eq!(named(&service.try_ingest(&dataset, vec![early]).await.unwrap_err()), ["observations[0].observed_at"]);
-    // Lengths count characters, and what is at the border is taken.
+    // Lengths count characters, and values at the border are accepted.
     let mut widest = posted(&long(64), &long(10_000), 0);
     let told = widest.profile.as_mut().unwrap();
     (told.upstream_user_id, told.handle, told.bio) = (long(64), long(64), Some(format!("{}\n", long(2_047))));
@@ -221,7 +221,7 @@ async fn another_thesis_under_the_same_id_is_refused(service: &Service) {
     }
     assert_eq!(get(&client, &id).await["text"], "first");
     client.get("/v1/profiles/u-other").await.error(404, "PROFILE_NOT_FOUND");
-    // The same author under another handle, and the same address written otherwise, are the same.
+    // The same author under another handle, and the same address written differently, are the same.
     let same = other(&|seen| seen.profile = Some(author("u-writer", "renamed")));
     assert!(one(service, &dataset, same).await.applied);
     let row = get(&client, &id).await;

@@ -1,4 +1,4 @@
-//! What the sandbox holds from the start, read once by a key with nothing of its own.
+//! The rows of the sandbox from the start, read once by a key with no data of its own.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::harness::{text, time};
 
-/// Counts that a token's row has besides what describes it.
+/// The counts in a token's row.
 const COUNTS: [&str; 4] = ["thesis_count", "unique_thesis_authors", "recent_thesis_count", "last_activity_at"];
 
 /// Takes the sandbox's fixtures into the world.

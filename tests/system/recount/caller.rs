@@ -32,11 +32,11 @@ pub(super) enum Ask {
     Event(String),
 }
 
-/// What is refused, and why.
+/// A refusal, and why.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) code: String,
-    /// What it says, but for the request's id.
+    /// Its text, without the request's id.
     pub(super) text: String,
     /// The tokens that an ambiguous reference names, in no order.
     candidates: Vec<String>,
@@ -72,7 +72,7 @@ fn in_no_order(rows: &[Value]) -> Vec<String> {
     rows
 }
 
-/// Who asks with a key.
+/// A caller with a key.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub(super) key: String,
@@ -85,7 +85,7 @@ fn tree<T: Serialize>(resource: T) -> Value {
 }
 
 impl Caller {
-    /// Asks over the one or the other.
+    /// Asks over REST or gRPC.
     pub(super) async fn ask(&self, ask: &Ask, over_grpc: bool) -> Outcome {
         let mut outcome = if over_grpc {
             self.over_grpc(ask).await.map_err(|status| {
@@ -162,7 +162,7 @@ impl Caller {
     }
 }
 
-/// What was divided is not compared to its last digit.
+/// A quotient is not compared to its last digit.
 fn round_change(answer: &mut Value) {
     if let Some(change) = answer.get("change_pct").and_then(Value::as_f64) {
         answer["change_pct"] = rounded(change);

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::harness::{SOON, eventually, now_ms, time};
 
-/// An answer that a recount agrees with, and the first and last moment that it may be of.
+/// An answer that a recount agrees with, and the first and last moment at which it may have been made.
 pub(super) struct Answer {
     pub(super) found: Outcome,
     pub(super) moments: [i64; 2],
@@ -27,12 +27,12 @@ pub(super) struct Customer {
     pub(super) caller: Caller,
     pub(super) sight: Sight,
     pub(super) random: Random,
-    /// Lists of theses of which some pages are read.
+    /// Lists of theses that are partly read.
     pub(super) lists: Vec<ListWalk>,
-    /// Histories of which some pages are read.
+    /// Histories that are partly read.
     pub(super) histories: Vec<HistoryWalk>,
     pub(super) streams: Vec<Kept>,
-    /// Derived events that it was told before the world knew of them.
+    /// Derived events that it received before the world knew them.
     pub(super) ahead: BTreeMap<String, Value>,
 }
 
@@ -41,7 +41,7 @@ impl Customer {
         self.sight.of(world)
     }
 
-    /// Asks over either; the search index alone may be behind, and says so.
+    /// Asks over REST or gRPC; only the search index may be behind, and says so.
     pub(super) async fn ask(&mut self, ask: &Ask) -> (Outcome, [i64; 2]) {
         let over_grpc = self.random.chance(50);
         let caller = &self.caller;
@@ -68,21 +68,21 @@ impl Customer {
         }
     }
 
-    /// Ends the test.
+    /// Fails the test.
     pub(super) fn differs(&self, ask: &Ask, found: &Outcome, recounted: &Outcome) -> ! {
         let name = self.name;
         panic!("{name} asked {ask:?}\nfound     {}\nrecounted {}", show(found), show(recounted));
     }
 }
 
-/// The moment that an answer says it is of.
+/// The moment that an answer names as its own.
 fn told_moment(answer: &Value) -> Option<i64> {
     let told = |object: &Value, field: &str| object.get(field).map(|_| time(object, field));
     told(answer, "computed_at").or_else(|| told(answer.get("freshness")?, "checked_at"))
 }
 
-/// The first and last moment that a recount agrees for. Time only ever takes rows out of a window, so that where both ends
-/// agree all do.
+/// The first and last moment that a recount agrees for. Time only takes rows out of a window, so if both ends agree,
+/// all moments between do.
 pub(super) fn agreeing(between: [i64; 2], agrees: impl Fn(i64) -> bool) -> Option<[i64; 2]> {
     if between.into_iter().all(&agrees) {
         return Some(between);
@@ -99,7 +99,7 @@ fn show(outcome: &Outcome) -> String {
     }
 }
 
-/// A page with nothing more of its cursor than whether there is one.
+/// A page with only the fact that it has a cursor.
 pub(super) fn without_cursor(mut answer: Value) -> Value {
     if let Some(cursor) = answer.get_mut("next_cursor")
         && cursor.is_string()

@@ -20,13 +20,13 @@ use super::{
 };
 use crate::harness::{now_ms, text};
 
-/// A history of which some pages are read.
+/// A history that is partly read.
 pub(super) struct HistoryWalk {
     request: v1::ListEventsRequest,
     cursor: String,
-    /// What its pages hold; some may have left the history window meanwhile.
+    /// The events of its pages; some may have left the history window meanwhile.
     whole: Vec<Value>,
-    /// The ids of those that cannot have.
+    /// The ids of events that cannot have left it.
     certain: HashSet<String>,
     read: Vec<Value>,
 }
@@ -124,7 +124,7 @@ impl Customer {
                     Lower { sandbox, others: bound.max(window.others) }
                 };
                 let (early, late) = (from(before), from(after));
-                // What has left the window may still come for as long as the grace.
+                // Events that left the window may still come within the grace.
                 let early = Lower { others: early.others - GRACE_MS, ..early };
                 let walk = HistoryWalk {
                     whole: recount(view, &request, early),
@@ -226,7 +226,7 @@ impl HistoryWalk {
         Ask::Events(v1::ListEventsRequest { cursor: Some(self.cursor.clone()), ..self.request.clone() })
     }
 
-    /// What was there at its first page came once and in order; besides, only derived events that were just made.
+    /// Events that existed at its first page came once and in order; others are only new derived events.
     fn is_whole(&self, name: &str) {
         let (read, late): (Vec<&Value>, Vec<&Value>) = self.read.iter().partition(|event| self.whole.contains(event));
         assert!(late.iter().all(|event| is_derived(event)), "{name} was told of {late:?} by {:?}", self.request);

@@ -24,20 +24,20 @@ const SINCE: [(&str, i64); 6] = [
     ("7d", 604_800_000),
     ("30d", 2_592_000_000),
 ];
-/// A walk ends so soon that the history window does not pass its cursor by more than the grace.
+/// Longest time of a walk: the history window must not pass its cursor by more than the grace.
 const WALK_MS: i64 = 40_000;
 
 /// A row's place in a list: likes where they decide, then time, then id.
 type Place = (Option<i64>, i64, String);
 
-/// A list of which some pages are read.
+/// A list that is partly read.
 pub(super) struct ListWalk {
     request: v1::ListThesesRequest,
     cursor: String,
-    /// When its first page may have been made.
+    /// First and last moment at which its first page may have been made.
     moments: [i64; 2],
     last: Place,
-    /// What its filters named at its first page; none once that is not so any more.
+    /// What its filters named at its first page; none once they name something else.
     named: Option<Named>,
     /// The rows of the whole list at its first page, each with the version of its likes.
     start: Vec<(String, i64)>,
@@ -103,7 +103,7 @@ fn lower(view: View<'_>, request: &v1::ListThesesRequest, now: i64) -> Result<Lo
     view.sight.lower(after.max(span.map(|(_, span)| now - span)), now)
 }
 
-/// A page of rows behind a place.
+/// A page of rows after a place.
 fn recount(view: View<'_>, request: &v1::ListThesesRequest, now: i64, behind: Option<&Place>) -> Outcome {
     let mut rows = listed(view, request, lower(view, request, now)?);
     if let Some(behind) = behind {
@@ -139,7 +139,7 @@ fn question(random: &mut Random, references: &References<'_>) -> v1::ListThesesR
 }
 
 impl Customer {
-    /// Asks for a new list, and keeps its cursor where there is more.
+    /// Asks for a new list, and keeps its cursor if there is more.
     pub(super) async fn start_list(&mut self, world: &World) {
         let sight = self.sight.clone();
         let view = sight.of(world);
@@ -192,7 +192,7 @@ impl Customer {
         }
     }
 
-    /// A cursor is good for its key and its filters alone.
+    /// A cursor is valid for its key and its filters alone.
     pub(super) async fn misuse_cursors(&mut self, foreign: &[(Vec<usize>, Ask)]) {
         if let Some(walk) = self.lists.first() {
             let mut other = v1::ListThesesRequest { cursor: Some(walk.cursor.clone()), ..walk.request.clone() };
@@ -230,8 +230,7 @@ impl ListWalk {
         Ask::Theses(v1::ListThesesRequest { cursor: Some(self.cursor.clone()), ..self.request.clone() })
     }
 
-    /// No row came twice, and none was skipped that was there all the time; under likes that is promised to rows whose
-    /// likes stayed what they were.
+    /// Demands that each row that was there all the time came exactly once; by likes, only rows with unchanged likes.
     fn is_whole(&self, view: View<'_>) {
         if self.named.is_none() {
             return;

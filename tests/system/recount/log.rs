@@ -1,4 +1,4 @@
-//! Each dataset's events in their order: what was written is predicted, what is derived is recounted.
+//! Each dataset's events in their order: events of writes are predicted, derived events are recounted.
 
 use serde_json::{Value, json};
 use thesis_proto::v1;
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::harness::{iso, text, time};
 
-/// A token's derived events are made at most once in so long.
+/// Least time between two derived events of a token.
 const DERIVED_EVERY_MS: i64 = 5_000;
 
-/// The times of a row that are the service's own.
+/// The times of a row that the service sets.
 pub(super) const SEEN: [&str; 2] = ["first_seen_at", "updated_at"];
 
-/// Fills in the times that only the service knows, when they lie in a stretch of time.
+/// Fills in the times that only the service knows, if they lie in a stretch of time.
 pub(super) fn adopt(row: &mut Value, found: &Value, fields: &[&str], within: [i64; 2]) {
     for &field in fields {
         if row.get(field).is_some_and(Value::is_null) && found[field].is_string() {
@@ -33,15 +33,15 @@ pub(super) fn is_derived(event: &Value) -> bool {
     ["token.activity", "token.thesis_velocity"].contains(&text(event, "type"))
 }
 
-/// The datasets over which a dataset's events count.
+/// The datasets that a dataset's derived events count.
 fn counted_with(dataset: usize) -> Sight {
     let datasets = if dataset >= PROJECTS { vec![SANDBOX, dataset] } else { vec![dataset] };
     Sight { datasets, days: 10_000 }
 }
 
-/// Reads what is new in each log, by the key that sees it; all of what was written must be there.
+/// Reads the new events of each log, by the key that sees it; the event of every write must be there.
 pub(super) async fn learn(world: &mut World, customers: &mut [Customer], within: [i64; 2]) {
-    // Who sees the sandbox alone comes last: so it has seen whatever of the sandbox others have.
+    // The customer who sees only the sandbox comes last: so it has seen all sandbox events that others have.
     let mut read = Vec::new();
     for customer in &mut *customers {
         let dataset = *customer.sight.datasets.last().expect("a dataset");
@@ -83,7 +83,7 @@ fn admit(world: &mut World, dataset: usize, event: Value, within: [i64; 2]) {
     world.datasets[dataset].log.push(Event { dataset, at, row: event });
 }
 
-/// Holds a derived event to what its readers see, when nothing has been written since it was made.
+/// Compares a derived event with the rows that its readers see, if nothing was written since it was made.
 fn recount(world: &World, dataset: usize, event: &Value) {
     let (sight, at) = (counted_with(dataset), time(event, "created_at"));
     let view = sight.of(world);
@@ -137,7 +137,7 @@ fn velocity(view: View<'_>, token: &Value, at: i64) -> Value {
 impl Customer {
     /// Events that the world does not know yet, oldest first.
     async fn news(&mut self, world: &World) -> Vec<Value> {
-        /// What is appended to two logs at once may stand in history a little out of turn.
+        /// Least known events seen before reading stops: two logs' events may come a little out of order.
         const KNOWN: usize = 100;
         let known = world.events();
         let mut ask = v1::ListEventsRequest { limit: Some(100), ..v1::ListEventsRequest::default() };
@@ -160,7 +160,7 @@ impl Customer {
         }
     }
 
-    /// What it was told ahead of the world stands in a log that it sees.
+    /// Demands that events it received ahead of the world are in a log that it sees.
     fn catch_up(&mut self, world: &World) {
         for (id, told) in std::mem::take(&mut self.ahead) {
             let mut logged = self.view(world).rows().flat_map(|rows| &rows.log);

@@ -1,4 +1,4 @@
-//! What random rows and questions are made of, so chosen that datasets, chains and people share as much as they can.
+//! Parts of random rows and questions, chosen so that datasets, chains and people share as much as possible.
 
 use serde_json::Value;
 use thesis_proto::{time::from_millis, v1};
@@ -10,11 +10,11 @@ use super::{
 };
 use crate::harness::text;
 
-/// Who is known upstream, in each dataset.
+/// The upstream users of each dataset.
 pub(super) const USERS: [&str; 6] = ["u0", "u1", "u2", "u3", "u4", "u5"];
 /// Handles that they take and leave.
 const HANDLES: [&str; 10] = ["ann", "Bob", "cyd", "DEE", "eve", "fay", "gus", "u1", "ΟΔΟΣ", "οδος"];
-/// Handles and symbols that only tests use, and the sandbox's people now and then.
+/// Handles and symbols for test theses, and sometimes for the sandbox's people.
 pub(super) const TEST_HANDLES: [&str; 3] = ["tess", "tom", "tia"];
 pub(super) const TEST_SYMBOLS: [&str; 3] = ["FRESH", "NEW", "Ünit"];
 const CHAINS: [&str; 3] = ["ethereum", "solana", "sandbox"];
@@ -23,7 +23,7 @@ const SYMBOLS: [&str; 6] = ["ALPHA", "beta", "GAMMA", "MintOne", "οδος", "tk
 /// Words of theses that can be searched for, then some that differ by more than ASCII's case.
 pub(super) const WORDS: [&str; 8] = ["zorbit", "quandle", "mirvex", "plonko", "drimble", "vantor", "skelp", "oozle"];
 const FOLDED: [&str; 6] = ["Straße", "STRASSE", "ΟΔΟΣ", "οδος", "ПОЛЁТ", "🚀"];
-/// Spans that windows are made of.
+/// Lengths of windows.
 const SPANS: [i64; 6] = [5 * MINUTE_MS, HOUR_MS, 2 * HOUR_MS, DAY_MS, 7 * DAY_MS, 30 * DAY_MS];
 const NAMES: [&str; 3] = ["Nimbus", "Orbitals", "Pelican"];
 
@@ -39,7 +39,7 @@ pub(super) fn saying(random: &mut Random) -> String {
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A part of what may have been said.
+/// A part of a text that a thesis may have.
 pub(super) fn part(random: &mut Random) -> String {
     let word = if random.chance(70) { random.pick(&WORDS) } else { random.pick(&FOLDED) };
     match random.below(4) {
@@ -50,7 +50,7 @@ pub(super) fn part(random: &mut Random) -> String {
     }
 }
 
-/// A time of the last forty days: often on the border of a window as it will soon be, or that of another thesis.
+/// A time of the last forty days: often on the border of a window in the near future, or the time of another thesis.
 pub(super) fn past(random: &mut Random, world: &World, now: i64) -> i64 {
     let known: Vec<i64> = world.theses().map(|thesis| thesis.created_at).collect();
     match random.below(10) {
@@ -62,7 +62,7 @@ pub(super) fn past(random: &mut Random, world: &World, now: i64) -> i64 {
     .min(now)
 }
 
-/// A bound of a question, often that of a thesis to the millisecond.
+/// A bound of a question, often exactly the time of a thesis.
 pub(super) fn bound(random: &mut Random, world: &World, now: i64) -> i64 {
     let known: Vec<i64> = world.theses().map(|thesis| thesis.created_at).collect();
     match random.below(4) {
@@ -72,13 +72,13 @@ pub(super) fn bound(random: &mut Random, world: &World, now: i64) -> i64 {
     }
 }
 
-/// Somebody known upstream.
+/// A user known upstream.
 pub(super) fn author(random: &mut Random, world: &World, dataset: usize) -> v1::ProfileObservation {
     let user = random.pick(&USERS);
     author_as(random, world, dataset, user)
 }
 
-/// One who is known upstream, mostly as they are, sometimes changed.
+/// A user known upstream, mostly as they are, sometimes changed.
 pub(super) fn author_as(random: &mut Random, world: &World, dataset: usize, user: &str) -> v1::ProfileObservation {
     let known = world.datasets[dataset].profiles.iter().find(|profile| profile.upstream_id == user);
     let own = |row: &Value, field: &str| row[field].as_str().map(str::to_owned);
@@ -108,7 +108,7 @@ fn source_update(random: &mut Random) -> prost_types::Timestamp {
 
 /// A token.
 pub(super) fn token(random: &mut Random, world: &World, dataset: usize) -> v1::TokenObservation {
-    // Tests take the first token of a symbol on the sandbox's chain: that shall be one.
+    // A test thesis takes the first token of its symbol on the sandbox's chain, so there is only one.
     let chains = if dataset == SANDBOX { &CHAINS[..] } else { &CHAINS[..2] };
     let chain = random.pick(chains);
     let at = if chain == "sandbox" { "ZapMint" } else { random.pick(&ADDRESSES) };
@@ -141,7 +141,7 @@ pub(super) fn token_as(
     seen
 }
 
-/// Makes references for the questions of a key: mostly to what it sees.
+/// Makes references for the questions of a key: mostly to rows that it sees.
 pub(super) struct References<'a> {
     pub(super) world: &'a World,
     pub(super) sight: &'a Sight,

@@ -1,4 +1,4 @@
-//! What an observation makes of a dataset.
+//! The effect of an observation on a dataset.
 
 use core_service::domain::id;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::world::{Age, Profile, Rows, Thesis, Token, bare_profile, bare_token, 
 
 const TOLD: [&str; 6] = ["handle", "display_name", "avatar_url", "profile_url", "bio", "verified"];
 
-/// What became of an observation.
+/// The result of an observation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Became {
     /// The row that it concerns.
@@ -25,7 +25,7 @@ pub(super) struct Became {
 }
 
 impl Rows {
-    /// Applies an observation; `event_id` is what the service says its event has.
+    /// Applies an observation; `event_id` is its event's id from the service.
     pub(super) fn observe(&mut self, dataset: usize, seen: &v1::Observation, event_id: Option<&str>) -> Became {
         let observed_at = seen.observed_at.as_ref().map(to_millis).unwrap_or_default();
         let version = seen.revision.unwrap_or(observed_at);
@@ -55,7 +55,7 @@ impl Rows {
         }
     }
 
-    /// Changes a thesis that is not deleted, be it there or awaited.
+    /// Changes a thesis that is not deleted, existing or awaited.
     fn change(&mut self, upstream_id: &str, change: impl FnOnce(&mut Thesis) -> bool) -> Became {
         let known = self.theses.iter_mut().chain(&mut self.awaited).find(|thesis| thesis.upstream_id == upstream_id);
         let applied = match known {
@@ -102,7 +102,7 @@ impl Rows {
         if refused.is_some() {
             return Became { id, refused, ..Became::default() };
         }
-        // Author and token count by themselves, whatever becomes of the thesis.
+        // Author and token are updated on their own, whatever happens to the thesis.
         let beside = Age { revision: None, observed_at, own: false };
         self.observe_profile(dataset, author, beside, None);
         self.observe_token(dataset, on, beside);
@@ -127,7 +127,7 @@ impl Rows {
         Became { id, applied: true, event: told, refused: None }
     }
 
-    /// Tells whether it was news, and whether it is told by an event.
+    /// Tells whether it was news, and whether it has an event.
     fn observe_profile(
         &mut self,
         dataset: usize,
@@ -199,7 +199,7 @@ impl Rows {
     }
 }
 
-/// The first of what may not differ between two observations of a thesis that does.
+/// The first field that differs but must be equal in all observations of a thesis.
 fn contradiction(known: &Thesis, seen: &Thesis) -> Option<&'static str> {
     if known.profile != seen.profile {
         return Some("thesis.profile.upstream_user_id");
@@ -221,7 +221,7 @@ fn edit(thesis: &mut Thesis, seen: Thesis) -> bool {
     applied
 }
 
-/// Takes what an observation tells; one that is not the newest still tells when the account was made and last changed.
+/// Takes the fields of an observation; an older one still tells when the account was made and last changed.
 fn fill_profile(row: &mut Value, seen: &v1::ProfileObservation, is_newest: bool) {
     if is_newest {
         row["handle"] = json!(format!("@{}", seen.handle));

@@ -33,7 +33,7 @@ impl Random {
         from + (self.next() % (to - from + 1).unsigned_abs()).cast_signed()
     }
 
-    /// Whether something happens that does in so many of a hundred cases.
+    /// True in `percent` of a hundred cases.
     pub(super) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -48,7 +48,7 @@ impl Random {
         *self.one_of(from)
     }
 
-    /// What is made in so many of a hundred cases.
+    /// A made value in `percent` of a hundred cases.
     pub(super) fn maybe<T>(&mut self, percent: usize, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.chance(percent).then(|| make(self))
     }

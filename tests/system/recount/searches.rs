@@ -1,4 +1,4 @@
-//! Search: nothing that the key does not see, and soon all that holds the word.
+//! Search: no row that the key does not see, and soon all rows that hold the word.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::harness::{SOON, eventually, now_ms, text};
 
-/// Rows of each kind that a search gives at most.
+/// Most rows of each kind that a search gives.
 const LIMIT: usize = 50;
-/// What is written is found in a second; this leaves room for a busy machine.
+/// Longest wait until a search finds new rows: a second is usual, and a machine may be busy.
 const SOON_MS: i64 = 10_000;
 
 fn words(text: &str) -> impl Iterator<Item = String> {
@@ -27,7 +27,7 @@ fn hold(row: &Value, fields: &[&str], wanted: &str) -> bool {
     fields.iter().filter_map(|field| row[field].as_str()).flat_map(words).any(|word| word == wanted)
 }
 
-/// A search's answer, what was found in no order but that of its theses.
+/// A search's answer; only its theses are in order.
 fn recount(view: View<'_>, request: &v1::SearchRequest, now: i64) -> Value {
     let wanted = folded(&request.q);
     let from = view.sight.window(now);
@@ -69,14 +69,14 @@ fn visible(view: View<'_>) -> BTreeMap<String, Value> {
     theses.chain(profiles).chain(tokens).map(|row| (text(&row, "id").to_owned(), timeless(row))).collect()
 }
 
-/// A row without what changes as time goes by.
+/// A row without the field that changes with time.
 fn timeless(mut row: Value) -> Value {
     row.as_object_mut().expect("a row").remove("recent_thesis_count");
     row
 }
 
 impl Customer {
-    /// Searches for a word until all that holds it is found; on the way nothing else is.
+    /// Searches for a word until all rows that hold it are found; no other row is ever found.
     pub(super) async fn search(&mut self, world: &World) {
         let sight = self.sight.clone();
         let view = sight.of(world);
@@ -87,7 +87,7 @@ impl Customer {
             1 => random.pick(&["ALPHA", "gamma", "zap", "nimbus", "runner", "fresh", "mintone"]).to_owned(),
             _ => random.pick(&WORDS).to_owned(),
         };
-        // A handle of several words is sought as a phrase.
+        // A handle of several words would be a phrase; only its first word is searched.
         let q = q.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("run").to_owned();
         let handle = random.maybe(25, |random| references.handle(random));
         let request = v1::SearchRequest {
@@ -106,7 +106,7 @@ impl Customer {
             let outcome = this.caller.ask(&ask, over_grpc).await;
             let after = now_ms();
             if outcome.as_ref().is_err_and(|failure| failure.code == "SERVICE_UNAVAILABLE") && after <= deadline {
-                // Its index is not there yet, which it is to say rather than to answer from a part.
+                // Its index is not ready yet, which it must say instead of giving a partial answer.
                 return None;
             }
             let Ok(mut found) = outcome else { this.differs(&ask, &outcome, &Ok(recount(view, &request, after))) };

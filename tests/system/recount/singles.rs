@@ -33,7 +33,7 @@ impl Customer {
         self.says_nothing(answer.found, Ask::Thesis("th_000000000000000000000000".to_owned())).await;
     }
 
-    /// What exists for others, or did, is no other than what never existed.
+    /// A row that exists for others, or did, gets the same answer as one that never existed.
     pub(super) async fn says_nothing(&mut self, found: Outcome, unknown: Ask) {
         let Err(failure) = found else { return };
         if failure.code.ends_with("_NOT_FOUND") {

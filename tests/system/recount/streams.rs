@@ -1,4 +1,4 @@
-//! Streams that are left and resumed from an old cursor, across later writes: they tell exactly what came since.
+//! Streams that are left and resumed from an old cursor, after later writes: they give exactly the events since then.
 
 use std::collections::HashSet;
 
@@ -19,9 +19,9 @@ pub(super) struct Kept {
     types: Vec<v1::EventType>,
     filters: v1::EventFilters,
     query: String,
-    /// What was appended later is told.
+    /// Events appended after this time must come.
     opened: i64,
-    /// What was told up to the cursor.
+    /// The events received up to the cursor.
     told: HashSet<String>,
     at: At,
 }
@@ -47,7 +47,7 @@ fn query(types: &[v1::EventType], filters: &v1::EventFilters) -> String {
 }
 
 impl Customer {
-    /// Opens a stream of everything and one that is filtered.
+    /// Opens a stream of all events and a filtered one.
     pub(super) async fn open_streams(&mut self, world: &World) {
         for filtered in [false, true] {
             let sight = self.sight.clone();
@@ -63,7 +63,7 @@ impl Customer {
         }
     }
 
-    /// Reads what was missed on one stream, and leaves it after any of it.
+    /// Reads the missed events on one stream, and leaves it after any of them.
     pub(super) async fn resume(&mut self, world: &World) {
         let index = self.random.below(self.streams.len());
         let Kept { types, filters, query, opened, mut told, at } = self.streams.swap_remove(index);
@@ -104,7 +104,7 @@ impl Customer {
         self.streams.push(Kept { types, filters, query, opened, told, at: At::Left(cursor) });
     }
 
-    /// Each dataset's events come in the order of its log; none is promised between two.
+    /// Each dataset's events come in the order of its log; there is no order between two datasets.
     fn in_order(&self, world: &World, frames: &[(String, Value)]) {
         for rows in self.view(world).rows() {
             let place = |(_, event): &(String, Value)| rows.log.iter().position(|known| known.row["id"] == event["id"]);
@@ -113,7 +113,7 @@ impl Customer {
         }
     }
 
-    /// Somebody else's cursor, or one that nobody was given, opens nothing.
+    /// Another customer's cursor, or an invented one, opens no stream.
     pub(super) async fn misuse_stream(&mut self, foreign: &[(Vec<usize>, String)]) {
         let others: Vec<&String> =
             foreign.iter().filter(|(seen, _)| *seen != self.sight.datasets).map(|(_, cursor)| cursor).collect();

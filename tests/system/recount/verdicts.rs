@@ -15,7 +15,7 @@ use super::{
 };
 use crate::harness::{iso, now_ms, text};
 
-/// A live window that ended so recently cannot be denied without the upstream.
+/// Longest time since a live window's end at which only the upstream can deny a claim.
 const RESYNC_MS: i64 = 15 * MINUTE_MS;
 
 fn recount(view: View<'_>, claim: &v1::VerifyThesisRequest, now: i64) -> Outcome {
@@ -24,7 +24,7 @@ fn recount(view: View<'_>, claim: &v1::VerifyThesisRequest, now: i64) -> Outcome
     if to < from {
         return Err(Failure::of("VALIDATION_FAILED"));
     }
-    // Asked for, it is the same of all datasets.
+    // A requested bound is the same for all datasets.
     let from = view.sight.lower(Some(from), now)?.others;
     let verdict = judge(view, claim, from, to, now)?;
     if view.sight.livemode() && verdict["verified"] == false && to >= now - RESYNC_MS {
@@ -83,7 +83,7 @@ fn judge(view: View<'_>, claim: &v1::VerifyThesisRequest, from: i64, to: i64, no
 }
 
 impl Customer {
-    /// Has a claim verified, often one about a thesis that is or was there.
+    /// Has a claim verified, often one about a thesis that exists or existed.
     pub(super) async fn verify(&mut self, world: &World) {
         let sight = self.sight.clone();
         let view = sight.of(world);

@@ -1,4 +1,4 @@
-//! What a key sees of the world: everything in its one or two datasets, nothing else.
+//! The rows that a key sees: everything in its one or two datasets, nothing else.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::harness::{iso, text};
 pub(super) const MINUTE_MS: i64 = 60_000;
 pub(super) const HOUR_MS: i64 = 60 * MINUTE_MS;
 pub(super) const DAY_MS: i64 = 24 * HOUR_MS;
-/// A bound so little before the history window counts as its start.
+/// Most time that a bound may lie before the history window and count as its start.
 pub(super) const GRACE_MS: i64 = MINUTE_MS;
 
 /// The datasets of a key, in their order, and its history window.
@@ -54,7 +54,7 @@ impl Sight {
         }
     }
 
-    /// What the window leaves at a moment: of the sandbox everything.
+    /// The bounds of the window at a moment: the sandbox has none.
     pub(super) fn window(&self, now: i64) -> Lower {
         Lower { sandbox: i64::MIN, others: self.start(now) }
     }
@@ -83,12 +83,12 @@ impl<'a> View<'a> {
         self.sight.datasets.iter().map(move |dataset| &self.world.datasets[*dataset])
     }
 
-    /// Theses that are there or were.
+    /// Theses that exist or existed.
     pub(super) fn ever(self) -> impl Iterator<Item = &'a Thesis> {
         self.rows().flat_map(|rows| &rows.theses)
     }
 
-    /// Theses that are there.
+    /// Theses that exist.
     pub(super) fn theses(self) -> impl Iterator<Item = &'a Thesis> {
         self.ever().filter(|thesis| !thesis.deleted)
     }
@@ -180,7 +180,7 @@ impl<'a> View<'a> {
         row
     }
 
-    /// A token's activity, with so many of its newest theses.
+    /// A token's activity, with `recent` of its newest theses.
     pub(super) fn activity(self, token: &Token, recent: usize, now: i64) -> Value {
         let id = text(&token.row, "id");
         let mut all = self.window(id, i64::MIN / 2, i64::MAX / 2);
@@ -228,12 +228,12 @@ pub(super) fn newest<'a>(theses: &[&'a Thesis]) -> Option<&'a Thesis> {
     theses.iter().copied().max_by_key(|thesis| (thesis.created_at, &thesis.id))
 }
 
-/// How many have written these.
+/// How many authors wrote these.
 pub(super) fn authors(theses: &[&Thesis]) -> usize {
     theses.iter().map(|thesis| &thesis.profile).collect::<HashSet<_>>().len()
 }
 
-/// The one answer to a question about what is not there, and to one about what is.
+/// The answer to a question about one row, there or not.
 pub(super) fn found(row: Option<Value>, missing: &str) -> Outcome {
     row.ok_or_else(|| Failure::of(missing))
 }

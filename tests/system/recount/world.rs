@@ -1,4 +1,4 @@
-//! All that was ever written, kept as naively as can be: vectors in memory, each dataset for itself.
+//! All that was ever written, kept as naively as possible: vectors in memory, each dataset by itself.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -19,12 +19,12 @@ pub(super) const PROJECTS: usize = 2;
 pub(super) struct Age {
     pub(super) revision: Option<i64>,
     pub(super) observed_at: i64,
-    /// Not beside a thesis.
+    /// Seen on its own, not beside a thesis.
     pub(super) own: bool,
 }
 
 impl Age {
-    /// Any with a revision is newer than those without, of which time decides, and then what was seen on its own.
+    /// One with a revision is newer than those without. Among those without, time decides, then being seen on its own.
     pub(super) fn is_newer_than(self, known: Option<Self>) -> bool {
         known.is_none_or(|known| match (self.revision, known.revision) {
             (None, None) => (self.observed_at, self.own) > (known.observed_at, known.own),
@@ -68,7 +68,7 @@ pub(super) struct Thesis {
     pub(super) deleted: bool,
 }
 
-/// An event as it was told.
+/// An event as the service told it.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) dataset: usize,
@@ -83,11 +83,11 @@ pub(super) struct Rows {
     pub(super) profiles: Vec<Profile>,
     pub(super) tokens: Vec<Token>,
     pub(super) theses: Vec<Thesis>,
-    /// What was seen of theses before they were seen themselves.
+    /// Theses whose likes or deletion came before themselves.
     pub(super) awaited: Vec<Thesis>,
-    /// Its events in order, as the service told them.
+    /// Its events in order.
     pub(super) log: Vec<Event>,
-    /// Events that must come next, with null for what only the service knows.
+    /// Events that must come next, with null in fields that only the service knows.
     pub(super) owed: VecDeque<Value>,
 }
 
@@ -95,12 +95,12 @@ pub(super) struct Rows {
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) datasets: Vec<Rows>,
-    /// Nothing was written since then.
+    /// Time since which nothing was written.
     pub(super) quiet_since: i64,
 }
 
 impl World {
-    /// An empty one with so many projects.
+    /// An empty world with these projects.
     pub(super) fn new(projects: &[String]) -> Self {
         let names = ["live", "sandbox"].map(str::to_owned).into_iter().chain(projects.iter().cloned());
         Self { datasets: names.map(Rows::new).collect(), quiet_since: 0 }
@@ -118,18 +118,18 @@ impl World {
 }
 
 impl Profile {
-    /// What decides between two with one handle.
+    /// The order of profiles with the same handle.
     fn seen(&self) -> (Option<&str>, Option<i64>, &str) {
         (self.row["source_updated_at"].as_str(), self.age.map(|age| age.observed_at), text(&self.row, "id"))
     }
 }
 
-/// Where rows of a dataset come from.
+/// The source of a dataset's rows.
 pub(super) fn source(dataset: usize) -> &'static str {
     if dataset == LIVE { "upstream" } else { "sandbox" }
 }
 
-/// What claims a handle.
+/// The form in which handles are claimed.
 pub(super) fn claim(handle: &str) -> String {
     folded(handle.strip_prefix('@').unwrap_or(handle))
 }
@@ -145,7 +145,7 @@ pub(super) fn address(text: &str) -> String {
     if lower.starts_with("0x") { lower } else { text.to_owned() }
 }
 
-/// The id that a token observed in a dataset has.
+/// The id of a token observed in a dataset.
 pub(super) fn token_id(dataset: &str, seen: &v1::TokenObservation) -> String {
     id::of_token(dataset, &seen.chain, &address(&seen.address))
 }
@@ -164,7 +164,7 @@ pub(super) fn token_ref(row: &Value) -> Value {
     })
 }
 
-/// A profile's row without what an observation tells.
+/// A profile's row without the fields of an observation.
 pub(super) fn bare_profile(dataset: usize, id: &str, handle: &str) -> Value {
     json!({
         "object": "profile", "id": id, "handle": format!("@{}", handle.strip_prefix('@').unwrap_or(handle)),
@@ -174,7 +174,7 @@ pub(super) fn bare_profile(dataset: usize, id: &str, handle: &str) -> Value {
     })
 }
 
-/// A token's row without what an observation tells.
+/// A token's row without the fields of an observation.
 pub(super) fn bare_token(dataset: usize, id: &str, shown: &str, chain: &str, at: &str) -> Value {
     json!({
         "object": "token", "id": id, "symbol": symbol(shown), "name": null, "chain": chain, "chain_id": null,
@@ -209,7 +209,7 @@ impl Rows {
         self.theses.iter().position(|thesis| thesis.upstream_id == upstream_id)
     }
 
-    /// The id of the profile that holds a handle: the one that changed or was seen last of those that have it.
+    /// The id of the profile that holds a handle: of those that have it, the one that changed or was seen last.
     pub(super) fn by_handle(&self, handle: &str) -> Option<&str> {
         let has_it = |profile: &&Profile| claim(text(&profile.row, "handle")) == claim(handle);
         let holder = self.profiles.iter().filter(has_it).max_by_key(|profile| profile.seen());

@@ -1,4 +1,4 @@
-//! Random writes to all datasets at once, and what the service says became of them.
+//! Random writes to all datasets at once, and the results that the service gives.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -22,18 +22,18 @@ use crate::harness::{
 };
 use crate::ingest::refused::named;
 
-/// Writes to the datasets, and counts what was seen upstream.
+/// Writes to the datasets, and remembers the observations.
 pub(super) struct Writer<'a> {
     pub(super) service: &'a Service,
     pub(super) random: Random,
-    /// The time of the last observation, before anything that the service saw itself.
+    /// The time of the last observation, before all times of the service's own.
     pub(super) seen_at: i64,
-    /// What was observed in each dataset.
+    /// The observations of each dataset.
     pub(super) past: Vec<Vec<v1::Observation>>,
 }
 
 impl Writer<'_> {
-    /// Writes so much to each dataset; gives the stretch of time that it took.
+    /// Writes up to `sizes` observations to each dataset; gives the stretch of time that it took.
     pub(super) async fn write(&mut self, world: &mut World, customers: &[Customer], sizes: usize) -> [i64; 2] {
         let before = now_ms();
         let batches: Vec<Vec<v1::Observation>> = (0..world.datasets.len())
@@ -58,7 +58,7 @@ impl Writer<'_> {
                     assert_eq!(told, became, "of {seen:?} in {}", rows.name);
                 }
             }
-            // The others of a call are applied.
+            // The other observations of a call are applied.
             assert_eq!(results.as_ref().map_or_else(named, |_| Vec::new()), refused, "in {}", rows.name);
             self.past[dataset].extend(batch);
         }
@@ -79,11 +79,11 @@ impl Writer<'_> {
         if !self.past[dataset].is_empty() && random.chance(4) {
             return random.one_of(&self.past[dataset]).clone();
         }
-        // Now and then something comes that is older than all that is known.
+        // Sometimes an observation is older than all known ones.
         let at = if random.chance(12) { self.seen_at - 1_000_000_000 } else { self.seen_at };
         let known: Vec<&Thesis> =
             world.datasets[dataset].theses.iter().filter(|thesis| !thesis.upstream_id.is_empty()).collect();
-        // Some of those that are not known yet come soon.
+        // Some of the unknown theses come soon.
         let one = |random: &mut Random, new: usize| match known.as_slice() {
             known if !known.is_empty() && random.chance(80) => random.pick(known).upstream_id.clone(),
             _ => format!("post_{}", new + random.below(8)),
@@ -128,7 +128,7 @@ impl Writer<'_> {
         seen
     }
 
-    /// An edit, sometimes one that contradicts what is known.
+    /// An edit, sometimes one that contradicts known data.
     fn edit(&mut self, world: &World, dataset: usize, known: &Thesis) -> v1::ThesisObservation {
         let rows = &world.datasets[dataset];
         let random = &mut self.random;
@@ -145,12 +145,12 @@ impl Writer<'_> {
         self.thesis(&known.upstream_id, &by, &on, created_at)
     }
 
-    /// A project's own thesis, by somebody and on something that it sees or that is new.
+    /// A project's own thesis, by an author and on a token that it sees or that are new.
     async fn test_thesis(&mut self, world: &mut World, customer: &Customer, dataset: usize) {
         let view = customer.view(world);
         let random = &mut self.random;
         let held = view.rows().flat_map(|rows| &rows.profiles).map(|profile| claim(text(&profile.row, "handle")));
-        // A test brings no others.
+        // A test thesis cannot have other handles.
         let held: Vec<String> = held.filter(|handle| handle.is_ascii()).collect();
         let held: Vec<&str> = held.iter().map(String::as_str).collect();
         let handle = if random.chance(70) { random.pick(&held) } else { random.pick(&TEST_HANDLES) };
@@ -197,13 +197,13 @@ impl Writer<'_> {
     }
 }
 
-/// Who sees a dataset; somebody with no data of their own sees the sandbox.
+/// A customer who sees a dataset; for the sandbox, one with no data of their own.
 fn reader(customers: &[Customer], dataset: usize) -> &Customer {
     let sees = |customer: &&Customer| customer.sight.datasets.last() == Some(&dataset);
     customers.iter().find(sees).expect("a key for each dataset")
 }
 
-/// Reads the times that only the service knows of rows that are new or changed.
+/// Reads the times of new or changed rows that only the service knows.
 async fn fill_in(world: &mut World, customers: &[Customer], within: [i64; 2]) {
     let mut filling = Vec::new();
     for (dataset, Rows { profiles, tokens, .. }) in world.datasets.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! What the nodes do by themselves: the calls that the service is made of, as many as they answer, without the service.
+//! The nodes without the service: the service's kinds of calls, as many as the nodes answer.
 
 use std::{
     sync::{
@@ -20,11 +20,11 @@ use tokio::{task::JoinSet, time::Instant};
 
 use crate::harness::{nodes, now_ms};
 
-/// Calls under way at once.
+/// Most calls under way at once.
 const AT_ONCE: usize = 16;
 /// How long each kind of call is measured, after as long unmeasured: a node that has just started is slow.
 const MEASURED: Duration = Duration::from_secs(10);
-/// Rows that a thesis becomes, in partitions of their own.
+/// Rows of a thesis, each in a partition of its own.
 const ROWS: i64 = 12;
 
 /// The calls, by what they do.

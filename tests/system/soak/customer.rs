@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{load::Load, watch::Watch};
 use crate::harness::{Client, Ledger, Project, Receiver, Service};
 
-/// What is owed at the end has so long.
+/// Longest wait for the owed events at the end.
 const REST: Duration = Duration::from_secs(120);
 
 /// A customer who has begun.
@@ -23,8 +23,8 @@ pub(super) struct Customer {
 }
 
 impl Customer {
-    /// Begins so many writes and reads a second, for a time to warm up a tenth of them; of so many writes one goes without
-    /// an idempotency key.
+    /// Begins this number of writes and reads a second, after a warm-up with a tenth of them. One in `bare_every`
+    /// writes has no idempotency key.
     pub(super) async fn start(
         service: &Service,
         (writes, reads): (u32, u32),
@@ -57,7 +57,7 @@ impl Customer {
         Self { project, client, receiver, watches, load, running, end }
     }
 
-    /// Ends the load, and demands everything that was promised; gives how many requests were sent, and failed twice.
+    /// Ends the load, and demands all that the service promised; gives how many requests were sent, and failed twice.
     pub(super) async fn judge(self, service: &Service) -> (usize, usize) {
         self.end.cancel();
         self.running.await.unwrap();

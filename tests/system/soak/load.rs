@@ -1,5 +1,5 @@
-//! A steady load: requests are sent at their times whatever becomes of earlier ones, so that a pause of the service shows
-//! as waiting and not as fewer requests. One that fails is tried once more.
+//! A steady load: requests are sent at their times whatever happens to earlier ones, so that a pause of the service
+//! shows as waiting and not as fewer requests. A failed request is tried once more.
 
 use std::{
     sync::{
@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 use super::tally::Tally;
 use crate::harness::{Client, Ledger, iso, now_ms};
 
-/// Longer than the service itself takes to give a request up.
+/// Longest wait for an answer: longer than the service takes to give up a request.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// A failed request is tried again so soon, or after what its answer asks for if that is less.
+/// Longest pause before a failed request is tried again; its answer may ask for less.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Requests of one customer.
@@ -30,7 +30,7 @@ pub(super) struct Load {
     client: Client,
     pub(super) ledger: Ledger,
     pub(super) tally: Tally,
-    /// Every so many writes, one goes without an idempotency key and is not tried again.
+    /// One in this number of writes has no idempotency key and is not tried again.
     bare_every: u64,
     numbers: AtomicU64,
 }
@@ -42,7 +42,7 @@ impl Load {
         Arc::new(Self { client, ledger, tally, bare_every, numbers })
     }
 
-    /// Sends so many writes and reads a second until told to end, then waits for their answers.
+    /// Sends this number of writes and reads a second until told to end, then waits for their answers.
     pub(super) async fn run(self: Arc<Self>, writes: u32, reads: u32, end: CancellationToken) {
         let (mut write, mut read) =
             (interval(Duration::from_secs(1) / writes), interval(Duration::from_secs(1) / reads));
@@ -103,7 +103,7 @@ impl Load {
         }
     }
 
-    /// Sends a request, and if it fails once more; gives what a success answered.
+    /// Sends a request, once more if it fails; gives the answer of a success.
     async fn twice(&self, write: bool, request: impl Fn() -> RequestBuilder, again: bool) -> Option<Value> {
         let since = Instant::now();
         let (first, pause) = match once(request()).await {
@@ -125,7 +125,7 @@ impl Load {
     }
 }
 
-/// Sends a request; gives what it answered, or why it failed and when it may be tried again.
+/// Sends a request; gives its answer, or why it failed and when it may be tried again.
 async fn once(request: RequestBuilder) -> Result<Value, (String, Duration)> {
     let lost = |error: &reqwest::Error| {
         let why = if error.is_timeout() { "no answer" } else { "no connection" };
@@ -138,7 +138,7 @@ async fn once(request: RequestBuilder) -> Result<Value, (String, Duration)> {
     if status.is_success() {
         return Ok(serde_json::from_str(&text).unwrap());
     }
-    // A try before this one may still be at it.
+    // An earlier try may still be running.
     let expected = status.is_server_error() || text.contains("IDEMPOTENCY_IN_PROGRESS");
     assert!(expected, "{status} {text}");
     Err((status.as_u16().to_string(), asked.map_or(PAUSE, Duration::from_secs).min(PAUSE)))

@@ -1,4 +1,4 @@
-//! Three nodes of Cassandra with three copies of everything: one is killed and returned, then another, under a steady load.
+//! Three Cassandra nodes with three copies of everything: one is killed and returned, then another, under steady load.
 
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 
@@ -14,9 +14,9 @@ use crate::harness::{Service, nodes};
 const WRITES: u32 = 50;
 const READS: u32 = 200;
 const STREAMS: usize = 4;
-/// Of all requests, those that must be answered other than by 5xx, once one retry is allowed.
+/// Least share of requests answered other than by 5xx, after at most one retry.
 const ANSWERED: f64 = 0.999;
-/// Nodes that have just started are several times slower, so all are there for so long before one is killed.
+/// Least time with all nodes before one is killed: nodes that have just started are several times slower.
 const WHOLE: Duration = Duration::from_secs(60);
 const AWAY: Duration = Duration::from_secs(20);
 
@@ -32,7 +32,7 @@ impl Nodes {
         assert!(Command::new("kill").args(["-9", process.trim()]).status().unwrap().success());
     }
 
-    /// Starts those that do not run; ends when all see each other.
+    /// Starts the nodes that do not run; ends when all see each other.
     fn start(&self) -> JoinHandle<()> {
         let mut starting = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cassandra"));
         starting.arg("start").arg("--dir").arg(&self.folder).stdout(std::process::Stdio::null());
@@ -70,7 +70,7 @@ async fn requests_are_answered_while_nodes_die() {
     assert!(answered >= ANSWERED);
 }
 
-/// Lets time pass, saying every ten seconds what became of requests.
+/// Lets time pass, printing the results of requests every ten seconds.
 async fn pass(load: &Load, when: &str, time: Duration) {
     let end = Instant::now() + time;
     while Instant::now() < end {

@@ -1,4 +1,4 @@
-//! Far more than can be served: a crowd of connections of which half ask for nothing or drip, and floods over HTTP/2.
+//! Far more than can be served: a crowd of connections, half of them silent or dripping, and floods over HTTP/2.
 
 use std::{
     sync::{
@@ -19,18 +19,18 @@ use tokio::{
 
 use crate::harness::{Client, SOON, Service, eventually, text};
 
-/// Connections of the crowd, if this machine lets one process have so many.
+/// Connections of the crowd, if this machine lets one process have them.
 const CROWD: u64 = 20_000;
-/// Files that this process needs otherwise.
+/// Files that this process needs besides.
 const OTHER_FILES: u64 = 500;
-/// An answer, a refusal too, must come within so long.
+/// Longest wait for an answer, which may be a refusal.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
-/// Memory that the process may take.
+/// Most memory that the process may take.
 const MEMORY_MIB: u64 = 1_024;
-/// A client that was refused, or whose connection was closed, comes again after so long.
+/// The pause of a client after a refusal or a closed connection.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What became of requests.
+/// Counts of requests by their result.
 #[derive(Default)]
 struct Counts {
     answered: AtomicU64,
@@ -46,7 +46,7 @@ impl Counts {
         println!("  {whose}: {answered} answered, {refused} refused, {closed} closed; slowest {slowest_ms} ms");
     }
 
-    /// Demands that this share was answered since it was last asked.
+    /// Demands that this share was answered since the last call.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     fn demand(&self, share: f64) {
         let [answered, refused, closed] =
@@ -55,14 +55,14 @@ impl Counts {
         assert!(answered as f64 >= share * all as f64, "{answered} of {all} were answered");
     }
 
-    /// Begins anew.
+    /// Sets all counts to zero.
     fn forget(&self) {
         self.demand(0.0);
         self.slowest_ms.store(0, Relaxed);
     }
 }
 
-/// Reads one answer of a kept connection; gives its status, if it is one of those that may come.
+/// Reads one answer of a kept connection; gives its status, if it may come.
 async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<u16> {
     buffer.clear();
     loop {
@@ -82,7 +82,7 @@ async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<u16> {
     }
 }
 
-/// One of the crowd: every other asks without pause, others are silent, drip a head, or drip a body.
+/// One of the crowd: half of them ask without pause, others are silent, drip a head, or drip a body.
 async fn member(number: u64, address: String, path: String, key: String, counts: Arc<Counts>) {
     let head = format!("GET {path} HTTP/1.1\r\nhost: crowd\r\nauthorization: Bearer {key}\r\n\r\n");
     let body = format!(
@@ -90,7 +90,7 @@ async fn member(number: u64, address: String, path: String, key: String, counts:
          content-type: application/json\r\ncontent-length: 1000\r\n\r\n"
     );
     let mut buffer = Vec::new();
-    // Not all at once: even a full queue of new connections would be another test.
+    // Not all at once: a full queue of new connections would be another test.
     sleep(Duration::from_micros(number * 500)).await;
     loop {
         if let Ok(mut stream) = TcpStream::connect(&address).await {
@@ -130,7 +130,7 @@ async fn drip(stream: &mut TcpStream, bytes: &[u8]) {
     }
 }
 
-/// Somebody else, who makes a new connection for each request, writes now and then, and follows a stream.
+/// Another customer: makes a new connection for each request, sometimes writes, and follows a stream.
 async fn bystander(client: Client, path: String, counts: Arc<Counts>) {
     let mut stream = client.stream("?types=thesis.created").await;
     let mut every = interval(Duration::from_millis(100));
@@ -172,7 +172,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// What floods send again and again: requests reset at once, pings, settings, headers without end.
+/// The bytes that floods repeat: requests reset at once, pings, settings, headers without end.
 fn flood(kind: usize, number: u32) -> Vec<u8> {
     const HEADERS: &[u8] = b"\x82\x86\x84\x41\x01a";
     match (kind, number) {
@@ -257,7 +257,7 @@ async fn a_crowd_and_floods_stop_nobody() {
     pass(&service, super::time() / 4, &[("crowd", &counts), ("bystander", &by)]).await;
     by.demand(0.1);
     assert!(counts.refused.load(Relaxed) > 0);
-    // What a member found wrong.
+    // Panics if a member found an error.
     while let Some(ended) = members.try_join_next() {
         ended.unwrap();
     }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use super::customer::Customer;
 use crate::harness::{Dice, Service, nodes};
 
-/// Processes killed at least.
+/// Least number of processes killed.
 const KILLS: usize = 25;
 /// Requests a second.
 const WRITES: u32 = 30;

@@ -1,4 +1,4 @@
-//! What became of requests, and how long they took.
+//! The results of requests, and how long they took.
 
 use std::{collections::BTreeMap, fmt, sync::Mutex, time::Duration};
 
@@ -11,7 +11,7 @@ pub(super) struct Figures {
     took: Vec<u128>,
     /// Why first tries failed.
     first: BTreeMap<String, usize>,
-    /// Why requests failed that were tried once more.
+    /// Why second tries failed.
     last: BTreeMap<String, usize>,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Writes and reads, all of them and those since the last word.
+/// Writes and reads: all of them, and those since the last print.
 #[derive(Default)]
 pub(super) struct Tally {
     lately: Mutex<[Figures; 2]>,
@@ -65,19 +65,19 @@ impl Tally {
         }
     }
 
-    /// Says what there was since the last word.
+    /// Prints the figures since the last print.
     pub(super) fn say(&self, when: &str) {
         let [writes, reads] = std::mem::take(&mut *self.lately.lock().unwrap());
         println!("{when:>24}  writes: {writes}\n{:>24}   reads: {reads}", "");
     }
 
-    /// Says what there was so far, and forgets it.
+    /// Prints the figures so far, and forgets them.
     pub(super) fn begin(&self, when: &str) {
         self.say(when);
         *self.all.lock().unwrap() = Default::default();
     }
 
-    /// Says what there was in all; gives requests sent and requests that failed twice.
+    /// Prints all figures; gives requests sent and requests that failed twice.
     pub(super) fn total(&self) -> (usize, usize) {
         let [writes, reads] = self.all.lock().unwrap().clone();
         let (sent, failed) = (writes.sent() + reads.sent(), writes.failed() + reads.failed());

@@ -1,4 +1,4 @@
-//! A customer at a stream, who comes again after each end where it was.
+//! A customer at a stream, who resumes it after each end.
 
 use std::{
     sync::{Arc, Mutex},
@@ -18,7 +18,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// The pause before a stream is opened again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What was seen.
+/// The events seen, and how often the stream was opened.
 #[derive(Default)]
 struct Seen {
     events: Vec<String>,
@@ -32,14 +32,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Opens a stream; the next event is the first that must come.
+    /// Opens a stream; the next event must come first.
     pub(super) async fn start(client: &Client) -> Self {
         let (client, stream, seen) = (client.clone(), client.stream(QUERY).await, Arc::<Mutex<Seen>>::default());
         let watching = tokio::spawn(watch(client, stream, Arc::clone(&seen)));
         Self { seen, watching }
     }
 
-    /// Waits for the first event: until then the stream has no cursor to come again with.
+    /// Waits for the first event: before it the stream has no cursor to resume from.
     pub(super) async fn first(&self) {
         eventually("the first event", SILENCE, async || (!self.seen.lock().unwrap().events.is_empty()).then_some(()))
             .await;

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::table::{EVENT_TYPES, Form, Reference};
 
-/// What a wrong form gets.
+/// The answer to a wrong form.
 #[derive(Debug)]
 pub(super) enum Told {
     /// 422 that names the field with this message.
     Field(String),
     /// A webhook's address that is refused for this reason.
     Refused(&'static str),
-    /// A cursor that was not made for this.
+    /// A cursor that was not made for this request.
     Cursor,
-    /// A status with a code, and no more.
+    /// Only a status and a code.
     Whole(u16, &'static str),
 }
 
@@ -75,7 +75,7 @@ fn fields(values: impl IntoIterator<Item = impl Into<String>>, message: &str) ->
     values.into_iter().map(|value| wrong(value.into())).collect()
 }
 
-/// So many characters of two bytes.
+/// This number of characters of two bytes.
 fn wide(characters: usize) -> String {
     "%C3%A9".repeat(characters)
 }
@@ -93,7 +93,7 @@ fn length(min: usize, max: usize) -> String {
     format!("must have {min} to {max} characters")
 }
 
-/// Texts near to known ones.
+/// Texts that are nearly known ones.
 fn near(known: &[&str], message: &str) -> Vec<Wrong> {
     let first = known[0];
     let near = [
@@ -170,7 +170,7 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
     }
 }
 
-/// A lower bound that no plan's history ends before, and an upper one that nothing is after.
+/// A lower bound within every plan's history, and an upper bound after every row.
 fn far_future() -> String {
     "9999-12-31T23:59:59.999Z".to_owned()
 }
@@ -210,7 +210,7 @@ pub(super) fn in_path(form: &Form) -> (Vec<Wrong>, Vec<String>) {
         Form::Ref(max, code) => {
             whole(&["%20", "unknown", "99999999999999999999", "a%2Fb"], 404, code);
             let (texts, right) = texts(1, *max);
-            // Nothing at all is another path.
+            // An empty text would be another path.
             wrong.extend(texts.into_iter().filter(|wrong| !wrong.value.is_empty()));
             (wrong, right)
         }
@@ -223,7 +223,7 @@ pub(super) fn in_path(form: &Form) -> (Vec<Wrong>, Vec<String>) {
     }
 }
 
-/// A wrong value of a field, what its name goes on with in the answer, and what it gets.
+/// A wrong value of a field, the rest of the field's name in the answer, and the answer.
 type WrongField = (Value, &'static str, Told);
 
 fn of_type(values: &[Value], message: &str) -> Vec<WrongField> {
@@ -249,7 +249,7 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
     match form {
         Form::Text(min, max) => {
             let (wrong, mut right) = body_texts(*min, *max);
-            // One of the two authors has to be there.
+            // One of the two author fields must be there.
             if *max != 64 {
                 right.push(Value::Null);
             }

@@ -1,6 +1,6 @@
 //! Which form each parameter and field has.
 
-/// The form of a parameter or field, which decides what is wrong with others.
+/// The form of a parameter or field, which decides which values are wrong.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
     /// Text with its bounds in characters.
@@ -27,13 +27,13 @@ pub(super) enum Form {
     References(Reference),
     /// Such as `90s`.
     Span,
-    /// What a search looks for.
+    /// The words of a search.
     Words,
     /// A cursor of a list or a stream.
     Cursor,
-    /// An id in a path; what is none names nothing.
+    /// An id in a path; a wrong one names nothing.
     Id(&'static str),
-    /// A reference in a path with the characters it may have, and what a missing one gets.
+    /// A reference in a path with the characters it may have, and the code for a missing one.
     Ref(usize, &'static str),
     /// The types that a webhook wants.
     Events,
@@ -47,11 +47,11 @@ pub(super) enum Form {
     LastEventId,
     /// `If-None-Match`
     Tags,
-    /// Of an operation that is off, whatever it is given.
+    /// Of an operation that is off, for every value.
     Disabled,
 }
 
-/// What a list of references names.
+/// The rows that a list of references names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reference {
     Token,
@@ -100,7 +100,7 @@ const PROFILE: Row = path("ref", Form::Ref(80, "PROFILE_NOT_FOUND"));
 const TOKEN: Row = path("ref", Form::Ref(200, "TOKEN_NOT_FOUND"));
 const WEBHOOK: Row = path("id", Form::Id("WEBHOOK_NOT_FOUND"));
 
-/// Every operation that takes something.
+/// Every operation with parameters or fields.
 pub(super) const TABLE: &[(&str, &[Row])] = &[
     ("GET /v1/me", &[TAGS]),
     ("GET /v1/openapi.json", &[TAGS]),

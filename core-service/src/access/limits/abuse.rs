@@ -1,5 +1,5 @@
-//! Addresses that fail to authenticate too often, on their way to the store. What is remembered and what is written a second
-//! are bounded, so that a flood from many addresses does not become one of writes; those that find no room are only logged.
+//! Addresses that fail to authenticate too often, on their way to the store. Memory and writes a second are limited, so
+//! that a flood from many addresses is no flood of writes. Addresses without room are only logged.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ const MOST_REMEMBERED: usize = 1_200;
 /// Most of them written at once.
 const MOST_AT_ONCE: usize = 20;
 
-/// How often what is new is stored.
+/// How often new failures are stored.
 const STORE_EVERY: Duration = Duration::from_secs(1);
 
 /// A bad minute, and how often it was written.
@@ -55,13 +55,13 @@ impl BadAddresses {
         }
     }
 
-    /// The same at the end of the minute, where it may come from what others counted last.
+    /// The same at the end of the minute, when the last counts of others may have made it too many.
     pub(super) fn note_end(&self, key: Failures, failures: u64) {
         let last_ms = (key.minute + 1) * MINUTE_MS - 1;
         self.note(key, failures, last_ms);
     }
 
-    /// Stores what is new until stopped.
+    /// Stores new failures until stopped.
     pub(super) async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
         let mut every = tokio::time::interval(STORE_EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -70,18 +70,18 @@ impl BadAddresses {
         }
     }
 
-    /// Stores what is new, as far as it can now.
+    /// Stores new failures, as far as it can now.
     pub(super) async fn flush(&self, now_ms: i64) {
         if let Err(error) = self.store(now_ms).await {
             tracing::warn!(%error, "storing addresses that fail to authenticate too often failed, trying again");
         }
     }
 
-    /// Stores what is new, of the earliest minute first, and of what was written least.
+    /// Stores new failures: the earliest minute first, and in a minute those written least.
     async fn store(&self, now_ms: i64) -> StoreResult<()> {
         let mut new: Vec<(Failures, BadMinute, u32)> = {
             let mut remembered = self.remembered.lock();
-            // Of a minute that has ended nothing comes after its end was noted, which is a moment later.
+            // A minute that has ended gets nothing new once its end was noted, which is a moment later.
             remembered
                 .retain(|key, Remembered { bad, .. }| bad.failures > bad.stored || !key.has_ended(now_ms - MINUTE_MS));
             let new = remembered.iter().filter(|(_, Remembered { bad, .. })| bad.failures > bad.stored);

@@ -135,7 +135,7 @@ async fn a_small_quota_is_exact_over_replicas() {
         }
     }
     assert_eq!(admitted, 5);
-    // What was refused is taken back with the next exchange.
+    // Refused requests are taken back with the next exchange.
     exchange(&one, NOON + 1_000).await;
     exchange(&other, NOON + 1_000).await;
     assert_eq!((one.quota.used("org_1", NOON).await, other.quota.used("org_1", NOON).await), (5, 5));
@@ -154,7 +154,7 @@ async fn replicas_overshoot_a_quota_by_less_than_a_thousandth() {
         admitted
     };
     let (here, there): (u64, u64) = tokio::join!(use_up(&one), use_up(&other));
-    // One that a replica is just refusing is seen by the other, and may cost it the last that would have fitted.
+    // A request that one replica is just refusing counts at the other, which may then refuse the last that fits.
     assert!((LIMIT - 1..=LIMIT + LIMIT / 1_000).contains(&(here + there)), "{here} + {there}");
     assert!(here > 0 && there > 0);
     exchange(&other, NOON + 1_000).await;
@@ -177,14 +177,14 @@ async fn usage_survives_a_restart() {
     after.flush(NOON).await;
     let last = Limits::new(&backend, "embedded");
     assert!(!last.quota.take("org_1", 5, NOON).await);
-    // The next month begins with nothing.
+    // The next month begins at zero.
     let next = Month::of(NOON).end;
     assert!(last.quota.take("org_1", 5, next).await);
     last.sweep(next);
     assert_eq!((last.quota.used("org_1", next).await, last.quota.counts.size()), (1, 1));
 }
 
-/// What is told of addresses: each with its failures, and when the first and the last were.
+/// The listed addresses: each with its failures, and the times of the first and the last.
 async fn abuse(backend: &SharedBackend, now_ms: i64) -> Vec<(String, u64, i64, i64)> {
     let rows = AbuseStore::new(Arc::clone(backend)).list(None, now_ms, 100).await.unwrap();
     rows.into_iter().map(|row| (row.address, row.failures, row.first_at, row.last_at)).collect()
@@ -205,7 +205,7 @@ async fn addresses_with_twenty_failures_in_a_minute_are_kept_for_thirty_days() {
     limits.flush(NOON + 100).await;
     let first = ("192.0.2.2".to_owned(), 20, NOON + 19, NOON + 19);
     assert_eq!(abuse(&backend, NOON + 100).await, [first]);
-    // What is refused counts too, at once and after the minute; of another minute, only if that is as bad.
+    // Refused failures count too, at once and after the minute. Another minute counts only if it is as bad.
     fail("192.0.2.2", 5, NOON + 200);
     limits.flush(NOON + 300).await;
     limits.sweep(NOON + MINUTE_MS);
@@ -216,7 +216,7 @@ async fn addresses_with_twenty_failures_in_a_minute_are_kept_for_thirty_days() {
     let last_at = NOON + 2 * MINUTE_MS + 29;
     let known = [("192.0.2.2".to_owned(), 55, NOON + 19, last_at)];
     assert_eq!(abuse(&backend, last_at).await, known);
-    // A restart goes on with it.
+    // A restart adds to the count.
     let after = Limits::new(&backend, "embedded");
     let later = NOON + 10 * MINUTE_MS;
     for _ in 0..25 {
@@ -262,7 +262,7 @@ async fn a_flood_from_many_addresses_is_no_flood_of_writes() {
     }
     let written = store.applied(&schema::ABUSE);
     assert!((1_000..=1_200).contains(&written), "{written}");
-    // What is written a second time waits for what was not written yet.
+    // A second write of an address waits for the first of all others.
     let backend: SharedBackend = store;
     assert_eq!(AbuseStore::new(Arc::clone(&backend)).list(None, NOON, 5_000).await.unwrap().len(), written);
     // Pages follow each other, the latest first.
@@ -280,7 +280,7 @@ async fn far_from_its_limits_a_request_costs_the_store_next_to_nothing() {
     let [one, other] = replicas(&store);
     let project: Arc<str> = "prj_1".into();
     let calls = || store.calls(&schema::MINUTE_COUNT) + store.calls(&schema::USAGE);
-    // Ten requests a second for half a minute, looked at as often as a core does.
+    // Ten requests a second for half a minute, with looks as often as a core's.
     let mut requests = 0;
     for now in (NOON..NOON + 30_000).step_by(25) {
         if now % 100 == 0 {
@@ -292,7 +292,7 @@ async fn far_from_its_limits_a_request_costs_the_store_next_to_nothing() {
     }
     println!("{requests} requests cost {} calls", calls());
     assert!(calls() * 4 <= requests, "{} calls for {requests} requests", calls());
-    // Others know of them within two seconds and at once what was counted first.
+    // The other replica knows all of them within two seconds.
     let later = NOON + 32_000;
     exchange(&one, later).await;
     assert_eq!(other.quota.used("org_1", later).await, 300);
@@ -309,7 +309,7 @@ async fn what_a_replica_has_not_told_is_little_of_what_is_left() {
     assert!(take(&one, NOON).allowed && take(&other, NOON).allowed);
     exchange(&one, NOON).await;
     exchange(&other, NOON).await;
-    // A burst, shorter than a look, of more than a sixteenth of what is left: told with the next look that is due.
+    // A burst between two looks, of more than a sixteenth of the requests left: told with the next look that is due.
     for _ in 0..150 {
         assert!(take(&one, NOON + 10).allowed);
     }

@@ -1,4 +1,4 @@
-//! The leases of webhook shards: a replica hands out the attempts of those that it holds. They only save duplicate work.
+//! The leases of webhook shards: a replica hands out the attempts of its shards. Leases only save duplicate work.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use crate::{
     tables::deliveries::SHARDS,
 };
 
-/// How long a shard's lease lasts.
+/// Longest time that a shard's lease lasts.
 pub(super) const LEASE_MS: i64 = 10_000;
-/// When it is renewed.
+/// How often it is renewed.
 const RENEW_MS: i64 = 3_000;
 
 /// The leases of one replica.
@@ -29,7 +29,7 @@ impl Leases {
         Self { backend, replica, held: Mutex::default() }
     }
 
-    /// Whether the attempts of a shard are this replica's to hand out.
+    /// Whether this replica hands out the attempts of a shard.
     pub(super) fn holds(&self, shard: i64, now_ms: i64) -> bool {
         self.backend.is_exclusive() || self.held.lock().get(&shard).is_some_and(|until| *until > now_ms)
     }
@@ -53,7 +53,7 @@ impl Leases {
         Ok(())
     }
 
-    /// Writes a lease of this replica if the shard is free or its own. The row's body is the owner and the end.
+    /// Writes a lease of this replica if the shard is free or its own. The row's body is the end and the owner.
     pub(super) async fn lease(&self, shard: i64, now_ms: i64, until: i64) -> StoreResult<bool> {
         let row = self.backend.get(&schema::SHARD_LEASE, &key![shard], Consistency::Quorum).await?;
         let (expect, version) = match &row {

@@ -1,4 +1,4 @@
-//! Which webhooks have something due, by the minutes in which something was made ready; and what is out for too long.
+//! The webhooks with something due, by the minutes in which they were made ready; and attempts out for too long.
 
 use super::Dispatcher;
 use crate::{
@@ -6,11 +6,11 @@ use crate::{
     tables::deliveries::{SHARDS, minute_of, shard_of},
 };
 
-/// An attempt out for so long may have been reported to another replica.
+/// Least time out before this looks for a report to another replica.
 const UNREPORTED_MS: i64 = 1_000;
-/// Minutes behind now that are read again, since a hint may be written late.
+/// Most minutes before now that are read again, since a hint may be written late.
 pub(super) const LATE_MINUTES: i64 = 2;
-/// Minutes looked back where nothing is known.
+/// Most minutes to look back where nothing is known.
 const LOOK_BACK_MINUTES: i64 = 24 * 60;
 
 impl Dispatcher {
@@ -25,7 +25,7 @@ impl Dispatcher {
     pub(super) async fn look(&self, now_ms: i64) -> Result<()> {
         let now = minute_of(now_ms);
         self.settle_late(now_ms).await?;
-        // Once a second suffices for minutes that are over.
+        // Once a second suffices for past minutes.
         let second = now_ms.div_euclid(1_000);
         let late = std::mem::replace(&mut self.state.lock().second, second) != second;
         for shard in 0..SHARDS {
@@ -41,7 +41,7 @@ impl Dispatcher {
                 Some(known) => known,
                 None => {
                     let stored = self.shared.deliveries.ready_done(shard).await?;
-                    // Where nothing is stored, nothing was due before the first start of all.
+                    // Where nothing is stored, nothing was due before the service first started.
                     let first_start = self.shared.control.state().seed().map_or(0, |seed| minute_of(seed.at));
                     let done = stored.unwrap_or((first_start - LATE_MINUTES).max(now - LOOK_BACK_MINUTES));
                     (done, done)

@@ -16,10 +16,10 @@ use crate::{
 const GONE: i32 = 410;
 
 impl Dispatcher {
-    /// Takes a report. Repeating it, or reporting what another has reported, changes nothing.
+    /// Takes a report. A repeat of it, or of another worker's report, changes nothing.
     ///
     /// # Errors
-    /// When the store does not answer; the report is to be repeated then.
+    /// When the store does not answer; the report must be repeated then.
     pub async fn report(&self, delivery_id: &str, attempt: Attempt) -> Result<()> {
         let now_ms = self.shared.clock.now_ms();
         if let Some(before) = self.shared.deliveries.get(delivery_id).await?
@@ -28,7 +28,7 @@ impl Dispatcher {
         {
             let webhook = &before.webhook_id;
             if attempt.response_status == Some(GONE) {
-                // First: once the attempt is written, its report counts no more.
+                // First: once the attempt is written, a repeated report changes nothing.
                 self.disable(webhook, WebhookStatus::Disabled, now_ms).await?;
             }
             let mut after = before.after(attempt, now_ms);
@@ -36,7 +36,7 @@ impl Dispatcher {
             if self.was_cancelled(&before).await? {
                 after = after.cancelled();
             }
-            // Of one that another replica handed out, that one takes the row out of the queue.
+            // If another replica handed the attempt out, that one takes its row out of the queue.
             let queued_at = self.state.lock().out.get(delivery_id).map(|out| out.queued_at);
             if self.shared.deliveries.advance(&before, &after, queued_at, now_ms).await? {
                 self.note(webhook, succeeded, now_ms).await;
@@ -57,13 +57,13 @@ impl Dispatcher {
         Ok(webhook(&state).is_some_and(|webhook| self.is_cancelled(&webhook, delivery)))
     }
 
-    /// Counts consecutive failures. The attempt itself is written already, so one that cannot be counted is left out.
+    /// Counts consecutive failures. The attempt itself is written already, so a failure to count it is only logged.
     async fn note(&self, webhook: &str, succeeded: bool, now_ms: i64) {
         let note = async {
             let streak = self.shared.deliveries.note(webhook, succeeded, now_ms).await?;
             if streak.is_hopeless(now_ms) {
                 self.disable(webhook, WebhookStatus::DisabledFailing, now_ms).await?;
-                // Whoever enables it begins anew.
+                // A webhook enabled again begins at zero.
                 self.shared.deliveries.note(webhook, true, now_ms).await?;
             }
             Result::Ok(())

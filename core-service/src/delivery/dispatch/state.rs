@@ -1,4 +1,4 @@
-//! What a dispatcher remembers: its workers, what is out, and which webhooks have something due.
+//! A dispatcher's memory: its workers, the attempts out, and the webhooks with something due.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::Claimed;
 
-/// Attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
+/// Most attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
 pub(super) const PER_WEBHOOK: usize = 64;
 
 /// A worker that is connected.
@@ -22,7 +22,7 @@ pub(super) struct Out {
     pub(super) webhook: String,
     /// The attempt's number.
     pub(super) attempt: i32,
-    /// Where it stands in its queue.
+    /// Its due time in the queue.
     pub(super) queued_at: i64,
     pub(super) since: i64,
     pub(super) until: i64,
@@ -30,7 +30,7 @@ pub(super) struct Out {
     pub(super) minute: i64,
 }
 
-/// Everything of this replica.
+/// A dispatcher's memory.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) workers: BTreeMap<u64, Worker>,
@@ -39,13 +39,13 @@ pub(super) struct State {
     pub(super) out_by_webhook: HashMap<String, usize>,
     /// Webhooks with something due, and since which minute.
     pub(super) active: BTreeMap<String, i64>,
-    /// Webhooks of which an attempt came back since their queue was last read.
+    /// Webhooks with an attempt that came back since their queue was last read.
     pub(super) touched: HashSet<String>,
-    /// The webhook that was served last; the round goes on behind it.
+    /// The webhook that was served last; the round goes on after it.
     pub(super) turn: String,
-    /// Minutes of each shard that are done, as stored, and the newest that was read.
+    /// By shard, the last minute that is done, as stored, and the newest that was read.
     pub(super) done: HashMap<i64, (i64, i64)>,
-    /// The second in which minutes that are over were looked through.
+    /// The second in which past minutes were last read.
     pub(super) second: i64,
 }
 
@@ -78,10 +78,10 @@ impl State {
         self.active.entry(webhook).and_modify(|known| *known = minute.min(*known)).or_insert(minute);
     }
 
-    /// Notes that a queue read from `read` on begins in this minute; gives the minute since when it has something due.
+    /// Notes that a queue read from minute `read` on begins in `begins`; gives the minute since when something is due.
     pub(super) fn move_on(&mut self, webhook: &str, read: i64, begins: i64) -> i64 {
         match self.active.get_mut(webhook) {
-            // Otherwise something earlier was told of meanwhile.
+            // Otherwise an earlier minute was noted meanwhile.
             Some(minute) if *minute == read => {
                 *minute = begins.max(read);
                 *minute
@@ -90,11 +90,11 @@ impl State {
         }
     }
 
-    /// Attempts that one webhook may have out: the rest stays free for those that become due meanwhile.
+    /// Most attempts that one webhook may have out: the rest is for webhooks that become due meanwhile.
     pub(super) fn share(&self) -> usize {
         let capacity: usize = self.workers.values().map(|worker| worker.capacity).sum();
         let busy: HashSet<&String> = self.active.keys().chain(self.out_by_webhook.keys()).collect();
-        // One alone is held back by `PER_WEBHOOK` only.
+        // A webhook alone is limited by `PER_WEBHOOK` only.
         let parts = if busy.len() < 2 { 1 } else { busy.len() + 1 };
         (capacity / parts).clamp(1, PER_WEBHOOK)
     }

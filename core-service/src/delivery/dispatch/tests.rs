@@ -318,7 +318,7 @@ async fn what_cannot_be_sent_fails_and_holds_up_nothing() {
         assert_eq!(failed.attempts[0].failure.as_deref(), Some("the event cannot be read"));
         assert_eq!(failed.next_attempt_at, None);
     }
-    // What is signed later may be readable then.
+    // A later attempt may find the secret readable.
     bench.becomes(&event, "wh_secret", Status::Retrying).await;
     let delivery = bench.delivery(&event, "wh_secret").await;
     assert_eq!(delivery.attempts[0].failure.as_deref(), Some("the signing secret cannot be read"));
@@ -364,11 +364,11 @@ async fn fifty_failures_in_a_row_over_a_day_disable_a_webhook() {
         bench.post().await;
         let claimed = claims.recv().await.unwrap();
         bench.report(&claimed, response).await;
-        // Repeating a report counts nothing.
+        // A repeated report is not counted.
         bench.report(&claimed, response).await;
         status_of(bench, "wh_1")
     };
-    // Not within a day, however many.
+    // Failures within a day disable nothing, however many.
     for _ in 0..50 {
         assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
     }
@@ -377,7 +377,7 @@ async fn fifty_failures_in_a_row_over_a_day_disable_a_webhook() {
         assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
     }
     assert_eq!(backend.calls(&schema::WEBHOOK_STREAK), calls + 5, "they are read and not written");
-    // One that is delivered begins it anew.
+    // A delivered attempt starts the count anew.
     bench.core.shared.deliveries.note("wh_1", true, bench.core.shared.clock.now_ms()).await.unwrap();
     for _ in 0..49 {
         assert_eq!(fail(&mut bench, 500).await, WebhookStatus::Enabled);
@@ -415,15 +415,15 @@ async fn withdrawn_live_access_cancels_what_waits_and_approval_revives_none_of_i
     for event in all {
         assert_eq!(bench.counted(event, "wh_1").await, Status::Failed);
     }
-    // The attempt under way ends as it may.
+    // The attempt under way still ends.
     bench.report(&claimed, 200).await;
     let ended = bench.delivery(second, "wh_1").await;
     assert_eq!((ended.status(), ended.attempts_made(), ended.delivered_at), (Status::Failed, 1, None));
-    // What happens without live access is nobody's delivery.
+    // An event without live access makes no delivery.
     bench.clock.advance(10);
     let unseen = bench.post_in(Dataset::Live).await;
     approve_project(&bench.core, PROJECT).await.unwrap();
-    // Approving what is approved changes nothing for what waits.
+    // Approving an approved project does nothing to waiting deliveries.
     bench.clock.advance(10);
     let later = bench.post_in(Dataset::Live).await;
     approve_project(&bench.core, PROJECT).await.unwrap();

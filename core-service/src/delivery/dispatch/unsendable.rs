@@ -1,4 +1,4 @@
-//! Attempts that cannot be sent: they fail here, since waiting for what will not come would hold up the queue for ever.
+//! Attempts that cannot be sent: they fail here, since waiting would hold up the queue for ever.
 
 use thesis_proto::v1;
 
@@ -15,20 +15,20 @@ use crate::{
     tables::log::decode,
 };
 
-/// Why there is nothing to send, with more for the operator's log than an attempt's record tells.
+/// Why there is nothing to send. The text inside is for the operator's log, not for the attempt's record.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unsendable {
     /// There is no such event, and never will be.
     #[error("the event cannot be read")]
     Event(String),
-    /// Whoever gives the service its secret key back makes it readable again.
+    /// It is readable again once the service has its old secret key back.
     #[error("the signing secret cannot be read")]
     Secret(String),
 }
 
 impl Dispatcher {
-    /// Reads the event that a delivery tells. A store that does not answer is an error and asked again; an entry that is
-    /// missing, damaged or no event will be so for ever.
+    /// Reads the event that a delivery tells. A store that does not answer is an error and asked again; an entry that
+    /// is missing, damaged or no event stays so for ever.
     pub(super) async fn event(&self, delivery: &Delivery) -> Result<std::result::Result<v1::Event, Unsendable>> {
         let unreadable = |why: String| Ok(Err(Unsendable::Event(why)));
         let seq = delivery.seq;
@@ -55,7 +55,7 @@ impl Dispatcher {
         secret.ok_or_else(|| Unsendable::Secret("it was encrypted with another secret key".to_owned()))
     }
 
-    /// Lets an attempt fail without an endpoint: without its event for good, otherwise it is tried again by the table.
+    /// Lets an attempt fail unsent: for good if its event is unreadable, otherwise it is tried again by the table.
     pub(super) async fn fail(
         &self,
         delivery: &Delivery,

@@ -15,10 +15,7 @@ use crate::{
         window::DAY_MS,
     },
     store::{Backend, Consistency, Row, Table, Transaction, Value, faulty::MemoryStore},
-    tables::{
-        log::LogStore,
-        theses::{IndexScope, Stretch},
-    },
+    tables::{index_scope::IndexScope, log::LogStore, theses::Stretch},
 };
 
 const NAME: &str = "project/x";
@@ -150,7 +147,7 @@ async fn follow(backend: SharedBackend, entries: &[Sequenced], mut dice: Dice) {
     }
 }
 
-/// Scope and bucket, deleted ones apart.
+/// Pairs of scope and bucket.
 type Buckets = BTreeSet<(String, i64)>;
 
 fn buckets(store: &MemoryStore) -> (Buckets, Buckets) {

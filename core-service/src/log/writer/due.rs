@@ -1,5 +1,4 @@
-//! The derived events that tokens of a dataset owe: at most one pair for a token in five seconds; the last is never
-//! lost.
+//! The derived events that tokens owe: at most one pair for a token in five seconds, and the last is never lost.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -45,7 +44,7 @@ impl Due {
         Self { shared, name, tokens: BTreeMap::new() }
     }
 
-    /// Reads the events owed since before this writer started, or by another writer.
+    /// Reads the events owed before this writer started, or by another writer.
     pub(super) async fn load(&mut self) -> StoreResult<()> {
         for row in self.shared.backend.scan(&owed_by(&self.name, PAGE)).await? {
             if let [_, token] = row.clustering.as_slice() {

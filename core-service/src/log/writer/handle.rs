@@ -1,4 +1,4 @@
-//! Where jobs for a dataset's writer are left.
+//! Hands jobs to a dataset's writer.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::{
     store::StoreError,
 };
 
-/// Jobs that may wait for a writer.
+/// Most jobs that may wait for a writer.
 const WAITING: usize = 4_096;
 
-/// A command and who waits for its answer.
+/// A command, and where its answer goes.
 pub(super) struct Job {
     pub(super) command: Command,
     pub(super) answer: oneshot::Sender<Result<Written>>,
 }
 
-/// Where jobs for a dataset's writer are left.
+/// Hands jobs to a dataset's writer.
 #[derive(Clone)]
 pub struct WriterHandle {
     jobs: mpsc::Sender<Job>,
@@ -48,7 +48,7 @@ impl WriterHandle {
         written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))
     }
 
-    /// Puts what an observation tells into the log. Doing it again changes nothing.
+    /// Puts the news of an observation into the log. Doing it again changes nothing.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -56,7 +56,7 @@ impl WriterHandle {
         self.run(Command::Observe(Box::new(observation))).await
     }
 
-    /// Has the writer look for what others have appended and left undone.
+    /// Makes the writer look for others' entries, and for work they left undone.
     pub fn look_again(&self) {
         self.look_again.notify_one();
     }

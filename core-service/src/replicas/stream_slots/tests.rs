@@ -59,7 +59,7 @@ async fn replicas_that_race_never_open_more_than_the_limit() {
     assert!(is_full(&one, 5).await && is_full(&other, 5).await);
     // A larger plan takes effect with the next stream, a smaller one closes none.
     taken.push(one.take("prj_1", 6).await.unwrap());
-    // Another project has its own.
+    // Another project has its own places.
     other.take("prj_2", 1).await.unwrap();
     taken.pop();
     taken.pop();
@@ -90,7 +90,7 @@ async fn a_place_is_told_as_free_when_every_replica_can_give_it() {
 async fn a_dead_replicas_places_return_after_its_lease_and_not_before() {
     let Two { clock, one, other, .. } = two().await;
     let _held = one.take("prj_1", 1).await.unwrap();
-    // However long the other slept, one that still beats lives.
+    // A replica that still beats lives, however long the other slept.
     clock.advance(60_000);
     one.beat().await.unwrap();
     other.beat().await.unwrap();
@@ -128,13 +128,13 @@ async fn a_replica_that_cannot_beat_ends_its_streams_before_others_may_take_thei
     let refused = one.take("prj_1", 2).await.map(drop).unwrap_err();
     assert_eq!(refused.api.code, ErrorCode::ServiceUnavailable);
     store.set_away(false);
-    // It begins anew; the old stream still counts until it is closed.
+    // The replica begins anew; the old stream still counts until it is closed.
     assert!(is_full(&one, 1).await);
     other.beat().await.unwrap();
     assert!(is_full(&other, 1).await);
     drop(held);
     let held = one.take("prj_1", 1).await.unwrap();
-    // Having slept too long is noticed with the next beat at the latest.
+    // A replica that slept too long notices it with its next beat at the latest.
     clock.advance(LEASE_MS);
     one.beat().await.unwrap();
     held.lost().await;

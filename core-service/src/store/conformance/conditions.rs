@@ -27,7 +27,7 @@ pub(crate) async fn version_is_a_condition(backend: &SharedBackend) {
     assert!(!transact(backend, &IDEMPOTENCY, key.clone(), step(6, 8)).await);
     assert!(transact(backend, &IDEMPOTENCY, key.clone(), step(7, 8)).await);
     assert!(!transact(backend, &IDEMPOTENCY, key.clone(), step(7, 9)).await);
-    // Here a version is a mark to compare, it may also fall.
+    // Here a version is only compared, so it may also fall.
     assert!(transact(backend, &IDEMPOTENCY, key.clone(), step(8, 3)).await);
     assert_eq!(stored(backend, &IDEMPOTENCY, &key).await, Some((3, "row".to_owned())));
 }
@@ -43,7 +43,7 @@ pub(crate) async fn any_is_none(backend: &SharedBackend) {
     }
 }
 
-/// A head at 0 and the entries beside it.
+/// A log with a head, without entries.
 async fn log_with_head(backend: &SharedBackend) -> Vec<crate::store::Value> {
     let log = key![fresh("log"), 3];
     assert!(transact(backend, &EVENT_LOG, log.clone(), vec![when(key![-1], Expect::Absent, 1, "head")]).await);
@@ -99,7 +99,7 @@ pub(crate) async fn conditions_are_per_partition(backend: &SharedBackend) {
     assert_eq!(stored(backend, &EVENT_LOG, key![&dataset, 1, -1]).await, Some((1, "head".to_owned())));
 }
 
-/// Sixteen appenders race for each place; a lost one repeats its batch when it is in doubt.
+/// Sixteen appenders race for each place. One is told that it won, or none where some are in doubt.
 pub(crate) async fn one_winner_a_round(backend: &SharedBackend) {
     let log = log_with_head(backend).await;
     for round in 1..6 {

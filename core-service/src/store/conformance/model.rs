@@ -39,7 +39,7 @@ enum Operation {
     },
 }
 
-/// What is expected of a row, drawn before its version is known.
+/// The condition on a row, drawn before its version is known.
 #[derive(Clone, Copy, Debug)]
 enum Guess {
     Absent,
@@ -79,7 +79,7 @@ struct Model {
 
 impl Model {
     fn slice(&self, from: &Bound<Prefix>, to: &Bound<Prefix>, reverse: bool, limit: usize) -> Vec<(Vec<Value>, i64)> {
-        // A key cut to a bound's columns is compared with it.
+        // A key is compared by the bound's columns only.
         let cut = |key: &Key, prefix: &Prefix| (key.0, prefix.1.map(|_| key.1));
         let inside = |key: &Key| {
             (match from {
@@ -143,7 +143,7 @@ async fn run(backend: &SharedBackend, operations: Vec<Operation>) {
                     (Guess::Right, Some(version)) => Expect::Version(version),
                     (Guess::Wrong, _) => Expect::Version(stored.unwrap_or(0) + 1),
                 };
-                // CQL has no deletion of what must be absent.
+                // CQL cannot delete a row that must be absent.
                 let delete = delete && expect != Expect::Absent;
                 let holds = stored.map_or(Expect::Absent, Expect::Version) == expect;
                 let body = (!delete).then(|| super::body(&text));

@@ -92,7 +92,7 @@ pub(crate) async fn expiring_rows_are_there(backend: &SharedBackend) {
     let change = Change { table: &DERIVED, key: key.clone(), version: 1, body, ttl: Some(3_600) };
     backend.apply(vec![change]).await.unwrap();
     assert_eq!(stored(backend, &DERIVED, &key).await, Some((1, "body".to_owned())));
-    // Written again without an end, it stays.
+    // Written again without a TTL, the row stays.
     backend.apply(vec![put(&DERIVED, key.clone(), 2, "for good")]).await.unwrap();
     backend.sweep(0).await.unwrap();
     assert_eq!(stored(backend, &DERIVED, &key).await, Some((2, "for good".to_owned())));

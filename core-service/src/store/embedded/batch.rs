@@ -13,10 +13,10 @@ use crate::store::{Change, Expect, Transaction};
 
 /// Rows that expire, by time: table and key.
 const EXPIRY: TableDefinition<'static, (i64, &str, &[u8]), ()> = TableDefinition::new("_expiry");
-/// Expired rows cleaned away at once, so that a sweep never holds up other writes for long.
+/// Most expired rows removed at once, so that a sweep never holds up other writes for long.
 const SWEEP_STEP: usize = 1_000;
 
-/// What is asked of the writer.
+/// A request to the writer.
 pub(super) enum Write {
     Apply(Vec<Change>),
     /// A conditional write, and changes that are made if its conditions hold.
@@ -26,7 +26,7 @@ pub(super) enum Write {
     },
 }
 
-/// What became of it.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Applied,
@@ -49,7 +49,7 @@ impl<'tx> Batch<'tx> {
         Self { tx, now_ms, tables: HashMap::new(), expiry: None }
     }
 
-    /// Does one write; later ones of the same batch see it.
+    /// Does one write; later writes of the same batch see it.
     pub(super) fn run(&mut self, write: &Write) -> Result<Outcome, redb::Error> {
         match write {
             Write::Apply(changes) => {
@@ -149,7 +149,7 @@ impl<'tx> Batch<'tx> {
         Ok(self.expiry.as_mut().expect("just put there"))
     }
 
-    /// One step; tells whether more is left.
+    /// One step; tells whether more may be left.
     fn sweep(&mut self, now_ms: i64) -> Result<bool, redb::Error> {
         let mut due = Vec::new();
         let index = self.expiry()?;
@@ -161,7 +161,7 @@ impl<'tx> Batch<'tx> {
         for (at, name, key) in &due {
             index.remove((*at, name.as_str(), key.as_slice()))?;
         }
-        // A row has one entry, that of its present time.
+        // A row has one entry, at its present time of expiry.
         for (_, name, key) in &due {
             self.table(name)?.remove(key.as_slice())?;
         }

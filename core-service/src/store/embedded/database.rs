@@ -16,14 +16,14 @@ pub(super) const FORMAT: u64 = 4;
 const FORMAT_TABLE: TableDefinition<'static, &str, u64> = TableDefinition::new("_format");
 const VERSION: &str = "version";
 
-/// Runs what calls redb: on a damaged file it may panic rather than answer.
+/// Runs a call to redb; a panic, as a damaged file may cause, becomes an error.
 pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         Err(redb::Error::Corrupted(format!("the engine panicked: {}", panics::text(panic.as_ref()))))
     })
 }
 
-/// What an error means to the caller of a read, or of a write that is known not to have happened.
+/// The error for the caller of a read, or of a write that surely did not happen.
 pub(super) fn store_error(file: &str, error: &redb::Error) -> StoreError {
     match error {
         redb::Error::Corrupted(reason) => StoreError::Damaged(format!("{file}: {reason}")),
@@ -84,7 +84,7 @@ pub(super) fn set_format(database: &Database, version: u64) -> Result<(), redb::
     })
 }
 
-/// Commits; a durable commit also keeps what is needed to open quickly after a crash.
+/// Commits; a durable commit also stores data to open quickly after a crash.
 pub(super) fn commit(mut tx: WriteTransaction, durable: bool) -> Result<(), redb::Error> {
     if durable {
         tx.set_quick_repair(true);

@@ -1,8 +1,8 @@
-//! What redb takes for its disk.
+//! The disk as redb sees it.
 //!
-//! redb refuses everything, reads too, once any access to its disk has failed, and is then to be opened anew. The real
-//! backend therefore stays here, and each opening gets a handle of its own: fenced off when it is replaced, and able to
-//! keep what it writes in memory, so that reads go on while nothing can be written.
+//! Once an access to its disk has failed, redb refuses everything, reads too, and must be opened again. The real
+//! backend therefore stays here, and each opening gets a handle of its own. A handle is fenced off when it is replaced.
+//! It can keep its writes in memory, so that reads go on while the disk cannot be written.
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
@@ -15,7 +15,7 @@ const BLOCK: u64 = 4096;
 #[derive(Clone, Debug)]
 pub(super) struct Disk(Arc<dyn StorageBackend>);
 
-/// Ends the accesses of one handle.
+/// Ends all access by one handle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fence(Arc<RwLock<bool>>);
 
@@ -45,7 +45,7 @@ impl Disk {
         Direct { disk: self.clone(), fence }
     }
 
-    /// Reads the disk and keeps what is written in memory.
+    /// Reads the disk and keeps all writes in memory.
     pub(super) fn overlay(&self, fence: Fence) -> io::Result<impl StorageBackend> {
         let len = self.0.len()?;
         Ok(Overlay {
@@ -56,7 +56,7 @@ impl Disk {
     }
 }
 
-// Neither handle closes or locks the disk: it outlives them, and the folder's lock guards it.
+// Neither handle closes or locks the disk: the disk outlives them, and the folder's lock guards it.
 
 #[derive(Debug)]
 struct Direct {
@@ -96,7 +96,7 @@ struct Overlay {
 #[derive(Debug)]
 struct Written {
     len: u64,
-    /// What lies above this is no longer the disk's.
+    /// From here on, bytes are not read from the disk.
     base: u64,
     blocks: BTreeMap<u64, Box<[u8]>>,
 }
@@ -110,7 +110,7 @@ impl Overlay {
     }
 }
 
-/// The pieces of an access: block, where in the block, where in the access.
+/// The pieces of an access: block, range in the block, range in the access.
 fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The overlay reads as a plain disk would, and leaves the one below as it was.
+        /// The overlay reads as a plain disk does, and leaves the disk below unchanged.
         #[test]
         fn overlay_reads_as_a_disk(steps in prop::collection::vec((0..3u8, 0..20_000u64, 1..9_000usize), 1..20)) {
             let below = Disk::new(InMemoryBackend::new());

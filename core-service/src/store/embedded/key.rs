@@ -1,7 +1,7 @@
 //! Keys as bytes that sort as their columns do.
 //!
-//! A text is encoded as `letters` says; an integer is 8 bytes, big endian, its sign flipped. No column's bytes are the
-//! beginning of another's, so a prefix of the columns is a prefix of the bytes.
+//! A text is encoded as `letters` says; an integer is 8 bytes, big endian, its sign bit flipped. No column's bytes are
+//! a prefix of another's, so a prefix of the columns is a prefix of the bytes.
 
 use std::ops::Bound;
 
@@ -23,7 +23,7 @@ fn append(bytes: &mut Vec<u8>, values: &[Value]) {
     }
 }
 
-/// The columns back from their bytes; `None` if these are no such columns.
+/// Decodes columns; `None` if the bytes do not hold these columns.
 pub(super) fn decode<'c>(mut bytes: &[u8], columns: impl IntoIterator<Item = &'c Column>) -> Option<Vec<Value>> {
     let mut values = Vec::new();
     for column in columns {
@@ -39,7 +39,7 @@ pub(super) fn decode<'c>(mut bytes: &[u8], columns: impl IntoIterator<Item = &'c
     bytes.is_empty().then_some(values)
 }
 
-/// The first key above all that begin with this one; `None` where there is no such.
+/// The first key above every key that begins with these bytes; `None` if none is.
 fn successor(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = bytes.pop() {
         if last < u8::MAX {
@@ -50,7 +50,7 @@ fn successor(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     None
 }
 
-/// First key and the bound above the last of a slice; `None` if nothing can lie in it.
+/// The first key of a slice and the bound above its last; `None` if it must be empty.
 pub(super) fn range(scan: &Scan) -> Option<(Vec<u8>, Bound<Vec<u8>>)> {
     let partition = encode(&scan.partition);
     let below = |prefix: &[Value]| {

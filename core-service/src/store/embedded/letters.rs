@@ -1,19 +1,19 @@
-//! Texts as bits that sort as their bytes do, with few bits for what ids are made of.
+//! Texts as bits that sort as their bytes do, with few bits for the characters of ids.
 //!
-//! The end of a text and each of its bytes have a code. The codes sort as the end and then the bytes do, and none begins
-//! another one: an alphabetic code. So encoded texts sort as the texts do, and none begins another one either. Digits and
-//! most lower-case letters take five or six bits, which makes 20 bytes of an id of 27 characters and its end. The last byte
-//! is filled up with zeros.
+//! The end of a text and each of its bytes have a code. The codes sort as their bytes do, the end first, and none is a
+//! prefix of another: an alphabetic code. So encoded texts sort as the texts do, and none is a prefix of another
+//! either. Digits and most lower-case letters take five or six bits: an id of 27 characters with its end takes 20
+//! bytes. The last byte is filled up with zeros.
 
 use std::sync::LazyLock;
 
 /// The end of a text, then every byte.
 const SYMBOLS: usize = 257;
 const END: usize = 0;
-/// Codes up to this length are read by one look into a table.
+/// Most bits of a code that is found by one look into a table.
 const LOOK_BITS: u32 = 12;
 
-/// How often a symbol is expected. A change of this is a change of the file's format.
+/// How often a symbol is expected. A change here changes the file's format.
 const fn weight(symbol: usize) -> u32 {
     if symbol == END {
         return 260;
@@ -30,7 +30,7 @@ const fn weight(symbol: usize) -> u32 {
     }
 }
 
-/// A code: its bits at the low end, and how many there are.
+/// A code: its bits at the low end, and their number.
 #[derive(Clone, Copy, Default)]
 struct Code {
     bits: u32,
@@ -39,7 +39,7 @@ struct Code {
 
 struct Codes {
     of: [Code; SYMBOLS],
-    /// By the first bits, the symbol whose code they begin with, if it is short enough.
+    /// By the first bits: the symbol whose code they begin with, if that is short enough.
     looked_up: Vec<Option<u16>>,
 }
 
@@ -55,7 +55,7 @@ static CODES: LazyLock<Codes> = LazyLock::new(|| {
     Codes { of, looked_up }
 });
 
-/// Gives the symbols of a range their codes: those of its lighter and its heavier half begin with 0 and 1.
+/// Gives the symbols of a range their codes: its two halves, about equal in weight, begin with 0 and 1.
 fn assign(codes: &mut [Code; SYMBOLS], from: usize, to: usize, begin: Code) {
     if to - from == 1 {
         codes[from] = begin;
@@ -114,7 +114,7 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<String> {
         }
         text.push(u8::try_from(symbol - 1).ok()?);
     }
-    // What was taken in beyond the last byte of the text goes back.
+    // Bytes taken beyond the last one of the text are given back.
     let unread = count / 8;
     if held >> (unread * 8) != 0 {
         return None;

@@ -23,9 +23,9 @@ use super::{
 
 pub(super) const FILE: &str = "store.redb";
 const LOCK: &str = "store.lock";
-/// How a file begins whose pages have no sums: that of a format before this one.
+/// The first bytes of a file in an older format, whose pages have no sums.
 const WITHOUT_SUMS: &[u8] = b"redb";
-/// Writes that may wait for the thread; more wait to be let in.
+/// Most writes that wait for the thread; others wait for room.
 const WAITING: usize = 1024;
 
 /// How to open the store.
@@ -33,7 +33,7 @@ const WAITING: usize = 1024;
 pub struct Options {
     /// Memory for pages of the file.
     pub cache_bytes: usize,
-    /// A file up to this size is verified wholly when it is opened; of a larger one a page when it is read.
+    /// A file up to this size is verified wholly when it is opened; a larger one page by page, when read.
     pub verify_bytes: u64,
 }
 
@@ -57,7 +57,7 @@ pub enum OpenError {
         /// Its format.
         found: u64,
     },
-    /// A version from before the first one that this program reads wrote the file.
+    /// The file has a format older than those that this program reads.
     #[error("{file} has a format before {FORMAT}, which this version does not read")]
     Older {
         /// The file.
@@ -85,7 +85,7 @@ impl EmbeddedStore {
     /// Opens the store in a folder, which is made if there is none.
     ///
     /// # Errors
-    /// When the folder is in use or cannot be used, and when the file in it is damaged or newer than this program.
+    /// When the folder is in use or cannot be used, or its file is damaged or of a format that is not read here.
     pub fn open(dir: &Path, options: Options, clock: SharedClock) -> Result<Self, OpenError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock(dir)?;
@@ -101,7 +101,7 @@ impl EmbeddedStore {
         Self::start(disk, file, Some(lock), len <= options.verify_bytes, options, clock)
     }
 
-    /// Opens the store on a disk of the caller's; an empty one becomes a new store.
+    /// Opens the store on the caller's disk; an empty disk becomes a new store.
     ///
     /// # Errors
     /// As [`EmbeddedStore::open`].
@@ -117,7 +117,7 @@ impl EmbeddedStore {
         Self::start(disk, file, None, len <= options.verify_bytes, options, clock)
     }
 
-    /// A store that is gone with the process.
+    /// A store that ends with the process.
     #[cfg(test)]
     pub(crate) fn in_memory(clock: SharedClock) -> Self {
         Self::open_with_backend(redb::backends::InMemoryBackend::new(), Options::default(), clock)
@@ -185,7 +185,7 @@ fn open_error(file: &str, error: redb::Error) -> OpenError {
     }
 }
 
-/// Takes the folder; the system gives it up when the process ends, however it ends.
+/// Locks the folder; the system unlocks it when the process ends, however it ends.
 fn lock(dir: &Path) -> Result<File, OpenError> {
     let path = dir.join(LOCK);
     let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(at(&path))?;
@@ -209,7 +209,7 @@ fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64), OpenError
     Ok((Disk::new(Summed::new(backend)), len))
 }
 
-/// The file of a store as its engine sees it, for a look at it while no service has it.
+/// The file of a store as its engine sees it, to examine it while no service uses it.
 ///
 /// # Errors
 /// When it cannot be opened.
@@ -218,7 +218,7 @@ pub fn engine_view(file: &Path) -> io::Result<impl StorageBackend> {
     FileBackend::new(file).map(Summed::new).map_err(io::Error::other)
 }
 
-/// Makes a new file. It gets its name only when it is whole, so that an empty or half-made file is never taken for one.
+/// Makes a new file. It gets its name only when it is whole, so an empty or half-made file is never taken for a store.
 fn create(dir: &Path, path: &Path, options: Options) -> Result<(), OpenError> {
     let unfinished = path.with_extension("new");
     let (new, _) = disk(&unfinished, File::options().read(true).write(true).create(true).truncate(true))?;
@@ -228,7 +228,7 @@ fn create(dir: &Path, path: &Path, options: Options) -> Result<(), OpenError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))
 }
 
-/// Makes an empty disk a store.
+/// Turns an empty disk into a store.
 fn format_new(disk: &Disk, file: &str, options: Options) -> Result<(), OpenError> {
     if disk.len().map_err(|error| open_error(file, error.into()))? > 0 {
         return Ok(());

@@ -8,7 +8,7 @@ use crate::store::{Row, Scan, Table, Value};
 
 type Rows = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// `None` while nothing was ever written to it.
+/// `None` if nothing was ever written to the table.
 fn open(tx: &ReadTransaction, table: &Table) -> Result<Option<Rows>, redb::Error> {
     match tx.open_table(TableDefinition::new(table.name)) {
         Ok(rows) => Ok(Some(rows)),

@@ -28,7 +28,7 @@ pub(super) fn encode(version: i64, expires_ms: i64, body: &Bytes) -> Vec<u8> {
     bytes
 }
 
-/// The version at the beginning of a value, for a look at a file from outside.
+/// The version at the beginning of a value, for tools that examine a file.
 #[must_use]
 pub fn version_of(value: &[u8]) -> Option<i64> {
     Stored::decode(value).ok().map(|stored| stored.version)

@@ -1,9 +1,9 @@
 //! A file whose every page is checked when it is read.
 //!
-//! redb has checksums of its pages, but looks at them only when a whole file is verified. So each page has another one
-//! here, over its place and its bytes: a page that is damaged, or stands where another one belongs, is an error when it
-//! is read, however large the file. In the file each group of pages follows a page of their sums. The sums of what was
-//! written go to the disk before every sync and every header, so that what a commit leads to has its sums beside it.
+//! redb has checksums of its pages, but checks them only when it verifies a whole file. So each page has another sum
+//! here, over its place and its bytes: a page that is damaged, or stands in another page's place, is an error when it
+//! is read, however large the file. In the file a page of sums stands before each group of pages. New sums go to the
+//! disk before every sync and every header, so that each page of a commit has its sum there.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use redb::StorageBackend;
 const PAGE: u64 = 4096;
 /// Pages of a group, one sum each.
 const GROUP: u64 = PAGE / 4;
-/// The header shares one sector of the disk with its sum, since it is written over and must never be half written.
+/// The header and its sum share one sector of the disk: it is overwritten and must never be half written.
 const SECTOR: usize = 512;
 const HEADER: usize = SECTOR - 4;
 
@@ -24,20 +24,20 @@ struct Sums {
     changed: bool,
 }
 
-/// A backend with checked pages on one without.
+/// A backend with checked pages, over one without.
 #[derive(Debug)]
 pub(super) struct Summed<B> {
     below: B,
-    /// As far as they were needed.
+    /// `None` until a group is needed.
     groups: RwLock<Vec<Option<Sums>>>,
 }
 
-/// Where a page stands below.
+/// Offset of a page in the backend below.
 fn place(page: u64) -> u64 {
     (page / GROUP * (GROUP + 1) + 1 + page % GROUP) * PAGE
 }
 
-/// Where the sums of a group stand below.
+/// Offset of a group's sums in it.
 fn sums_place(group: u64) -> u64 {
     group * (GROUP + 1) * PAGE
 }
@@ -62,12 +62,12 @@ fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Whether an access is one of whole pages.
+/// Whether an access covers whole pages only.
 fn is_whole(offset: u64, len: usize) -> bool {
     offset.is_multiple_of(PAGE) && (len as u64).is_multiple_of(PAGE)
 }
 
-/// Pages of an access, each with the place of its bytes.
+/// Pages of an access, each with the range of its bytes.
 fn pages(offset: u64, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
     let size = index(PAGE);
     (offset / PAGE..).zip((0..len / size).map(move |number| number * size..(number + 1) * size))
@@ -78,7 +78,7 @@ impl<B: StorageBackend> Summed<B> {
         Self { below, groups: RwLock::default() }
     }
 
-    /// Works with the sums of a group, read from below when it is the first time.
+    /// Works with the sums of a group, which are read from below the first time.
     fn with<T>(&self, group: u64, work: impl FnOnce(&mut Sums) -> T) -> io::Result<T> {
         let mut groups = self.groups.write();
         let at = index(group);
@@ -162,7 +162,7 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
         if !is_whole(offset, out.len()) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        // What stands side by side in one group stands so below.
+        // Neighbouring pages of one group are neighbours below.
         let mut rest = &mut *out;
         let mut page = offset / PAGE;
         while !rest.is_empty() {
@@ -185,7 +185,7 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let (before, pages) = (self.len()? / PAGE, len.div_ceil(PAGE));
         if pages < before {
-            // What is cut off is empty when it comes again.
+            // Pages cut off are empty if the file grows again.
             if !pages.is_multiple_of(GROUP) {
                 self.with(pages / GROUP, |sums| {
                     sums.of[index(pages % GROUP)..].fill(0);
@@ -232,7 +232,7 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
     }
 }
 
-/// Whether an error says that a page is not what was written.
+/// Whether an error says that the file is damaged.
 pub(super) fn is_damage(error: &redb::Error) -> bool {
     match error {
         redb::Error::Corrupted(_) => true,

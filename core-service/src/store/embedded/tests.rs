@@ -27,7 +27,7 @@ fn memory() -> SharedBackend {
     Arc::new(EmbeddedStore::in_memory(Arc::new(Fixed::default())))
 }
 
-/// A clock that is set.
+/// A clock that tests set.
 #[derive(Default)]
 struct Fixed(AtomicI64);
 

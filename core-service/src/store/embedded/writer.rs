@@ -1,4 +1,4 @@
-//! The one thread that writes. It takes everything that waits and commits it together.
+//! The one thread that writes. It takes all writes that wait and commits them together.
 
 use std::{
     fs::File,
@@ -22,21 +22,21 @@ use super::{
 };
 use crate::store::{Change, StoreError, StoreResult, Value};
 
-/// Writes committed together at most.
+/// Most writes committed together.
 const GROUP: usize = 512;
-/// What was applied without waiting for the disk is made durable after this long.
+/// How often changes that did not wait for the disk are made durable.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
-/// … or when so many changes wait.
+/// Most such changes; then the next commit is durable.
 const UNSYNCED: usize = 20_000;
 
-/// A write with the one who waits for it.
+/// A write and the answer that its caller waits for.
 pub(super) struct Job {
     pub(super) write: Write,
     pub(super) done: oneshot::Sender<StoreResult<Outcome>>,
     pub(super) room: OwnedSemaphorePermit,
 }
 
-/// What the thread is told.
+/// A request to the thread.
 pub(super) enum Message {
     Write(Job),
     /// A read failed on this generation of the database.
@@ -47,7 +47,7 @@ pub(super) enum Message {
     Close(oneshot::Sender<StoreResult<()>>),
 }
 
-/// What readers see.
+/// The database as readers see it.
 #[derive(Default)]
 pub(super) struct Current {
     /// `None` when closed, or when it could not be opened again.
@@ -70,14 +70,14 @@ pub(super) struct Writer {
     pub(super) clock: SharedClock,
     /// Held as long as the file is in use.
     pub(super) lock: Option<File>,
-    /// Applied, acknowledged and not durable yet: repeated when the database must be opened again.
+    /// Changes acknowledged and not durable yet: repeated when the database is opened again.
     pub(super) unsynced: Vec<Change>,
-    /// Since when something is not durable.
+    /// Since when a commit is not durable.
     pub(super) unsynced_since: Option<i64>,
 }
 
 impl Writer {
-    /// Works until told to close, or until nobody can ask any more.
+    /// Works until told to close, or until no sender is left.
     pub(super) fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
@@ -94,7 +94,7 @@ impl Writer {
             }
         }
         let settled = self.settle();
-        // The last of its users closes the database; reads under way are short.
+        // The last user of the database closes it; reads under way are short.
         let closed = Current { trouble: Some("the store is closed".to_owned()), ..Current::default() };
         let last = std::mem::replace(&mut *self.current.write(), closed);
         drop(last);
@@ -165,7 +165,7 @@ impl Writer {
         }
     }
 
-    /// The database, if it can be written; tries first whether it can again.
+    /// The database, if it can be written; after trouble it is opened again first.
     fn writable(&mut self) -> StoreResult<Arc<Database>> {
         if self.current.read().trouble.is_some() {
             self.reopen();
@@ -213,7 +213,7 @@ impl Writer {
         self.unsynced_since = None;
     }
 
-    /// Makes durable what is not.
+    /// Makes all changes durable.
     fn settle(&mut self) -> StoreResult<()> {
         let database = self.writable()?;
         if self.unsynced_since.is_none() {
@@ -230,8 +230,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the database anew, from the disk if it can be written, else so that at least reads go on, and repeats what
-    /// was acknowledged and is not durable.
+    /// Opens the database again, on the disk if that can be written, else in memory, so that at least reads go on.
+    /// Repeats the changes that are acknowledged and not durable.
     fn reopen(&mut self) {
         self.fence.close();
         let mut opened = self.open(Target::Disk);
@@ -266,14 +266,14 @@ impl Writer {
             drop(batch);
             database::commit(tx, target == Target::Disk)
         });
-        // Before it is dropped, or it would try once more on the way out.
+        // Before the database is dropped: else it would try to write again.
         if repeated.is_err() {
             fence.close();
         }
         repeated.map(|()| (database, fence))
     }
 
-    /// Whether a conditional write of a failed commit is there after all.
+    /// Whether a conditional write may be stored although its commit failed.
     fn may_have_happened(&self, write: &Write) -> bool {
         let Write::Transact(transaction, _) = write else {
             return false;
@@ -301,7 +301,7 @@ impl Writer {
 
 impl Job {
     fn answer(self, answer: StoreResult<Outcome>) {
-        // Who has stopped waiting does not want to know.
+        // A caller that stopped waiting needs no answer.
         let _ = self.done.send(answer);
         drop(self.room);
     }

@@ -1,4 +1,4 @@
-//! What a store promises, in maps: quick, without threads, and copied at will.
+//! A store that keeps its rows in maps: quick, without threads, and easy to copy.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -18,13 +18,13 @@ conformance_tests!(exclusive, Some(std::sync::Arc::new(super::MemoryStore::new(t
 type Stored = (i64, Option<Bytes>);
 type Partitions = BTreeMap<Vec<Value>, BTreeMap<Vec<Value>, Stored>>;
 
-/// Table, partition and clustering of a row, and what was there.
+/// Table, partition and clustering of a row, and its old value.
 type Undo = (&'static str, Vec<Value>, Vec<Value>, Option<Stored>);
 
 #[derive(Clone, Default)]
 struct Tables {
     rows: BTreeMap<&'static str, Partitions>,
-    /// What was there before each change that is not synced, newest last.
+    /// The old value for each change that is not synced, newest last.
     unsynced: Vec<Undo>,
 }
 
@@ -50,7 +50,7 @@ impl Tables {
     }
 }
 
-/// A store of many writers as CQL is one, or of one writer as the embedded store is.
+/// A store with many writers, like CQL, or with one, like the embedded store.
 pub(crate) struct MemoryStore {
     tables: Mutex<Tables>,
     exclusive: bool,
@@ -70,12 +70,12 @@ impl MemoryStore {
         }
     }
 
-    /// Another store that holds the same.
+    /// Another store with the same rows.
     pub(crate) fn copy(&self) -> Arc<Self> {
         Arc::new(Self { tables: Mutex::new(self.tables.lock().clone()), exclusive: self.exclusive })
     }
 
-    /// Forgets what was applied since the last conditional write.
+    /// Forgets the changes since the last conditional write.
     pub(crate) fn lose_power(&self) {
         let mut tables = self.tables.lock();
         while let Some((table, partition, clustering, before)) = tables.unsynced.pop() {
@@ -87,7 +87,7 @@ impl MemoryStore {
         }
     }
 
-    /// Whether a table holds exactly the same in both, with what is remembered of deletions.
+    /// Whether a table holds exactly the same in both, remembered deletions included.
     pub(crate) fn same(&self, other: &Self, table: &Table) -> bool {
         self.tables.lock().rows.get(table.name) == other.tables.lock().rows.get(table.name)
     }
@@ -165,7 +165,7 @@ impl Backend for MemoryStore {
                 continue;
             }
             let (partition, clustering) = change.key.split_at(change.table.partition.len());
-            // The embedded store forgets what it deletes.
+            // The embedded store remembers no deletions.
             let stored = (change.body.is_some() || !self.exclusive).then_some((change.version, change.body));
             tables.set(change.table, partition, clustering, stored);
         }

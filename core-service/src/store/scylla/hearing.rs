@@ -13,20 +13,20 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-/// How often it is looked whether anything was heard.
+/// How often this looks whether an answer was heard.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Looks in a row without an answer after which the cluster counts as away. A core asks many times a second, so a second
-/// of silence is none by chance.
+/// Least looks in a row without an answer that make the cluster count as away. A core asks many times a second, so a
+/// second of silence is not by chance.
 const PATIENCE: u32 = 10;
 
-/// What was heard of a cluster.
+/// Whether a cluster was heard.
 pub(super) struct Hearing {
     heard: AtomicBool,
     away: watch::Sender<bool>,
 }
 
 impl Hearing {
-    /// Listens as long as it is kept.
+    /// Listens until it is dropped.
     pub(super) fn start() -> Arc<Self> {
         let hearing = Arc::new(Self { heard: AtomicBool::new(true), away: watch::Sender::new(false) });
         let listening = Arc::downgrade(&hearing);
@@ -45,7 +45,7 @@ impl Hearing {
         hearing
     }
 
-    /// Something was answered as it should be.
+    /// Notes that the cluster answered as it should.
     pub(super) fn heard(&self) {
         self.heard.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Leave to ask the cluster: what it is too busy for waits here, where giving it up costs nothing.
+//! Leave to ask the cluster: requests that it is too busy for wait here, where giving up costs nothing.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ impl Leave {
         Self(Semaphore::new(AT_ONCE))
     }
 
-    /// Waits for leave and then for `request`, no longer than `limit` for each: a request that had to wait for leave is not
-    /// given up while the cluster works on it. `late` and `wrong` name the failures of one that was sent.
+    /// Waits for leave and then for `request`, at most `limit` for each: a request that waited for leave still has its
+    /// whole time at the cluster. `late` and `wrong` make the errors of a request that was sent.
     pub(super) async fn ask<T, E>(
         &self,
         limit: Duration,

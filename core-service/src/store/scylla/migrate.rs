@@ -1,4 +1,4 @@
-//! Migrations: one change a file, each applied once, in order, under a lock that outlives no holder.
+//! Migrations: a file a change, each applied once, in order, under a lock that expires if its holder dies.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -12,18 +12,28 @@ use scylla::{
 use sha2::{Digest, Sha256};
 use thesis_net::clock::Clock;
 
-use super::session::{self, ConnectError, ScyllaOptions};
+use super::{
+    options::{ConnectError, STEP, ScyllaOptions},
+    session,
+};
 
 /// A change of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Migration {
     /// Number and name, which is its file's name.
     pub(super) name: &'static str,
-    /// One statement, which does nothing where it was carried out before.
+    /// Its statements, each of which does nothing where it was carried out before.
     pub(super) text: &'static str,
 }
 
 impl Migration {
+    /// The statements, without comments.
+    fn statements(&self) -> Vec<String> {
+        let code: Vec<&str> = self.text.lines().filter(|line| !line.starts_with("--")).collect();
+        let code = code.join("\n");
+        code.split(';').map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+    }
+
     fn checksum(&self) -> String {
         hex::encode(Sha256::digest(self.text))
     }
@@ -40,54 +50,25 @@ macro_rules! migrations {
 
 /// Every migration, in order.
 pub(super) const ALL: &[Migration] = migrations![
-    "0001_event_log",
-    "0002_log_checkpoint",
-    "0003_event",
-    "0004_profile",
-    "0005_upstream_ref",
-    "0006_handle_claim",
-    "0007_token",
-    "0008_token_address",
-    "0009_token_symbol",
-    "0010_thesis",
-    "0011_thesis_index",
-    "0012_index_bucket",
-    "0013_derive_due",
-    "0014_derived",
-    "0015_control",
-    "0016_usage",
-    "0017_wake",
-    "0018_idempotency",
-    "0019_delivery",
-    "0020_delivery_log",
-    "0021_queue",
-    "0022_ready",
-    "0023_ready_done",
-    "0024_shard_lease",
-    "0025_token_totals",
-    "0026_token_author",
-    "0027_minute_count",
-    "0028_replica_beat",
-    "0029_stream_slots",
-    "0030_webhook_streak",
-    "0031_handle_claims",
-    "0032_no_handle_claim",
-    "0033_log_loser",
-    "0034_event_index",
-    "0035_event_symbol",
-    "0036_abuse",
+    "0001_log",
+    "0002_events",
+    "0003_profiles",
+    "0004_tokens",
+    "0005_theses",
+    "0006_control",
+    "0007_access",
+    "0008_replicas",
+    "0009_deliveries",
 ];
 
-/// Time for one statement, and again for the nodes to agree on what it changed.
-pub(super) const STEP: Duration = Duration::from_secs(10);
-/// The lock is renewed before each migration, and so outlives the two steps of one.
+/// Seconds that the lock lasts. Renewed before each migration, it outlasts the two steps of one.
 const LOCK_SECONDS: i32 = 30;
 /// How often the lock is tried.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How many times: a holder that died is waited out, one that works through every migration too.
+/// Most tries: enough to outlast the lock of a dead holder, or a holder that applies every migration.
 const TRIES: u32 = 240;
 
-/// Creates what is missing; refuses a keyspace in which something is otherwise than this version knows.
+/// Creates what is missing; refuses a keyspace with a migration that has changed or is unknown here.
 pub(super) async fn run(
     session: &Session,
     options: &ScyllaOptions,
@@ -111,7 +92,9 @@ pub(super) async fn run(
                 break; // it expired while this process was held up; someone else goes on
             }
             tracing::info!(migration = migration.name, keyspace, "migrating");
-            alter(session, migration.name, migration.text).await?;
+            for statement in migration.statements() {
+                alter(session, migration.name, &statement).await?;
+            }
             let values = (migration.name, migration.checksum(), clock.now_ms());
             let text = "INSERT INTO schema_change (part, name, checksum, applied_at) VALUES ('schema', ?, ?, ?)";
             run_step(session, migration.name, repeatable(text), values).await?;
@@ -121,7 +104,7 @@ pub(super) async fn run(
     Err(ConnectError::Locked(keyspace.clone()))
 }
 
-/// The keyspace, and the two tables that the migrations themselves need.
+/// Creates the keyspace and the two tables that migrating itself needs.
 async fn prepare(session: &Session, options: &ScyllaOptions) -> Result<(), ConnectError> {
     let keyspace = &options.keyspace;
     let (datacenter, copies) = (options.datacenter.replace('\'', "''"), options.replication_factor);
@@ -136,7 +119,7 @@ async fn prepare(session: &Session, options: &ScyllaOptions) -> Result<(), Conne
         ("schema_lock", "name text PRIMARY KEY, owner text"),
         ("schema_change", "part text, name text, checksum text, applied_at bigint, PRIMARY KEY (part, name)"),
     ] {
-        // Nothing locks these two, so two nodes may create them at once; by a given id it is still one table.
+        // No lock guards these two, so two nodes may create one at once; with a fixed id it is still one table.
         let id = table_id(keyspace, table);
         let text = format!("CREATE TABLE IF NOT EXISTS {table} ({columns}) WITH id = '{id}'");
         alter(session, table, &text).await?;
@@ -161,7 +144,7 @@ async fn missing<'a>(
 ) -> Result<Vec<&'a Migration>, ConnectError> {
     let step = "reading the migrations applied";
     let wrong = |error: &dyn std::fmt::Display| ConnectError::step(step, error);
-    // One partition: reading a whole table waits for a node that has just died.
+    // One partition: reading a whole table would wait for a node that just died.
     let text = repeatable("SELECT name, checksum FROM schema_change WHERE part = 'schema'");
     let answer = run_step(session, step, text, ()).await?;
     let answer = answer.ok_or_else(|| wrong(&"no rows"))?;
@@ -178,16 +161,19 @@ async fn missing<'a>(
             }
         }
     }
-    match applied.into_keys().max() {
-        Some(migration) => Err(ConnectError::Newer { keyspace: keyspace.to_owned(), migration }),
-        None => Ok(missing),
+    let Some(migration) = applied.into_keys().max() else { return Ok(missing) };
+    let (keyspace, last) = (keyspace.to_owned(), known.last().map_or("", |migration| migration.name));
+    if missing.is_empty() && migration.as_str() > last {
+        Err(ConnectError::Newer { keyspace, migration })
+    } else {
+        Err(ConnectError::Older { keyspace, migration })
     }
 }
 
-/// A statement that changes the schema; returns when all nodes that can be reached know of it.
+/// Runs a statement that changes the schema; returns when all reachable nodes know the change.
 async fn alter(session: &Session, step: &str, text: &str) -> Result<(), ConnectError> {
     run_step(session, step, text, ()).await?;
-    // The driver waits only after statements that changed something, which another process may just have done.
+    // The driver waits only after a change of its own, but another process may just have made this one.
     session.await_schema_agreement().await.map(drop).map_err(|error| ConnectError::step(step, error))
 }
 
@@ -210,7 +196,7 @@ async fn run_step(
     Ok(answer.into_rows_result().ok())
 }
 
-/// The lock on the keyspace's schema. A holder that dies loses it by expiry.
+/// The lock on the keyspace's schema. It expires if its holder dies.
 struct Lock<'a> {
     session: &'a Session,
     owner: String,
@@ -219,7 +205,7 @@ struct Lock<'a> {
 impl Lock<'_> {
     async fn take(&mut self) -> bool {
         let text = "INSERT INTO schema_lock (name, owner) VALUES ('schema', ?) IF NOT EXISTS USING TTL ?";
-        // A try in doubt may have been a success, which renewing tells.
+        // A try in doubt may have succeeded; renewing shows whether it did.
         self.condition(text, (self.owner.as_str(), LOCK_SECONDS)).await || self.renew().await
     }
 

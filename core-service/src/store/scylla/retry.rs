@@ -8,15 +8,15 @@ use scylla::{
 /// Most other nodes that are asked: with three copies of each row there are two.
 const OTHERS: u32 = 2;
 
-/// Sends what may be repeated to another node where that node can do what this one cannot: one that is starting up, going
-/// down or cut off. What failed because there is too much to do, or because the copies of a row did not answer, would fail
-/// there too and make it worse.
+/// Sends a repeatable request to another node if this node is starting up, going down or cut off, since the other may
+/// do better. A request that failed because there is too much work, or because the copies of a row did not answer,
+/// would fail there too and make it worse.
 #[derive(Debug)]
 pub(super) struct AskOthers;
 
 struct Asked(u32);
 
-/// Whether the trouble is one node's own.
+/// Whether only this one node has the trouble.
 const fn is_its_own(error: &RequestAttemptError) -> bool {
     matches!(
         error,

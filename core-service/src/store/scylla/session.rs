@@ -14,97 +14,15 @@ use scylla::{
         session_builder::SessionBuilder,
     },
     cluster::metadata::Strategy,
-    errors::NewSessionError,
     policies::{load_balancing::DefaultPolicy, speculative_execution::SimpleSpeculativeExecutionPolicy},
     statement::{Consistency, SerialConsistency},
 };
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 
-use super::{migrate, retry::AskOthers};
-
-/// Where the cluster is and how to use it.
-#[derive(Clone)]
-pub struct ScyllaOptions {
-    /// Contact points, `host:port`.
-    pub nodes: Vec<String>,
-    /// The keyspace; created where there is none.
-    pub keyspace: String,
-    /// Copies of each row in the data centre, for a keyspace that is created.
-    pub replication_factor: u32,
-    /// The data centre that all replicas of this service read and write.
-    pub datacenter: String,
-    /// User name, where the cluster asks for one.
-    pub user: Option<String>,
-    /// Its password.
-    pub password: Option<SecretString>,
-    /// Root certificates (PEM); with them the connection is by TLS.
-    pub ca_file: Option<PathBuf>,
-}
-
-/// Why there is no connection to the cluster.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The name of the keyspace cannot be used.
-    #[error("`{0}` cannot be a keyspace: a lower-case letter, then up to 47 lower-case letters, digits and `_`")]
-    Keyspace(String),
-    /// The root certificates cannot be used.
-    #[error("the certificate file {} cannot be used: {reason}", path.display())]
-    CaFile {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// No node answers as it should.
-    #[error("the cluster cannot be reached: {0}")]
-    Session(#[source] Box<NewSessionError>),
-    /// No node is in the data centre.
-    #[error("no node of the cluster is in the data centre `{datacenter}`; there are: {known}")]
-    Datacenter {
-        /// The data centre.
-        datacenter: String,
-        /// Those that the nodes are in.
-        known: String,
-    },
-    /// A row cannot have all its copies.
-    #[error("{copies} copies, {nodes} node{}: set SVC_SCYLLA_REPLICATION_FACTOR{}", if *nodes == 1 { "" } else { "s" },
-        made.as_ref().map(|keyspace| format!(" for another keyspace, or alter `{keyspace}`")).unwrap_or_default())]
-    Copies {
-        /// Copies of each row in the data centre.
-        copies: usize,
-        /// Nodes in the data centre.
-        nodes: usize,
-        /// The keyspace, where it was made before.
-        made: Option<String>,
-    },
-    /// A step of preparing the keyspace failed.
-    #[error("{step}: {reason}")]
-    Step {
-        /// What was being done.
-        step: String,
-        /// What went wrong.
-        reason: String,
-    },
-    /// A migration is not what it was when it was applied.
-    #[error("keyspace `{keyspace}`: migration `{migration}` has changed since it was applied there")]
-    Changed {
-        /// The keyspace.
-        keyspace: String,
-        /// The migration.
-        migration: String,
-    },
-    /// The keyspace belongs to a newer version.
-    #[error("keyspace `{keyspace}` is from a newer version: this one does not know its migration `{migration}`")]
-    Newer {
-        /// The keyspace.
-        keyspace: String,
-        /// The migration.
-        migration: String,
-    },
-    /// Another process holds the lock and does not finish.
-    #[error("keyspace `{0}`: another process has been migrating it for too long")]
-    Locked(String),
-}
+use super::{
+    options::{ConnectError, STEP, ScyllaOptions},
+    retry::AskOthers,
+};
 
 impl ConnectError {
     pub(super) fn step(step: impl Into<String>, error: impl std::fmt::Display) -> Self {
@@ -115,15 +33,15 @@ impl ConnectError {
 /// Longest wait for an answer before a read is also sent to another node.
 const SECOND_TRY: Duration = Duration::from_millis(400);
 
-/// A connection on which nothing is answered for so long is asked whether it lives,
+/// How often a connection is asked whether it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
-/// and closed after so long again, so that what waits on it is not lost with a node that fell silent. A node's pauses for
-/// garbage are shorter.
+/// Longest wait for the answer; then the connection is closed, so that its requests are not lost with a silent node. A
+/// node's pauses for garbage collection are shorter.
 const SILENCE: Duration = Duration::from_secs(5);
-/// A new connection has so long.
+/// Longest time to open a connection.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// What every statement has in common: the data centre's quorum, asked of a replica where possible and never elsewhere.
+/// The profile of every statement: the data centre's quorum, asked of a replica if possible, never of another centre.
 pub(super) fn profile(datacenter: &str) -> ExecutionProfileBuilder {
     let policy = DefaultPolicy::builder()
         .prefer_datacenter(datacenter.to_owned())
@@ -136,12 +54,12 @@ pub(super) fn profile(datacenter: &str) -> ExecutionProfileBuilder {
         .serial_consistency(Some(SerialConsistency::LocalSerial))
 }
 
-/// The same for what may be repeated.
+/// The same for repeatable statements.
 pub(super) fn repeated(datacenter: &str) -> ExecutionProfileBuilder {
     profile(datacenter).retry_policy(Arc::new(AskOthers))
 }
 
-/// The same for reads. A write that is slow is under way at every copy; sent again it would only be twice the work.
+/// The same for reads. A slow write is under way at every copy; to send it again would only double the work.
 pub(super) fn reads(datacenter: &str) -> ExecutionProfileBuilder {
     let speculation = SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: SECOND_TRY };
     repeated(datacenter).speculative_execution_policy(Some(Arc::new(speculation)))
@@ -161,7 +79,7 @@ pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectErro
         .connection_timeout(CONNECT)
         .keepalive_interval(KEEP_ALIVE)
         .keepalive_timeout(SILENCE)
-        .schema_agreement_timeout(migrate::STEP);
+        .schema_agreement_timeout(STEP);
     if let (Some(user), Some(password)) = (&options.user, &options.password) {
         builder = builder.user(user, password.expose_secret());
     }
@@ -172,8 +90,8 @@ pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectErro
     builder.build().await.map_err(|error| ConnectError::Session(Box::new(error)))
 }
 
-/// Refuses a keyspace whose rows need more copies in the data centre than it has nodes: nothing could be written there, and
-/// every write would only be late.
+/// Refuses a keyspace whose rows need more copies in the data centre than it has nodes: nothing could be written there,
+/// and every write would only fail late.
 pub(super) fn judge_copies(session: &Session, options: &ScyllaOptions) -> Result<(), ConnectError> {
     let cluster = session.get_cluster_state();
     let datacenters = || cluster.get_nodes_info().iter().filter_map(|node| node.datacenter.as_deref());

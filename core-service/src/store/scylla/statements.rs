@@ -18,7 +18,7 @@ use scylla::{
 use super::{ScyllaStore, StoreError, StoreResult, session};
 use crate::store::{Column, Table, Value};
 
-/// Preparing asks every node, and happens once.
+/// Longest time to prepare a statement, which asks every node, once.
 const PREPARE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The forms that statements over a table take.
@@ -28,7 +28,7 @@ pub(super) enum Shape {
     Get { serial: bool },
     /// A slice. Binds partition, lower bound, upper bound, limit.
     Scan { from: Edge, to: Edge, reverse: bool, serial: bool },
-    /// An unconditional row. Binds timestamp, TTL, body, version, key.
+    /// An unconditional write. Binds timestamp, TTL, body, version, key.
     Put,
     /// An unconditional deletion. Binds timestamp, key.
     Delete,
@@ -38,7 +38,7 @@ pub(super) enum Shape {
     Remove { conditional: bool },
 }
 
-/// One end of a slice: how many clustering columns it compares, and how. None: the partition's end.
+/// One end of a slice: the number of columns it compares, and if it is inclusive. None: the partition's end.
 pub(super) type Edge = Option<(usize, bool)>;
 
 /// The form of a bound.
@@ -82,8 +82,8 @@ impl Shape {
                 }
                 text + " LIMIT ?"
             }
-            // UPDATE rather than INSERT: an INSERT also marks the row as present, and a mark without a TTL would outlive
-            // columns that expire. A TTL of 0 is none.
+            // UPDATE rather than INSERT: an INSERT also marks the row as present, and a mark without a TTL would
+            // outlive columns that expire. A TTL of 0 means none.
             Self::Put => {
                 format!("UPDATE {name} USING TIMESTAMP ? AND TTL ? SET \"body\" = ?, \"version\" = ? WHERE {key}")
             }
@@ -168,7 +168,7 @@ impl Statements {
         }
     }
 
-    /// What a statement is sent by; none for the session's own.
+    /// The profile that a statement is sent with; none for the session's own.
     fn profile(&self, shape: Shape) -> Option<ExecutionProfileHandle> {
         if shape.is_read() {
             Some(self.reads.clone())

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::store::{Change, ConditionalWrite, Expect, Transaction, Value};
 
-/// The time a write has; contended conditions take several rounds.
+/// Longest time for a write; contended conditions take several rounds.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Bytes in a batch of versioned changes. Larger ones hold a replica up for longer than they save.
+/// Most bytes in a batch of versioned changes. A larger one holds a replica up for longer than it saves.
 const BATCH_BYTES: usize = 50 * 1024;
 
 pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreResult<()> {
@@ -29,7 +29,7 @@ pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreRes
     groups.try_for_each_concurrent(PARALLEL, |group| write(store, group)).await
 }
 
-/// Changes of one partition of one table, up to [`BATCH_BYTES`]: a replica applies them as one.
+/// Groups changes by table and partition, up to [`BATCH_BYTES`]: a replica applies a group as one.
 fn groups(changes: Vec<Change>) -> Vec<Vec<Change>> {
     let mut full = Vec::new();
     let mut open: HashMap<_, (usize, Vec<Change>)> = HashMap::new();
@@ -140,8 +140,8 @@ fn applied(answer: QueryResult) -> Option<bool> {
     }
 }
 
-/// Only what surely stopped a conditional write before it began leaves no doubt. Too few replicas may also have been found
-/// at its last step, once it was decided.
+/// Only an error that surely came before a conditional write began leaves no doubt. Too few replicas may also be
+/// found at its last step, once it is decided.
 fn failed(error: ExecutionError) -> StoreError {
     let not_sent = match &error {
         ExecutionError::BadQuery(_)

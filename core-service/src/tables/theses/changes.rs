@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use thesis_proto::reference::{address_form, handle_form, symbol_form};
 
-use super::{Bucket, IndexScope};
+use super::Bucket;
 use crate::{
     domain::{
         entry::Totals,
@@ -12,7 +12,7 @@ use crate::{
     },
     key,
     store::{Change, Table, Value, schema},
-    tables::events::symbol_change,
+    tables::{events::symbol_change, index_scope::IndexScope},
 };
 
 fn put(table: &'static Table, key: Vec<Value>, version: i64, body: Bytes) -> Change {
@@ -89,7 +89,7 @@ fn index_changes(
     changes.push(put(&schema::THESIS_INDEX, key, version, body));
 }
 
-/// Changes that store a thesis and its index rows. `is_new_bucket` tells whether a bucket is not known to be listed yet.
+/// Changes that store a thesis and its index rows. `is_new_bucket` tells whether a bucket is not yet known as listed.
 pub fn creation_changes(
     dataset: &str,
     thesis: &Thesis,

@@ -7,7 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Log;
 use crate::{
-    stream::{Feeds, feed::Wanted, follower::Follower},
+    stream::{
+        feed::{Feeds, Wanted},
+        follower::Follower,
+    },
     tests::fake::FakeCore,
 };
 
@@ -33,7 +36,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 fn follow(feeds: &Arc<Feeds>, start: u64, live: u64) -> Follower {
-    feeds.follow("sandbox", start, live, &Arc::new(Wanted::default()))
+    Follower::new(feeds, "sandbox", start, live, &Arc::new(Wanted::default()))
 }
 
 struct Reader {

@@ -14,7 +14,10 @@ use crate::{
         row::{Age, Wallet},
     },
     log::projection::Projector,
-    tables::theses::{IndexScope, Stretch, ThesisStore},
+    tables::{
+        index_scope::IndexScope,
+        theses::{Stretch, ThesisStore},
+    },
 };
 
 const THESES: u8 = 5;

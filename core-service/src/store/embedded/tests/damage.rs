@@ -1,4 +1,4 @@
-//! Bytes that change by themselves, pages that change places, files that end too soon: told, never taken for data.
+//! Bytes that change by themselves, pages that change places, files that end too soon: reported, never taken for data.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -63,7 +63,7 @@ async fn fill(store: &EmbeddedStore) -> Rows {
     rows
 }
 
-/// Reads everything: the same as was written, or an error that names the file. Tells how often that was.
+/// Reads every row: as it was written, or an error that names the file. Gives the number of errors.
 async fn compare(store: &EmbeddedStore, rows: &Rows, what: &str) -> usize {
     let mut told = 0;
     let mut tell = |error: StoreError| {
@@ -99,7 +99,7 @@ async fn what_is_damaged_is_told_and_never_read_as_data() {
     store.close().await.unwrap();
     drop(store);
     let clean = bytes_of(&disk);
-    // What a killed process leaves is as good.
+    // The bytes that a killed process leaves are as good.
     let store = open(&disk, false).unwrap();
     super::apply(&store, "late", 1).await.unwrap();
     super::insert(&store, "late").await.unwrap();
@@ -142,7 +142,7 @@ async fn what_is_damaged_is_told_and_never_read_as_data() {
                 format!("a bit of byte {at}")
             }
         };
-        // Before the start, or while the store is open: a debug build of the engine reads every page when it opens.
+        // Damaged before the start or while open: a debug build of the engine reads every page when it opens.
         let running = round % 4 == 3;
         let what = format!("TEST_SEED={seed} round {round}: {what}, verify {verify}, running {running}");
         let disk = Disk::new(if running { whole.clone() } else { bytes.clone() });
@@ -156,7 +156,7 @@ async fn what_is_damaged_is_told_and_never_read_as_data() {
                     disk.spoil(bytes);
                 }
                 told += compare(&store, &rows, &what).await.min(1);
-                // A write is done or refused, and what is not damaged can still be read.
+                // A write is done or refused, and rows without damage can still be read.
                 drop(super::insert(&store, "later").await);
                 compare(&store, &rows, &what).await;
             }
@@ -166,7 +166,7 @@ async fn what_is_damaged_is_told_and_never_read_as_data() {
     assert!(refused > 10 && told > 2);
 }
 
-/// A loss of power leaves any part of what was not synced; nothing of it is taken for damage.
+/// A loss of power keeps any part of the unsynced writes; no such file is taken for damaged.
 #[tokio::test]
 async fn what_a_loss_of_power_leaves_is_no_damage() {
     let seed = std::env::var("TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
@@ -184,7 +184,7 @@ async fn what_a_loss_of_power_leaves_is_no_damage() {
                     durable.push(id);
                 }
                 _ => {
-                    // In the middle of a write.
+                    // Full in the middle of a write.
                     disk.room(i64::try_from(dice.roll(12)).unwrap());
                     if super::insert(&store, &id).await.is_ok() {
                         durable.push(id);

@@ -1,4 +1,4 @@
-//! A disk in memory that can be full, fail, and lose what was not synced.
+//! A disk in memory that can be full, fail, and lose unsynced writes.
 
 use std::{
     io,
@@ -18,19 +18,19 @@ pub(crate) struct Disk(Arc<Inside>);
 #[derive(Debug)]
 struct Inside {
     bytes: Mutex<Bytes>,
-    /// Writes that still work.
+    /// How many writes still work.
     writes_left: AtomicI64,
-    /// Reads fail once.
+    /// The next read fails.
     fail_read: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Bytes {
-    /// What programs see.
+    /// The bytes that programs see.
     seen: Vec<u8>,
-    /// What a loss of power leaves for sure.
+    /// The bytes that surely survive a loss of power.
     synced: Vec<u8>,
-    /// What may be left of it besides, in order.
+    /// Changes that may survive it too, in order.
     unsynced: Vec<Unsynced>,
 }
 
@@ -45,7 +45,7 @@ impl Unsynced {
         match self {
             Self::Length(len) => bytes.resize(*len, 0),
             Self::Write(at, data) => {
-                // Of a file that was not made longer, a write beyond its end is lost.
+                // A write beyond the end of a file that was not made longer is lost.
                 let end = (at + data.len()).min(bytes.len());
                 if *at < end {
                     bytes[*at..end].copy_from_slice(&data[..end - at]);
@@ -61,17 +61,17 @@ impl Disk {
         Self(Arc::new(Inside { bytes: Mutex::new(bytes), writes_left: i64::MAX.into(), fail_read: false.into() }))
     }
 
-    /// How many writes there is still room for.
+    /// Sets how many writes still work.
     pub(crate) fn room(&self, writes: i64) {
         self.0.writes_left.store(writes, Ordering::SeqCst);
     }
 
-    /// Changes what is on it behind everybody's back.
+    /// Replaces its bytes without telling anybody.
     pub(crate) fn spoil(&self, bytes: Vec<u8>) {
         self.0.bytes.lock().seen = bytes;
     }
 
-    /// Has the next read fail.
+    /// Makes the next read fail.
     pub(crate) fn fail_read(&self) {
         self.0.fail_read.store(true, Ordering::SeqCst);
     }
@@ -81,17 +81,17 @@ impl Disk {
         self.0.fail_read.load(Ordering::SeqCst)
     }
 
-    /// What another program sees now.
+    /// A copy of the disk as seen now.
     pub(crate) fn copy(&self) -> Self {
         Self::new(self.0.bytes.lock().seen.clone())
     }
 
-    /// What is left when the power is lost: nothing that was not synced.
+    /// The disk after a loss of power, without any unsynced write.
     pub(crate) fn after_power_loss(&self) -> Self {
         self.after_power_loss_but(|| false)
     }
 
-    /// The same where some of what was not synced is on the disk all the same.
+    /// The same, but unsynced writes remain where `stays` says so.
     pub(crate) fn after_power_loss_but(&self, mut stays: impl FnMut() -> bool) -> Self {
         let bytes = self.0.bytes.lock();
         let mut left = bytes.synced.clone();

@@ -1,4 +1,4 @@
-//! A disk that is full, fails, or loses what was not synced.
+//! A disk that is full, fails, or loses unsynced writes.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -39,8 +39,8 @@ async fn full_disk_refuses_writes_and_recovers() {
     assert_eq!(applied(&again, "late").await, Some(6));
 }
 
-/// Fails after each possible number of writes: what was acknowledged is there, before and after a loss of power, and
-/// what is neither acknowledged nor in doubt is not.
+/// The disk fails after each possible number of writes. An acknowledged row is there, before and after a loss of
+/// power; a row neither acknowledged nor in doubt is not.
 #[tokio::test]
 async fn every_failing_write_is_told_and_survived() {
     let mut in_doubt = 0;
@@ -66,7 +66,7 @@ async fn every_failing_write_is_told_and_survived() {
             assert_eq!(applied(&lost, "early").await, Some(5), "{room}");
         }
         disk.room(i64::MAX);
-        // Repeating it settles it.
+        // Repeating the write settles it.
         let absent = !inserted(&store, "tested").await;
         assert_eq!(insert(&store, "tested").await.unwrap(), absent);
         drop(store);

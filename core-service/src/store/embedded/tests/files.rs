@@ -1,4 +1,4 @@
-//! Folders and files: opening again, refusing what is not to be opened.
+//! Folders and files: opening again, refusing those that must not be opened.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -47,7 +47,7 @@ async fn killed_store_keeps_what_it_acknowledged() {
     apply(&store, "before", 5).await.unwrap();
     for n in 0..20 {
         insert(&store, &n.to_string()).await.unwrap();
-        // What a killed process leaves behind is the file as it is at that moment.
+        // A killed process leaves the file as it is at that moment.
         fs::copy(dir.path().join(FILE), killed.path().join(FILE)).unwrap();
         let after = open(killed.path()).unwrap();
         assert_eq!(applied(&after, "before").await, Some(5));
@@ -104,7 +104,7 @@ async fn damaged_file_is_refused() {
     store.close().await.unwrap();
     drop(store);
     let whole = fs::read(&path).unwrap();
-    // Each page that holds one of the bodies, the head of the file, and its length.
+    // Damage in a body, in the head of the file, in a sum, and in the length.
     let inside = whole.windows(100).position(|window| window == [7; 100]).unwrap();
     let flip = |at: usize| {
         let mut bytes = whole.clone();

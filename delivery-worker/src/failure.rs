@@ -1,0 +1,22 @@
+//! Failures of an attempt that brought no answer.
+
+use thesis_net::guard::Refusal;
+
+/// Why there is no answer, in words for the customer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("timeout")]
+    Timeout,
+    #[error("dns failed")]
+    Dns,
+    #[error("address refused: {0}")]
+    Refused(Refusal),
+    #[error("connection failed")]
+    Connect,
+    #[error("tls failed")]
+    Tls,
+    #[error("no valid response")]
+    Response,
+    #[error("request not sendable")]
+    Request,
+}

@@ -1,0 +1,137 @@
+//! A request on its way to its answer, and the answer until its last byte is taken.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{Response, Version};
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::{
+    connections::{Connections, Room, SLOW},
+    meter::Meter,
+};
+
+/// The connection of a request, and its server's others.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) meter: Arc<Meter>,
+    pub(super) connections: Arc<Connections>,
+}
+
+impl Place {
+    /// Counts a request, whose head is complete.
+    pub(super) fn begin(&self, version: Version) -> Begun {
+        self.meter.begin(version);
+        Begun(Some(self.clone()))
+    }
+
+    fn hold(&self, bytes: usize) -> Option<Room> {
+        self.connections.hold(&self.meter, bytes)
+    }
+}
+
+/// A request that is being answered; one that is dropped was given up.
+pub(super) struct Begun(Option<Place>);
+
+impl Begun {
+    /// Takes the answer, or the refusal where waiting answers leave no room for it.
+    pub(super) fn answered<B: Body>(
+        mut self,
+        answer: Response<B>,
+        refusal: impl FnOnce() -> Response<B>,
+    ) -> Response<Metering<B>> {
+        let place = self.0.take().expect("it is answered once");
+        let Some(size) = answer.body().size_hint().exact() else {
+            place.meter.is_ready(false);
+            return answer.map(|body| Metering { body, taking: Some(Taking { place, whole: false, _room: None }) });
+        };
+        let room = place.hold(usize::try_from(size).unwrap_or(usize::MAX));
+        let answer = if room.is_some() { answer } else { refusal() };
+        place.meter.is_ready(true);
+        answer.map(|body| Metering { body, taking: Some(Taking { place, whole: true, _room: room }) })
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(place) = self.0.take() {
+            place.meter.gave_up();
+        }
+    }
+}
+
+/// An answer on its way.
+struct Taking {
+    place: Place,
+    /// It came whole, so its frames take no room of their own.
+    whole: bool,
+    _room: Option<Room>,
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.place.meter.was_taken(self.whole);
+    }
+}
+
+/// Bytes of an answer, which count until they are written.
+struct Held {
+    bytes: Bytes,
+    _room: Option<Room>,
+    _taking: Option<Taking>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A body that is counted until it is taken.
+pub struct Metering<B> {
+    body: B,
+    taking: Option<Taking>,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = &mut *self;
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        let ends = this.body.is_end_stream();
+        let hold = |bytes: Bytes| {
+            let room = this.taking.as_ref().filter(|taking| !taking.whole).and_then(|Taking { place, .. }| {
+                let room = place.hold(bytes.len());
+                if room.is_none() && place.meter.held_longer_than(SLOW).is_some() {
+                    // It has begun, so no refusal can replace it. A peer that takes its bytes may go on.
+                    place.meter.close();
+                }
+                room
+            });
+            // The connection may drop the body long before it has written its last bytes.
+            let taking = if ends { this.taking.take() } else { None };
+            if room.is_none() && taking.is_none() {
+                return bytes;
+            }
+            Bytes::from_owner(Held { bytes, _room: room, _taking: taking })
+        };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(hold))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,100 @@
+//! A connection whose bytes are counted.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::meter::Meter;
+
+/// A connection whose arriving bytes are counted.
+#[derive(Debug)]
+pub struct Metered<T> {
+    stream: T,
+    meter: Arc<Meter>,
+}
+
+impl<T> Metered<T> {
+    pub(super) fn new(stream: T, meter: Arc<Meter>) -> Self {
+        Self { stream, meter }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        if self.meter.may_read(buffer.filled().len() - before) {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(Err(io::Error::other("too much arrived without a request")))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.meter.wrote(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.meter.wrote(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, time::Duration};
+
+    use tokio::io::{AsyncReadExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_is_gone_that_takes_nothing_for_a_minute() {
+        let meter = Arc::new(Meter::new(0));
+        let (server, mut client) = duplex(8);
+        let mut server = Metered::new(server, Arc::clone(&meter));
+        let mut write =
+            async || poll_fn(|context| Poll::Ready(Pin::new(&mut server).poll_write(context, b"12345678"))).await;
+        assert!(write().await.is_ready() && write().await.is_pending());
+        // A peer that takes a little now and then stays.
+        for _ in 0..3 {
+            tokio::time::advance(Duration::from_secs(50)).await;
+            assert!(write().await.is_pending() && !meter.is_stuck());
+            client.read_exact(&mut [0; 3]).await.unwrap();
+            assert!(write().await.is_ready() && write().await.is_pending());
+        }
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(!meter.is_stuck());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(write().await.is_pending() && meter.is_stuck());
+    }
+}

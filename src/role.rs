@@ -1,0 +1,38 @@
+//! The role of a process.
+
+use std::time::Duration;
+
+/// How long a role goes on serving after a signal, no longer ready, unless a setting says otherwise: load balancers look
+/// every few seconds.
+const LEAVING: Duration = Duration::from_secs(5);
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    All,
+    Core,
+    Edge,
+    Worker,
+}
+
+impl Role {
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Core => "core",
+            Self::Edge => "edge",
+            Self::Worker => "worker",
+        }
+    }
+
+    pub(crate) fn is(self, part: Self) -> bool {
+        self == Self::All || self == part
+    }
+
+    /// How long it goes on serving after a signal. One process has nobody who takes over.
+    pub(crate) fn leaving(self, seconds: Option<u16>) -> Duration {
+        let default = if self == Self::All { Duration::ZERO } else { LEAVING };
+        seconds.map_or(default, |seconds| Duration::from_secs(seconds.into()))
+    }
+}
