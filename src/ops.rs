@@ -7,7 +7,7 @@ use core_service::operations::Core;
 use metrics_exporter_prometheus::PrometheusHandle;
 use thesis_net::{
     channel::CoreChannel,
-    server::{self, Called, Limits},
+    server::{self, Limits, ServiceAnswers},
 };
 use thesis_proto::v1::gate_service_server::SERVICE_NAME as GATE;
 use tokio::{net::TcpListener, time::timeout};
@@ -69,7 +69,7 @@ pub(crate) async fn serve(
         lag: Duration::MAX,
         drain: PATIENCE,
     };
-    let called = Called { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response() };
+    let called = ServiceAnswers { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response() };
     // It tells that the other listeners stop, and does not stop itself.
     server::serve(listener, Arc::new(called), limits, CancellationToken::new()).await;
 }

@@ -20,6 +20,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use self::core::Started;
 use crate::{
     Failure,
     config::{Refused, Settings},
@@ -59,24 +60,15 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         grpc: grpc.as_ref().map(TcpListener::local_addr).transpose()?,
         ops: Some(ops.local_addr()?),
     };
-    let (clock, ids): (SharedClock, SharedIdSource) = (Arc::new(SystemClock), Arc::new(SystemIdSource));
-    let (leaving, stop) = (CancellationToken::new(), CancellationToken::new());
-    let (mut parts, mut servers) = (Parts::new(), Parts::new());
     let metrics = telemetry::metrics()?;
-
+    let mut process = Process::new();
     let started = match prepared {
-        Some(prepared) => Some(core::start(settings, prepared, &clock, &ids).await?),
+        Some(prepared) => Some(core::start(settings, prepared, &process.clock, &process.ids).await?),
         None => None,
     };
     let (services, need) = match &started {
         Some(started) => (grpc::local(&started.core), Need::Store(Arc::clone(&started.core))),
-        None => {
-            let channel = CoreChannel::new(&addresses.core_url, Arc::clone(&clock))
-                .map_err(|error| Refused::new("SVC_CORE_URL", error))?;
-            let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
-            let services = Services::remote(channel.clone(), &token);
-            (services.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?, Need::Core(channel))
-        }
+        None => core_elsewhere(settings, &process.clock)?,
     };
     // Not before: a start that is refused says so in one line.
     telemetry::log(filter)?;
@@ -86,64 +78,158 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         tracing::warn!("SVC_UPSTREAM_URL is set, but this version has no upstream connector");
     }
     if let (Some(listener), Some(started)) = (grpc, &started) {
-        let serving = Serving {
-            connections: files.grpc,
-            trusted_proxies: addresses.trusted_proxies.clone(),
-            leaving: leaving.clone(),
-            shutdown: stop.clone(),
-        };
-        servers.spawn(grpc::serve(listener, Arc::clone(&started.core), serving));
+        process.serve_grpc(listener, started, settings, files.grpc);
     }
     if let (Some(listener), Some(address)) = (http, at.http) {
-        let mut config = EdgeConfig::new(addresses.public_url(address));
-        config.max_connections = files.http;
-        config.trusted_proxies.clone_from(&addresses.trusted_proxies);
-        let (clock, ids) = (Arc::clone(&clock), Arc::clone(&ids));
-        let serving = rest_edge::serve(listener, services.clone(), config, clock, ids, stop.clone());
-        parts.spawn(async move {
-            serving.await;
-            Ok(())
-        });
+        process.serve_rest(listener, services.clone(), address, settings, files.http);
     }
     if role.is(Role::Worker) {
-        let config = WorkerConfig {
-            allow_networks: settings.webhooks.webhook_allow_networks.clone(),
-            root_certificate,
-            dns_servers: settings.webhooks.dns_servers.clone(),
-            ..WorkerConfig::default()
-        };
-        let mut working = Box::pin(delivery_worker::run(services.deliveries, config, clock, ids, stop.clone()));
-        // It is set up when it first waits; what it cannot use ends it before.
-        if let Poll::Ready(ended) = futures::poll!(working.as_mut()) {
-            ended.map_err(refused)?;
-        }
-        parts.spawn(async move { Ok(working.await?) });
+        process.work(services, settings, root_certificate).await?;
     }
-    tokio::spawn(ops::serve(ops, metrics, need, files.ops, leaving.clone()));
+    tokio::spawn(ops::serve(ops, metrics, need, files.ops, process.leaving.clone()));
 
     let signals = Signals::listen()?;
     ready::announce(role, at, started.as_ref().and_then(|started| started.first_key.as_ref()))?;
     tracing::info!(role = role.name(), "ready");
-    let patience = role.leaving(settings.features.drain_seconds);
-    let ended = until_left(signals, &mut parts, &mut servers, &leaving, patience).await;
+    let ended = process.until_left(signals, role.leaving(settings.features.drain_seconds)).await;
     tracing::info!("stopping");
-    // All stop accepting; edge and worker finish while the core still lives.
-    stop.cancel();
-    finish(&mut parts, DRAIN).await;
-    if let Some(started) = started {
-        finish(&mut servers, LAST_CALLS).await;
-        started.core.stop.cancel();
-        finish(&mut servers, LAST_CALLS).await;
-        if timeout(CLOSE, started.core.close()).await.is_err() {
-            tracing::warn!("the core did not close in time");
-        }
-    }
+    process.stop(started).await;
     tracing::info!("stopped");
     match ended {
         None => Ok(()),
         Some(Ok(Ok(()))) => Err("a part of the service ended by itself".into()),
         Some(Ok(Err(error))) => Err(error),
         Some(Err(error)) => Err(error.into()),
+    }
+}
+
+/// The services of a core in another process.
+fn core_elsewhere(settings: &Settings, clock: &SharedClock) -> Result<(Services, Need), Refused> {
+    let channel = CoreChannel::new(&settings.addresses.core_url, Arc::clone(clock))
+        .map_err(|error| Refused::new("SVC_CORE_URL", error))?;
+    let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
+    let services = Services::remote(channel.clone(), &token);
+    Ok((services.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?, Need::Core(channel)))
+}
+
+/// The parts of this process.
+struct Process {
+    clock: SharedClock,
+    ids: SharedIdSource,
+    /// Edge and worker.
+    parts: Parts,
+    /// What edge and worker need to finish.
+    servers: Parts,
+    /// From here on it is not ready.
+    leaving: CancellationToken,
+    /// From here on it accepts nothing.
+    stop: CancellationToken,
+}
+
+impl Process {
+    fn new() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(SystemIdSource),
+            parts: Parts::new(),
+            servers: Parts::new(),
+            leaving: CancellationToken::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    fn serve_grpc(&mut self, listener: TcpListener, started: &Started, settings: &Settings, connections: usize) {
+        let serving = Serving {
+            connections,
+            trusted_proxies: settings.addresses.trusted_proxies.clone(),
+            leaving: self.leaving.clone(),
+            shutdown: self.stop.clone(),
+        };
+        self.servers.spawn(grpc::serve(listener, Arc::clone(&started.core), serving));
+    }
+
+    fn serve_rest(
+        &mut self,
+        listener: TcpListener,
+        services: Services,
+        address: SocketAddr,
+        settings: &Settings,
+        connections: usize,
+    ) {
+        let mut config = EdgeConfig::new(settings.addresses.public_url(address));
+        config.max_connections = connections;
+        config.trusted_proxies.clone_from(&settings.addresses.trusted_proxies);
+        let (clock, ids) = (Arc::clone(&self.clock), Arc::clone(&self.ids));
+        let serving = rest_edge::serve(listener, services, config, clock, ids, self.stop.clone());
+        self.parts.spawn(async move {
+            serving.await;
+            Ok(())
+        });
+    }
+
+    async fn work(
+        &mut self,
+        services: Services,
+        settings: &Settings,
+        root_certificate: Option<Vec<u8>>,
+    ) -> Result<(), Refused> {
+        let config = WorkerConfig {
+            allow_networks: settings.webhooks.webhook_allow_networks.clone(),
+            root_certificate,
+            dns_servers: settings.webhooks.dns_servers.clone(),
+            ..WorkerConfig::default()
+        };
+        let (clock, ids) = (Arc::clone(&self.clock), Arc::clone(&self.ids));
+        let working = delivery_worker::run(services.deliveries, config, clock, ids, self.stop.clone());
+        let mut working = Box::pin(working);
+        // It is set up when it first waits; what it cannot use ends it before.
+        if let Poll::Ready(ended) = futures::poll!(working.as_mut()) {
+            ended.map_err(refused)?;
+        }
+        self.parts.spawn(async move { Ok(working.await?) });
+        Ok(())
+    }
+
+    /// Serves until a signal, and then, no longer ready, for `patience`; a second signal ends the process at once. Gives
+    /// the part that ended by itself, if one did.
+    async fn until_left(&mut self, mut signals: Signals, patience: Duration) -> Option<Ended> {
+        let ended = tokio::select! {
+            () = signals.next() => None,
+            ended = self.end_of_a_part() => Some(ended),
+        };
+        tokio::spawn(async move {
+            signals.next().await;
+            tracing::warn!("a second signal: ending at once");
+            std::process::exit(1);
+        });
+        self.leaving.cancel();
+        if ended.is_some() {
+            return ended;
+        }
+        tracing::info!(seconds = patience.as_secs(), "no longer ready");
+        timeout(patience, self.end_of_a_part()).await.ok()
+    }
+
+    /// Waits until a part ends by itself.
+    async fn end_of_a_part(&mut self) -> Ended {
+        tokio::select! {
+            Some(ended) = self.parts.join_next() => ended,
+            Some(ended) = self.servers.join_next() => ended,
+            else => std::future::pending().await,
+        }
+    }
+
+    /// All stop accepting; edge and worker finish while the core still lives.
+    async fn stop(mut self, started: Option<Started>) {
+        self.stop.cancel();
+        finish(&mut self.parts, DRAIN).await;
+        let Some(started) = started else { return };
+        finish(&mut self.servers, LAST_CALLS).await;
+        started.core.stop.cancel();
+        finish(&mut self.servers, LAST_CALLS).await;
+        if timeout(CLOSE, started.core.close()).await.is_err() {
+            tracing::warn!("the core did not close in time");
+        }
     }
 }
 
@@ -163,41 +249,6 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
-    }
-}
-
-/// Serves until a signal, and then, no longer ready, for `patience`; a second signal ends the process at once. Gives the
-/// part that ended by itself, if one did.
-async fn until_left(
-    mut signals: Signals,
-    parts: &mut Parts,
-    servers: &mut Parts,
-    leaving: &CancellationToken,
-    patience: Duration,
-) -> Option<Ended> {
-    let ended = tokio::select! {
-        () = signals.next() => None,
-        ended = end_of(parts, servers) => Some(ended),
-    };
-    tokio::spawn(async move {
-        signals.next().await;
-        tracing::warn!("a second signal: ending at once");
-        std::process::exit(1);
-    });
-    leaving.cancel();
-    if ended.is_some() {
-        return ended;
-    }
-    tracing::info!(seconds = patience.as_secs(), "no longer ready");
-    timeout(patience, end_of(parts, servers)).await.ok()
-}
-
-/// Waits until a part ends by itself.
-async fn end_of(parts: &mut Parts, servers: &mut Parts) -> Ended {
-    tokio::select! {
-        Some(ended) = parts.join_next() => ended,
-        Some(ended) = servers.join_next() => ended,
-        else => std::future::pending().await,
     }
 }
 

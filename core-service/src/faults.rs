@@ -26,7 +26,7 @@ use self::{
     place::{Dice, Store, Trouble},
     world::{Plan, World},
 };
-use crate::store::faulty::Called;
+use crate::store::faulty::StoreCall;
 
 /// Settles everything, writes a little more, settles that and compares all.
 async fn judge(world: &mut World) {
@@ -37,7 +37,7 @@ async fn judge(world: &mut World) {
 }
 
 /// Runs one case; gives the calls counted.
-async fn run(case: &UseCase, base: &World, plan: Option<Plan>) -> Vec<Called> {
+async fn run(case: &UseCase, base: &World, plan: Option<Plan>) -> Vec<StoreCall> {
     let mut world = if case.from_nothing { base.empty() } else { base.copy() };
     if let Some(plan) = plan {
         world.plan(plan);

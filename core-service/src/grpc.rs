@@ -31,7 +31,7 @@ use axum::{
 use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN};
 use ipnet::IpNet;
 use thesis_net::{
-    server::{Bodies, BodyError, Called, Limits},
+    server::{Bodies, BodyError, Limits, ServiceAnswers},
     services::Services,
 };
 use thesis_proto::{error::ApiError, v1};
@@ -45,7 +45,7 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::ServiceBuilder;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
-use self::{answer::told, guard::Guard};
+use self::{answer::error_status, guard::Guard};
 use crate::operations::Core;
 
 /// Bytes of a request message at most; bodies over REST are smaller.
@@ -134,7 +134,7 @@ struct Room {
 async fn enter(State(room): State<Room>, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     thesis_proto::metadata::hide_secrets(&mut head.headers);
-    let full = || told(&ApiError::unavailable(), &room.core.gate.new_request_id());
+    let full = || error_status(&ApiError::unavailable(), &room.core.gate.new_request_id());
     let refused = match room.messages.read(body, MAX_FRAME, MAX_DISCARDED).await {
         Ok(body) => match room.calls.try_acquire() {
             Ok(_slot) => return next.run(Request::from_parts(head, Body::from(body))).await,
@@ -182,7 +182,7 @@ pub async fn serve(
     // It does not pass the layers, and browsers shall be able to read it.
     let refusing = Arc::clone(&core);
     let refusal = move || {
-        let mut response = told(&ApiError::unavailable(), &refusing.gate.new_request_id()).into_http();
+        let mut response = error_status(&ApiError::unavailable(), &refusing.gate.new_request_id()).into_http();
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         response
     };
@@ -196,7 +196,7 @@ pub async fn serve(
         drain: DRAIN,
     };
     tokio::join!(
-        thesis_net::server::serve(listener, Arc::new(Called { service, refusal }), limits, shutdown.clone()),
+        thesis_net::server::serve(listener, Arc::new(ServiceAnswers { service, refusal }), limits, shutdown.clone()),
         tell_health(&core, &health, &leaving, &shutdown)
     );
     Ok(())

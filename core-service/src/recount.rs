@@ -261,7 +261,7 @@ async fn compare_likes(core: &Arc<Core>, model: &Model) {
         })
         .collect();
     expected.sort_unstable_by(|a, b| b.cmp(a));
-    let query = ThesisQuery { order: ThesisOrder::Liked, limit: 7, ..ThesisQuery::default() };
+    let query = ThesisQuery { order: ThesisOrder::MostLiked, limit: 7, ..ThesisQuery::default() };
     let listed: Vec<_> = pages(core, &call, &query)
         .await
         .into_iter()

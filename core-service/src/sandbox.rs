@@ -19,14 +19,12 @@ use crate::{
         window::DAY_MS,
     },
     error::Result,
-    key,
     log::{
         datasets::Datasets,
         writer::{NewThesis, thesis_event_id},
     },
     shared::Shared,
-    store::{Consistency, schema},
-    tables::{index_scope::IndexScope, theses::Stretch},
+    tables::{events::position_of, index_scope::IndexScope, theses::IndexSlice},
 };
 
 /// Prefix of the upstream ids of the ticker's theses.
@@ -124,7 +122,7 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     let Some(last) = theses.last() else { return Ok(()) };
     let last = thesis_event_id(&thesis_id(SEEDED, last.number));
     let sandbox = Dataset::Sandbox.to_string();
-    let done = shared.backend.get(&schema::EVENT, &key![&sandbox, &last], Consistency::Quorum).await?;
+    let done = position_of(&shared.backend, &sandbox, &last).await?;
     if done.is_some() {
         return Ok(());
     }
@@ -175,8 +173,8 @@ async fn post(shared: &Shared, datasets: &Arc<Datasets>, number: i64, interval: 
 /// begins: only theses that stay, and empty lists, lie before it.
 async fn expire(shared: &Shared, datasets: &Arc<Datasets>, passed: &mut Option<(i64, String)>) -> Result<()> {
     let now = shared.clock.now_ms();
-    let old = Stretch { from: 0, to: now - KEPT_MS - 1, after: passed.clone(), descending: false };
-    let rows = shared.theses.stretch(&Dataset::Sandbox, &IndexScope::All, &old, LOOKED_AT).await?;
+    let old = IndexSlice { from: 0, to: now - KEPT_MS - 1, after: passed.clone(), descending: false };
+    let rows = shared.theses.slice(&Dataset::Sandbox, &IndexScope::All, &old, LOOKED_AT).await?;
     let Some(last) = rows.last() else { return Ok(()) };
     let sandbox = Dataset::Sandbox.to_string();
     let keys: Vec<(String, &str)> = rows.iter().map(|row| (sandbox.clone(), row.id.as_str())).collect();

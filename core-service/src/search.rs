@@ -2,15 +2,25 @@
 //! in each log. It can be deleted at any time, and is then rebuilt from the first entry.
 
 pub mod ask;
+
 mod best;
+
 mod compile;
+
+mod filter;
 pub mod follow;
+
 mod id;
+
 mod progress;
+
 mod schema;
+
 mod syntax;
+
 #[cfg(test)]
 mod tests;
+
 mod words;
 
 use std::{
@@ -38,9 +48,9 @@ use crate::domain::{
     dataset::{Dataset, View},
     entry::{Entry, Kind as Happened, Sequenced},
     row::{Profile, Token},
-    window::Floor,
 };
 
+pub use self::filter::{ListedThesis, SearchFilter};
 pub use self::syntax::{Looked, Malformed, parse};
 
 /// Most bytes of documents gathered before they are written, between commits.
@@ -89,40 +99,6 @@ struct Writer {
     writer: IndexWriter,
     /// How far the added documents reach, committed or not.
     marks: Marks,
-}
-
-/// Which rows a search is narrowed to.
-#[derive(Clone, Debug)]
-pub struct Narrow {
-    /// A thesis's author, or the profile itself.
-    pub profile: Option<String>,
-    /// A thesis's token, or the token itself: one of these.
-    pub tokens: Option<Vec<String>>,
-    /// The chain of a thesis or token.
-    pub chain: Option<String>,
-    /// A thesis is not older than this.
-    pub floor: Floor,
-    /// A thesis was not created after this, in unix milliseconds.
-    pub to: i64,
-}
-
-impl Default for Narrow {
-    fn default() -> Self {
-        Self { profile: None, tokens: None, chain: None, floor: Floor::NONE, to: i64::MAX }
-    }
-}
-
-/// A thesis in the order of likes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Liked {
-    /// Its dataset.
-    pub dataset: Dataset,
-    /// Its id.
-    pub id: String,
-    /// Its likes when it was indexed.
-    pub likes: Option<i64>,
-    /// When it was created, in unix milliseconds.
-    pub created_at: i64,
 }
 
 /// The index.
@@ -243,7 +219,7 @@ impl SearchIndex {
         &self,
         view: &View,
         looked: &Looked,
-        narrow: &Narrow,
+        narrow: &SearchFilter,
         newest: bool,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
@@ -260,7 +236,7 @@ impl SearchIndex {
         &self,
         view: &View,
         looked: &Looked,
-        narrow: &Narrow,
+        narrow: &SearchFilter,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
         self.by_relevance(Kind::Profile, view, looked, narrow, limit)
@@ -274,7 +250,7 @@ impl SearchIndex {
         &self,
         view: &View,
         looked: &Looked,
-        narrow: &Narrow,
+        narrow: &SearchFilter,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
         self.by_relevance(Kind::Token, view, looked, narrow, limit)
@@ -285,7 +261,7 @@ impl SearchIndex {
         kind: Kind,
         view: &View,
         looked: &Looked,
-        narrow: &Narrow,
+        narrow: &SearchFilter,
         limit: usize,
     ) -> Result<Vec<(Dataset, String)>, SearchError> {
         Ok(ids(kind, self.best(view, kind, Some(looked), narrow, Best::new(Order::Relevance, None, limit))?))
@@ -298,16 +274,16 @@ impl SearchIndex {
     pub fn likes_page(
         &self,
         view: &View,
-        narrow: &Narrow,
+        narrow: &SearchFilter,
         after: Option<(Option<i64>, i64, &str)>,
         limit: usize,
-    ) -> Result<Vec<Liked>, SearchError> {
+    ) -> Result<Vec<ListedThesis>, SearchError> {
         let after = after.map(|(likes, created_at, id)| {
             let id = id.strip_prefix(Kind::Thesis.prefix()).and_then(id::halves).unwrap_or_default();
             Rank { first: likes, created_at, id }
         });
         let found = self.best(view, Kind::Thesis, None, narrow, Best::new(Order::Likes, after, limit))?;
-        let liked = |(rank, dataset): (Rank, &Dataset)| Liked {
+        let liked = |(rank, dataset): (Rank, &Dataset)| ListedThesis {
             dataset: dataset.clone(),
             id: id::whole(Kind::Thesis.prefix(), rank.id),
             likes: rank.first,
@@ -321,7 +297,7 @@ impl SearchIndex {
         view: &'a View,
         kind: Kind,
         looked: Option<&Looked>,
-        narrow: &Narrow,
+        narrow: &SearchFilter,
         mut best: Best,
     ) -> Result<Vec<(Rank, &'a Dataset)>, SearchError> {
         if best.limit == 0 {
@@ -384,7 +360,7 @@ impl Writer {
 }
 
 /// The conditions for a row of one dataset.
-fn clauses(terms: &Terms, kind: Kind, looked: Option<&Looked>, narrow: &Narrow) -> Vec<Box<dyn Query>> {
+fn clauses(terms: &Terms, kind: Kind, looked: Option<&Looked>, narrow: &SearchFilter) -> Vec<Box<dyn Query>> {
     let fields = &terms.fields;
     let mut clauses = vec![match looked {
         Some(looked) => compile::query(terms, kind, looked),

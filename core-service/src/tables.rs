@@ -1,10 +1,19 @@
 //! Typed repositories over the store, a file a group of tables. Above them nothing names a table.
 
 pub mod abuse;
+pub mod control;
+pub mod counts;
 pub mod deliveries;
+pub mod derived;
 pub mod events;
+pub mod idempotency;
 pub mod index_scope;
+pub mod leases;
 pub mod log;
+pub mod log_losers;
+pub mod members;
 mod recent_theses;
 mod row_cache;
+pub mod stream_places;
 pub mod theses;
+pub mod wake;

@@ -48,7 +48,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{
     answering::Metering,
-    answers::Called,
+    answers::ServiceAnswers,
     bodies::{Bodies, BodyError},
     metered::Metered,
 };

@@ -14,7 +14,7 @@ use tonic::{Request, metadata::MetadataMap};
 
 use crate::{
     answer::Failure,
-    input::{Body, Param, Query},
+    input::{JsonBody, Param, QueryString},
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(metadata::IDEMPOTENCY_KEY);
@@ -80,13 +80,13 @@ impl Call {
     }
 
     /// The query's parameters, of those that the route declares.
-    pub(crate) fn query(&self) -> Result<Query<'_>, Failure> {
-        Query::read(self.form.query, self.head.uri.query().unwrap_or_default())
+    pub(crate) fn query(&self) -> Result<QueryString<'_>, Failure> {
+        QueryString::read(self.form.query, self.head.uri.query().unwrap_or_default())
     }
 
     /// The body's fields, of those that the route declares.
-    pub(crate) fn fields(&self) -> Result<Body, Failure> {
-        Body::read(self.form.body.unwrap_or_default(), &self.head.headers, &self.body)
+    pub(crate) fn fields(&self) -> Result<JsonBody, Failure> {
+        JsonBody::read(self.form.body.unwrap_or_default(), &self.head.headers, &self.body)
     }
 
     /// The idempotency key of a request that may carry one.

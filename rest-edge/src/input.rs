@@ -8,8 +8,8 @@ mod query;
 use thesis_proto::{error::FieldError, names, v1};
 
 pub(crate) use self::{
-    body::Body,
-    query::{Query, has_key, path_text},
+    body::JsonBody,
+    query::{QueryString, has_key, path_text},
 };
 
 /// A declared query parameter, header or body field.

@@ -8,14 +8,11 @@ use std::{
 
 use core_service::{
     domain::{dataset::Dataset, operation::Features, plan::Plan},
-    key,
-    log::{
-        fan_out::FAN_OUT,
-        projection::{ROWS, derive_slot},
-    },
+    log::{fan_out::FAN_OUT, projection::ROWS},
     operations::{Core, admin::bootstrap::Bootstrap},
     start::CoreSettings,
-    store::{Scan, SharedBackend, schema},
+    store::SharedBackend,
+    tables::derived,
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretBox;
@@ -137,7 +134,7 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
 async fn settle(core: &Core, dataset: &Dataset) -> Result<u64, Failure> {
     let (name, shared) = (dataset.to_string(), &core.shared);
     loop {
-        let owed = shared.backend.scan(&Scan::all(&schema::DERIVE_DUE, key![derive_slot(&name)], 1)).await?;
+        let owed = derived::owing(&shared.backend, &name, 1).await?;
         let rows = shared.log.checkpoint(&name, ROWS).await?;
         if owed.is_empty() && shared.log.checkpoint(&name, FAN_OUT).await? == rows {
             core.search.reach(dataset, rows).await;

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::harness::{Client, Dice, Ledger, Receiver, Service, text};
+use crate::harness::{Client, Dice, Ledger, Receiver, SOON, Service, eventually, text};
 
 const KILLS: usize = 22;
 const WRITERS: usize = 4;
@@ -51,6 +51,8 @@ async fn what_was_acknowledged_survives() {
         for writer in 0..WRITERS {
             writers.spawn(write(client.clone(), format!("{kill}.{writer}"), Arc::clone(&ledger)));
         }
+        let wanted = (kill + 1) * WRITERS;
+        eventually("acknowledgements", SOON, async || (ledger.len() > wanted).then_some(())).await;
         tokio::time::sleep(Duration::from_millis(20 + dice.roll(400))).await;
         service.processes[0].signal("KILL");
         writers.join_all().await;

@@ -212,7 +212,7 @@ impl Gate {
     }
 
     /// Looks for rights that another replica has granted, before they are denied here.
-    pub async fn meet(&self, authorization: Option<&str>) {
+    pub async fn look_for_unknown_key(&self, authorization: Option<&str>) {
         if !self.control.is_shared() || !authorization.and_then(bearer).is_some_and(is_api_key) {
             return;
         }

@@ -19,9 +19,9 @@ use super::gate::Call;
 use crate::{
     domain::operation::Operation,
     error::{Error, Result},
-    key,
     shared::key_ring::KeyRing,
-    store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreResult, Transaction, Value, schema},
+    store::{Expect, SharedBackend, StoreResult},
+    tables::idempotency::{KeptKey, KeptRequest},
 };
 
 /// Longest time that an answer is kept.
@@ -35,26 +35,6 @@ const TRIES: usize = 4;
 const AT_ONCE: Duration = Duration::from_millis(500);
 /// The pause between two tries to give a key back.
 const AGAIN: Duration = Duration::from_millis(200);
-
-/// A request as it is stored.
-#[derive(Clone, PartialEq, Eq, Message)]
-struct Kept {
-    /// Hash of the operation and the decoded request.
-    #[prost(bytes = "vec", tag = "1")]
-    request: Vec<u8>,
-    /// Unix milliseconds of its start.
-    #[prost(int64, tag = "2")]
-    started_at: i64,
-    /// The encrypted answer, once there is one.
-    #[prost(bytes = "vec", optional, tag = "3")]
-    answer: Option<Vec<u8>>,
-    /// The things that the request creates are named after this.
-    #[prost(string, tag = "4")]
-    seed: String,
-    /// Names the try that took the key last.
-    #[prost(string, tag = "5")]
-    holder: String,
-}
 
 /// An answer as it is kept.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -101,11 +81,12 @@ impl Idempotency {
         let Some(idempotency_key) = call.meta.idempotency_key.as_deref() else {
             return perform(&fresh_seed).await;
         };
-        let partition = key![call.caller.scope(), idempotency_key];
+        let key =
+            KeptKey { backend: Arc::clone(&self.backend), scope: call.caller.scope(), key: idempotency_key.to_owned() };
         let mut hasher = Sha256::new();
         hasher.update(operation.name());
         hasher.update(message.encode_to_vec());
-        let kept = Kept {
+        let kept = KeptRequest {
             request: hasher.finalize().to_vec(),
             started_at: call.now_ms,
             answer: None,
@@ -113,7 +94,7 @@ impl Idempotency {
             seed: fresh_seed,
         };
         // If the request fails or is given up, its next try may begin at once.
-        let mut place = Place(Row { backend: Arc::clone(&self.backend), partition, version: 0, kept });
+        let mut place = Place(Row { key, version: 0, kept });
         // Where this is the only process, tries from before its start are dead.
         let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };
         if let Some(sealed) = place.0.take(dead_before).await? {
@@ -157,11 +138,10 @@ impl Idempotency {
 /// A key's row, as this try writes it.
 #[derive(Clone)]
 struct Row {
-    backend: SharedBackend,
-    partition: Vec<Value>,
+    key: KeptKey,
     /// 0 while this try has surely not taken the key.
     version: i64,
-    kept: Kept,
+    kept: KeptRequest,
 }
 
 impl Row {
@@ -178,8 +158,7 @@ impl Row {
                 Ok(false) => why = in_progress(),
                 Err(error) => why = error.into(),
             }
-            // This read settles a write in doubt: it has happened, or never will.
-            let Some((version, known)) = self.read().await? else {
+            let Some((version, known)) = self.key.read().await? else {
                 expect = Expect::Absent;
                 continue;
             };
@@ -208,26 +187,13 @@ impl Row {
         Err(why)
     }
 
-    async fn read(&self) -> Result<Option<(i64, Kept)>> {
-        let row = self.backend.get(&schema::IDEMPOTENCY, &self.partition, Consistency::Serial).await?;
-        row.map(|row| Ok((row.version, Kept::decode(row.body).map_err(Error::internal)?))).transpose()
-    }
-
     async fn write(&self, expect: Expect) -> StoreResult<bool> {
-        let body = Some(self.kept.encode_to_vec().into());
-        let write = ConditionalWrite { clustering: Vec::new(), expect, version: self.version, body };
-        let transaction = Transaction {
-            table: &schema::IDEMPOTENCY,
-            partition: self.partition.clone(),
-            writes: vec![write],
-            ttl: u32::try_from(2 * KEPT_MS / 1_000).ok(),
-        };
-        self.backend.transact(transaction).await
+        self.key.write(&self.kept, expect, self.version, u32::try_from(2 * KEPT_MS / 1_000).ok()).await
     }
 
     /// Lets the key be taken again, if this try holds it.
     async fn give_back(&mut self) -> Result<()> {
-        if let Some((version, known)) = self.read().await?
+        if let Some((version, known)) = self.key.read().await?
             && known.holder == self.kept.holder
             && known.answer.is_none()
         {

@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use self::abuse::BadAddresses;
 use crate::{
     domain::{operation::RateClass, window::MINUTE_MS},
-    key,
     replicas::shared_counts::{Counted, SharedCounts, Stored},
-    store::{SharedBackend, Value, schema},
+    store::SharedBackend,
+    tables::counts::{CountKey, CountTable},
 };
 
 /// Most failed authentications of one address in a minute.
@@ -50,9 +50,9 @@ struct Window {
 }
 
 impl Counted for Window {
-    fn partition(&self) -> Vec<Value> {
+    fn partition(&self) -> CountKey {
         let environment = if self.live { "live" } else { "test" };
-        key![format!("{}/{environment}/{}", self.project, self.class.as_str()), self.minute]
+        CountKey::of_minute(format!("{}/{environment}/{}", self.project, self.class.as_str()), self.minute)
     }
 
     fn has_ended(&self, now_ms: i64) -> bool {
@@ -103,8 +103,8 @@ struct Failures {
 }
 
 impl Counted for Failures {
-    fn partition(&self) -> Vec<Value> {
-        key![format!("address/{}", self.address), self.minute]
+    fn partition(&self) -> CountKey {
+        CountKey::of_minute(format!("address/{}", self.address), self.minute)
     }
 
     fn has_ended(&self, now_ms: i64) -> bool {
@@ -179,8 +179,8 @@ struct Used {
 }
 
 impl Counted for Used {
-    fn partition(&self) -> Vec<Value> {
-        key![&*self.organization, &*self.month.name]
+    fn partition(&self) -> CountKey {
+        CountKey::of_month(&self.organization, &self.month.name)
     }
 
     fn has_ended(&self, now_ms: i64) -> bool {
@@ -228,8 +228,8 @@ impl Limits {
     /// Counts as this replica.
     #[must_use]
     pub fn new(backend: &SharedBackend, replica: &str) -> Self {
-        let minutes = |from| Stored { table: &schema::MINUTE_COUNT, ttl: Some(MINUTE_KEPT), from };
-        let months = Stored { table: &schema::USAGE, ttl: None, from: 0 };
+        let minutes = |from| Stored { table: CountTable::minutes(MINUTE_KEPT), from };
+        let months = Stored { table: CountTable::months(), from: 0 };
         let (backend, replica) = (|| Arc::clone(backend), || replica.to_owned());
         Self {
             rates: RateWindows(SharedCounts::new(backend(), replica(), minutes(0))),

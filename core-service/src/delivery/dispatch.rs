@@ -28,7 +28,7 @@ use self::{
     minutes::LATE_MINUTES,
     state::{Out, State, Worker},
 };
-use super::serving::counted;
+use super::serving::Serving;
 use crate::{
     domain::{control::Webhook, delivery::Delivery},
     error::{Error, Result},
@@ -205,7 +205,7 @@ impl Dispatcher {
 
     async fn hand_out_of(&self, webhook_id: &str, due: Vec<Queued>, minute: i64, now_ms: i64) -> Result<bool> {
         let mut webhook = self.usable(webhook_id);
-        if matches!(&webhook, Usable::No) || matches!(&webhook, Usable::Yes(webhook) if webhook.live) {
+        if matches!(&webhook, Usable::No) || matches!(&webhook, Usable::Yes(webhook, _) if webhook.live) {
             // The webhook may be too new for this replica to know, or its live access was just withdrawn.
             self.shared.control.refresh().await?;
             webhook = self.usable(webhook_id);
@@ -222,14 +222,14 @@ impl Dispatcher {
                 continue;
             };
             match &webhook {
-                Usable::Yes(webhook) if !self.is_cancelled(webhook, &delivery) => {
+                Usable::Yes(webhook, serving) if !serving.cancels(delivery.created_at) => {
                     if !self.send(delivery, queued.due_at, webhook, minute, now_ms).await? {
                         return Ok(false);
                     }
                 }
                 // The attempts wait; enabling the webhook must make it ready again, from the minute of the first on.
                 Usable::Disabled => return Ok(true),
-                Usable::Yes(_) | Usable::No => {
+                Usable::Yes(..) | Usable::No => {
                     let cancelled = delivery.cancelled();
                     self.shared.deliveries.advance(&delivery, &cancelled, Some(queued.due_at), now_ms).await?;
                 }
@@ -238,22 +238,14 @@ impl Dispatcher {
         Ok(true)
     }
 
-    /// Whether a delivery that is not over was cancelled with its project's live access.
-    fn is_cancelled(&self, webhook: &Webhook, delivery: &Delivery) -> bool {
-        counted(&self.shared.control.state(), webhook, delivery.clone()).is_over()
-    }
-
     fn usable(&self, webhook_id: &str) -> Usable {
         let state = self.shared.control.state();
         let Some(webhook) = state.webhook(webhook_id) else { return Usable::No };
-        let project = state.project(&webhook.project_id);
-        if !project.is_some_and(|project| !project.archived && (!webhook.live || project.live_approved)) {
-            return Usable::No;
-        }
-        if webhook.status == i32::from(v1::WebhookStatus::Enabled) {
-            Usable::Yes(Arc::clone(webhook))
-        } else {
-            Usable::Disabled
+        let serving = Serving::of(&state, webhook);
+        match (serving.is_any(), serving.is_enabled) {
+            (true, true) => Usable::Yes(Arc::clone(webhook), serving),
+            (true, false) => Usable::Disabled,
+            (false, _) => Usable::No,
         }
     }
 
@@ -298,7 +290,7 @@ impl Dispatcher {
 }
 
 enum Usable {
-    Yes(Arc<Webhook>),
+    Yes(Arc<Webhook>, Serving),
     Disabled,
     No,
 }

@@ -2,20 +2,17 @@
 
 use super::window::{HOUR_MS, MINUTE_MS};
 
+/// Milliseconds from each failed attempt to the next; after the last there is none.
+const DELAYS: [i64; 5] = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 12 * HOUR_MS];
+
 /// Most attempts of a delivery.
-pub const MAX_ATTEMPTS: i32 = 6;
+#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the table is short")]
+pub const MAX_ATTEMPTS: i32 = DELAYS.len() as i32 + 1;
 
 /// Milliseconds from a failed attempt to the next; none after the last.
 #[must_use]
-pub const fn delay_after(attempt: i32) -> Option<i64> {
-    match attempt {
-        1 => Some(MINUTE_MS),
-        2 => Some(5 * MINUTE_MS),
-        3 => Some(30 * MINUTE_MS),
-        4 => Some(2 * HOUR_MS),
-        5 => Some(12 * HOUR_MS),
-        _ => None,
-    }
+pub fn delay_after(attempt: i32) -> Option<i64> {
+    DELAYS.get(usize::try_from(attempt - 1).ok()?).copied()
 }
 
 #[cfg(test)]

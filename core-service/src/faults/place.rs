@@ -8,7 +8,7 @@ use thesis_net::clock::SharedClock;
 use crate::store::{
     SharedBackend,
     embedded::{EmbeddedStore, Options, tests::disk::Disk},
-    faulty::{Called, Fault, MemoryStore},
+    faulty::{Fault, MemoryStore, StoreCall},
     schema,
 };
 
@@ -118,7 +118,7 @@ impl Place {
 pub(super) struct Trouble(pub(super) Arc<Mutex<Dice>>);
 
 impl Trouble {
-    pub(super) fn choose(&self, called: Called, exclusive: bool) -> Option<Fault> {
+    pub(super) fn choose(&self, called: StoreCall, exclusive: bool) -> Option<Fault> {
         let mut dice = self.0.lock();
         let faults = called.faults(exclusive);
         (dice.roll(40) == 0).then(|| faults[dice.roll(faults.len())])

@@ -28,7 +28,10 @@ use crate::{
 };
 
 /// The answer that tells of a project as it was changed.
-async fn told<T>(changed: impl Future<Output = Outcome<Project>>, answer: fn(Option<v1::Project>) -> T) -> Outcome<T> {
+async fn changed_project<T>(
+    changed: impl Future<Output = Outcome<Project>>,
+    answer: fn(Option<v1::Project>) -> T,
+) -> Outcome<T> {
     Ok(answer(Some(convert::control::project(&changed.await?))))
 }
 
@@ -106,7 +109,8 @@ impl AdminService for Api {
     ) -> Result<Response<v1::ApproveProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let answer = told(approve_project(&self.core, &id), |project| v1::ApproveProjectResponse { project });
+        let answer =
+            changed_project(approve_project(&self.core, &id), |project| v1::ApproveProjectResponse { project });
         internal(&self.core, "AdminService/ApproveProject", answer).await
     }
 
@@ -116,7 +120,8 @@ impl AdminService for Api {
     ) -> Result<Response<v1::WithdrawProjectResponse>, Status> {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
-        let answer = told(withdraw_project(&self.core, &id), |project| v1::WithdrawProjectResponse { project });
+        let answer =
+            changed_project(withdraw_project(&self.core, &id), |project| v1::WithdrawProjectResponse { project });
         internal(&self.core, "AdminService/WithdrawProject", answer).await
     }
 
@@ -127,7 +132,7 @@ impl AdminService for Api {
         service_only(&self.core, &request)?;
         let id = request.into_inner().id;
         let changed = archive_project(&self.core, &id);
-        let answer = told(changed, |project| v1::ArchiveProjectResponse { project });
+        let answer = changed_project(changed, |project| v1::ArchiveProjectResponse { project });
         internal(&self.core, "AdminService/ArchiveProject", answer).await
     }
 

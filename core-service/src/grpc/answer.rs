@@ -96,12 +96,12 @@ fn put_rate(metadata: &mut MetadataMap, rate: &Rate, now_ms: i64) {
 }
 
 /// An error's gRPC form, with the request's id in its metadata too.
-pub(super) fn told(error: &ApiError, request_id: &str) -> Status {
-    named(error.to_status(request_id), request_id)
+pub(super) fn error_status(error: &ApiError, request_id: &str) -> Status {
+    with_request_id(error.to_status(request_id), request_id)
 }
 
 /// A status with the request's id in its metadata.
-pub(super) fn named(mut status: Status, request_id: &str) -> Status {
+pub(super) fn with_request_id(mut status: Status, request_id: &str) -> Status {
     put(status.metadata_mut(), REQUEST_ID, request_id);
     status
 }
@@ -111,7 +111,7 @@ pub(super) fn status(error: &Error, request_id: &str, operation: &str) -> Status
     if error.api.code.http_status() >= 500 {
         tracing::error!(request_id, operation, error = error.to_string(), "a request failed");
     }
-    told(&error.api, request_id)
+    error_status(&error.api, request_id)
 }
 
 /// What work comes to, unless the store is away: nobody shall wait for that.
@@ -127,7 +127,7 @@ pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T
 pub(super) async fn admit(core: &Core, operation: Operation, meta: RequestMeta) -> Result<Call, Status> {
     let request_id = meta.request_id.clone();
     let meeting = async {
-        core.gate.meet(meta.authorization()).await;
+        core.gate.look_for_unknown_key(meta.authorization()).await;
         Ok(())
     };
     let met = reached(core, meeting).await;
@@ -200,7 +200,7 @@ pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), S
     } else {
         return Ok(());
     };
-    Err(told(&error, &core.gate.new_request_id()))
+    Err(error_status(&error, &core.gate.new_request_id()))
 }
 
 /// Answers an internal operation, unless the store is away. One that has begun is not cut short: what it made may not be

@@ -18,7 +18,7 @@ use thesis_proto::{
 use tokio::time::timeout;
 use tonic::{Code, Status, transport::server::TcpConnectInfo};
 
-use super::answer::{named, told};
+use super::answer::{error_status, with_request_id};
 use crate::operations::Core;
 
 /// How long the client waits for its answer.
@@ -62,7 +62,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
     let request_id = || guard.request_id(credential.as_ref(), given.as_ref());
     let Ok(patience) = patience(headers) else {
         let message = format!("{TIMEOUT} must be up to 8 digits and one of the units H, M, S, m, u, n");
-        return told(&ApiError::new(ErrorCode::InvalidRequest, message), &request_id()).into_http();
+        return error_status(&ApiError::new(ErrorCode::InvalidRequest, message), &request_id()).into_http();
     };
     let uri = request.uri().clone();
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
@@ -78,7 +78,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
             let request_id = request_id();
             let (operation, panic) = (uri.path(), panics::text(panic.as_ref()));
             tracing::error!(request_id, operation, panic, "a call panicked");
-            told(&ApiError::internal(), &request_id).into_http()
+            error_status(&ApiError::internal(), &request_id).into_http()
         }
         Err(_) => late("the deadline has passed", &request_id()).into_http(),
     }
@@ -105,7 +105,7 @@ fn patience(headers: &HeaderMap) -> Result<Option<Duration>, ()> {
 
 fn late(message: &str, request_id: &str) -> Status {
     let error = ApiError { message: message.to_owned(), ..ApiError::unavailable() };
-    named(error.to_status_of(Code::DeadlineExceeded, request_id), request_id)
+    with_request_id(error.to_status_of(Code::DeadlineExceeded, request_id), request_id)
 }
 
 /// Gives an error without details the ones that every error has: tonic's own, and those of methods that are not built.
@@ -129,7 +129,7 @@ fn detailed(response: Response, request_id: impl FnOnce() -> String) -> Response
         _ => (ErrorCode::InternalError, "something went wrong here; the request id helps to find it"),
     };
     let message = if bare.message().is_empty() { default } else { bare.message() };
-    told(&ApiError::new(code, message), &request_id).into_http()
+    error_status(&ApiError::new(code, message), &request_id).into_http()
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
         lag: Duration::MAX,
         drain: Duration::ZERO,
     };
-    let called = Called { service, refusal: || Status::unavailable("").into_http() };
+    let called = ServiceAnswers { service, refusal: || Status::unavailable("").into_http() };
     tokio::spawn(thesis_net::server::serve(listener, Arc::new(called), limits, CancellationToken::new()));
     for _ in 0..2 {
         let head = format!(

@@ -65,7 +65,7 @@ fn query(message: v1::ListThesesRequest) -> Outcome<ThesisQuery> {
     let order = match v1::ThesisSort::try_from(message.sort) {
         Ok(v1::ThesisSort::Unspecified | v1::ThesisSort::CreatedAtDesc) => ThesisOrder::Newest,
         Ok(v1::ThesisSort::CreatedAtAsc) => ThesisOrder::Oldest,
-        Ok(v1::ThesisSort::LikesDesc) => ThesisOrder::Liked,
+        Ok(v1::ThesisSort::LikesDesc) => ThesisOrder::MostLiked,
         Err(_) => {
             fields.reject("sort", "must be created_at_desc, created_at_asc or likes_desc");
             ThesisOrder::Newest

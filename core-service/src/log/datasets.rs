@@ -8,15 +8,15 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     fan_out::{self, FAN_OUT},
-    projection::{DERIVE_SLOTS, ROWS, owed_by},
-    writer::{NewThesis, WriterHandle, advance, wake_bucket},
+    projection::ROWS,
+    writer::{NewThesis, WriterHandle, advance},
 };
 use crate::{
     domain::{dataset::Dataset, entry::Sequenced},
     error::Result,
-    key,
     shared::Shared,
-    store::{Consistency, Scan, schema},
+    store::Consistency,
+    tables::{derived, wake},
 };
 
 /// How often a replica looks for entries that others appended.
@@ -175,7 +175,7 @@ impl Datasets {
                         self.follow(&dataset).await;
                         suspects.entry(dataset).or_default();
                     }
-                    for dataset in self.owing().await {
+                    for dataset in derived::datasets_owing(&self.shared.backend).await {
                         suspects.entry(dataset).or_default();
                     }
                     self.adopt(&mut suspects).await;
@@ -207,32 +207,11 @@ impl Datasets {
     /// Datasets that somebody appended to in the last seconds.
     async fn hints(&self) -> Vec<Dataset> {
         let second = self.shared.clock.now_ms().div_euclid(1_000);
-        let mut datasets = Vec::new();
-        for bucket in wake_bucket(second - 2)..=wake_bucket(second + 1) {
-            match self.shared.backend.scan(&Scan::all(&schema::WAKE, key![bucket], 10_000)).await {
-                Ok(rows) => {
-                    let new = rows.iter().filter(|row| row.version >= second - 2);
-                    datasets.extend(new.filter_map(|row| Dataset::parse(row.clustering.first()?.text())));
-                }
-                Err(error) => tracing::debug!(%error, "reading wake rows failed"),
-            }
-        }
-        datasets.sort_unstable();
-        datasets.dedup();
-        datasets
-    }
-
-    /// Datasets with tokens that owe derived events.
-    async fn owing(&self) -> Vec<Dataset> {
-        let mut datasets = Vec::new();
-        for slot in 0..DERIVE_SLOTS {
-            if let Ok(rows) = self.shared.backend.scan(&Scan::all(&schema::DERIVE_DUE, key![slot], 10_000)).await {
-                datasets.extend(rows.iter().filter_map(|row| Dataset::parse(row.clustering.first()?.text())));
-            }
-        }
-        datasets.sort_unstable();
-        datasets.dedup();
-        datasets
+        let told = wake::hints(&self.shared.backend, second - 2, second + 1).await;
+        told.unwrap_or_else(|error| {
+            tracing::debug!(%error, "reading wake rows failed");
+            Vec::new()
+        })
     }
 
     /// Takes over datasets that have been behind for some looks without progress: the replica at work has had its time.
@@ -270,7 +249,7 @@ impl Datasets {
         let fan_out = log.checkpoint(&name, FAN_OUT).await?;
         let behind = if head > rows || fan_out < rows {
             Behind::Entries
-        } else if self.shared.backend.scan(&owed_by(&name, 1)).await?.is_empty() {
+        } else if derived::owing(&self.shared.backend, &name, 1).await?.is_empty() {
             Behind::No
         } else {
             Behind::Derived

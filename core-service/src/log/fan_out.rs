@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use thesis_proto::{filter::CompiledFilter, v1};
+use thesis_proto::filter::CompiledFilter;
 use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     convert,
+    delivery::serving::Serving,
     domain::{
         control::Webhook,
         dataset::Dataset,
@@ -164,24 +165,22 @@ impl FanOut {
         position.changed().await
     }
 
-    /// The enabled webhooks that see this dataset, each with the time up to which its deliveries are cancelled.
-    fn webhooks(&self) -> Vec<(Arc<Webhook>, i64)> {
+    /// The enabled webhooks that see this dataset, each with what becomes of its deliveries.
+    fn webhooks(&self) -> Vec<(Arc<Webhook>, Serving)> {
         let state = self.shared.control.state();
-        let enabled = |webhook: &&Arc<Webhook>| webhook.status == i32::from(v1::WebhookStatus::Enabled);
-        let usable = |webhook: &Arc<Webhook>| {
-            let project = state.project(&webhook.project_id).filter(|project| !project.archived)?;
-            let cancelled = if webhook.live { project.live_cancelled_until } else { 0 };
-            (!webhook.live || project.live_approved).then(|| (Arc::clone(webhook), cancelled))
+        let served = |webhook: &Arc<Webhook>| {
+            let serving = Serving::of(&state, webhook);
+            (serving.is_enabled && serving.is_any()).then(|| (Arc::clone(webhook), serving))
         };
         match &self.dataset {
-            Dataset::Live => state.webhooks_of(true).filter(enabled).filter_map(usable).collect(),
-            Dataset::Sandbox => state.webhooks_of(false).filter(enabled).filter_map(usable).collect(),
-            Dataset::Project(id) => state.webhooks(id, false).filter(enabled).filter_map(usable).collect(),
+            Dataset::Live => state.webhooks_of(true).filter_map(served).collect(),
+            Dataset::Sandbox => state.webhooks_of(false).filter_map(served).collect(),
+            Dataset::Project(id) => state.webhooks(id, false).filter_map(served).collect(),
         }
     }
 
     /// Owes the events of a page of entries.
-    async fn owe(&mut self, webhooks: &[(Arc<Webhook>, i64)], upto: u64) -> Result<()> {
+    async fn owe(&mut self, webhooks: &[(Arc<Webhook>, Serving)], upto: u64) -> Result<()> {
         let (mut last, mut owes) = (self.done, false);
         let mut owed = Vec::new();
         for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
@@ -202,10 +201,10 @@ impl FanOut {
         self.reach(last, owes).await
     }
 
-    fn owe_entry(&self, seq: u64, entry: &Entry, webhooks: &[(Arc<Webhook>, i64)], owed: &mut Vec<Delivery>) {
+    fn owe_entry(&self, seq: u64, entry: &Entry, webhooks: &[(Arc<Webhook>, Serving)], owed: &mut Vec<Delivery>) {
         let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
-        for (webhook, cancelled_until) in webhooks {
-            let is_old = self.is_old(entry, webhook) || entry.created_at <= *cancelled_until;
+        for (webhook, serving) in webhooks {
+            let is_old = self.is_old(entry, webhook) || serving.cancels(entry.created_at);
             let filter = self.filters.get(&webhook.id).and_then(|(_, filter)| filter.as_ref());
             if is_old || !filter.is_some_and(|filter| filter.matches(&event)) {
                 continue;

@@ -4,7 +4,6 @@
 use std::{
     collections::HashMap,
     hash::{Hash as _, Hasher as _},
-    ops::Bound,
 };
 
 use bytes::Bytes;
@@ -14,10 +13,10 @@ use quick_cache::sync::Cache;
 
 use crate::{
     domain::entry::{Kind, Sequenced},
-    key,
-    store::{Change, Scan, SharedBackend, StoreResult, schema},
+    store::{Change, SharedBackend, StoreResult},
     tables::{
-        events::event_changes,
+        derived,
+        events::{event_changes, event_position},
         log::{Appended, BatchId, LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
@@ -28,27 +27,10 @@ use crate::{
 
 /// Name of the projection into rows.
 pub const ROWS: &str = "rows";
-/// Number of slots that tokens with owed events are spread over.
-pub const DERIVE_SLOTS: i64 = 8;
 /// Most buckets remembered as listed; forgetting one costs a write.
 const KNOWN_BUCKETS: usize = 65_536;
 /// Most buckets checked at once for being empty after a deletion.
 const LOOKED_AT: usize = 8;
-
-/// The slot of a dataset's tokens with owed events.
-#[must_use]
-pub fn derive_slot(dataset: &str) -> i64 {
-    dataset.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % DERIVE_SLOTS)
-}
-
-/// The tokens of a dataset whose derived events are owed.
-#[must_use]
-pub fn owed_by(dataset: &str, limit: usize) -> Scan {
-    let mut scan = Scan::all(&schema::DERIVE_DUE, key![derive_slot(dataset)], limit);
-    scan.from = Bound::Included(key![dataset]);
-    scan.to = Bound::Included(key![dataset]);
-    scan
-}
 
 /// The key of a bucket in the cache of listed buckets.
 fn place(scope: &str, bucket: i64) -> u64 {
@@ -79,9 +61,8 @@ impl Projector {
     fn changes(&self, sequenced: &Sequenced, changes: &mut Vec<Change>) {
         let dataset = self.dataset.as_str();
         let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
-        let mut put = |table, key, body| changes.push(Change { table, key, version, body, ttl: None });
         let entry = &sequenced.entry;
-        put(&schema::EVENT, key![dataset, &entry.id], Some(Bytes::new()));
+        changes.push(event_position(dataset, &entry.id, version));
         let is_new_bucket = |scope: &str, bucket: i64| {
             let known = place(scope, bucket);
             let is_new = self.known_buckets.get(&known).is_none();
@@ -90,8 +71,7 @@ impl Projector {
         };
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
-                let due = key![derive_slot(dataset), dataset, &created.token.id];
-                put(&schema::DERIVE_DUE, due, Some(Bytes::new()));
+                changes.push(derived::owes(dataset, &created.token.id, version));
                 if created.introduces_profile {
                     profile_changes(dataset, &created.profile, version, changes);
                 }
@@ -102,9 +82,7 @@ impl Projector {
                 totals_changes(dataset, &created.thesis, &created.totals, version, changes);
             }
             Some(Kind::TokenActivity(activity)) => {
-                let at = Bytes::copy_from_slice(&entry.created_at.to_be_bytes());
-                put(&schema::DERIVED, key![dataset, &activity.token.id], Some(at));
-                put(&schema::DERIVE_DUE, key![derive_slot(dataset), dataset, &activity.token.id], None);
+                changes.extend(derived::were_made(dataset, &activity.token.id, entry.created_at, version));
             }
             Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed) | Kind::ThesisAwaited(changed)) => {
                 changes.push(thesis_change(dataset, &changed.thesis, version));

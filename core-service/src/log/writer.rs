@@ -5,6 +5,7 @@
 mod command;
 mod draft;
 mod due;
+mod follow;
 mod handle;
 mod observe;
 #[cfg(test)]
@@ -13,32 +14,30 @@ mod turns;
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use tokio::{
-    sync::{Notify, mpsc, watch},
-    time::Instant,
-};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::{
     command::Command,
-    draft::{Draft, Known, Place},
+    draft::{Draft, KnownRows, Place},
     due::Due,
     handle::Job,
     observe::{Drafted, observe},
-    turns::Turns,
+    turns::WriterTurns,
 };
-use super::projection::{Projector, ROWS};
+use super::projection::Projector;
 use crate::{
     domain::{
         dataset::Dataset,
         entry::{Entry, Sequenced},
         id,
     },
-    key,
     shared::Shared,
-    store::{Change, Consistency, StoreError, StoreResult, schema},
-    tables::log::{Appended, decode, room},
+    store::{StoreError, StoreResult},
+    tables::{
+        log::{Appended, room},
+        wake,
+    },
 };
 
 pub use self::{
@@ -56,14 +55,10 @@ const CATCH_UP: usize = 500;
 const COMPANY: Duration = Duration::from_millis(20);
 /// Extra wait for derived events that follow another writer's entries: that writer makes them first.
 const OTHERS_FIRST_MS: i64 = 1_000;
-/// Seconds for which a hint of an append is kept.
-const WAKE_TTL: u32 = 3_600;
 /// Longest wait for another writer to make its entries' rows before this writer makes them too.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often this writer looks whether they are made.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// Seconds whose hints share one partition.
-const WAKE_SECONDS: i64 = 8;
 
 struct Writer {
     shared: Arc<Shared>,
@@ -77,11 +72,11 @@ struct Writer {
     /// False at the start and after a failure: the entries beyond `head` must be projected first.
     current: bool,
     /// The remembered part of the state at the head.
-    known: Known,
+    known: KnownRows,
     /// Tokens that owe derived events.
     due: Due,
     /// Whose turn it is among the log's writers.
-    turns: Turns,
+    turns: WriterTurns,
     /// The second of the last wake row.
     woken: i64,
 }
@@ -92,7 +87,7 @@ impl Writer {
         Self {
             projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
             due: Due::new(Arc::clone(&shared), name.clone()),
-            turns: Turns::new(Arc::clone(&shared), name.clone()),
+            turns: WriterTurns::new(Arc::clone(&shared), name.clone()),
             shared,
             dataset,
             name,
@@ -100,7 +95,7 @@ impl Writer {
             head: 0,
             last_created_at: 0,
             current: false,
-            known: Known::new(),
+            known: KnownRows::new(),
             woken: 0,
         }
     }
@@ -176,105 +171,6 @@ impl Writer {
         });
         let count = fits.count().max(usize::from(!jobs.is_empty()));
         jobs.drain(..count).collect()
-    }
-
-    /// Follows the log to its head: from the checkpoint at the start, from `self.head` after a failure.
-    async fn catch_up(&mut self) -> StoreResult<()> {
-        let log = &self.shared.log;
-        let projected = log.checkpoint(&self.name, ROWS).await?;
-        if self.head == 0 {
-            self.head = projected;
-            if let Some(body) = log.get(&self.name, self.head).await? {
-                self.last_created_at = decode(body)?.created_at;
-            }
-        }
-        self.due.load().await?;
-        let head = log.head(&self.name, self.head, Consistency::Serial).await?;
-        self.follow(head, projected, Vec::new()).await
-    }
-
-    /// Follows another writer's entries; tells whether there were any. `lost` says that there certainly are.
-    async fn follow_others(&mut self, lost: bool) -> StoreResult<bool> {
-        if !lost && self.shared.backend.is_exclusive() {
-            return Ok(false);
-        }
-        // Only a serial read sees an append that was begun and abandoned, but it disturbs appends under way.
-        let mut head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
-        if lost && head <= self.head {
-            head = self.shared.log.head(&self.name, self.head, Consistency::Serial).await?;
-        }
-        if head <= self.head {
-            return Ok(false);
-        }
-        self.turns.share();
-        if lost {
-            self.turns.lost(head).await;
-        }
-        let (projected, first) = tokio::try_join!(self.projected(head), self.entries_after(self.head, head))?;
-        self.current = false;
-        self.follow(head, projected, first).await?;
-        Ok(true)
-    }
-
-    /// Lets a writer that lost to this one go first.
-    async fn give_way(&mut self) -> StoreResult<()> {
-        self.turns.give(self.head);
-        let until = Instant::now() + turns::GIVE_WAY;
-        while !self.follow_others(false).await? && Instant::now() < until {
-            tokio::time::sleep(turns::LOOK_EVERY).await;
-        }
-        Ok(())
-    }
-
-    async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<Sequenced>> {
-        let rows = self.shared.log.read(&self.name, after, head, CATCH_UP).await?;
-        rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? })).collect()
-    }
-
-    /// Takes over the log's entries up to `head`, and makes the rows beyond `projected`. `entries` holds the first ones
-    /// if they have been read.
-    async fn follow(&mut self, head: u64, projected: u64, mut entries: Vec<Sequenced>) -> StoreResult<()> {
-        while self.head < head {
-            if entries.is_empty() {
-                entries = self.entries_after(self.head, head).await?;
-            }
-            if entries.is_empty() {
-                return Err(StoreError::Unavailable(format!("log {} ends before its head {head}", self.name)));
-            }
-            let missing = entries.partition_point(|entry| entry.seq <= projected);
-            self.projector.pass(&entries[..missing]);
-            self.projector.project(&entries[missing..]).await?;
-            self.learn(&entries, OTHERS_FIRST_MS).await?;
-            entries.clear();
-        }
-        self.turns.followed(head);
-        self.current = true;
-        self.position.send_if_modified(|position| advance(position, self.head));
-        Ok(())
-    }
-
-    /// How far the rows are made. Waits until they reach `head` or the writer of `head` has had its time.
-    async fn projected(&self, head: u64) -> StoreResult<u64> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let projected = self.shared.log.checkpoint(&self.name, ROWS).await?;
-            if projected >= head || Instant::now() >= until {
-                return Ok(projected);
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    }
-
-    /// Learns from projected entries; events they owe are due `later_ms` later than for the writer that appended them.
-    async fn learn(&mut self, entries: &[Sequenced], later_ms: i64) -> StoreResult<()> {
-        let Some(last) = entries.last() else { return Ok(()) };
-        self.due.take(entries, later_ms).await?;
-        self.head = last.seq;
-        self.last_created_at = self.last_created_at.max(last.entry.created_at);
-        for sequenced in entries {
-            self.known.learn(&sequenced.entry);
-        }
-        Ok(())
     }
 
     async fn write(&mut self, jobs: Vec<Job>) {
@@ -365,12 +261,6 @@ impl Writer {
         self.append(fillers).await.map(|_| ())
     }
 
-    async fn entry_at(&self, seq: u64) -> StoreResult<Sequenced> {
-        let body = self.shared.log.get(&self.name, seq).await?;
-        let body = body.ok_or_else(|| StoreError::Damaged(format!("log {} has no entry {seq}", self.name)))?;
-        Ok(Sequenced { seq, entry: decode(body)? })
-    }
-
     /// Appends entries computed from the state at the head, and projects them. None when another writer was faster: the
     /// state has changed then, and the entries must be computed again.
     async fn append(&mut self, entries: Vec<Entry>) -> StoreResult<Option<Vec<Sequenced>>> {
@@ -402,14 +292,7 @@ impl Writer {
         if self.shared.backend.is_exclusive() || self.woken == second {
             return Ok(());
         }
-        let change = Change {
-            table: &schema::WAKE,
-            key: key![wake_bucket(second), &self.name],
-            version: second,
-            body: Some(Bytes::new()),
-            ttl: Some(WAKE_TTL),
-        };
-        let (told, ()) = tokio::join!(self.shared.backend.apply(vec![change]), self.turns.look());
+        let (told, ()) = tokio::join!(wake::leave_hint(&self.shared.backend, &self.name, second), self.turns.look());
         told?;
         self.woken = second;
         Ok(())
@@ -420,12 +303,6 @@ impl Writer {
 #[must_use]
 pub fn thesis_event_id(thesis_id: &str) -> String {
     id::derive("evt_", &["thesis.created", thesis_id])
-}
-
-/// The partition of the hints of a second; a hint's version is its dataset's last second with an append.
-#[must_use]
-pub const fn wake_bucket(second: i64) -> i64 {
-    second.div_euclid(WAKE_SECONDS)
 }
 
 /// Moves a position forward; it never goes back.

@@ -7,9 +7,7 @@ use crate::{
     access::gate::Call,
     convert,
     error::{Error, Result},
-    key,
-    store::{Consistency, schema},
-    tables::log::decode,
+    tables::{events::position_of, log::decode},
 };
 
 /// Reads one event that the caller sees, within its history window.
@@ -20,10 +18,10 @@ pub async fn get_event(core: &Core, call: &Call, id: &str) -> Result<v1::Event> 
     let not_found = || Error::new(ErrorCode::EventNotFound, "there is no such event");
     for dataset in call.caller.view.datasets() {
         let name = dataset.to_string();
-        let Some(row) = core.shared.backend.get(&schema::EVENT, &key![&name, id], Consistency::Quorum).await? else {
+        let Some(seq) = position_of(&core.shared.backend, &name, id).await? else {
             continue;
         };
-        let body = core.shared.log.get(&name, row.version.unsigned_abs()).await?;
+        let body = core.shared.log.get(&name, seq).await?;
         let entry = decode(body.ok_or_else(|| Error::internal(format!("event {id} points to no entry")))?)?;
         let event = convert::entry::event(dataset, &entry).ok_or_else(not_found)?;
         call.demand_in_history(dataset, entry.created_at)?;

@@ -3,7 +3,7 @@
 use super::{Core, get_webhook::get_webhook, list_webhooks::Page};
 use crate::{
     access::gate::Call,
-    delivery::serving::counted,
+    delivery::serving::Serving,
     domain::{
         delivery::Delivery,
         list_cursor::{TimePosition, list_name},
@@ -41,7 +41,7 @@ pub async fn list_deliveries(
     query: &DeliveryQuery,
 ) -> Result<Page<Delivery>> {
     let webhook = get_webhook(core, &call.caller, webhook_id).await?;
-    let as_counted = |delivery| counted(&core.shared.control.state(), &webhook, delivery);
+    let as_counted = |delivery| Serving::of(&core.shared.control.state(), &webhook).counted(delivery);
     let signer = core.shared.keys.cursor_signer();
     let number = |number: Option<i32>| number.unwrap_or_default().to_string();
     let event_id = query.event_id.as_deref().unwrap_or_default();

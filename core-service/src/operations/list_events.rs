@@ -68,10 +68,12 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
     let view = &call.caller.view;
     let mut floor = call.history_floor(query.created_after.filter(|_| query.cursor.is_none()))?;
     let signer = core.shared.keys.cursor_signer();
-    let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
+    // Whatever a query has decides the list, but for the page. The text decides the filter.
+    let EventQuery { filter: _, filter_text, created_after, created_before, limit: _, cursor: _ } = query;
+    let number = |number: &Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let view_name: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
-    let (after, before) = (number(query.created_after), number(query.created_before));
-    let name = list_name(&["events", &view_name.join(","), &query.filter_text, &after, &before]);
+    let (after, before) = (number(created_after), number(created_before));
+    let name = list_name(&["events", &view_name.join(","), filter_text, &after, &before]);
     let before: Positions = match &query.cursor {
         Some(cursor) => {
             let position: Option<HistoryPosition> = signer.read(&name, cursor);

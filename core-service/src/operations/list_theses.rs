@@ -16,7 +16,7 @@ use crate::{
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
-    search::{Narrow, ask::likes_page},
+    search::{SearchFilter, ask::likes_page},
     tables::index_scope::IndexScope,
 };
 
@@ -29,7 +29,7 @@ pub enum ThesisOrder {
     /// Oldest first.
     Oldest,
     /// Most liked first, null last, then newest first.
-    Liked,
+    MostLiked,
 }
 
 /// What a list is asked for, its shape checked.
@@ -69,24 +69,27 @@ pub struct ThesisPage {
 impl ThesisQuery {
     /// Names the list that is asked for, page and size aside.
     fn name(&self, view: &View) -> [u8; 32] {
-        let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
+        // Whatever a query has decides the list, but for the page.
+        let Self { profile, handle, token, chain, created_after, created_before, since, order, limit: _, cursor: _ } =
+            self;
+        let number = |number: &Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
         let text = |text: &Option<String>| text.as_ref().map(|text| format!("={text}")).unwrap_or_default();
         let view: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
-        let since = self.since.as_ref().map(|(text, _)| text.clone());
+        let since = since.as_ref().map(|(text, _)| text.clone());
         list_name(&[
             "theses",
             &view.join(","),
-            &text(&self.profile),
-            &text(&self.handle),
-            &text(&self.token),
-            &text(&self.chain),
-            &number(self.created_after),
-            &number(self.created_before),
+            &text(profile),
+            &text(handle),
+            &text(token),
+            &text(chain),
+            &number(created_after),
+            &number(created_before),
             &text(&since),
-            match self.order {
+            match order {
                 ThesisOrder::Newest => "desc",
                 ThesisOrder::Oldest => "asc",
-                ThesisOrder::Liked => "likes",
+                ThesisOrder::MostLiked => "likes",
             },
         ])
     }
@@ -112,8 +115,8 @@ pub async fn list_theses(core: &Core, call: &Call, query: &ThesisQuery) -> Resul
         return Ok(ThesisPage { theses: Vec::new(), next_cursor: None });
     };
     let wanted = query.limit + 1;
-    let mut rows = if query.order == ThesisOrder::Liked {
-        let narrow = Narrow {
+    let mut rows = if query.order == ThesisOrder::MostLiked {
+        let narrow = SearchFilter {
             profile: named.profile,
             tokens: named.tokens,
             chain: query.chain.clone(),

@@ -17,7 +17,7 @@ use crate::{
     domain::{dataset::Dataset, operation::Feature},
     error::Result,
     search::{
-        Looked, Narrow,
+        Looked, SearchFilter,
         ask::{in_time, whole, with_index},
     },
 };
@@ -84,7 +84,7 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
     })
 }
 
-async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<Narrow> {
+async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<SearchFilter> {
     let (shared, view) = (&core.shared, &call.caller.view);
     let floor = call.history_floor(query.created_after)?;
     // No row has an empty id: what is narrowed to the unknown is empty.
@@ -101,7 +101,7 @@ async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<Narrow>
         return Err(ApiError::validation(&[FieldError::new("token", rule)]).into());
     }
     let to = query.created_before.unwrap_or(i64::MAX);
-    Ok(Narrow { profile, tokens, chain: query.chain.clone(), floor, to })
+    Ok(SearchFilter { profile, tokens, chain: query.chain.clone(), floor, to })
 }
 
 fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {

@@ -13,11 +13,11 @@ use crate::{
         window::Floor,
     },
     error::Result,
-    search::Liked,
+    search::ListedThesis,
     store::StoreResult,
     tables::{
         index_scope::IndexScope,
-        theses::{Stretch, ThesisStore},
+        theses::{IndexSlice, ThesisStore},
     },
 };
 
@@ -58,14 +58,14 @@ pub(super) async fn by_time(
     slices: &Slices,
     after: Option<(i64, String)>,
     limit: usize,
-) -> Result<Vec<Liked>> {
+) -> Result<Vec<ListedThesis>> {
     let mut rows = Vec::new();
     let Slices { floor, to, descending, .. } = *slices;
     for dataset in view.datasets() {
-        let stretch = Stretch { from: floor.of(dataset), to, after: after.clone(), descending };
+        let slice = IndexSlice { from: floor.of(dataset), to, after: after.clone(), descending };
         for scope in &slices.scopes {
-            let slice = core.shared.theses.stretch(dataset, scope, &stretch, limit).await?;
-            rows.extend(slice.into_iter().map(|row| Liked {
+            let found = core.shared.theses.slice(dataset, scope, &slice, limit).await?;
+            rows.extend(found.into_iter().map(|row| ListedThesis {
                 dataset: dataset.clone(),
                 id: row.id,
                 likes: None,

@@ -16,7 +16,7 @@ use crate::{
         window::{Floor, MINUTE_MS},
     },
     error::{Error, Result},
-    tables::{index_scope::IndexScope, theses::Stretch},
+    tables::{index_scope::IndexScope, theses::IndexSlice},
 };
 
 /// A window that ended so recently is verified against the upstream before a no.
@@ -130,12 +130,12 @@ async fn newest(core: &Core, call: &Call, claim: &Claim, floor: Floor, scope: &I
     let mut found = Found::default();
     for dataset in call.caller.view.datasets() {
         let mut here = Found::default();
-        let mut stretch = Stretch { from: floor.of(dataset), to: claim.to, after: None, descending: true };
+        let mut slice = IndexSlice { from: floor.of(dataset), to: claim.to, after: None, descending: true };
         // Newest first, so the first that matches is the dataset's newest.
         while here.matching.is_none() {
-            let rows = core.shared.theses.stretch(dataset, scope, &stretch, page).await?;
+            let rows = core.shared.theses.slice(dataset, scope, &slice, page).await?;
             let Some(last) = rows.last() else { break };
-            stretch.after = Some((last.created_at, last.id.clone()));
+            slice.after = Some((last.created_at, last.id.clone()));
             let keys: Vec<(String, &str)> = rows.iter().map(|row| (dataset.to_string(), row.id.as_str())).collect();
             for thesis in core.shared.theses.theses(&keys).await?.into_iter().flatten() {
                 let matches = wanted.as_ref().is_none_or(|wanted| default_case_fold_str(&thesis.text).contains(wanted));
@@ -162,9 +162,9 @@ fn keep_newer(slot: &mut Option<Arc<Thesis>>, other: Option<Arc<Thesis>>) {
 }
 
 async fn ever(core: &Core, call: &Call, scope: &IndexScope) -> Result<bool> {
-    let stretch = Stretch { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
+    let slice = IndexSlice { from: i64::MIN / 2, to: i64::MAX / 2, after: None, descending: true };
     for dataset in call.caller.view.datasets() {
-        if !core.shared.theses.stretch(dataset, scope, &stretch, 1).await?.is_empty() {
+        if !core.shared.theses.slice(dataset, scope, &slice, 1).await?.is_empty() {
             return Ok(true);
         }
     }

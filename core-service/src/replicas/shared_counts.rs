@@ -15,7 +15,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use thesis_net::clock::Clock;
@@ -25,7 +24,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{Change, Scan, SharedBackend, StoreError, StoreResult, Table, Value};
+use crate::{
+    store::{SharedBackend, StoreError, StoreResult},
+    tables::counts::{CountKey, CountRow, CountTable},
+};
 
 /// How often a count in use is exchanged near its limit: others' counts are known after twice this and the store's
 /// time.
@@ -45,13 +47,11 @@ const FRESH_MS: i64 = 300;
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Most exchanges under way at once.
 const PARALLEL: usize = 32;
-/// Most replicas' rows of one count.
-const REPLICAS: usize = 100_000;
 
 /// A key of a count.
 pub trait Counted: Clone + Eq + Hash + Send + Sync + 'static {
     /// The partition that has a row of each replica.
-    fn partition(&self) -> Vec<Value>;
+    fn partition(&self) -> CountKey;
 
     /// Whether its time is over.
     fn has_ended(&self, now_ms: i64) -> bool;
@@ -101,10 +101,8 @@ impl Count {
 /// Where counts are stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored {
-    /// A table with the replica as its clustering key; version = how often the row was written, body = the count.
-    pub table: &'static Table,
-    /// Seconds that a row is kept. None: kept for good, even if no other replica reads it.
-    pub ttl: Option<u32>,
+    /// The table.
+    pub table: CountTable,
     /// Least own count that is worth storing.
     pub from: u64,
 }
@@ -134,7 +132,7 @@ impl<K: Counted> SharedCounts<K> {
 
     /// Whether the counts are in this process's memory only.
     fn is_local(&self) -> bool {
-        self.backend.is_exclusive() && self.stored.ttl.is_some()
+        self.backend.is_exclusive() && !self.stored.table.is_for_good()
     }
 
     /// Looks at a count and notes that it is in use.
@@ -268,11 +266,8 @@ impl<K: Counted> SharedCounts<K> {
             return Ok(());
         };
         if own != stored {
-            let mut row = key.partition();
-            row.push(self.replica.as_str().into());
-            let body = Some(Bytes::copy_from_slice(&own.to_be_bytes()));
-            let (table, ttl) = (self.stored.table, self.stored.ttl);
-            self.backend.apply(vec![Change { table, key: row, version, body, ttl }]).await?;
+            let row = CountRow { replica: self.replica.clone(), version, count: own };
+            self.stored.table.write(&self.backend, key.partition(), row).await?;
         }
         let others = if exclusive { 0 } else { self.read(key).await?.2 };
         let mut counts = self.counts.lock();
@@ -289,12 +284,11 @@ impl<K: Counted> SharedCounts<K> {
     /// The own stored count with its row's version, and the sum of the others'.
     async fn read(&self, key: &K) -> StoreResult<(u64, i64, u64)> {
         let (mut own, mut version, mut others) = (0, 0, 0);
-        for row in self.backend.scan(&Scan::all(self.stored.table, key.partition(), REPLICAS)).await? {
-            let count = row.body.as_ref().try_into().map_or(0, u64::from_be_bytes);
-            if row.clustering.first().is_some_and(|replica| replica.text() == self.replica) {
-                (own, version) = (count, row.version);
+        for row in self.stored.table.read(&self.backend, key.partition()).await? {
+            if row.replica == self.replica {
+                (own, version) = (row.count, row.version);
             } else {
-                others += count;
+                others += row.count;
             }
         }
         Ok((own, version, others))
@@ -304,7 +298,7 @@ impl<K: Counted> SharedCounts<K> {
     fn note(&self, outcome: &StoreResult<()>) {
         let was = self.failing.swap(outcome.is_err(), Ordering::Relaxed);
         if let (Err(error), false) = (outcome, was) {
-            let table = self.stored.table.name;
+            let table = self.stored.table.name();
             tracing::warn!(%error, table, "counts are not exchanged; this replica goes on with its own");
         }
     }
@@ -368,7 +362,7 @@ impl<K: Counted> SharedCounts<K> {
     /// Forgets counts whose time is over, unless they must be kept and are not stored yet. Gives each with this
     /// replica's own count and the sum.
     pub fn sweep(&self, now_ms: i64) -> Vec<(K, u64, u64)> {
-        let kept = |count: &Count| self.stored.ttl.is_none() && count.own != count.stored;
+        let kept = |count: &Count| self.stored.table.is_for_good() && count.own != count.stored;
         let mut counts = self.counts.lock();
         let ended = counts.by_key.extract_if(|key, count| key.has_ended(now_ms) && !kept(count));
         ended.map(|(key, count)| (key, count.own, count.total())).collect()

@@ -16,10 +16,8 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
-use prost::Message as _;
 use thesis_net::clock::SharedClock;
 use thesis_proto::error::{ApiError, ErrorCode};
 use tokio::{
@@ -30,10 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{Error, Result},
-    key,
-    store::{
-        Change, ConditionalWrite, Consistency, Expect, Scan, SharedBackend, StoreError, StoreResult, Transaction,
-        schema,
+    store::{Consistency, SharedBackend, StoreError, StoreResult},
+    tables::{
+        members::{self, BEAT_KEPT, Beat},
+        stream_places::{self, Held, Places},
     },
 };
 
@@ -47,33 +45,10 @@ const LATE_MS: i64 = 4_000;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Longest time that a beat stands still; then its replica has no streams.
 const GONE_MS: i64 = 11_000;
-/// Seconds that the last beat of a replica is kept.
-const BEAT_KEPT: u32 = 24 * 3_600;
-/// The body of a replica's last beat.
-const GONE: &[u8] = b"gone";
-/// The one partition of beats.
-const SERVICE: &str = "core";
-/// Most replicas that beat within [`BEAT_KEPT`].
-const REPLICAS: usize = 100_000;
 /// Most tries to move a row while others move it.
 const TRIES: usize = 20;
 /// Most rows moved at once.
 const PARALLEL: usize = 32;
-
-/// The body of a project's row.
-#[derive(Clone, PartialEq, prost::Message)]
-struct Places {
-    #[prost(message, repeated, tag = "1")]
-    held: Vec<Held>,
-}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-struct Held {
-    #[prost(string, tag = "1")]
-    replica: String,
-    #[prost(uint32, tag = "2")]
-    open: u32,
-}
 
 #[derive(Debug, Default)]
 struct Project {
@@ -193,7 +168,7 @@ impl StreamSlots {
         if self.backend.is_exclusive() {
             return Ok(self.own(project));
         }
-        let (_, places) = self.read(project, Consistency::Quorum).await?;
+        let (_, places) = stream_places::read(&self.backend, project, Consistency::Quorum).await?;
         let own = places.held.iter().find(|held| held.replica == self.replica).map_or(0, |held| held.open);
         let others = self.others_alive(places).await?;
         Ok(own + others.iter().map(|held| held.open).sum::<u32>())
@@ -208,13 +183,6 @@ impl StreamSlots {
         !self.backend.is_exclusive() && self.state.lock().beat_at.is_none_or(|at| now_ms - at >= LATE_MS)
     }
 
-    async fn read(&self, project: &str, consistency: Consistency) -> StoreResult<(Option<i64>, Places)> {
-        let row = self.backend.get(&schema::STREAM_SLOTS, &key![project], consistency).await?;
-        let Some(row) = row else { return Ok((None, Places::default())) };
-        let places = Places::decode(row.body).map_err(|error| StoreError::Damaged(format!("stream slots: {error}")))?;
-        Ok((Some(row.version), places))
-    }
-
     /// Sets the project's row to the streams open here, and one more when `limit` allows it; else tells how many are
     /// open. It is moved even if it says so already: an earlier move in doubt then has no effect any more.
     async fn move_row(&self, project: &str, limit: Option<u32>) -> StoreResult<Option<u32>> {
@@ -224,7 +192,7 @@ impl StreamSlots {
         }
         let mut consistency = Consistency::Quorum;
         for again in 0..TRIES {
-            let (version, places) = self.read(project, consistency).await?;
+            let (version, places) = stream_places::read(&self.backend, project, consistency).await?;
             let mut others: Vec<Held> =
                 places.held.iter().filter(|held| held.replica != self.replica).cloned().collect();
             let mut want = self.own(project);
@@ -248,15 +216,7 @@ impl StreamSlots {
             if again > 0 && others == places.held {
                 return Ok(None);
             }
-            let write = ConditionalWrite {
-                clustering: Vec::new(),
-                expect: version.map_or(Expect::Absent, Expect::Version),
-                version: version.unwrap_or(0) + 1,
-                body: Some(Places { held: others }.encode_to_vec().into()),
-            };
-            let transaction =
-                Transaction { table: &schema::STREAM_SLOTS, partition: key![project], writes: vec![write], ttl: None };
-            match self.backend.transact(transaction).await {
+            match stream_places::replace(&self.backend, project, version, &Places { held: others }).await {
                 Ok(true) => return Ok(None),
                 // Only this replica writes its entry, so the row itself tells whether a write in doubt was done.
                 Ok(false) | Err(StoreError::InDoubt(_)) => consistency = Consistency::Serial,
@@ -284,14 +244,13 @@ impl StreamSlots {
 
     /// Looks which beats have moved. A missing beat stands still.
     async fn look(&self, named: impl Iterator<Item = &String>) -> StoreResult<()> {
-        let rows = self.backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![SERVICE], REPLICAS)).await?;
+        let beats = members::beats(&self.backend).await?;
         let now_ms = self.clock.now_ms();
         let mut state = self.state.lock();
         state.others.retain(|_, seen| now_ms - seen.since < i64::from(BEAT_KEPT) * 1_000);
-        for row in rows {
-            let Some(replica) = row.clustering.first() else { continue };
-            let new = Seen { beat: row.version, since: now_ms, gone: *row.body == *GONE };
-            let seen = state.others.entry(replica.text().to_owned()).or_insert(new);
+        for Beat { replica, number, gone } in beats {
+            let new = Seen { beat: number, since: now_ms, gone };
+            let seen = state.others.entry(replica).or_insert(new);
             if seen.beat != new.beat {
                 *seen = new;
             }
@@ -318,22 +277,20 @@ impl StreamSlots {
     /// # Errors
     /// When the store does not answer.
     pub async fn beat(&self) -> StoreResult<()> {
-        self.write_beat(Bytes::new()).await
+        self.write_beat(false).await
     }
 
-    async fn write_beat(&self, body: Bytes) -> StoreResult<()> {
+    async fn write_beat(&self, gone: bool) -> StoreResult<()> {
         if self.backend.is_exclusive() {
             return Ok(());
         }
         let sent_at = self.clock.now_ms();
-        let version = {
+        let number = {
             let mut state = self.state.lock();
             state.beat += 1;
             state.beat
         };
-        let key = key![SERVICE, &self.replica];
-        let change = Change { table: &schema::REPLICA_BEAT, key, version, body: Some(body), ttl: Some(BEAT_KEPT) };
-        self.backend.apply(vec![change]).await?;
+        members::write_beat(&self.backend, Beat { replica: self.replica.clone(), number, gone }).await?;
         // Streams from before a lapse end, however late it is noticed.
         self.end_lapsed();
         let mut state = self.state.lock();
@@ -413,7 +370,7 @@ impl StreamSlots {
 
     /// Tells the other replicas that this one has no open streams any more.
     pub async fn leave(&self) {
-        if let Err(error) = self.write_beat(Bytes::from_static(GONE)).await {
+        if let Err(error) = self.write_beat(true).await {
             tracing::debug!(%error, "leaving was not told; others will notice");
         }
     }

@@ -10,6 +10,7 @@ use crate::{
         resolve::ProfileReference,
         verify_thesis::{Claim, verify_thesis},
     },
+    store::Consistency,
     testing::{ManualClock, NOON, TEST_KEY, core, shared_memory},
 };
 
@@ -23,8 +24,8 @@ fn call(core: &Core) -> Call {
 }
 
 async fn listed(core: &Core) -> Vec<String> {
-    let everything = Stretch { from: 0, to: i64::MAX / 2, after: None, descending: false };
-    let rows = core.shared.theses.stretch(&Dataset::Sandbox, &IndexScope::All, &everything, 1_000).await.unwrap();
+    let everything = IndexSlice { from: 0, to: i64::MAX / 2, after: None, descending: false };
+    let rows = core.shared.theses.slice(&Dataset::Sandbox, &IndexScope::All, &everything, 1_000).await.unwrap();
     rows.into_iter().map(|row| row.id).collect()
 }
 

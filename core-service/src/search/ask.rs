@@ -8,7 +8,7 @@ use crate::{
     domain::dataset::View,
     error::{Error, Result},
     log::datasets::Datasets,
-    search::{Liked, Narrow, SearchError, SearchIndex},
+    search::{ListedThesis, SearchError, SearchFilter, SearchIndex},
 };
 
 /// Longest wait of an answer for the index.
@@ -53,10 +53,10 @@ pub async fn likes_page(
     index: &Arc<SearchIndex>,
     datasets: &Datasets,
     view: &View,
-    narrow: Narrow,
+    narrow: SearchFilter,
     after: Option<(Option<i64>, i64, String)>,
     limit: usize,
-) -> Result<Vec<Liked>> {
+) -> Result<Vec<ListedThesis>> {
     in_time(async {
         whole(index, view).await;
         for dataset in view.datasets() {

@@ -5,6 +5,7 @@ use crate::domain::{
     entry::{ProfileObserved, ThesisChanged, ThesisCreated, ThesisDeleted, TokenObserved},
     id::derive,
     row::Thesis,
+    window::Floor,
 };
 
 /// A log in memory with the index that follows it.
@@ -84,7 +85,7 @@ fn names(dataset: &Dataset, found: &[(Dataset, String)], names: &[&str]) -> Vec<
 
 fn look(log: &Log, text: &str, known: &[&str]) -> Vec<String> {
     let looked = parse(text).unwrap();
-    let found = log.index.theses(&View::live(), &looked, &Narrow::default(), false, 50).unwrap();
+    let found = log.index.theses(&View::live(), &looked, &SearchFilter::default(), false, 50).unwrap();
     names(&Dataset::Live, &found, known)
 }
 
@@ -161,9 +162,9 @@ fn the_newest_of_equal_matches_is_first() {
     log.index.commit().unwrap();
     let known = ["old", "new", "mid", "best"];
     assert_eq!(look(&log, "moon", &known), ["best", "new", "mid", "old"]);
-    let newest = log.index.theses(&View::live(), &parse("moon").unwrap(), &Narrow::default(), true, 2).unwrap();
+    let newest = log.index.theses(&View::live(), &parse("moon").unwrap(), &SearchFilter::default(), true, 2).unwrap();
     assert_eq!(names(&Dataset::Live, &newest, &known), ["new", "mid"]);
-    let narrow = Narrow { floor: Floor::first(Some(1), 0).unwrap(), to: 2, ..Narrow::default() };
+    let narrow = SearchFilter { floor: Floor::first(Some(1), 0).unwrap(), to: 2, ..SearchFilter::default() };
     let within = log.index.theses(&View::live(), &parse("moon").unwrap(), &narrow, true, 9).unwrap();
     assert_eq!(names(&Dataset::Live, &within, &known), ["mid", "old"]);
 }
@@ -210,22 +211,22 @@ fn exact_handles_and_symbols_are_first() {
     }
     log.index.commit().unwrap();
 
-    let profiles = |text: &str, narrow: &Narrow| {
+    let profiles = |text: &str, narrow: &SearchFilter| {
         let found = log.index.profiles(&View::live(), &parse(text).unwrap(), narrow, 10).unwrap();
         let handle = |id: &String| people.iter().find(|(handle, _)| profile(handle, "").id == *id).unwrap().0;
         found.iter().map(|(_, id)| handle(id)).collect::<Vec<_>>()
     };
-    let everyone = Narrow::default();
+    let everyone = SearchFilter::default();
     for text in ["ana", "@ANA"] {
         assert_eq!(profiles(text, &everyone)[0], "@ana", "{text}");
         assert_eq!(profiles(text, &everyone).len(), 3);
     }
     assert_eq!(profiles("@ana_ana_ana", &everyone), ["@ana_ana_ana"]);
     assert_eq!(profiles("ZOÉ", &everyone), ["@x"]);
-    let bob = Narrow { profile: Some(profile("@bob", "").id), ..Narrow::default() };
+    let bob = SearchFilter { profile: Some(profile("@bob", "").id), ..SearchFilter::default() };
     assert_eq!(profiles("ana", &bob), ["@bob"]);
 
-    let tokens = |text: &str, narrow: &Narrow| {
+    let tokens = |text: &str, narrow: &SearchFilter| {
         log.index
             .tokens(&View::live(), &parse(text).unwrap(), narrow, 10)
             .unwrap()
@@ -238,7 +239,7 @@ fn exact_handles_and_symbols_are_first() {
     assert_eq!(found.len(), 3);
     assert_eq!(found[2], id("$RUNRUN", "base"));
     assert_eq!(tokens("0xBASERUN", &everyone), [id("$RUN", "base")]);
-    let solana = Narrow { chain: Some("solana".to_owned()), ..Narrow::default() };
+    let solana = SearchFilter { chain: Some("solana".to_owned()), ..SearchFilter::default() };
     assert_eq!(tokens("run", &solana), [id("$RUN", "solana")]);
 }
 
@@ -250,7 +251,7 @@ fn a_search_stays_in_its_view() {
         log.say(dataset, "a", "secret word", 0);
     }
     log.index.commit().unwrap();
-    let narrow = Narrow { profile: Some(derive("fp_", &["ana"])), ..Narrow::default() };
+    let narrow = SearchFilter { profile: Some(derive("fp_", &["ana"])), ..SearchFilter::default() };
     for (view, expected) in [(View::live(), &datasets[..1]), (View::test("prj_one"), &datasets[1..3])] {
         for text in ["secret", "secret OR \"secret word\"", "s*", "sec* -none", "secret-wo*", "live", "sandbox OR word"]
         {
@@ -375,7 +376,7 @@ proptest! {
         }
         log.index.commit().unwrap();
         expected.sort_by(|a, b| b.cmp(a));
-        let narrow = Narrow { floor, ..Narrow::default() };
+        let narrow = SearchFilter { floor, ..SearchFilter::default() };
         let mut found: Vec<(Option<i64>, i64, String)> = Vec::new();
         loop {
             let after = found.last().map(|(likes, created_at, id)| (*likes, *created_at, id.as_str()));
@@ -399,7 +400,7 @@ proptest! {
         log.index.commit().unwrap();
         for text in [&text, &near] {
             let Ok(looked) = parse(text) else { continue };
-            let (view, narrow) = (View::test("one"), Narrow::default());
+            let (view, narrow) = (View::test("one"), SearchFilter::default());
             log.index.theses(&view, &looked, &narrow, false, 3).unwrap();
             log.index.theses(&view, &looked, &narrow, true, 3).unwrap();
             log.index.profiles(&view, &looked, &narrow, 3).unwrap();

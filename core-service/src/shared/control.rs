@@ -3,12 +3,12 @@
 //! A change is decided on the state at the log's head, and appended only if the head is still the same. So limits and
 //! uniqueness are exact without locks. Every replica follows the log, so that a change acts everywhere.
 
+mod state;
 #[cfg(test)]
 mod tests;
 
+pub use self::state::ControlState;
 use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Bound,
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicU64, Ordering},
@@ -26,148 +26,29 @@ use tokio::{
 };
 
 use crate::{
-    domain::control::{ApiKey, ControlChange, ControlEntry, Organization, Project, SandboxSeed, Webhook},
+    domain::control::{ControlChange, ControlEntry},
     error::Result,
-    key,
-    store::{Change, Consistency, Scan, SharedBackend, StoreError, StoreResult, schema},
-    tables::log::{Appended, LogStore, checkpoint_change},
+    store::{Consistency, SharedBackend, StoreResult},
+    tables::{
+        control::{self as control_rows, decode, entry_change},
+        log::{Appended, LogStore, checkpoint_change},
+    },
 };
 
 /// Name of the control log.
 pub const CONTROL_LOG: &str = "control";
+
 /// Name of the projection into rows, from which a start loads.
 const ROWS: &str = "rows";
-/// Number of partitions that rows of one kind are spread over.
-const SHARDS: i64 = 16;
+
 /// Most rows or entries read at once.
 const PAGE: usize = 1_000;
+
 /// How often a replica looks for changes of the log, and whether its state is current.
 const FOLLOW_EVERY: Duration = Duration::from_millis(100);
+
 /// Longest use of a state without a check of the log.
 const CURRENT_MS: i64 = 5_000;
-
-/// The state that the control log has led to.
-#[derive(Debug, Default)]
-pub struct ControlState {
-    head: u64,
-    organizations: BTreeMap<String, Arc<Organization>>,
-    projects: BTreeMap<String, Arc<Project>>,
-    keys: BTreeMap<String, Arc<ApiKey>>,
-    keys_by_hash: HashMap<Vec<u8>, Arc<ApiKey>>,
-    webhooks: HashMap<(String, bool), BTreeMap<String, Arc<Webhook>>>,
-    seed: Option<SandboxSeed>,
-}
-
-impl ControlState {
-    /// An organization.
-    #[must_use]
-    pub fn organization(&self, id: &str) -> Option<&Arc<Organization>> {
-        self.organizations.get(id)
-    }
-
-    /// Every organization.
-    pub fn organizations(&self) -> impl Iterator<Item = &Arc<Organization>> {
-        self.organizations.values()
-    }
-
-    /// A project.
-    #[must_use]
-    pub fn project(&self, id: &str) -> Option<&Arc<Project>> {
-        self.projects.get(id)
-    }
-
-    /// Every project.
-    pub fn projects(&self) -> impl Iterator<Item = &Arc<Project>> {
-        self.projects.values()
-    }
-
-    /// A key by its id.
-    #[must_use]
-    pub fn key(&self, id: &str) -> Option<&Arc<ApiKey>> {
-        self.keys.get(id)
-    }
-
-    /// A key by the keyed hash of its raw form.
-    #[must_use]
-    pub fn key_by_hash(&self, hash: &[u8]) -> Option<&Arc<ApiKey>> {
-        self.keys_by_hash.get(hash)
-    }
-
-    /// Every key.
-    pub fn keys(&self) -> impl Iterator<Item = &Arc<ApiKey>> {
-        self.keys.values()
-    }
-
-    /// The webhooks of a project and environment.
-    pub fn webhooks(&self, project: &str, live: bool) -> impl Iterator<Item = &Arc<Webhook>> {
-        self.webhooks.get(&(project.to_owned(), live)).into_iter().flat_map(BTreeMap::values)
-    }
-
-    /// Every webhook of an environment.
-    pub fn webhooks_of(&self, live: bool) -> impl Iterator<Item = &Arc<Webhook>> {
-        self.webhooks.iter().filter(move |((_, is_live), _)| *is_live == live).flat_map(|(_, hooks)| hooks.values())
-    }
-
-    /// A webhook of any project.
-    #[must_use]
-    pub fn webhook(&self, id: &str) -> Option<&Arc<Webhook>> {
-        self.webhooks.values().find_map(|hooks| hooks.get(id))
-    }
-
-    /// When the sandbox was first laid out.
-    #[must_use]
-    pub fn seed(&self) -> Option<SandboxSeed> {
-        self.seed
-    }
-
-    fn take(&mut self, change: ControlChange) {
-        match change {
-            ControlChange::Organization(row) => {
-                self.organizations.insert(row.id.clone(), Arc::new(row));
-            }
-            ControlChange::Project(row) => {
-                self.projects.insert(row.id.clone(), Arc::new(row));
-            }
-            ControlChange::ApiKey(row) => {
-                let row = Arc::new(row);
-                self.keys_by_hash.insert(row.hash.clone(), Arc::clone(&row));
-                self.keys.insert(row.id.clone(), row);
-            }
-            ControlChange::Webhook(row) => {
-                let owner = (row.project_id.clone(), row.live);
-                self.webhooks.entry(owner).or_default().insert(row.id.clone(), Arc::new(row));
-            }
-            ControlChange::WebhookDeleted(id) => {
-                for hooks in self.webhooks.values_mut() {
-                    hooks.remove(&id);
-                }
-            }
-            ControlChange::SandboxSeed(seed) => self.seed = Some(seed),
-        }
-    }
-}
-
-/// The kind and id of a change's row, and whether the row stays.
-fn row_of(change: &ControlChange) -> (&'static str, &str, bool) {
-    match change {
-        ControlChange::Organization(row) => ("organization", &row.id, true),
-        ControlChange::Project(row) => ("project", &row.id, true),
-        ControlChange::ApiKey(row) => ("key", &row.id, true),
-        ControlChange::Webhook(row) => ("webhook", &row.id, true),
-        ControlChange::WebhookDeleted(id) => ("webhook", id, false),
-        ControlChange::SandboxSeed(_) => ("seed", "sandbox", true),
-    }
-}
-
-const KINDS: [&str; 5] = ["organization", "project", "key", "webhook", "seed"];
-
-fn shard_of(id: &str) -> i64 {
-    id.bytes().fold(0, |sum, byte| (sum * 31 + i64::from(byte)) % SHARDS)
-}
-
-fn decode(body: Bytes) -> StoreResult<ControlEntry> {
-    ControlEntry::decode(body).map_err(|error| StoreError::Damaged(format!("control log: {error}")))
-}
 
 /// The control log with its state.
 pub struct Control {
@@ -193,24 +74,9 @@ impl Control {
     pub async fn load(backend: SharedBackend, clock: SharedClock, ids: SharedIdSource) -> Result<Self> {
         let log = LogStore::new(Arc::clone(&backend));
         // The checkpoint is read before the rows: entries projected meanwhile are read twice, never missed.
-        let mut state = ControlState { head: log.checkpoint(CONTROL_LOG, ROWS).await?, ..ControlState::default() };
-        for (kind, shard) in KINDS.iter().flat_map(|kind| (0..SHARDS).map(move |shard| (kind, shard))) {
-            let mut scan = Scan::all(&schema::CONTROL, key![*kind, shard], PAGE);
-            loop {
-                let rows = backend.scan(&scan).await?;
-                let Some(last) = rows.last() else { break };
-                scan.from = Bound::Excluded(last.clustering.clone());
-                let full = rows.len() == PAGE;
-                for row in rows {
-                    if let Some(change) = decode(row.body)?.change {
-                        state.take(change);
-                    }
-                }
-                if !full {
-                    break;
-                }
-            }
-        }
+        let mut state = ControlState::default();
+        state.head = log.checkpoint(CONTROL_LOG, ROWS).await?;
+        control_rows::load(&backend, |change| state.take(change)).await?;
         let control = Self {
             backend,
             log,
@@ -409,15 +275,7 @@ impl Control {
             let last = *last;
             let mut changes = Vec::new();
             for (seq, body) in entries {
-                let entry = decode(body.clone())?;
-                let Some((kind, id, stays)) = entry.change.as_ref().map(row_of) else { continue };
-                changes.push(Change {
-                    table: &schema::CONTROL,
-                    key: key![kind, shard_of(id), id],
-                    version: i64::try_from(seq).unwrap_or(i64::MAX),
-                    body: stays.then_some(body),
-                    ttl: None,
-                });
+                changes.extend(entry_change(seq, body)?);
             }
             self.backend.apply(changes).await?;
             self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS, last)]).await?;

@@ -31,14 +31,14 @@ pub(crate) enum Fault {
 
 /// A call that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Called {
+pub(crate) enum StoreCall {
     Read,
     /// With this number of changes.
     Apply(usize),
     Transact,
 }
 
-impl Called {
+impl StoreCall {
     /// The faults that it may have. To end before a read is to end before the next write.
     pub(crate) fn faults(self, exclusive: bool) -> Vec<Fault> {
         match self {
@@ -53,7 +53,7 @@ impl Called {
 }
 
 /// Decides the fault of a call; asked at every call that counts.
-pub(crate) type Chooser = Box<dyn FnMut(usize, Called) -> Option<Fault> + Send>;
+pub(crate) type Chooser = Box<dyn FnMut(usize, StoreCall) -> Option<Fault> + Send>;
 
 #[derive(Default)]
 struct Inside {
@@ -61,7 +61,7 @@ struct Inside {
     counts: bool,
     /// Reads count too.
     reads: bool,
-    calls: Vec<Called>,
+    calls: Vec<StoreCall>,
     total: usize,
     /// Calls under way.
     flying: usize,
@@ -97,7 +97,7 @@ impl Process {
     }
 
     /// The calls that counted.
-    pub(crate) fn calls(&self) -> Vec<Called> {
+    pub(crate) fn calls(&self) -> Vec<StoreCall> {
         self.inside.lock().calls.clone()
     }
 
@@ -129,13 +129,13 @@ impl Process {
         self.inside.lock().ended
     }
 
-    fn choose(&self, called: Called) -> StoreResult<Option<Fault>> {
+    fn choose(&self, called: StoreCall) -> StoreResult<Option<Fault>> {
         let mut inside = self.inside.lock();
         inside.total += 1;
         if inside.ended.is_some() {
             return Err(StoreError::Unavailable("the process has ended".to_owned()));
         }
-        if !inside.counts || (called == Called::Read && !inside.reads) {
+        if !inside.counts || (called == StoreCall::Read && !inside.reads) {
             return Ok(None);
         }
         let number = inside.calls.len();
@@ -148,7 +148,7 @@ impl Process {
     }
 
     fn read(&self) -> StoreResult<()> {
-        match self.choose(Called::Read)? {
+        match self.choose(StoreCall::Read)? {
             None => Ok(()),
             Some(_) => Err(StoreError::Unavailable("a read timed out".to_owned())),
         }
@@ -193,7 +193,7 @@ impl Backend for Process {
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
-        match self.choose(Called::Apply(changes.len()))? {
+        match self.choose(StoreCall::Apply(changes.len()))? {
             None => self.wait(self.backend.apply(changes)).await,
             Some(Fault::Done) => {
                 self.wait(self.backend.apply(changes)).await?;
@@ -208,7 +208,7 @@ impl Backend for Process {
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
-        match self.choose(Called::Transact)? {
+        match self.choose(StoreCall::Transact)? {
             None => self.wait(self.backend.transact(transaction)).await,
             Some(Fault::Done) => {
                 self.wait(self.backend.transact(transaction)).await?;
@@ -226,7 +226,7 @@ impl Backend for Process {
             }
             return Ok(holds);
         }
-        match self.choose(Called::Transact)? {
+        match self.choose(StoreCall::Transact)? {
             None => self.wait(self.backend.transact_with(transaction, beside)).await,
             Some(Fault::Done) => {
                 self.wait(self.backend.transact_with(transaction, beside)).await?;

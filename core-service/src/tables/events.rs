@@ -66,6 +66,35 @@ impl EventScope {
     }
 }
 
+/// The row that says where an event stands.
+#[must_use]
+pub fn event_position(dataset: &str, id: &str, version: i64) -> Change {
+    Change { table: &schema::EVENT, key: key![dataset, id], version, body: Some(Bytes::new()), ttl: None }
+}
+
+/// The sequence numbers of events by their ids; none for one that is not in the log.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn positions_of(
+    backend: &SharedBackend,
+    dataset: &str,
+    ids: impl IntoIterator<Item: AsRef<str>>,
+) -> StoreResult<Vec<Option<u64>>> {
+    let keys: Vec<_> = ids.into_iter().map(|id| key![dataset, id.as_ref()]).collect();
+    let rows = backend.get_many(&schema::EVENT, &keys).await?;
+    Ok(rows.into_iter().map(|row| Some(row?.version.unsigned_abs())).collect())
+}
+
+/// The sequence number of an event; none if it is not in the log.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn position_of(backend: &SharedBackend, dataset: &str, id: &str) -> StoreResult<Option<u64>> {
+    let row = backend.get(&schema::EVENT, &key![dataset, id], Consistency::Quorum).await?;
+    Ok(row.map(|row| row.version.unsigned_abs()))
+}
+
 fn int(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }

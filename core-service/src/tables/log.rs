@@ -23,7 +23,7 @@ const BUCKET: u64 = 10_000;
 const HEAD_ROW: i64 = -1;
 /// Bytes that name an append.
 const BATCH_ID: usize = 16;
-/// Most rows read for each wanted entry when entries are read as one stretch.
+/// Most rows read for each wanted entry when entries are read as one slice.
 const DENSE: usize = 4;
 /// Most repetitions of an append in doubt.
 const DOUBT_RETRIES: u32 = 5;
@@ -76,7 +76,12 @@ fn payload(row: &Row) -> StoreResult<Bytes> {
 /// # Errors
 /// When it is damaged.
 pub fn decode(body: Bytes) -> StoreResult<Entry> {
-    Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))
+    let entry = Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))?;
+    if entry.kind.is_none() {
+        // Passed over, it would be lost for good.
+        return Err(StoreError::Damaged(format!("log entry {}: its kind is unknown to this version", entry.id)));
+    }
+    Ok(entry)
 }
 
 impl LogStore {
@@ -191,16 +196,16 @@ impl LogStore {
     }
 
     /// Reads entries by their sequence numbers, in the order asked; entries that stand close together are read as one
-    /// stretch.
+    /// slice.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn get_many(&self, log: &str, seqs: &[u64]) -> StoreResult<Vec<(u64, Bytes)>> {
         let (Some(lowest), Some(highest)) = (seqs.iter().min(), seqs.iter().max()) else { return Ok(Vec::new()) };
-        let stretch = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
-        if stretch <= seqs.len().saturating_mul(DENSE) {
+        let slice = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
+        if slice <= seqs.len().saturating_mul(DENSE) {
             let mut entries: HashMap<u64, Bytes> =
-                self.read(log, lowest - 1, *highest, stretch).await?.into_iter().collect();
+                self.read(log, lowest - 1, *highest, slice).await?.into_iter().collect();
             return Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect());
         }
         let keys: Vec<_> = seqs.iter().map(|seq| key![log, int(bucket_of(*seq)), int(*seq)]).collect();

@@ -8,8 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::index_scope::IndexScope;
-use super::index_scope::author_of;
+use super::index_scope::{IndexScope, author_of};
 use crate::{
     domain::{
         derivation::Recent,

@@ -13,14 +13,14 @@ use super::{Answers, Metered};
 
 /// A tower service that answers. Requests carry the peer's address as tonic's own server adds it.
 #[derive(Clone, Debug)]
-pub struct Called<S, R> {
+pub struct ServiceAnswers<S, R> {
     /// The service.
     pub service: S,
     /// Makes the answer for a request that is refused.
     pub refusal: R,
 }
 
-impl<S, R, B> Answers for Called<S, R>
+impl<S, R, B> Answers for ServiceAnswers<S, R>
 where
     R: Fn() -> Response<B> + Send + Sync + 'static,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,

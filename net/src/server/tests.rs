@@ -80,7 +80,7 @@ async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
         *refusal.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
         refusal
     };
-    tokio::spawn(serve(listener, Arc::new(Called { service, refusal }), limits, CancellationToken::new()));
+    tokio::spawn(serve(listener, Arc::new(ServiceAnswers { service, refusal }), limits, CancellationToken::new()));
     (address, gate)
 }
 

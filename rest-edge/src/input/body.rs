@@ -22,13 +22,13 @@ use crate::{answer::Failure, call::Call};
 
 /// The declared fields of a JSON object.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub(crate) struct JsonBody {
     params: &'static [Param],
     fields: Map<String, Value>,
     errors: Errors,
 }
 
-impl Body {
+impl JsonBody {
     /// Reads a body; no body counts as an empty object.
     pub(crate) fn read(params: &'static [Param], headers: &HeaderMap, body: &Bytes) -> Result<Self, Failure> {
         let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
@@ -218,9 +218,9 @@ mod tests {
         Param::new("description", Kind::NullableText(9), ""),
     ];
 
-    fn read(kind: &'static str, text: &str) -> Result<Body, Failure> {
+    fn read(kind: &'static str, text: &str) -> Result<JsonBody, Failure> {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        Body::read(PARAMS, &headers, &Bytes::copy_from_slice(text.as_bytes()))
+        JsonBody::read(PARAMS, &headers, &Bytes::copy_from_slice(text.as_bytes()))
     }
 
     fn told(text: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Query strings.
+//! QueryString strings.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ pub(crate) fn path_text(raw: &str) -> Option<Cow<'_, str>> {
 
 /// The declared parameters of a query string.
 #[derive(Debug)]
-pub(crate) struct Query<'a> {
+pub(crate) struct QueryString<'a> {
     params: &'static [Param],
     values: Vec<(&'static str, Cow<'a, str>)>,
     /// Names that are not declared.
@@ -53,7 +53,7 @@ pub(crate) struct Query<'a> {
     errors: Errors,
 }
 
-impl<'a> Query<'a> {
+impl<'a> QueryString<'a> {
     /// Reads a query string.
     pub(crate) fn read(params: &'static [Param], raw: &'a str) -> Result<Self, Failure> {
         let mut query = Self { params, values: Vec::new(), unknown: Vec::new(), errors: Errors::default() };
@@ -172,7 +172,7 @@ mod tests {
     ];
 
     fn told(raw: &str) -> Vec<(String, String)> {
-        let mut query = Query::read(PARAMS, raw).unwrap();
+        let mut query = QueryString::read(PARAMS, raw).unwrap();
         query.text("q");
         query.integer("limit");
         query.event_types("types");
@@ -194,21 +194,21 @@ mod tests {
 
     #[test]
     fn values_are_decoded() {
-        let mut query = Query::read(PARAMS, "q=%24RUN+%F0%9F%9A%80&x=1&x=2").unwrap();
+        let mut query = QueryString::read(PARAMS, "q=%24RUN+%F0%9F%9A%80&x=1&x=2").unwrap();
         assert_eq!(query.text("q").unwrap(), "$RUN 🚀");
-        assert_eq!(Query::read(PARAMS, "q=").unwrap().text("q").unwrap(), "");
+        assert_eq!(QueryString::read(PARAMS, "q=").unwrap().text("q").unwrap(), "");
     }
 
     #[test]
     fn broken_escapes_are_refused_as_a_whole() {
         for raw in ["q=%", "q=%f", "q=%zz", "q=%ff", "%ff=1", "unknown=%+1"] {
-            assert!(Query::read(PARAMS, raw).is_err(), "{raw}");
+            assert!(QueryString::read(PARAMS, raw).is_err(), "{raw}");
         }
     }
 
     #[test]
     fn integers_beyond_their_type_go_to_the_nearest() {
-        let integer = |raw| Query::read(PARAMS, raw).unwrap().integer("limit");
+        let integer = |raw| QueryString::read(PARAMS, raw).unwrap().integer("limit");
         assert_eq!(integer("limit=0012"), Some(12));
         assert_eq!(integer("limit=99999999999999999999"), Some(i32::MAX));
         assert_eq!(integer("limit=-99999999999999999999"), Some(i32::MIN));

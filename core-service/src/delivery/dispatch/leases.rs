@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::{
-    key,
-    store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreResult, Transaction, schema},
-    tables::deliveries::SHARDS,
+    store::{SharedBackend, StoreResult},
+    tables::{deliveries::SHARDS, leases::lease},
 };
 
 /// Longest time that a shard's lease lasts.
@@ -53,25 +51,9 @@ impl Leases {
         Ok(())
     }
 
-    /// Writes a lease of this replica if the shard is free or its own. The row's body is the end and the owner.
+    /// Writes a lease of this replica if the shard is free or its own.
     pub(super) async fn lease(&self, shard: i64, now_ms: i64, until: i64) -> StoreResult<bool> {
-        let row = self.backend.get(&schema::SHARD_LEASE, &key![shard], Consistency::Quorum).await?;
-        let (expect, version) = match &row {
-            None => (Expect::Absent, 1),
-            Some(row) => {
-                let text = String::from_utf8_lossy(&row.body);
-                let (end, owner) = text.split_once(' ').unwrap_or_default();
-                if owner != self.replica && end.parse::<i64>().is_ok_and(|end| end > now_ms) {
-                    return Ok(false);
-                }
-                (Expect::Version(row.version), row.version + 1)
-            }
-        };
-        let body = Some(Bytes::from(format!("{until} {}", self.replica)));
-        let write = ConditionalWrite { clustering: Vec::new(), expect, version, body };
-        let transaction =
-            Transaction { table: &schema::SHARD_LEASE, partition: key![shard], writes: vec![write], ttl: None };
-        self.backend.transact(transaction).await
+        lease(&self.backend, shard, &self.replica, now_ms, until).await
     }
 
     /// Gives up all leases.

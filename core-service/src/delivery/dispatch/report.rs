@@ -3,6 +3,7 @@
 use thesis_proto::v1::WebhookStatus;
 
 use super::Dispatcher;
+use crate::delivery::serving::Serving;
 use crate::{
     domain::{
         control::{ControlChange, Webhook},
@@ -54,7 +55,8 @@ impl Dispatcher {
             self.shared.control.refresh().await?;
         }
         let state = self.shared.control.state();
-        Ok(webhook(&state).is_some_and(|webhook| self.is_cancelled(&webhook, delivery)))
+        Ok(webhook(&state)
+            .is_some_and(|webhook| !delivery.is_over() && Serving::of(&state, &webhook).cancels(delivery.created_at)))
     }
 
     /// Counts consecutive failures. The attempt itself is written already, so a failure to count it is only logged.

@@ -97,7 +97,7 @@ impl Bench {
     async fn counted(&self, event: &str, webhook: &str) -> Status {
         let delivery = self.delivery(event, webhook).await;
         let state = self.core.shared.control.state();
-        counted(&state, state.webhook(webhook).unwrap(), delivery).status()
+        Serving::of(&state, state.webhook(webhook).unwrap()).counted(delivery).status()
     }
 
     async fn delivery(&self, event: &str, webhook: &str) -> Delivery {

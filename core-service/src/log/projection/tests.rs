@@ -14,8 +14,8 @@ use crate::{
         row::Thesis,
         window::DAY_MS,
     },
-    store::{Backend, Consistency, Row, Table, Transaction, Value, faulty::MemoryStore},
-    tables::{index_scope::IndexScope, log::LogStore, theses::Stretch},
+    store::{Backend, Consistency, Row, Scan, Table, Transaction, Value, faulty::MemoryStore, schema},
+    tables::{index_scope::IndexScope, log::LogStore, theses::IndexSlice},
 };
 
 const NAME: &str = "project/x";
@@ -164,9 +164,9 @@ fn buckets(store: &MemoryStore) -> (Buckets, Buckets) {
 }
 
 async fn listed(backend: SharedBackend) -> BTreeSet<String> {
-    let all = Stretch { from: 0, to: i64::MAX / 2, after: None, descending: true };
+    let all = IndexSlice { from: 0, to: i64::MAX / 2, after: None, descending: true };
     let dataset = Dataset::parse(NAME).unwrap();
-    let rows = ThesisStore::new(backend).stretch(&dataset, &IndexScope::All, &all, 1_000).await.unwrap();
+    let rows = ThesisStore::new(backend).slice(&dataset, &IndexScope::All, &all, 1_000).await.unwrap();
     rows.into_iter().map(|row| row.id).collect()
 }
 
@@ -241,8 +241,8 @@ async fn a_stretch_is_bounded_by_its_lowest_time_and_by_the_row_it_goes_on_after
     let theses = ThesisStore::new(Arc::clone(&backend));
     Projector::new(backend, theses.clone(), NAME.to_owned()).project(&entries).await.unwrap();
     let read = async |from, after: Option<&(i64, String)>, descending| {
-        let stretch = Stretch { from, to: i64::MAX / 2, after: after.cloned(), descending };
-        let rows = theses.stretch(&Dataset::parse(NAME).unwrap(), &IndexScope::All, &stretch, 1_000).await.unwrap();
+        let slice = IndexSlice { from, to: i64::MAX / 2, after: after.cloned(), descending };
+        let rows = theses.slice(&Dataset::parse(NAME).unwrap(), &IndexScope::All, &slice, 1_000).await.unwrap();
         rows.into_iter().map(|row| (row.created_at, row.id)).collect::<Vec<_>>()
     };
     let all = read(i64::MIN / 2, None, false).await;

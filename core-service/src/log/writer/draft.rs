@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Facts from the log's entries up to the head, whoever appended them, so that they need not be read again.
-pub(super) struct Known {
+pub(super) struct KnownRows {
     /// Profiles that exist.
     profiles: Cache<String, ()>,
     /// Tokens that exist.
@@ -29,7 +29,7 @@ pub(super) struct Known {
     of_author: Cache<(String, String), i64>,
 }
 
-impl Known {
+impl KnownRows {
     pub(super) fn new() -> Self {
         Self {
             profiles: Cache::new(65_536),
@@ -74,7 +74,7 @@ pub(super) enum Place {
 pub(super) struct Draft<'a> {
     shared: &'a Shared,
     name: &'a str,
-    known: &'a Known,
+    known: &'a KnownRows,
     floor: i64,
     now: i64,
     pub(super) entries: Vec<Entry>,
@@ -89,7 +89,13 @@ pub(super) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// A draft on the state at the head, beginning with `entries`; no event is older than `floor`.
-    pub(super) fn new(shared: &'a Shared, name: &'a str, known: &'a Known, floor: i64, entries: Vec<Entry>) -> Self {
+    pub(super) fn new(
+        shared: &'a Shared,
+        name: &'a str,
+        known: &'a KnownRows,
+        floor: i64,
+        entries: Vec<Entry>,
+    ) -> Self {
         Self {
             shared,
             name,

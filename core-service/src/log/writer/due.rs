@@ -14,14 +14,10 @@ use crate::{
         derivation::DERIVE_EVERY_MS,
         entry::{Entry, Kind, Sequenced},
     },
-    key,
-    log::{
-        derive::{activity_id, entries},
-        projection::owed_by,
-    },
+    log::derive::{activity_id, entries},
     shared::Shared,
-    store::{Consistency, Row, StoreResult, schema},
-    tables::log::room,
+    store::StoreResult,
+    tables::{derived, events::position_of, log::room},
 };
 
 /// Most tokens whose derived events go into one batch.
@@ -46,12 +42,10 @@ impl Due {
 
     /// Reads the events owed before this writer started, or by another writer.
     pub(super) async fn load(&mut self) -> StoreResult<()> {
-        for row in self.shared.backend.scan(&owed_by(&self.name, PAGE)).await? {
-            if let [_, token] = row.clustering.as_slice() {
-                // Not due at once: their theses may begin a backlog, and its rest must come first.
-                let at = self.shared.clock.now_ms() + DERIVE_EVERY_MS;
-                self.tokens.entry(token.text().to_owned()).or_insert((row.version.unsigned_abs(), at));
-            }
+        for (token, seq) in derived::owing(&self.shared.backend, &self.name, PAGE).await? {
+            // Not due at once: their theses may begin a backlog, and its rest must come first.
+            let at = self.shared.clock.now_ms() + DERIVE_EVERY_MS;
+            self.tokens.entry(token).or_insert((seq, at));
         }
         Ok(())
     }
@@ -62,8 +56,8 @@ impl Due {
             Some(Kind::ThesisCreated(created)) => Some(created.token.id.as_str()),
             _ => None,
         });
-        let added = on.filter(|token| !self.tokens.contains_key(*token)).collect();
-        let mut derived_at = self.derived_at(added).await?;
+        let added: BTreeSet<&str> = on.filter(|token| !self.tokens.contains_key(*token)).collect();
+        let mut derived_at = derived::last_made(&self.shared.backend, &self.name, added).await?;
         let mut owed: HashMap<&str, (u64, i64)> = HashMap::new();
         for sequenced in entries {
             match &sequenced.entry.kind {
@@ -93,14 +87,6 @@ impl Due {
             }
         }
         Ok(())
-    }
-
-    /// When derived events of tokens were last made, if ever.
-    async fn derived_at<'a>(&self, tokens: BTreeSet<&'a str>) -> StoreResult<HashMap<&'a str, i64>> {
-        let keys: Vec<_> = tokens.iter().map(|token| key![&self.name, *token]).collect();
-        let rows = self.shared.backend.get_many(&schema::DERIVED, &keys).await?;
-        let at = |row: Option<Row>| Some(i64::from_be_bytes(row?.body.as_ref().try_into().ok()?));
-        Ok(tokens.into_iter().zip(rows).filter_map(|(token, row)| Some((token, at(row)?))).collect())
     }
 
     /// Time until the next event is due; none while none is owed.
@@ -164,8 +150,8 @@ impl Writer {
 
     /// A token's derived events, unless it is unknown or another writer was faster.
     async fn derived(&self, token: &str, seq: u64, at: i64) -> StoreResult<Option<[Entry; 2]>> {
-        let key = key![&self.name, &activity_id(&self.name, token, seq)];
-        if self.shared.backend.get(&schema::EVENT, &key, Consistency::Quorum).await?.is_some() {
+        let id = activity_id(&self.name, token, seq);
+        if position_of(&self.shared.backend, &self.name, &id).await?.is_some() {
             return Ok(None);
         }
         entries(&self.shared, &self.dataset, token, seq, at).await

@@ -4,6 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use futures::future::join_all;
 use prost::Message as _;
+use tokio::time::Instant;
 
 use super::*;
 use crate::{
@@ -13,6 +14,8 @@ use crate::{
         row::{Profile, Thesis, Token},
     },
     operations::Core,
+    store::{Consistency, schema},
+    tables::log::decode,
     testing::{ManualClock, SharedMemory, core, memory, shared_memory},
 };
 
@@ -168,7 +171,7 @@ async fn a_writer_lets_one_that_lost_go_first_for_a_while() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("turns".to_owned());
-    let mut other = Turns::new(Arc::clone(&core.shared), dataset.to_string());
+    let mut other = WriterTurns::new(Arc::clone(&core.shared), dataset.to_string());
     let create = async |number: u32| {
         core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
     };

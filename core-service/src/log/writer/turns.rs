@@ -4,15 +4,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use tokio::time::timeout;
 
-use crate::{
-    domain::id,
-    key,
-    shared::Shared,
-    store::{Change, Row, Scan, StoreResult, schema},
-};
+use crate::{domain::id, shared::Shared, tables::log_losers};
 
 /// Longest time that a log counts as shared after another writer's append.
 const SHARED_MS: i64 = 2_000;
@@ -20,13 +14,9 @@ const SHARED_MS: i64 = 2_000;
 pub(super) const GIVE_WAY: Duration = Duration::from_millis(200);
 /// How often this writer looks whether the other went.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Seconds for which a writer's loss is kept.
-const KEPT: u32 = 10;
-/// Most writers looked for: every core has one.
-const WRITERS: usize = 100;
 
 /// One writer's view of the others of its log.
-pub(super) struct Turns {
+pub(super) struct WriterTurns {
     shared: Arc<Shared>,
     name: String,
     /// The id of this writer.
@@ -43,7 +33,7 @@ pub(super) struct Turns {
     given: u64,
 }
 
-impl Turns {
+impl WriterTurns {
     pub(super) fn new(shared: Arc<Shared>, name: String) -> Self {
         let writer = id::random("wr_", shared.ids.as_ref());
         let others_at = i64::MIN / 2;
@@ -68,7 +58,7 @@ impl Turns {
     /// Tells the others that this writer lost to them at `head`.
     pub(super) async fn lost(&mut self, head: u64) {
         self.waits = true;
-        self.tell(Some(Bytes::copy_from_slice(&head.to_be_bytes()))).await;
+        self.tell(Some(head)).await;
     }
 
     /// Gives up its turn: there is nothing to append after all.
@@ -84,14 +74,13 @@ impl Turns {
         self.waits = false;
     }
 
-    async fn tell(&mut self, body: Option<Bytes>) {
+    async fn tell(&mut self, head: Option<u64>) {
         if self.shared.backend.is_exclusive() {
             return;
         }
         self.told += 1;
-        let key = key![&self.name, &self.writer];
-        let change = Change { table: &schema::LOG_LOSER, key, version: self.told, body, ttl: Some(KEPT) };
-        if let Ok(Err(error)) = timeout(GIVE_WAY, self.shared.backend.apply(vec![change])).await {
+        let telling = log_losers::tell(&self.shared.backend, &self.name, &self.writer, head, self.told);
+        if let Ok(Err(error)) = timeout(GIVE_WAY, telling).await {
             tracing::debug!(dataset = self.name, %error, "a turn was not asked for");
         }
     }
@@ -105,18 +94,10 @@ impl Turns {
 
     /// Whether another writer lost to this one and has not appended since.
     pub(super) async fn is_anothers(&self) -> bool {
-        let losers = async {
-            let scan = Scan::all(&schema::LOG_LOSER, key![&self.name], WRITERS);
-            let losers = self.shared.backend.scan(&scan).await?;
-            Ok(losers.iter().any(|row| self.is_owed(row))) as StoreResult<bool>
-        };
-        matches!(timeout(GIVE_WAY, losers).await, Ok(Ok(true)))
-    }
-
-    fn is_owed(&self, loser: &Row) -> bool {
-        let is_other = loser.clustering.first().is_some_and(|writer| writer.text() != self.writer);
-        let head = loser.body.as_ref().try_into().map_or(0, u64::from_be_bytes);
-        is_other && head > self.given && head >= self.others_head
+        let losers = timeout(GIVE_WAY, log_losers::losers(&self.shared.backend, &self.name)).await;
+        let is_owed =
+            |(writer, head): &(String, u64)| *writer != self.writer && *head > self.given && *head >= self.others_head;
+        matches!(losers, Ok(Ok(losers)) if losers.iter().any(is_owed))
     }
 
     /// Notes that others were let go first at `head`.
@@ -134,7 +115,7 @@ mod tests {
     async fn a_turn_is_owed_once_to_another_that_has_not_appended_since() {
         let clock = ManualClock::new();
         let core = core(shared_memory(&clock), &clock, 1).await;
-        let new = || Turns::new(Arc::clone(&core.shared), "project/turns".to_owned());
+        let new = || WriterTurns::new(Arc::clone(&core.shared), "project/turns".to_owned());
         let (mut own, mut other) = (new(), new());
         assert!(!own.is_anothers().await);
         other.lost(3).await;

@@ -11,7 +11,7 @@ use crate::{
         operation::Operation,
     },
     search::{
-        Liked, SearchIndex,
+        ListedThesis, SearchIndex,
         ask::likes_page,
         follow::{advance, measure},
         parse,
@@ -130,14 +130,15 @@ async fn likes_are_exact_once_written() {
     // On a busy machine the index may take more than a quarter of a second, and says so.
     let page = async |after: Option<(Option<i64>, i64, String)>, limit| {
         loop {
-            match likes_page(&core.search, &core.datasets, live(), Narrow::default(), after.clone(), limit).await {
+            match likes_page(&core.search, &core.datasets, live(), SearchFilter::default(), after.clone(), limit).await
+            {
                 Err(error) if error.api.code == thesis_proto::error::ErrorCode::ServiceUnavailable => {}
                 outcome => return outcome,
             }
         }
     };
     let id = |number: &str| id::of_thesis("live", number);
-    let ids = |page: Vec<Liked>| page.into_iter().map(|liked| liked.id).collect::<Vec<_>>();
+    let ids = |page: Vec<ListedThesis>| page.into_iter().map(|liked| liked.id).collect::<Vec<_>>();
     assert_eq!(ids(page(None, 9).await.unwrap()), [id("3"), id("1"), id("2")]);
     let seen = EngagementSeen { upstream_id: "1".to_owned(), likes: Some(8), replies: None };
     observe(&core, 2, Seen::Engagement(seen)).await;
@@ -166,7 +167,7 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     let (live, test) = (call(&second, LIVE_KEY), call(&second, TEST_KEY));
     let is_refused = async |call: &Call| {
         let found = search(&second, call, query("moon OR run")).await.map(|found| found.theses.len());
-        let liked = likes_page(&second.search, &second.datasets, &call.caller.view, Narrow::default(), None, 9)
+        let liked = likes_page(&second.search, &second.datasets, &call.caller.view, SearchFilter::default(), None, 9)
             .await
             .map(|page| page.len());
         for outcome in [found, liked] {
@@ -206,6 +207,6 @@ async fn an_index_that_is_behind_is_said_to_be() {
     core.stop.cancel();
     tokio::time::pause();
     let view = call(&core, TEST_KEY).caller.view.clone();
-    let error = likes_page(&core.search, &core.datasets, &view, Narrow::default(), None, 9).await.unwrap_err();
+    let error = likes_page(&core.search, &core.datasets, &view, SearchFilter::default(), None, 9).await.unwrap_err();
     assert_eq!(error.api.code.http_status(), 503);
 }

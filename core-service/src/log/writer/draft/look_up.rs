@@ -10,9 +10,9 @@ use crate::{
         id,
         observation::{Observation, ProfileSeen, Seen, TokenSeen},
     },
-    key,
     log::writer::{command::Command, thesis_event_id},
-    store::{StoreResult, schema},
+    store::StoreResult,
+    tables::events::positions_of,
 };
 
 /// Ids of the rows that commands need.
@@ -84,14 +84,13 @@ impl Draft<'_> {
         }
         let Wanted { events, theses, profiles, tokens, counted } = wanted;
         let (name, store) = (self.name(), &self.shared.theses);
-        let event_keys: Vec<_> = events.iter().map(|id| key![name, id]).collect();
         let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
         let totals_of: BTreeSet<&str> = counted.iter().map(|(token, _)| token.as_str()).collect();
         let totals_of: Vec<&str> = totals_of.into_iter().filter(|id| self.known.totals.get(*id).is_none()).collect();
         let pairs: Vec<_> = counted.iter().filter(|pair| self.known.of_author.get(*pair).is_none()).collect();
         let pair_keys: Vec<_> = pairs.iter().map(|(token, author)| (token.as_str(), author.as_str())).collect();
         let (events_found, theses_found, profiles_found, tokens_found, totals_found, of_authors) = tokio::try_join!(
-            self.shared.backend.get_many(&schema::EVENT, &event_keys),
+            positions_of(&self.shared.backend, name, &events),
             store.theses(&thesis_keys),
             store.profiles(&profile_keys),
             store.tokens(&token_keys),
@@ -101,8 +100,7 @@ impl Draft<'_> {
         let totals: Vec<_> = totals_of.into_iter().map(str::to_owned).zip(totals_found).collect();
         self.totals.extend(totals.into_iter().map(|(token, of)| (token, (of.theses, of.authors))));
         self.of_author.extend(pairs.into_iter().cloned().zip(of_authors));
-        self.logged
-            .extend(events.into_iter().zip(events_found.into_iter().map(|row| Some(row?.version.unsigned_abs()))));
+        self.logged.extend(events.into_iter().zip(events_found));
         self.theses.extend(theses.into_iter().zip(owned(theses_found)));
         self.profiles.extend(profiles.into_iter().zip(owned(profiles_found)));
         self.tokens.extend(tokens.into_iter().zip(owned(tokens_found)));

@@ -16,7 +16,7 @@ use crate::{
     log::projection::Projector,
     tables::{
         index_scope::IndexScope,
-        theses::{Stretch, ThesisStore},
+        theses::{IndexSlice, ThesisStore},
     },
 };
 
@@ -120,12 +120,12 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
     let name = dataset.to_string();
     let view = crate::domain::dataset::View::test(name.strip_prefix("project/").unwrap());
     let mut seen = Visible::new();
-    let everything = Stretch { from: 0, to: 10_000, after: None, descending: false };
+    let everything = IndexSlice { from: 0, to: 10_000, after: None, descending: false };
     let listed = async |scope: IndexScope| {
-        let rows = store.stretch(dataset, &scope, &everything, 100).await.unwrap();
+        let rows = store.slice(dataset, &scope, &everything, 100).await.unwrap();
         rows.into_iter().map(|row| row.created_at).collect::<Vec<_>>()
     };
-    let rows = store.stretch(dataset, &IndexScope::All, &everything, 100).await.unwrap();
+    let rows = store.slice(dataset, &IndexScope::All, &everything, 100).await.unwrap();
     for row in &rows {
         let (_, thesis) = store.thesis(&view, &row.id).await.unwrap().unwrap();
         assert!(thesis.deleted_at.is_none());
@@ -171,7 +171,7 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
             let held = store.token_ids_by_symbol(&view, &symbol, None, 9).await.unwrap();
             seen.insert(format!("symbol {on} {form}"), (held.first() == Some(&id)).to_string());
         }
-        let here = store.stretch(dataset, &IndexScope::Token(id.clone()), &everything, 100).await.unwrap();
+        let here = store.slice(dataset, &IndexScope::Token(id.clone()), &everything, 100).await.unwrap();
         let authors: BTreeSet<&str> = here.iter().map(|row| row.profile_id.as_str()).collect();
         let totals = store.totals(&name, &[&id]).await.unwrap().remove(0);
         assert_eq!((totals.theses, totals.authors), (here.len() as i64, authors.len() as i64), "a total is off");

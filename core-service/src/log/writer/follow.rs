@@ -1,0 +1,118 @@
+//! Follows the entries of other writers.
+
+use tokio::time::Instant;
+
+use super::{CATCH_UP, LOOK_EVERY, OTHERS_FIRST_MS, PATIENCE, Writer, advance, turns};
+use crate::log::projection::ROWS;
+use crate::{
+    domain::entry::Sequenced,
+    store::{Consistency, StoreError, StoreResult},
+    tables::log::decode,
+};
+
+impl Writer {
+    /// Follows the log to its head: from the checkpoint at the start, from `self.head` after a failure.
+    pub(super) async fn catch_up(&mut self) -> StoreResult<()> {
+        let log = &self.shared.log;
+        let projected = log.checkpoint(&self.name, ROWS).await?;
+        if self.head == 0 {
+            self.head = projected;
+            if let Some(body) = log.get(&self.name, self.head).await? {
+                self.last_created_at = decode(body)?.created_at;
+            }
+        }
+        self.due.load().await?;
+        let head = log.head(&self.name, self.head, Consistency::Serial).await?;
+        self.follow(head, projected, Vec::new()).await
+    }
+
+    /// Follows another writer's entries; tells whether there were any. `lost` says that there certainly are.
+    pub(super) async fn follow_others(&mut self, lost: bool) -> StoreResult<bool> {
+        if !lost && self.shared.backend.is_exclusive() {
+            return Ok(false);
+        }
+        // Only a serial read sees an append that was begun and abandoned, but it disturbs appends under way.
+        let mut head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
+        if lost && head <= self.head {
+            head = self.shared.log.head(&self.name, self.head, Consistency::Serial).await?;
+        }
+        if head <= self.head {
+            return Ok(false);
+        }
+        self.turns.share();
+        if lost {
+            self.turns.lost(head).await;
+        }
+        let (projected, first) = tokio::try_join!(self.projected(head), self.entries_after(self.head, head))?;
+        self.current = false;
+        self.follow(head, projected, first).await?;
+        Ok(true)
+    }
+
+    /// Lets a writer that lost to this one go first.
+    pub(super) async fn give_way(&mut self) -> StoreResult<()> {
+        self.turns.give(self.head);
+        let until = Instant::now() + turns::GIVE_WAY;
+        while !self.follow_others(false).await? && Instant::now() < until {
+            tokio::time::sleep(turns::LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<Sequenced>> {
+        let rows = self.shared.log.read(&self.name, after, head, CATCH_UP).await?;
+        rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? })).collect()
+    }
+
+    /// Takes over the log's entries up to `head`, and makes the rows beyond `projected`. `entries` holds the first ones
+    /// if they have been read.
+    pub(super) async fn follow(&mut self, head: u64, projected: u64, mut entries: Vec<Sequenced>) -> StoreResult<()> {
+        while self.head < head {
+            if entries.is_empty() {
+                entries = self.entries_after(self.head, head).await?;
+            }
+            if entries.is_empty() {
+                return Err(StoreError::Unavailable(format!("log {} ends before its head {head}", self.name)));
+            }
+            let missing = entries.partition_point(|entry| entry.seq <= projected);
+            self.projector.pass(&entries[..missing]);
+            self.projector.project(&entries[missing..]).await?;
+            self.learn(&entries, OTHERS_FIRST_MS).await?;
+            entries.clear();
+        }
+        self.turns.followed(head);
+        self.current = true;
+        self.position.send_if_modified(|position| advance(position, self.head));
+        Ok(())
+    }
+
+    /// How far the rows are made. Waits until they reach `head` or the writer of `head` has had its time.
+    pub(super) async fn projected(&self, head: u64) -> StoreResult<u64> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let projected = self.shared.log.checkpoint(&self.name, ROWS).await?;
+            if projected >= head || Instant::now() >= until {
+                return Ok(projected);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Learns from projected entries; events they owe are due `later_ms` later than for the writer that appended them.
+    pub(super) async fn learn(&mut self, entries: &[Sequenced], later_ms: i64) -> StoreResult<()> {
+        let Some(last) = entries.last() else { return Ok(()) };
+        self.due.take(entries, later_ms).await?;
+        self.head = last.seq;
+        self.last_created_at = self.last_created_at.max(last.entry.created_at);
+        for sequenced in entries {
+            self.known.learn(&sequenced.entry);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn entry_at(&self, seq: u64) -> StoreResult<Sequenced> {
+        let body = self.shared.log.get(&self.name, seq).await?;
+        let body = body.ok_or_else(|| StoreError::Damaged(format!("log {} has no entry {seq}", self.name)))?;
+        Ok(Sequenced { seq, entry: decode(body)? })
+    }
+}

@@ -1,0 +1,99 @@
+//! Counts that replicas keep together: each writes its own row, and reads the others'.
+
+use bytes::Bytes;
+
+use crate::{
+    key,
+    store::{Change, Scan, SharedBackend, StoreResult, Table, Value, schema},
+};
+
+/// Most replicas with a row of one count.
+const MOST_REPLICAS: usize = 100_000;
+
+/// A table of counts. The replica is its clustering key, the version says how often the row was written.
+#[derive(Clone, Copy, Debug)]
+pub struct CountTable {
+    table: &'static Table,
+    /// Seconds for which a count is kept; none for good.
+    kept: Option<u32>,
+}
+
+/// The partition of a count.
+#[derive(Clone, Debug)]
+pub struct CountKey(Vec<Value>);
+
+impl CountKey {
+    /// Of a subject in a minute.
+    #[must_use]
+    pub fn of_minute(subject: String, minute: i64) -> Self {
+        Self(key![subject, minute])
+    }
+
+    /// Of an organization in a month.
+    #[must_use]
+    pub fn of_month(organization: &str, month: &str) -> Self {
+        Self(key![organization, month])
+    }
+}
+
+/// A replica's count.
+#[derive(Debug)]
+pub struct CountRow {
+    /// The replica.
+    pub replica: String,
+    /// How often it wrote the row.
+    pub version: i64,
+    /// What it counted.
+    pub count: u64,
+}
+
+impl CountTable {
+    /// Counts of minutes, kept for so many seconds.
+    #[must_use]
+    pub fn minutes(seconds: u32) -> Self {
+        Self { table: &schema::MINUTE_COUNT, kept: Some(seconds) }
+    }
+
+    /// Counts of months, kept for good, even if no other replica reads them.
+    #[must_use]
+    pub fn months() -> Self {
+        Self { table: &schema::USAGE, kept: None }
+    }
+
+    /// Whether its rows are kept for good.
+    #[must_use]
+    pub const fn is_for_good(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.table.name
+    }
+
+    /// Writes a replica's count.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn write(&self, backend: &SharedBackend, key: CountKey, row: CountRow) -> StoreResult<()> {
+        let mut key = key.0;
+        key.push(row.replica.into());
+        let body = Some(Bytes::copy_from_slice(&row.count.to_be_bytes()));
+        backend.apply(vec![Change { table: self.table, key, version: row.version, body, ttl: self.kept }]).await
+    }
+
+    /// The counts of every replica.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn read(&self, backend: &SharedBackend, key: CountKey) -> StoreResult<Vec<CountRow>> {
+        let rows = backend.scan(&Scan::all(self.table, key.0, MOST_REPLICAS)).await?;
+        let rows = rows.iter().filter_map(|row| {
+            let replica = row.clustering.first()?.text().to_owned();
+            let count = row.body.as_ref().try_into().map_or(0, u64::from_be_bytes);
+            Some(CountRow { replica, version: row.version, count })
+        });
+        Ok(rows.collect())
+    }
+}
