@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// How long a role goes on serving after a signal, no longer ready, unless a setting says otherwise: load balancers look
-/// every few seconds.
+/// Longest time that a role still serves after a signal while not ready, unless a setting says otherwise. Load
+/// balancers look every few seconds.
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// What a process does.
@@ -30,7 +30,7 @@ impl Role {
         self == Self::All || self == part
     }
 
-    /// How long it goes on serving after a signal. One process has nobody who takes over.
+    /// How long it goes on serving after a signal: by default not at all for `All`, since nobody takes over.
     pub(crate) fn leaving(self, seconds: Option<u16>) -> Duration {
         let default = if self == Self::All { Duration::ZERO } else { LEAVING };
         seconds.map_or(default, |seconds| Duration::from_secs(seconds.into()))

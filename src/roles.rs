@@ -31,13 +31,13 @@ use crate::{
     secrets, telemetry,
 };
 
-/// New connections that may wait to be accepted, as far as the system lets them.
+/// Most new connections that wait to be accepted; the system may allow fewer.
 const BACKLOG: u32 = 4_096;
-/// Edge and worker may finish what they do for so long when they stop,
+/// Longest time for edge and worker to finish when they stop.
 const DRAIN: Duration = Duration::from_secs(7);
-/// then calls to core for so long, then its streams for as long again,
+/// Longest time after that for calls to core to finish, and as long again for core's streams.
 const LAST_CALLS: Duration = Duration::from_millis(500);
-/// and then the core has so long to make everything durable.
+/// Longest time at the end for the core to make everything durable.
 const CLOSE: Duration = Duration::from_millis(1_500);
 
 /// Parts that run beside each other.
@@ -70,7 +70,7 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
         Some(started) => (grpc::local(&started.core), Need::Store(Arc::clone(&started.core))),
         None => core_elsewhere(settings, &process.clock)?,
     };
-    // Not before: a start that is refused says so in one line.
+    // Logging begins only here, so that a refused start says so in one line.
     telemetry::log(filter)?;
     let files = Files::raised();
     tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
@@ -118,11 +118,11 @@ struct Process {
     ids: SharedIdSource,
     /// Edge and worker.
     parts: Parts,
-    /// What edge and worker need to finish.
+    /// Servers that edge and worker need until they have finished.
     servers: Parts,
-    /// From here on it is not ready.
+    /// Once cancelled, the process is not ready.
     leaving: CancellationToken,
-    /// From here on it accepts nothing.
+    /// Once cancelled, the process accepts nothing new.
     stop: CancellationToken,
 }
 
@@ -182,7 +182,7 @@ impl Process {
         let (clock, ids) = (Arc::clone(&self.clock), Arc::clone(&self.ids));
         let working = delivery_worker::run(services.deliveries, config, clock, ids, self.stop.clone());
         let mut working = Box::pin(working);
-        // It is set up when it first waits; what it cannot use ends it before.
+        // The first poll sets up the worker; a setting that it cannot use ends it there.
         if let Poll::Ready(ended) = futures::poll!(working.as_mut()) {
             ended.map_err(refused)?;
         }
@@ -190,8 +190,8 @@ impl Process {
         Ok(())
     }
 
-    /// Serves until a signal, and then, no longer ready, for `patience`; a second signal ends the process at once. Gives
-    /// the part that ended by itself, if one did.
+    /// Serves until a signal, then for `patience` while not ready. A second signal ends the process at once. Gives the
+    /// end of a part that ended by itself, if one did.
     async fn until_left(&mut self, mut signals: Signals, patience: Duration) -> Option<Ended> {
         let ended = tokio::select! {
             () = signals.next() => None,
@@ -219,7 +219,7 @@ impl Process {
         }
     }
 
-    /// All stop accepting; edge and worker finish while the core still lives.
+    /// Stops all parts from accepting. Edge and worker finish while the core still runs.
     async fn stop(mut self, started: Option<Started>) {
         self.stop.cancel();
         finish(&mut self.parts, DRAIN).await;

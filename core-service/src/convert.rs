@@ -1,4 +1,4 @@
-//! The only conversions between what is stored and the messages of the contract.
+//! The only conversions between stored data and the messages of the contract.
 
 pub mod control;
 pub mod delivery;

@@ -1,4 +1,4 @@
-//! The one error of the service boundary: what the caller is told, and apart from it what only an operator may read.
+//! The one error of the service boundary: a part for the caller, and a part that only an operator may read.
 
 use thesis_proto::error::{ApiError, ErrorCode};
 
@@ -18,7 +18,7 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error that says all there is to the caller.
+    /// An error without a part for the operator.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         ApiError::new(code, message).into()
     }
@@ -30,7 +30,7 @@ impl Error {
         ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor").into()
     }
 
-    /// A replica that cannot check whose keys are still good.
+    /// A replica that cannot check which keys are still good.
     #[must_use]
     pub fn outdated() -> Self {
         let why = "the control log could not be followed lately".to_owned();

@@ -48,28 +48,28 @@ use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use self::{answer::error_status, guard::Guard};
 use crate::operations::Core;
 
-/// Bytes of a request message at most; bodies over REST are smaller.
+/// Most bytes of a request message; bodies over REST are smaller.
 const MAX_MESSAGE: usize = 256 * 1024;
-/// The same in its frame.
+/// Most bytes of a request message with its frame.
 const MAX_FRAME: usize = MAX_MESSAGE + 5;
-/// Most of a message that is too large that is still taken in, so that its sender gets to read the answer.
+/// Most bytes still read of a message that is too large, so that its sender can read the answer.
 const MAX_DISCARDED: usize = 1024 * 1024;
-/// Bytes of request messages that are held at once.
+/// Most bytes of request messages held at once.
 const MAX_MESSAGES: usize = 128 * 1024 * 1024;
-/// Calls worked on at once; more are refused, so that those which are let in are answered soon. A stream counts until it
-/// is open.
+/// Most calls worked on at once. More are refused, so that the others are answered soon. A stream counts until it is
+/// open.
 const MAX_WORKED_ON: usize = 2_048;
-/// Calls that one connection may have open: every stream of an edge is one.
+/// Most calls that one connection may have open: every stream of an edge is one.
 const MAX_CALLS: u32 = 100_000;
-/// Calls that a connection may give up beyond those it lets end: an edge does while the store hangs.
+/// Most calls that a connection may give up beyond those it lets end. An edge gives up calls while the store hangs.
 const MAX_GIVEN_UP: u32 = 100_000;
-/// Bytes of a request's headers at most.
+/// Most bytes of a request's headers.
 const MAX_HEADERS: u32 = 32 * 1024;
-/// Bytes of answers that wait to be taken; they begin to be sent one message a call.
+/// Most bytes of answers that wait to be taken.
 const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
-/// While calls wait longer than this for their turn, for more than a moment, new ones are refused.
+/// Longest wait for a turn. While calls wait longer for more than a moment, new ones are refused.
 const MAX_LAG: Duration = Duration::from_millis(300);
-/// Calls may take so long once the server stops.
+/// Longest time for open calls to end once the server stops.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// A service's part of a core.
@@ -122,7 +122,7 @@ fn services(core: &Arc<Core>) -> Routes {
     )
 }
 
-/// What all calls together may take.
+/// The room that all calls share.
 #[derive(Clone)]
 struct Room {
     core: Arc<Core>,
@@ -130,7 +130,7 @@ struct Room {
     calls: Arc<Semaphore>,
 }
 
-/// Lets a call in if there is room, once its message is there.
+/// Reads a call's message, then lets the call in if there is room.
 async fn enter(State(room): State<Room>, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     thesis_proto::metadata::hide_secrets(&mut head.headers);
@@ -151,13 +151,13 @@ async fn enter(State(room): State<Room>, request: Request, next: Next) -> Respon
 /// How gRPC is served.
 #[derive(Debug)]
 pub struct Serving {
-    /// Connections at once.
+    /// Most connections at once.
     pub connections: usize,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
-    /// From here on its health says that the public services are not served.
+    /// Once cancelled, health says that the public services are not served.
     pub leaving: CancellationToken,
-    /// Ends it; calls under way may end.
+    /// Once cancelled, the server stops; open calls may still end.
     pub shutdown: CancellationToken,
 }
 
@@ -179,7 +179,7 @@ pub async fn serve(
     let routes = reflection::add(routes.add_service(health_service), &core)?;
     let routes = guarded(routes, Guard::new(&core, trusted_proxies));
     let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes);
-    // It does not pass the layers, and browsers shall be able to read it.
+    // A refusal does not pass the layers, but browsers must be able to read it.
     let refusing = Arc::clone(&core);
     let refusal = move || {
         let mut response = error_status(&ApiError::unavailable(), &refusing.gate.new_request_id()).into_http();
@@ -202,8 +202,8 @@ pub async fn serve(
     Ok(())
 }
 
-/// Tells the health of everything and of each service by name until it stops. From `leaving` on load balancers shall go
-/// elsewhere; the roles stay until it stops, and then find another core by themselves.
+/// Tells the health of the whole and of each service until `shutdown`. From `leaving` on, load balancers should go
+/// elsewhere. The roles stay until `shutdown`, and then find another core by themselves.
 async fn tell_health(core: &Core, health: &HealthReporter, leaving: &CancellationToken, shutdown: &CancellationToken) {
     let tell = async |serves: bool, leaves: bool| {
         for service in reflection::services().chain([String::new()]) {
@@ -213,7 +213,7 @@ async fn tell_health(core: &Core, health: &HealthReporter, leaving: &Cancellatio
         }
     };
     let mut current = core.shared.control.current();
-    // What cannot be away has no news of it.
+    // A store that cannot be away never says that it is.
     let mut away = core.shared.backend.away().unwrap_or_else(|| watch::Sender::new(false).subscribe());
     let mut leaves = false;
     loop {

@@ -1,4 +1,4 @@
-//! The operations, one a file, and the parts of a core that they work with.
+//! The operations, one file each, and the parts of a core that they work with.
 
 pub mod admin;
 pub mod create_test_thesis;

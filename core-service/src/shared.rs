@@ -1,4 +1,4 @@
-//! What every part of a core is handed. It knows no use case.
+//! The stores and tools that every part of a core is given. They know no use case.
 
 pub mod control;
 pub mod key_ring;
@@ -31,7 +31,7 @@ pub struct Shared {
     pub deliveries: DeliveryStore,
     /// Organizations, projects, keys, webhooks.
     pub control: Arc<Control>,
-    /// What is derived from the secret.
+    /// The keys derived from the secret.
     pub keys: KeyRing,
     /// Queues that have something new.
     pub hints: QueueHints,
@@ -42,7 +42,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Waits until the store is away; for a moment more at least, in which what needs no store is answered.
+    /// Waits until the store has been away for a moment. Requests that need no store are answered in that moment.
     pub async fn store_is_away(&self) {
         let Some(mut away) = self.backend.away() else { return std::future::pending().await };
         loop {

@@ -32,14 +32,14 @@ use crate::{
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
 
-/// How often what has ended is forgotten.
+/// How often the limits forget ended windows.
 const HOUSEKEEPING: Duration = Duration::from_millis(300);
 /// How often expired rows are cleaned away, where the store does not do it.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
-/// Tasks may take so long to end: the process itself has not much longer.
+/// Longest time for tasks to end: the process itself has not much longer.
 const LAST_STEPS: Duration = Duration::from_millis(700);
 
-/// What a core is set up with.
+/// The settings that a core starts with.
 pub struct CoreSettings {
     /// 32 bytes from which all keys are derived.
     pub secret_key: SecretBox<[u8; 32]>,
@@ -55,7 +55,7 @@ pub struct CoreSettings {
     pub dns_servers: Vec<SocketAddr>,
     /// Seconds between ticks of the sandbox; 0 for none.
     pub sandbox_tick_seconds: u32,
-    /// Where the search index is kept; none for memory.
+    /// Where the search index is kept; none keeps it in memory.
     pub search_dir: Option<PathBuf>,
     /// Keys that exist after the start.
     pub bootstrap: Bootstrap,
@@ -79,7 +79,7 @@ impl Core {
         Ok(core)
     }
 
-    /// The same beside an index that the caller keeps up.
+    /// Starts a core with an index that the caller keeps up to date.
     pub(super) async fn start_beside(
         search: Arc<SearchIndex>,
         backend: SharedBackend,
@@ -130,7 +130,7 @@ impl Core {
         Ok(core)
     }
 
-    /// What keeps the search index up.
+    /// The follower that keeps the search index up to date.
     pub(crate) fn follower(&self) -> Follower {
         Follower {
             index: Arc::clone(&self.search),
@@ -176,14 +176,14 @@ impl Core {
         }
     }
 
-    /// Stops the tasks, stores what is counted, and makes everything durable.
+    /// Stops the tasks, stores the counts, and makes everything durable.
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
         if tokio::time::timeout(LAST_STEPS, self.tasks.wait()).await.is_err() {
             tracing::warn!("some tasks did not end in time");
         }
-        // What others would have to wait for otherwise.
+        // Other cores would have to wait for these otherwise.
         tokio::join!(self.gate.limits.flush(self.shared.clock.now_ms()), self.slots.leave(), self.dispatcher.release());
         if let Err(error) = self.shared.backend.close().await {
             tracing::error!(%error, "closing the store failed");

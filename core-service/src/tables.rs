@@ -1,4 +1,4 @@
-//! Typed repositories over the store, a file a group of tables. Above them nothing names a table.
+//! Typed repositories over the store, one file for each group of tables. Code above them names no table.
 
 pub mod abuse;
 pub mod control;

@@ -15,7 +15,7 @@ use crate::{
     send::{Sender, Sent, drain},
 };
 
-/// For attempts and reports still under way at the end.
+/// Longest wait for open attempts and reports at the end.
 const LAST_WORDS: Duration = Duration::from_millis(7_500);
 
 pub(crate) struct Worker {
@@ -53,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// Starts an attempt for each claim until the stream ends, and says why it did.
+    /// Starts attempts for claims until the stream ends or the worker stops. Gives the error that ended the stream.
     async fn take(
         self: &Arc<Self>,
         mut claims: Stream<ClaimResponse>,
@@ -80,7 +80,7 @@ impl Worker {
         }
         let unstarted: Vec<_> =
             std::iter::from_fn(|| claims.try_next().now_or_never().and_then(Result::ok).flatten()).collect();
-        // Core would hand what is released to this stream again.
+        // Core would send the released claims to this stream again.
         drop(claims);
         for claim in unstarted {
             attempts.spawn(Arc::clone(self).release(Arc::clone(worker_id), claim));
@@ -115,7 +115,7 @@ impl Worker {
         self.core.report(report).await;
     }
 
-    /// New for each stream, so that the reports of an old one do not count for it.
+    /// A new id for each stream, so that the reports of an old stream do not count for it.
     fn worker_id(&self) -> String {
         let mut random = [0; 8];
         self.ids.fill(&mut random);

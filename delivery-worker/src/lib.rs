@@ -1,5 +1,5 @@
-//! Takes due webhook attempts from core, vets the address, signs, sends and reports. Holds no data: it can be killed at any
-//! moment, and as many of it can run as are wanted.
+//! Takes due webhook attempts from core, vets the address, signs, sends and reports. A worker holds no data: it can be
+//! killed at any moment, and any number of workers can run.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -22,12 +22,12 @@ mod sign;
 
 pub use self::error::WorkerError;
 
-/// What a worker is told at start.
+/// The settings that a worker starts with.
 #[derive(Clone)]
 pub struct WorkerConfig {
-    /// Attempts under way at once.
+    /// Most attempts under way at once.
     pub capacity: usize,
-    /// For DNS, connect and response head of an attempt together.
+    /// Longest time for DNS, connection and response head of an attempt together.
     pub timeout: Duration,
     /// Networks to which the address rules do not apply.
     pub allow_networks: Vec<IpNet>,

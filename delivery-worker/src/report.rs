@@ -14,7 +14,7 @@ use tonic::{Code, Request, Status};
 
 use crate::backoff::Backoff;
 
-/// Core may be gone without a word; a report may be repeated.
+/// Longest wait for core's answer to a report. Core may be gone without a word, and a report may be repeated.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Core {
@@ -39,7 +39,7 @@ impl Core {
         loop {
             let mut request = request(report.clone());
             request.set_timeout(REPORT_TIMEOUT);
-            // In one process a panic of core's arrives here.
+            // In one process a panic in core arrives here.
             let reporting = AssertUnwindSafe(self.deliveries.report(request)).catch_unwind();
             let answer = match timeout(REPORT_TIMEOUT, reporting).await {
                 Ok(Ok(answer)) => answer,

@@ -19,6 +19,7 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use prost::Message as _;
 use prost_types::{FileDescriptorSet, MethodDescriptorProto, MethodOptions, method_options::IdempotencyLevel};
+use thesis_proto::{metadata::IDEMPOTENCY_KEY, v1};
 use tokio::time::timeout;
 use tonic::{
     Code, ConnectError, Status,
@@ -28,17 +29,16 @@ use tonic::{
 use tower::{Service, ServiceExt as _};
 
 use crate::clock::SharedClock;
-use thesis_proto::{metadata::IDEMPOTENCY_KEY, v1};
 
-/// An address that failed is left alone for so long, unless no other is left.
+/// Longest time, in milliseconds, in which an address that failed is tried last.
 const AVOID_MS: i64 = 2_000;
-/// A core that has not begun to answer for so long is given up while there are others.
+/// Longest wait for a core to begin its answer while another can be tried.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Bytes of one call's answer that may be on their way, and of all calls of a connection: as many as there can be.
+/// Most bytes on their way of one call's answer. `MAX_WINDOW` is for all calls of a connection: the most there can be.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// Bytes of an answer's headers at most.
+/// Most bytes of an answer's headers.
 const MAX_HEADERS: u32 = 256 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -59,8 +59,8 @@ struct Core {
 }
 
 impl CoreChannel {
-    /// Spreads calls over the addresses, and makes a call that one core failed to answer on another where that is safe.
-    /// Connects when first used.
+    /// Spreads calls over the addresses. Where it is safe, a call that one core failed to answer is made again on
+    /// another. Connects when first used.
     ///
     /// # Errors
     /// When an address is not a URL.
@@ -79,10 +79,10 @@ impl CoreChannel {
                     .keep_alive_timeout(Duration::from_secs(4))
                     .keep_alive_while_idle(true)
                     .tcp_nodelay(true)
-                    // A stream whose reader stands still must not take the room of the connection's others.
+                    // A stream whose reader stops must not take the room of the connection's other streams.
                     .initial_stream_window_size(STREAM_WINDOW)
                     .initial_connection_window_size(MAX_WINDOW)
-                    // Errors travel in headers, with all that they list.
+                    // Errors travel in headers, with everything that they list.
                     .http2_max_header_list_size(MAX_HEADERS)
                     .connect_lazy();
                 Ok(Core { channel, avoid_until: AtomicI64::new(0) })
@@ -93,7 +93,7 @@ impl CoreChannel {
 }
 
 impl Cores {
-    /// The cores in the order to try them: those that were not there just now come last.
+    /// The cores in the order to try them: those that failed just now come last.
     fn order(&self) -> Vec<&Core> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         let now = self.clock.now_ms();
@@ -103,8 +103,8 @@ impl Cores {
         order
     }
 
-    /// Calls one core after another until one answers. A call that may have been carried out by one that did not answer is
-    /// made again only where that changes nothing.
+    /// Calls one core after another until one answers. A core that did not answer may have carried out the call. Such a
+    /// call is made again only where that changes nothing.
     async fn call(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -114,7 +114,7 @@ impl Cores {
         for (place, core) in order.iter().enumerate() {
             let request = Request::from_parts(head.clone(), Body::new(Full::new(body.clone())));
             let calling = core.channel.clone().oneshot(request);
-            // A core that is slow over a call with an idempotency key holds that key, and another could not help.
+            // A slow core still holds the idempotency key of its call, so another core could not help.
             last = if REPEATABLE.contains(head.uri.path()) && place + 1 < order.len() {
                 timeout(PATIENCE, calling).await.map_err(BoxError::from).and_then(|answer| Ok(answer?))
             } else {
@@ -131,7 +131,7 @@ impl Cores {
                 break;
             }
         }
-        // However the way to core broke: it was not reached.
+        // Whatever broke on the way to core, the caller is told that it is unavailable.
         last.map_err(|error| Status::unavailable(error.to_string()).into())
     }
 }
@@ -142,13 +142,13 @@ fn is_unavailable(answer: &Response<Body>) -> bool {
     status.is_some_and(|status| Code::from_bytes(status.as_bytes()) == Code::Unavailable)
 }
 
-/// Whether no connection came about, so that a request certainly did not reach anybody.
+/// Whether no connection was made, so that the request certainly reached nobody.
 fn was_never_sent(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<ConnectError>())
 }
 
-/// Whether a call may be made again after one that perhaps succeeded: by its method's `idempotency_level`, or since core
-/// knows it again by its idempotency key.
+/// Whether a call that perhaps succeeded may be made again: its method's `idempotency_level` allows it, or core knows
+/// the call by its idempotency key.
 fn is_repeatable(path: &str, headers: &HeaderMap) -> bool {
     REPEATABLE.contains(path) || headers.contains_key(IDEMPOTENCY_KEY)
 }

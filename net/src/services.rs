@@ -1,5 +1,5 @@
-//! Core's services, as edge and worker call them: through the generated service traits. In one process they are core's own
-//! implementation, and nothing is encoded; apart they are an adapter over the generated clients.
+//! Core's services, as edge and worker call them: through the generated service traits. In one process they are core's
+//! own implementation, and nothing is encoded. Between processes they are an adapter over the generated clients.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -45,8 +45,8 @@ pub type Events = dyn EventService<SubscribeStream = Stream<v1::SubscribeRespons
 /// `StreamService`.
 pub type Streams = dyn StreamService<OpenStream = Stream<v1::OpenResponse>, TailStream = Stream<v1::TailResponse>>;
 
-/// The word of an edge or a worker, which core believes. In one process it is an extension of the request, which no client
-/// can send; apart it travels as metadata beside the service credential.
+/// Facts about a request from an edge or a worker, which core believes. In one process they are an extension of the
+/// request, which no client can send. Between processes they travel as metadata beside the service credential.
 #[derive(Clone, Debug, Default)]
 pub struct Trusted {
     /// The client's address, as the edge sees it.
@@ -154,14 +154,14 @@ impl<C> Channel for C where
 {
 }
 
-/// The services of a core elsewhere.
+/// The services of a core in another process.
 struct Remote<C> {
     channel: C,
     credential: HeaderValue,
 }
 
 impl<C> Remote<C> {
-    /// The request as it travels: what only core may believe becomes metadata beside the credential.
+    /// The request as it travels: its `Trusted` facts become metadata beside the credential.
     fn outward<T>(&self, request: Request<T>) -> Request<T> {
         let (metadata, mut extensions, message) = request.into_parts();
         let trusted = extensions.remove::<Trusted>().unwrap_or_default();
@@ -181,7 +181,7 @@ impl<C> Remote<C> {
     }
 }
 
-/// Implements a service by its client: its methods, and those that answer with several messages.
+/// Implements a service by its client: methods with one answer, then methods that answer with several messages.
 macro_rules! remote {
     ($service:ident by $client:ident {
         $($method:ident: $request:ident -> $response:ident;)*

@@ -20,7 +20,7 @@ use crate::{
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(metadata::IDEMPOTENCY_KEY);
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// What the requests of a route may hold.
+/// The parts that a route's requests may have.
 #[derive(Clone, Copy)]
 pub(crate) struct Form {
     /// The query parameters.
@@ -41,7 +41,7 @@ pub(crate) struct Call {
     pub(crate) id: String,
     /// The body; empty unless the route takes one.
     pub(crate) body: Bytes,
-    /// Whose request it is.
+    /// The client's address and the request's id.
     pub(crate) origin: Origin,
     /// Fields that could not be read; core refuses the request, and says what is wrong with the others.
     pub(crate) unread: Mutex<Vec<FieldError>>,
@@ -79,12 +79,12 @@ impl Call {
         self.unread.lock().extend(unread);
     }
 
-    /// The query's parameters, of those that the route declares.
+    /// The query's parameters, read as the route declares them.
     pub(crate) fn query(&self) -> Result<QueryString<'_>, Failure> {
         QueryString::read(self.form.query, self.head.uri.query().unwrap_or_default())
     }
 
-    /// The body's fields, of those that the route declares.
+    /// The body's fields, read as the route declares them.
     pub(crate) fn fields(&self) -> Result<JsonBody, Failure> {
         JsonBody::read(self.form.body.unwrap_or_default(), &self.head.headers, &self.body)
     }

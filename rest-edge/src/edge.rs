@@ -1,4 +1,4 @@
-//! A request's way: key in the query string, route and method, form, then core. Failures become answers here alone.
+//! A request's steps: key in the query string, route and method, form, core. Failures become answers only here.
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -39,24 +39,24 @@ use crate::{
     v1 as resources,
 };
 
-/// The largest body that is read.
+/// Most bytes of a body.
 const MAX_BODY: usize = 64 * 1024;
-/// Bytes of bodies that are held at once, of all connections.
+/// Most bytes of bodies held at once, of all connections together.
 const MAX_BODIES: usize = 64 * 1024 * 1024;
-/// Requests that wait for core at once; more are refused, so that those which are let in are answered soon.
+/// Most requests that wait for core at once. More are refused, so that the others are answered soon.
 const MAX_CALLS: usize = 1_024;
-/// How much of a body that is too large is still taken in, so that its sender gets to read the answer.
+/// Most bytes still read of a body that is too large, so that its sender can read the answer.
 const MAX_DISCARDED: usize = 1024 * 1024;
-/// Core must have answered within so long.
+/// Longest wait for core's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What all connections share.
 pub(crate) struct Edge {
     /// What its handlers work with.
     pub(crate) context: Context,
-    /// Requests that core may be asked to answer at once.
+    /// Room for requests that wait for core.
     calls: Semaphore,
-    /// Bytes of bodies that may be held at once.
+    /// Room for bodies that are held.
     bodies: Bodies,
     router: matchit::Router<PathRoutes>,
     trusted_proxies: Vec<IpNet>,
@@ -117,7 +117,7 @@ impl Edge {
                 let id = id.to_str().unwrap_or_default();
                 let took_ms = self.clock.now_ms() - started;
                 let (status, code, path) = (error.code.http_status(), error.code.as_str(), uri.path());
-                // Never the query string: it may hold what is secret.
+                // Never the query string: it may hold a secret.
                 if status < 500 {
                     tracing::info!(request_id = id, %method, path, status, code, took_ms, "request refused");
                 } else {
@@ -182,7 +182,7 @@ impl Edge {
         }
     }
 
-    /// Reads what is not the route's own: the path's parameter, the body, the idempotency key.
+    /// Reads the path's parameter and the body, and checks the idempotency key.
     async fn read<B>(&self, route: &Route, call: &mut Call, raw_id: &str, body: B) -> Result<(), Failure>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -201,7 +201,7 @@ impl Edge {
         call.idempotency_key().map(drop)
     }
 
-    /// Lets core say whether the caller may learn what is wrong with a request's form.
+    /// Lets core decide whether the caller may learn what is wrong with a request's form.
     async fn refuse(&self, route: &Route, call: &Call, error: v1::RequestError) -> Failure {
         let Some(operation) = route.operation else {
             let code = ErrorCode::parse(&error.code).unwrap_or(ErrorCode::InvalidRequest);
@@ -221,7 +221,7 @@ impl Edge {
     }
 }
 
-/// Why a request failed of which some fields could not be read.
+/// The failure of a request with fields that could not be read.
 fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
     match answer {
         Err(Failure::Told(error, headers)) if error.code == ErrorCode::ValidationFailed => {
@@ -231,7 +231,7 @@ fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
         }
         Err(failure) => failure,
         Ok(_) if route.operation.is_none() => ApiError::validation(&all_errors(route.query, unread, Vec::new())).into(),
-        // Core has taken a part for the whole.
+        // Core took an incomplete request for a whole one.
         Ok(_) => Failure::incomplete(),
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Started {
     pub(super) first_key: Option<FirstKey>,
 }
 
-/// Judges the settings, and makes the files of a first start.
+/// Checks the settings, and makes the files of a first start.
 pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     let features = settings.features.features()?;
     let plans = settings.keys.plans()?;

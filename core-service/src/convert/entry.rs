@@ -31,7 +31,7 @@ pub fn event_type(entry: &Entry) -> Option<v1::EventType> {
     })
 }
 
-/// The event that an entry of a dataset is; none for entries that never leave core.
+/// The event of a dataset's entry; none for entries that never leave core.
 #[must_use]
 pub fn event(dataset: &Dataset, entry: &Entry) -> Option<v1::Event> {
     let kind = entry.kind.as_ref()?;

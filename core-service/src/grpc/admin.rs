@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The answer that tells of a project as it was changed.
+/// The answer with the project after its change.
 async fn changed_project<T>(
     changed: impl Future<Output = Outcome<Project>>,
     answer: fn(Option<v1::Project>) -> T,
@@ -36,7 +36,7 @@ async fn changed_project<T>(
 }
 
 impl Api {
-    /// What another replica has acknowledged is to be seen.
+    /// Makes changes that another replica has acknowledged visible here.
     async fn refresh(&self, method: &str) -> Result<(), Status> {
         internal(&self.core, method, self.core.shared.control.refresh()).await.map(drop)
     }

@@ -1,4 +1,4 @@
-//! Around every call: metadata in, the gate, the operation, rate figures and errors out.
+//! The steps of every call: metadata in, the gate, the operation, rate figures and errors out.
 
 use std::{future::Future, sync::Arc};
 
@@ -31,7 +31,7 @@ fn text(metadata: &MetadataMap, name: &str) -> Option<String> {
     metadata.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// The address that failures are counted by: an IPv6 client is its /64.
+/// The address that failures are counted by: an IPv6 client counts as its /64 network.
 fn network_of(address: std::net::IpAddr) -> String {
     match address.to_canonical() {
         std::net::IpAddr::V4(address) => address.to_string(),
@@ -42,15 +42,15 @@ fn network_of(address: std::net::IpAddr) -> String {
     }
 }
 
-/// The idempotency key, whatever it is: one that cannot be used must not count as none. Several are joined by what no key
-/// may have.
+/// The idempotency key as given: a key that cannot be used must not count as none. Several keys are joined by a
+/// character that no key may have.
 fn idempotency_key(metadata: &MetadataMap) -> Option<String> {
     let values = metadata.get_all(IDEMPOTENCY_KEY).iter();
     let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
     (!values.is_empty()).then(|| values.join("\n"))
 }
 
-/// The edge's word on a request that came over a socket: believed beside the service credential alone.
+/// The edge's facts about a request that came over a socket. They are believed only beside the service credential.
 fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
     let metadata = request.metadata();
     let peer = request.remote_addr().map(|address| address.ip());
@@ -65,7 +65,7 @@ fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
     }
 }
 
-/// What a request says of itself; of the edge's word only what the service credential vouches for.
+/// The metadata of a request. The edge's facts are taken only from a trusted caller.
 pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
     let metadata = request.metadata();
     let trusted = request.extensions().get::<Trusted>().cloned().unwrap_or_else(|| vouched_for(core, request));
@@ -114,7 +114,7 @@ pub(super) fn status(error: &Error, request_id: &str, operation: &str) -> Status
     error_status(&error.api, request_id)
 }
 
-/// What work comes to, unless the store is away: nobody shall wait for that.
+/// The outcome of `work`, or an error when the store is away: no caller should wait for the store to come back.
 pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     tokio::select! {
         biased;
@@ -203,8 +203,8 @@ pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), S
     Err(error_status(&error, &core.gate.new_request_id()))
 }
 
-/// Answers an internal operation, unless the store is away. One that has begun is not cut short: what it made may not be
-/// made twice.
+/// Answers an internal operation, unless the store is away. An operation that has begun is not stopped: its work must
+/// not be done twice.
 pub(super) async fn internal<T>(
     core: &Core,
     name: &str,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{delivery::dispatch::Claimed, domain::delivery::Attempt};
 
-/// Unreported attempts that one worker may ask for.
+/// Most unreported attempts that one worker may ask for.
 const MAX_CAPACITY: i32 = 4_096;
 
 fn claim(claimed: Claimed) -> v1::ClaimResponse {

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Compiles a filter; bad values are noted, under names with this prefix.
+/// Compiles a filter. Bad values are noted in `fields`, with `prefix` before each name but `types`.
 pub(super) fn compile(
     fields: &mut Fields,
     types: &[i32],
@@ -40,7 +40,7 @@ pub(super) fn compile(
     })
 }
 
-/// All that decides a filter, as given; names the lists that it makes.
+/// Everything that decides a filter, as text. It is part of a list's name.
 pub(super) fn filter_text(types: &[i32], filters: Option<&v1::EventFilters>) -> String {
     let filters = filters.map(prost::Message::encode_to_vec).unwrap_or_default();
     format!("{types:?}{}", hex::encode(filters))

@@ -16,7 +16,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Notes a bad field and the rule it breaks, the first one of each field.
+    /// Notes a bad field and the first rule that it breaks.
     pub(super) fn reject(&mut self, param: &str, rule: impl Into<String>) {
         if self.errors.len() < MAX_TOLD && self.errors.iter().all(|error| error.param != param) {
             self.errors.push(FieldError::new(param, rule));

@@ -1,4 +1,4 @@
-//! Around every call, whatever answers it: the client's deadline, panics, and the details of errors that no operation tells.
+//! The guard around every call: the client's deadline, panics, and the details of errors that no operation made.
 
 use std::{net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -21,10 +21,10 @@ use tonic::{Code, Status, transport::server::TcpConnectInfo};
 use super::answer::{error_status, with_request_id};
 use crate::operations::Core;
 
-/// How long the client waits for its answer.
+/// The header that says how long the client waits for its answer.
 const TIMEOUT: &str = "grpc-timeout";
 
-/// What guards calls.
+/// Guards every call of a core.
 #[derive(Clone)]
 pub(super) struct Guard {
     core: Arc<Core>,
@@ -32,7 +32,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Guards a core's calls; of these networks' peers `X-Forwarded-For` is believed.
+    /// Guards a core's calls. `X-Forwarded-For` is believed from peers in `trusted_proxies`.
     pub(super) fn new(core: &Arc<Core>, trusted_proxies: Vec<IpNet>) -> Self {
         Self { core: Arc::clone(core), trusted_proxies: trusted_proxies.into() }
     }
@@ -44,7 +44,7 @@ impl Guard {
         given.unwrap_or_else(|| self.core.gate.new_request_id())
     }
 
-    /// Takes a trusted proxy's word for whose address it is.
+    /// Takes the client's address from a trusted proxy.
     fn locate(&self, request: &mut Request) {
         let peer = request.extensions().get::<TcpConnectInfo>().and_then(|info| info.remote_addr);
         let (Some(peer), false) = (peer, self.trusted_proxies.is_empty()) else { return };
@@ -67,7 +67,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
     let uri = request.uri().clone();
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
     let outcome = match patience {
-        // Nobody waits any more; what is ready at once would come too late as well.
+        // Nobody waits any more: even an answer that is ready at once would come too late.
         Some(patience) if patience.is_zero() => return late("the deadline has passed", &request_id()).into_http(),
         Some(patience) => timeout(patience, running).await,
         None => Ok(running.await),
@@ -108,7 +108,7 @@ fn late(message: &str, request_id: &str) -> Status {
     with_request_id(error.to_status_of(Code::DeadlineExceeded, request_id), request_id)
 }
 
-/// Gives an error without details the ones that every error has: tonic's own, and those of methods that are not built.
+/// Adds the usual details to errors without any: tonic's own errors, and those of methods that are not built.
 fn detailed(response: Response, request_id: impl FnOnce() -> String) -> Response {
     let headers = response.headers();
     if !headers.contains_key(Status::GRPC_STATUS) || headers.contains_key(Status::GRPC_STATUS_DETAILS) {

@@ -1,4 +1,4 @@
-//! `IngestService`: what the contract does not name never gets further than here.
+//! `IngestService`: data that the contract does not name never gets further than here.
 
 use std::ops::RangeInclusive;
 
@@ -26,26 +26,26 @@ use crate::{
     error::Result as Outcome,
 };
 
-/// Observations that one call may bring.
+/// Most observations of one call.
 const MAX_OBSERVATIONS: usize = 1_000;
-/// Wallets that one profile may have.
+/// Most wallets of one profile.
 const MAX_WALLETS: usize = 100;
-/// Characters of ids and handles.
+/// Least and most characters of ids and handles.
 const NAME: RangeInclusive<usize> = 1..=64;
-/// Characters of a chain or network.
+/// Least and most characters of a chain or network.
 const CHAIN: RangeInclusive<usize> = 1..=32;
-/// Characters of an address.
+/// Least and most characters of an address.
 const ADDRESS: RangeInclusive<usize> = 1..=140;
-/// Characters of a text.
+/// Least and most characters of a text.
 const TEXT: RangeInclusive<usize> = 1..=10_000;
-/// Characters of URLs and of what people say about themselves.
+/// Least and most characters of URLs, and of texts that people write about themselves.
 const LONG: RangeInclusive<usize> = 0..=2_048;
 /// The largest number that every reader of JSON takes exactly.
 const MAX_COUNT: i64 = (1 << 53) - 1;
-/// How far a time may lie ahead: clocks differ, but what is dated later would stand first in every list for as long.
+/// Longest time that a date may lie ahead, in milliseconds. Clocks differ, but a later date would stay first in lists.
 const AHEAD_MS: i64 = DAY_MS;
 
-/// What is wrong with an observation of another thesis under the same id.
+/// The rule that an observation of another thesis under the same id breaks.
 const CONTRADICTS: &str = "must be what it was when the thesis was first seen";
 
 /// Checks one observation's fields, named after its place in the request.
@@ -74,7 +74,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name without spaces, after a sign that it may begin with.
+    /// A name without spaces, which may begin with `sign`.
     fn word(&mut self, name: &str, text: &str, sign: Option<char>, allowed: RangeInclusive<usize>) {
         if text.chars().any(char::is_whitespace) {
             self.reject(name, "must not contain spaces");
@@ -177,7 +177,7 @@ impl Reader<'_> {
             self.reject(&of("chain"), "must not contain `:`");
         }
         self.word(&of("address"), &seen.address, None, ADDRESS);
-        // Real ones have spaces.
+        // Real symbols have spaces.
         self.line(&of("symbol"), &seen.symbol, NAME);
         if matches!(seen.symbol.trim(), "" | "$") {
             self.reject(&of("symbol"), "must have something behind its sign");
@@ -271,7 +271,7 @@ impl Api {
     async fn take(&self, message: v1::IngestRequest) -> Outcome<v1::IngestResponse> {
         let (dataset, observations) = read(message, self.core.shared.clock.now_ms())?;
         let writer = self.core.datasets.writer(&dataset);
-        // Left with the writer in this order, and written in it.
+        // The writer gets them in this order, and writes them in it.
         let written = observations.into_iter().map(|observation| writer.observe(observation));
         let written = tokio::task::unconstrained(join_all(written)).await;
         let mut results = Vec::with_capacity(written.len());
@@ -287,7 +287,7 @@ impl Api {
                 applied: written.applied,
             });
         }
-        // The others of the call are written; they may come again.
+        // The call's other observations are written; they may be sent again.
         refused.finish()?;
         Ok(v1::IngestResponse { results })
     }

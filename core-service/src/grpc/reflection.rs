@@ -1,4 +1,4 @@
-//! Reflection: everybody may learn of the public services, those with the service credential of all.
+//! Reflection: everybody can list the public services, and callers with the service credential can list all.
 
 use std::{
     convert::Infallible,
@@ -28,7 +28,7 @@ const PUBLIC: [&str; 8] = [
     "WebhookService",
 ];
 
-/// Before each name of the contract.
+/// The prefix of each name of the contract.
 const PACKAGE: &str = "thesis.v1.";
 
 static FILES: LazyLock<FileDescriptorSet> =
@@ -65,7 +65,7 @@ pub(super) fn add(routes: Routes, core: &Arc<Core>) -> Result<Routes, Error> {
     Ok(routes.add_service(both!(build_v1)).add_service(both!(build_v1alpha)))
 }
 
-/// Two of a service: one for strangers, and one for who has the service credential.
+/// Two versions of a service: one for everybody, and one for callers with the service credential.
 #[derive(Clone)]
 struct ByCredential<S> {
     core: Arc<Core>,

@@ -72,7 +72,7 @@ impl SearchService for Api {
         &self,
         request: Request<v1::SemanticSearchRequest>,
     ) -> Result<Response<v1::SemanticSearchResponse>, Status> {
-        // The gate refuses it first; this version has nothing behind it.
+        // The gate refuses this operation first; this version does not have it.
         answer(&self.core, Operation::SemanticSearch, request, |_, _| async move {
             Err(Error::new(ErrorCode::FeatureDisabled, "this feature is not enabled"))
         })

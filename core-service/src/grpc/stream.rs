@@ -1,4 +1,4 @@
-//! `StreamService`: what the edge's streams are made of.
+//! `StreamService`: the calls that the edge makes its streams from.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,12 +27,12 @@ use crate::{
     replicas::stream_slots::StreamSlot,
 };
 
-/// Longest time until an open stream's key is looked at again, for what no change tells: its expiry.
+/// Longest time until an open stream's key is checked again: no change tells that a key has expired.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long an ended stream keeps its slot at most, for the edge to close it.
+/// Longest time that an ended stream keeps its slot, for the edge to close it.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// The list of the same events under `/v1/events`.
+/// The path of the list of the same events, under `/v1/events`.
 fn history_path(message: &v1::OpenRequest) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     let types: Vec<&str> = message.types().map(thesis_proto::names::event_type_name).collect();
@@ -64,8 +64,8 @@ fn end(reason: v1::StreamEndReason) -> v1::OpenResponse {
     v1::OpenResponse { message: Some(Message::End(v1::StreamEnd { reason: reason.into() })) }
 }
 
-/// Ends a stream when its key loses its rights, this core can no longer tell whether it has, or this core stops; holds
-/// its slot until it is closed.
+/// Ends a stream when its key loses its rights, when this core cannot check that any more or has lost the slot, or when
+/// this core stops. Holds the slot until the stream is closed.
 async fn control(core: Arc<Core>, call: Call, slot: StreamSlot, sender: mpsc::Sender<v1::OpenResponse>) {
     let (mut changes, mut current) = (core.shared.control.changes(), core.shared.control.current());
     let mut outdated = std::pin::pin!(async { drop(current.wait_for(|current| !*current).await) });
@@ -86,7 +86,7 @@ async fn control(core: Arc<Core>, call: Call, slot: StreamSlot, sender: mpsc::Se
             break v1::StreamEndReason::Revoked;
         }
     };
-    // The receiver may be gone, which is as good.
+    // If the receiver is gone, the stream has ended too.
     let _gone = sender.send(end(reason)).await;
     let _late = timeout(CLOSING, sender.closed()).await;
 }

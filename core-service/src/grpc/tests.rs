@@ -1,4 +1,4 @@
-//! What answers a call when no operation does.
+//! Tests of calls that no operation answers.
 
 use axum::{Router, routing::any};
 use http::HeaderMap;
@@ -32,7 +32,7 @@ fn request(path: &str, headers: &[(&str, &str)], message: &[u8]) -> Request {
     request.body(Body::from(framed(message))).unwrap()
 }
 
-/// Demands a failure with all that failures have, and gives its message.
+/// Checks for a failure with everything that failures have, and gives its message.
 fn assert_failure(headers: &HeaderMap, code: Code, reason: &str) -> String {
     let status = Status::from_header_map(headers).unwrap();
     let details = status.get_error_details();
@@ -79,7 +79,7 @@ async fn every_failure_has_details_before_the_gate_too() {
         let status = Status::from_header_map(answer.headers()).unwrap();
         let told = status.get_error_details().request_info().unwrap().request_id.clone();
         assert_eq!(answer.headers()["x-service-request-id"], told, "{path}");
-        // A credential that is not right is no matter of the caller's key.
+        // A wrong service credential says nothing about the caller's key.
         let over_rest = ApiError::from_status(&status).code.as_str();
         let expected = if code == Code::Unauthenticated { "INTERNAL_ERROR" } else { reason };
         assert_eq!(over_rest, expected, "{path}");
@@ -167,7 +167,7 @@ async fn a_panic_is_logged_with_its_requests_id() {
     let log = Log::default();
     let logging = tracing::subscriber::set_default(log.clone());
     let named = [("x-service-token", SERVICE_TOKEN), ("x-service-request-id", "req_named")];
-    // Another test may be logging its first panic at this moment, to nobody, and this line counts as unwanted then.
+    // Another test may log its first panic at this moment without a listener; this line then counts as unwanted.
     for _ in 0..100 {
         tracing::callsite::rebuild_interest_cache();
         routes.clone().oneshot(request("/panics", &named, &[])).await.unwrap();

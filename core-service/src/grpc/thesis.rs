@@ -19,15 +19,14 @@ use crate::{
     },
 };
 
-/// Rows of a page, of every list.
+/// Least and most rows of a page, in every list.
 pub(super) const LIMIT: std::ops::RangeInclusive<i32> = 1..=100;
-/// Rows of a page unless asked.
+/// Rows of a page when the request gives no limit.
 pub(super) const DEFAULT_LIMIT: i32 = 25;
-/// Characters of a cursor.
+/// Least and most characters of a cursor.
 pub(super) const CURSOR: std::ops::RangeInclusive<usize> = 1..=512;
 
-/// The inclusive bounds of a window in whole milliseconds: the first that is not before the lower one, and the last that
-/// is not after the upper one.
+/// The inclusive bounds of a window in whole milliseconds: the lower bound is rounded up, and the upper one down.
 pub(super) fn bounds(
     fields: &mut Fields,
     after: Option<&Timestamp>,
@@ -44,7 +43,7 @@ pub(super) fn bounds(
     {
         fields.reject("created_before", "must not be earlier than created_after");
     }
-    // An odd one is refused already.
+    // A bad time is refused already.
     let up = |time: &Timestamp| to_millis(time).saturating_add(i64::from(time.nanos % 1_000_000 != 0));
     (after.map(up), before.map(to_millis))
 }

@@ -21,6 +21,8 @@ use crate::{
 
 /// How often a replica looks for entries that others appended.
 const WAKE_EVERY: Duration = Duration::from_millis(50);
+/// Seconds for which a hint is read again: its append is under way, and clocks differ.
+const HINT_SECONDS: i64 = 2;
 /// How often a replica looks for entries without a hint, and for work that another left undone.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Most looks without progress before entries not projected or not fanned out count as left undone.
@@ -158,13 +160,14 @@ impl Datasets {
         }
         let mut suspects: HashMap<Dataset, Suspect> =
             self.all().into_iter().map(|dataset| (dataset, Suspect::default())).collect();
+        let mut heard = self.second();
         let mut wake = tokio::time::interval(WAKE_EVERY);
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 _ = wake.tick() => {
-                    for dataset in self.hints().await {
+                    for dataset in self.hints(&mut heard).await {
                         self.follow(&dataset).await;
                         suspects.entry(dataset).or_default();
                     }
@@ -204,14 +207,23 @@ impl Datasets {
         [Dataset::Live, Dataset::Sandbox].into_iter().chain(projects).collect()
     }
 
-    /// Datasets that somebody appended to in the last seconds.
-    async fn hints(&self) -> Vec<Dataset> {
-        let second = self.shared.clock.now_ms().div_euclid(1_000);
-        let told = wake::hints(&self.shared.backend, second - 2, second + 1).await;
-        told.unwrap_or_else(|error| {
-            tracing::debug!(%error, "reading wake rows failed");
-            Vec::new()
-        })
+    fn second(&self) -> i64 {
+        self.shared.clock.now_ms().div_euclid(1_000)
+    }
+
+    /// Datasets with hints of the last seconds, or since `heard`, the last time that hints were read, if that is longer ago.
+    async fn hints(&self, heard: &mut i64) -> Vec<Dataset> {
+        let second = self.second();
+        match wake::hints(&self.shared.backend, second.min(*heard) - HINT_SECONDS, second + 1).await {
+            Ok(datasets) => {
+                *heard = second;
+                datasets
+            }
+            Err(error) => {
+                tracing::debug!(%error, "reading wake rows failed");
+                Vec::new()
+            }
+        }
     }
 
     /// Takes over datasets that have been behind for some looks without progress: the replica at work has had its time.
@@ -245,6 +257,8 @@ impl Datasets {
     async fn is_behind(&self, dataset: &Dataset) -> Result<(Behind, (u64, u64))> {
         let (name, log) = (dataset.to_string(), &self.shared.log);
         let rows = log.checkpoint(&name, ROWS).await?;
+        // A hint may have come long before its append was done.
+        self.with(dataset, |open| open.position.send_if_modified(|position| advance(position, rows)));
         let head = log.head(&name, rows, Consistency::Quorum).await?;
         let fan_out = log.checkpoint(&name, FAN_OUT).await?;
         let behind = if head > rows || fan_out < rows {

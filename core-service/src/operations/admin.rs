@@ -1,4 +1,4 @@
-//! Operators' commands, one a file, and the rules that they share.
+//! Operators' commands, one file each, and the rules that they share.
 
 pub mod bootstrap;
 pub mod change_project;

@@ -22,7 +22,7 @@ use crate::{
     sandbox::fixtures::CHAIN,
 };
 
-/// What is asked for, its shape checked.
+/// A test thesis to create; its shape was checked.
 #[derive(Clone, Debug)]
 pub struct NewTestThesis {
     /// With or without `@`.
@@ -33,7 +33,8 @@ pub struct NewTestThesis {
     pub text: String,
 }
 
-/// Creates a test thesis, named after the seed; one of the sandbox's profiles and tokens is referred to, anything else becomes the project's.
+/// Creates a test thesis, named after the seed. Profiles and tokens of the sandbox are referred to; others become the
+/// project's own.
 ///
 /// # Errors
 /// When the store does not answer.

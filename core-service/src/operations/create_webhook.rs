@@ -17,23 +17,23 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Characters of a signing secret that may be shown.
+/// Most characters of a signing secret that may be shown.
 const SECRET_PREFIX: usize = "whsec_".len() + 4;
 
-/// What a webhook is to be, its shape checked.
+/// A webhook to create; its shape was checked.
 #[derive(Clone, Debug, Default)]
 pub struct NewWebhook {
-    /// Where it receives.
+    /// The address that receives its deliveries.
     pub url: String,
     /// Numbers of the event types, each once.
     pub events: Vec<i32>,
-    /// Which events.
+    /// The filters of its events.
     pub filters: v1::EventFilters,
-    /// For people.
+    /// A text for people.
     pub description: Option<String>,
 }
 
-/// Creates a webhook, named after the seed; answers it with its signing secret.
+/// Creates a webhook whose id is derived from the seed; gives it with its signing secret.
 ///
 /// # Errors
 /// `WEBHOOK_URL_FORBIDDEN`, `WEBHOOK_LIMIT_REACHED`, or when the store does not answer.
@@ -48,7 +48,7 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
         .shared
         .control
         .change(|state| {
-            // Only a repetition of this very request has made it already.
+            // Only an earlier try of this very request can have made it already.
             if let Some(existing) = state.webhook(&id) {
                 return Ok((Vec::new(), Arc::clone(existing)));
             }

@@ -12,7 +12,7 @@ use crate::{
     tables::deliveries::LogPosition,
 };
 
-/// Rows of a delivery log that one page looks at, at most.
+/// Most rows of a delivery log that one page looks at.
 const LOOKED_AT: usize = 500;
 
 /// Which deliveries are listed.

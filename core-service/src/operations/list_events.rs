@@ -17,14 +17,14 @@ use crate::{
     tables::log::decode,
 };
 
-/// Most entries that one page looks at; a page of a filter that no index serves is short instead of slow.
+/// Most entries that one page looks at. If no index serves its filter, a page is short instead of slow.
 const MOST_LOOKED_AT: usize = 2_500;
 
-/// What a list of events is asked for, its shape checked.
+/// A request for a list of events; its shape was checked.
 pub struct EventQuery {
-    /// Which events.
+    /// The filter of the events.
     pub filter: CompiledFilter,
-    /// All that decides the filter, as given; names the list.
+    /// Everything that decides the filter, as text. It is part of the list's name.
     pub filter_text: String,
     /// Inclusive, unix milliseconds.
     pub created_after: Option<i64>,
@@ -68,7 +68,7 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
     let view = &call.caller.view;
     let mut floor = call.history_floor(query.created_after.filter(|_| query.cursor.is_none()))?;
     let signer = core.shared.keys.cursor_signer();
-    // Whatever a query has decides the list, but for the page. The text decides the filter.
+    // Every field of a query is part of the name, except those of the page. The filter is there as its text.
     let EventQuery { filter: _, filter_text, created_after, created_before, limit: _, cursor: _ } = query;
     let number = |number: &Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let view_name: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
@@ -101,7 +101,7 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
         from: floor.of(dataset),
     });
     let selection = select(&core.shared, view, &query.filter).await?;
-    // Of what an index names most matches; of a whole log perhaps little.
+    // Most events that an index names match; of a whole log perhaps few do.
     let page = if selection == Selection::All { query.limit.max(50) * 2 } else { query.limit + 1 };
     let mut reader = Backward::new(&core.shared, selection, slices.collect(), page);
     let mut events = Vec::new();
@@ -109,7 +109,7 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
         if events.len() == query.limit {
             break;
         }
-        // Reading may never have to wait; others' requests shall not for all of it.
+        // A reading that never has to wait must still let other requests run in between.
         tokio::task::coop::consume_budget().await;
         let Some((index, taken)) = reader.next().await? else { break };
         let event = reader.event(index, &taken.entry).filter(|event| query.filter.matches(event));

@@ -20,7 +20,7 @@ use crate::{
     tables::index_scope::IndexScope,
 };
 
-/// ThesisOrder of a list.
+/// The order of a list of theses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThesisOrder {
     /// Newest first.
@@ -32,7 +32,7 @@ pub enum ThesisOrder {
     MostLiked,
 }
 
-/// What a list is asked for, its shape checked.
+/// A request for a list of theses; its shape was checked.
 #[derive(Clone, Debug, Default)]
 pub struct ThesisQuery {
     /// `fp_` id, handle or upstream id.
@@ -67,9 +67,9 @@ pub struct ThesisPage {
 }
 
 impl ThesisQuery {
-    /// Names the list that is asked for, page and size aside.
+    /// The list's name, the same for all its pages and page sizes.
     fn name(&self, view: &View) -> [u8; 32] {
-        // Whatever a query has decides the list, but for the page.
+        // Every field of a query is part of the name, except those of the page.
         let Self { profile, handle, token, chain, created_after, created_before, since, order, limit: _, cursor: _ } =
             self;
         let number = |number: &Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
@@ -145,7 +145,7 @@ pub async fn list_theses(core: &Core, call: &Call, query: &ThesisQuery) -> Resul
     Ok(ThesisPage { theses: with_references(&core.shared.theses, &found).await?, next_cursor })
 }
 
-/// Finds what a query names; none when that is unknown.
+/// Finds the profile and the tokens that a query names; none when no profile fits.
 async fn named(core: &Core, view: &View, query: &ThesisQuery) -> Result<Option<Named>> {
     let mut profile = None;
     if let Some(reference) = &query.profile {
@@ -172,7 +172,7 @@ async fn named(core: &Core, view: &View, query: &ThesisQuery) -> Result<Option<N
     Ok(Some(Named { profile, tokens }))
 }
 
-/// What a query names.
+/// The profile and the tokens that a query names.
 struct Named {
     profile: Option<String>,
     tokens: Option<Vec<String>>,

@@ -54,7 +54,7 @@ pub async fn open_stream(
     }
     for (index, after) in cursor.iter().flatten().enumerate() {
         if *after > live[index] {
-            // Another replica may be ahead; beyond the log itself nothing was ever issued.
+            // Another replica may be ahead, but no cursor was ever issued beyond the log's end.
             let head = core.shared.log.head(&names[index], *after, Consistency::Serial).await?;
             if *after > head {
                 return Err(invalid());

@@ -21,11 +21,26 @@ use crate::{
     shared::Shared,
 };
 
-/// Tokens that one symbol or address is merged over at most.
+/// Most tokens that are merged for one symbol or address.
 pub const MAX_TOKENS: usize = 50;
 
-/// The id of the profile that a reference names: of the names that it may be, `fp_` id, then upstream id, then handle; the
-/// first that exists.
+/// How a profile is named.
+#[derive(Clone, Debug)]
+pub enum ProfileReference {
+    /// Any of the names below.
+    Any(String),
+    /// An `fp_` id or an upstream user id.
+    AnyId(String),
+    /// An `fp_` id.
+    Id(String),
+    /// A handle.
+    Handle(String),
+    /// An upstream user id.
+    Upstream(String),
+}
+
+/// The id of the profile that a reference names. The names that it may be are tried in order: `fp_` id, upstream id,
+/// handle.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -54,8 +69,8 @@ pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReferen
     }
 }
 
-/// The ids of the tokens that a reference names, narrowed to a chain: the first of its readings that exists. More than
-/// [`MAX_TOKENS`] are told by one more.
+/// The ids of the tokens that a reference names, narrowed to a chain: those of its first reading that exists. One id
+/// more than [`MAX_TOKENS`] means that there are too many.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -81,21 +96,6 @@ pub async fn token_ids(shared: &Shared, view: &View, reference: &str, chain: Opt
         ids = theses.token_ids_by_symbol(view, &reference.symbol, chain, limit).await?;
     }
     Ok(ids)
-}
-
-/// How a profile is named.
-#[derive(Clone, Debug)]
-pub enum ProfileReference {
-    /// Anything.
-    Any(String),
-    /// An `fp_` id or an upstream user id.
-    AnyId(String),
-    /// An `fp_` id.
-    Id(String),
-    /// A handle.
-    Handle(String),
-    /// An upstream user id.
-    Upstream(String),
 }
 
 /// Reads the profile that a reference names.

@@ -22,12 +22,12 @@ use crate::{
     },
 };
 
-/// What is searched for, its shape checked.
+/// A search; its shape was checked.
 #[derive(Clone, Debug)]
 pub struct SearchQuery {
-    /// As given.
+    /// The text as given.
     pub text: String,
-    /// As read.
+    /// The text as read.
     pub looked: Looked,
     /// Look for theses.
     pub theses: bool,
@@ -47,15 +47,15 @@ pub struct SearchQuery {
     pub created_before: Option<i64>,
     /// The newest theses first, not the best matches.
     pub newest: bool,
-    /// Rows of each kind.
+    /// Most rows of each kind.
     pub limit: usize,
 }
 
 /// Searches.
 ///
 /// # Errors
-/// `HISTORY_LIMIT`, 422 on `token`, `SERVICE_UNAVAILABLE` while the index is made after a start, or when store or index do
-/// not answer.
+/// `HISTORY_LIMIT`, 422 on `token`, `SERVICE_UNAVAILABLE` while the index is made after a start, or when the store or
+/// the index does not answer.
 pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
     let view = &call.caller.view;
     let narrow = narrow(core, call, &query).await?;
@@ -68,7 +68,7 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
     let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
     let searched = view.clone();
     let (theses, profiles, tokens) = with_index(&core.search, move |index| {
-        // Some may be deleted by now.
+        // Twice the limit, since some may be deleted by now.
         let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
         let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
         let tokens = index.tokens(&searched, &looked, &narrow, of(query.tokens, limit))?;
@@ -87,7 +87,7 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
 async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<SearchFilter> {
     let (shared, view) = (&core.shared, &call.caller.view);
     let floor = call.history_floor(query.created_after)?;
-    // No row has an empty id: what is narrowed to the unknown is empty.
+    // No row has an empty id, so a search narrowed to an unknown profile finds nothing.
     let profile = match &query.handle {
         Some(handle) => Some(shared.theses.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
         None => None,

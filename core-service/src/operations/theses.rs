@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What an index named a moment ago, as far as it is there: some may be deleted by now.
+/// The theses that an index named a moment ago and that are still there: some may be deleted by now.
 ///
 /// # Errors
 /// When the store does not answer.

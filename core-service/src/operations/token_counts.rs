@@ -1,5 +1,5 @@
-//! A token with its counts. Each equals what its reader would get by listing and counting: theses of all datasets in the
-//! view, an author in several of them once.
+//! A token with its counts. Each count is the number that a reader gets by listing: theses of all datasets in the view,
+//! and each author once.
 
 use thesis_proto::v1;
 
@@ -27,7 +27,7 @@ async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, 
         }
     }
     if let [first, second] = view.datasets() {
-        // Who writes in both is the sandbox's, whose authors of a token are few.
+        // An author in both is one of the sandbox, where a token has few authors.
         let shared_authors = shared.theses.authors(&first.to_string(), token).await?;
         let pairs: Vec<_> = shared_authors.iter().map(|author| (token, author.as_str())).collect();
         let in_second = shared.theses.of_authors(&second.to_string(), &pairs).await?;

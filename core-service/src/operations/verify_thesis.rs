@@ -1,4 +1,4 @@
-//! Verifies that an identity posted a thesis on a token inside a window. Never judges what it says.
+//! Verifies that an identity posted a thesis on a token inside a window. Never judges its text.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use crate::{
     tables::{index_scope::IndexScope, theses::IndexSlice},
 };
 
-/// A window that ended so recently is verified against the upstream before a no.
+/// Longest time after a window's end in which a no needs the upstream.
 const RESYNC_MS: i64 = 15 * MINUTE_MS;
-/// Index rows read at once.
+/// Most index rows read at once.
 const PAGE: usize = 100;
 
-/// What is to be verified, its shape checked.
+/// The claim to verify; its shape was checked.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// The author.
     pub author: ProfileReference,
     /// The token, as given.
     pub token: String,
-    /// Narrows a symbol.
+    /// The chain, which narrows a symbol.
     pub chain: Option<String>,
     /// Window start, inclusive.
     pub from: i64,
@@ -65,7 +65,7 @@ pub async fn verify_thesis(core: &Core, call: &Call, claim: &Claim) -> Result<v1
     let outcome = look(core, call, claim, floor, &mut answer).await?;
     let resync = call.caller.key.live && outcome != Reason::Verified && claim.to >= call.now_ms - RESYNC_MS;
     if resync {
-        // Without an upstream nothing can rule out that the thesis is there already.
+        // Without an upstream nobody can rule out that the thesis is there already.
         let text = "the upstream cannot be asked, and the window ended too recently to say no without it";
         let error = thesis_proto::error::ApiError::new(thesis_proto::error::ErrorCode::UpstreamUnavailable, text);
         return Err(Error::from(error.with_retry_after(60)));

@@ -1,4 +1,4 @@
-//! The state of the control log as rows, from which a start loads.
+//! The state of the control log as rows. A core loads them when it starts.
 
 use std::ops::Bound;
 

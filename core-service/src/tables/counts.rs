@@ -14,7 +14,7 @@ const MOST_REPLICAS: usize = 100_000;
 #[derive(Clone, Copy, Debug)]
 pub struct CountTable {
     table: &'static Table,
-    /// Seconds for which a count is kept; none for good.
+    /// Seconds for which a count is kept; none keeps it for good.
     kept: Option<u32>,
 }
 
@@ -23,13 +23,13 @@ pub struct CountTable {
 pub struct CountKey(Vec<Value>);
 
 impl CountKey {
-    /// Of a subject in a minute.
+    /// The count of a subject in a minute.
     #[must_use]
     pub fn of_minute(subject: String, minute: i64) -> Self {
         Self(key![subject, minute])
     }
 
-    /// Of an organization in a month.
+    /// The count of an organization in a month.
     #[must_use]
     pub fn of_month(organization: &str, month: &str) -> Self {
         Self(key![organization, month])
@@ -48,7 +48,7 @@ pub struct CountRow {
 }
 
 impl CountTable {
-    /// Counts of minutes, kept for so many seconds.
+    /// Counts of minutes, each kept for `seconds`.
     #[must_use]
     pub fn minutes(seconds: u32) -> Self {
         Self { table: &schema::MINUTE_COUNT, kept: Some(seconds) }

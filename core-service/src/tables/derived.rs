@@ -12,7 +12,7 @@ use crate::{
 
 /// Number of slots that tokens with owed events are spread over.
 const SLOTS: i64 = 8;
-/// Most tokens of a slot looked at.
+/// Most tokens read of one slot.
 const MOST_OWING: usize = 10_000;
 
 /// The slot of a dataset's tokens with owed events.
@@ -20,14 +20,14 @@ fn slot_of(dataset: &str) -> i64 {
     dataset.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % SLOTS)
 }
 
-/// A token owes events from here on.
+/// The change after which a token owes events.
 #[must_use]
 pub fn owes(dataset: &str, token: &str, version: i64) -> Change {
     let key = key![slot_of(dataset), dataset, token];
     Change { table: &schema::DERIVE_DUE, key, version, body: Some(Bytes::new()), ttl: None }
 }
 
-/// A token's events were made at this time, in unix milliseconds: it owes none.
+/// The changes after which a token owes no events: they were made at `at`, in unix milliseconds.
 #[must_use]
 pub fn were_made(dataset: &str, token: &str, at: i64, version: i64) -> [Change; 2] {
     let body = Some(Bytes::copy_from_slice(&at.to_be_bytes()));
@@ -43,7 +43,7 @@ pub fn were_made(dataset: &str, token: &str, at: i64, version: i64) -> [Change; 
     ]
 }
 
-/// The tokens of a dataset that owe events, each with the sequence number of what it owes them for.
+/// The tokens of a dataset that owe events, each with the sequence number of the entry that it owes them for.
 ///
 /// # Errors
 /// When the store does not answer.

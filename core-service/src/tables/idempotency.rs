@@ -7,13 +7,13 @@ use crate::{
     store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreError, StoreResult, Transaction, schema},
 };
 
-/// What is stored of a request.
+/// The stored record of a request.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct KeptRequest {
     /// Hash of the operation and the decoded request.
     #[prost(bytes = "vec", tag = "1")]
     pub request: Vec<u8>,
-    /// Unix milliseconds of its start.
+    /// When the request started, in unix milliseconds.
     #[prost(int64, tag = "2")]
     pub started_at: i64,
     /// The encrypted answer, once there is one.
@@ -39,7 +39,7 @@ pub struct KeptKey {
 }
 
 impl KeptKey {
-    /// What is stored, with its version. This read settles a write in doubt: it has happened, or never will.
+    /// The stored request, with its version. This read settles a write in doubt: it has happened, or never will.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -53,7 +53,7 @@ impl KeptKey {
         Ok(Some((row.version, kept)))
     }
 
-    /// Stores a request if the row is as expected, for so many seconds; tells whether it was.
+    /// Stores a request for `seconds` if the row is as expected; tells whether it was.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -7,8 +7,8 @@ use crate::{
     store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreResult, Transaction, schema},
 };
 
-/// Leases a shard to a core until a time if it is free or the core's own; tells whether it was. Times are in unix
-/// milliseconds. The row's body is the end and the owner.
+/// Leases a shard to a core until `until` if the shard is free or already the core's; tells whether it was. Times are
+/// in unix milliseconds. The row's body is the end and the owner.
 ///
 /// # Errors
 /// When the store does not answer.

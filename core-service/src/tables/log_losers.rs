@@ -12,7 +12,7 @@ const KEPT: u32 = 10;
 /// Most writers looked for: every core has one.
 const MOST_WRITERS: usize = 100;
 
-/// Tells that a writer lost at a head, or with none that it no longer wants a turn. `version` grows with each call.
+/// Tells at which head a writer lost. No head means that it no longer wants a turn. `version` grows with each call.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -28,7 +28,7 @@ pub async fn tell(
     backend.apply(vec![change]).await
 }
 
-/// The writers that lost, each with the head at which it did.
+/// The writers that lost, each with the head at which it lost.
 ///
 /// # Errors
 /// When the store does not answer.

@@ -1,4 +1,4 @@
-//! How many of a project's streams each core has open: one row a project, moved by conditions only.
+//! How many of a project's streams each core has open: one row for each project, changed by conditional writes only.
 
 use prost::Message as _;
 
@@ -26,7 +26,7 @@ pub struct Held {
     pub open: u32,
 }
 
-/// A project's row with its version; none for one that was never written.
+/// A project's row with its version; a row that was never written has none.
 ///
 /// # Errors
 /// When the store does not answer.

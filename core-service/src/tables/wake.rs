@@ -1,4 +1,4 @@
-//! Hints that a log has something new, in partitions of some seconds. A hint's version is the last second with an append.
+//! Hints that a log has new entries, in partitions of some seconds. A hint's version is the last second with an append.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::{
 
 /// Seconds for which a hint is kept.
 const KEPT: u32 = 3_600;
-/// Seconds whose hints stand in one partition.
+/// Number of seconds whose hints share one partition.
 const SECONDS: i64 = 8;
 /// Most hints of a partition.
 const MOST_HINTS: usize = 10_000;

@@ -4,6 +4,14 @@ use futures::{
     StreamExt as _,
     stream::{self, BoxStream},
 };
+use thesis_proto::v1::{
+    meta_service_client::MetaServiceClient,
+    meta_service_server::{MetaService, MetaServiceServer},
+    stream_service_client::StreamServiceClient,
+    stream_service_server::{StreamService, StreamServiceServer},
+    test_data_service_client::TestDataServiceClient,
+    test_data_service_server::{TestDataService, TestDataServiceServer},
+};
 use tokio::{
     io::AsyncReadExt as _,
     net::{TcpListener, TcpStream},
@@ -15,14 +23,6 @@ use tonic::{
 
 use super::*;
 use crate::clock::SystemClock;
-use thesis_proto::v1::{
-    meta_service_client::MetaServiceClient,
-    meta_service_server::{MetaService, MetaServiceServer},
-    stream_service_client::StreamServiceClient,
-    stream_service_server::{StreamService, StreamServiceServer},
-    test_data_service_client::TestDataServiceClient,
-    test_data_service_server::{TestDataService, TestDataServiceServer},
-};
 
 /// A core that counts its calls, and answers or says that it cannot serve.
 #[derive(Clone, Default)]

@@ -13,15 +13,15 @@ use tonic::{Request, Response, Status};
 
 use super::ring::{Batch, Ring};
 
-/// A feed that nobody follows lives on for so long.
+/// Longest time that a feed lives on while nobody follows it.
 const LINGER: Duration = Duration::from_secs(30);
 /// The first and the longest pause before a broken call is made again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Reads a dataset's log, in order, without an end.
+/// Batches of a dataset's log, in order, without an end.
 pub(super) type Tail = BoxStream<'static, Result<Batch, Status>>;
 
-/// Which events are wanted, as core is asked for them; by default all.
+/// The event types and filters that core is asked for; by default all events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     pub(super) types: Vec<i32>,
@@ -45,12 +45,12 @@ pub(super) struct Feed {
 }
 
 impl Feeds {
-    /// Feeds from a core, each keeping so many entries.
+    /// Feeds from a core. Each keeps at most `ring_entries` entries.
     pub(crate) fn new(core: Arc<Streams>, shutdown: CancellationToken, ring_entries: usize) -> Arc<Self> {
         Arc::new(Self { core, shutdown, ring_entries, feeds: Mutex::default() })
     }
 
-    /// A dataset's feed and its news. The first follower starts the feed, at the present.
+    /// A dataset's feed and its news. The first follower starts the feed, at position `live`.
     pub(super) fn feed(self: &Arc<Self>, dataset: &str, live: u64) -> (Arc<Feed>, WatchStream<u64>) {
         let mut feeds = self.feeds.lock();
         let feed = feeds.get(dataset).cloned().unwrap_or_else(|| {
@@ -63,12 +63,12 @@ impl Feeds {
             tokio::spawn(Arc::clone(self).run(Arc::clone(&feed)));
             feed
         });
-        // Under the lock, so that a feed about to end sees that it is wanted.
+        // Still under the lock, so that a feed that is about to end sees its new follower.
         let news = WatchStream::from_changes(feed.news.subscribe());
         (feed, news)
     }
 
-    /// Reads what is wanted of a dataset's log after a position.
+    /// Reads the wanted events of a dataset's log after a position.
     pub(super) fn tail(&self, dataset: &str, after: u64, wanted: &Wanted) -> Tail {
         let Wanted { types, filters } = wanted.clone();
         let message = v1::TailRequest { dataset: dataset.to_owned(), after, types, filters };
@@ -107,7 +107,7 @@ impl Feeds {
         }
     }
 
-    /// Ends when the feed has been taken out: nobody has followed it for a while, or the edge stops.
+    /// Ends when the feed was removed because nobody followed it for a while, or when the edge stops.
     fn unwanted<'a>(&'a self, feed: &'a Feed) -> impl Future<Output = ()> + 'a {
         let unfollowed = async {
             loop {
@@ -135,7 +135,7 @@ impl Feed {
         ring.push(batch);
         let position = ring.position();
         drop(ring);
-        // After the ring, so that whoever hears of it finds it there.
+        // After the ring, so that a follower that gets the news finds the events there.
         self.news.send_replace(position);
     }
 }

@@ -15,15 +15,15 @@ use super::{
     ring::{Batch, Entry},
 };
 
-/// A position in a dataset's log and the way on from there: from the shared feed, or, when that begins later, from an
-/// own reading of what is wanted of the log until it is inside.
+/// A position in a dataset's log, and the reading from there on. It reads the shared feed. While the feed begins after
+/// its position, it reads the wanted events from the log itself.
 pub(super) struct Follower {
     feeds: Arc<Feeds>,
     pub(super) feed: Arc<Feed>,
     news: WatchStream<u64>,
     wanted: Arc<Wanted>,
     position: u64,
-    /// Only while behind the feed.
+    /// Its own reading of the log, only while it is behind the feed.
     catching_up: Option<CatchingUp>,
 }
 
@@ -44,7 +44,7 @@ impl Follower {
         self.position
     }
 
-    /// Shows what is there, in order and once, until `show` says to stop.
+    /// Shows the events that are there, in order and each once, until `show` says to stop.
     pub(super) fn read(&mut self, mut show: impl FnMut(&Entry) -> bool) {
         if let Some(CatchingUp { batch, .. }) = &mut self.catching_up {
             while let Some(entry) = batch.entries.pop_front() {
@@ -73,10 +73,10 @@ impl Follower {
         }
     }
 
-    /// Ready when there may be more to read; fails when the own reading breaks.
+    /// Ready when there may be more to read; fails when its own reading of the log breaks.
     pub(super) fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
         let Some(CatchingUp { tail, batch }) = &mut self.catching_up else {
-            // The feed outlives its followers, so its news do not end before.
+            // The feed outlives its followers, so they never see its news end.
             return Pin::new(&mut self.news).poll_next(context).map(|_| Ok(()));
         };
         let next = ready!(tail.poll_next_unpin(context));

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use thesis_proto::{json::event_json, names::event_type_name, v1};
 
-/// Events kept at most for a dataset.
+/// Most events kept for a dataset.
 pub(crate) const MAX_ENTRIES: usize = 4096;
-/// Rendered bytes kept at most.
+/// Most rendered bytes kept for a dataset.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// An event, rendered once for all connections.
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
 pub(crate) struct Batch {
     /// The events.
     pub(crate) entries: VecDeque<Entry>,
-    /// There is no other event up to here.
+    /// The position up to which there is no other event.
     pub(crate) position: u64,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn event_frame(event: &v1::Event) -> Box<[u8]> {
     frame.into()
 }
 
-/// The position asked for is older than what is kept.
+/// The requested position is older than the events that are kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Behind;
 
@@ -71,17 +71,17 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring that begins after a position and keeps so many entries.
+    /// A ring that begins after a position and keeps at most `max_entries`.
     pub(crate) fn new(position: u64, max_entries: usize) -> Self {
         Self { floor: position, position, bytes: 0, max_entries, entries: VecDeque::new() }
     }
 
-    /// How far it reaches.
+    /// The position up to which it has read the log.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Adds what comes next; what is there already is dropped.
+    /// Adds the next events; those that it has already are dropped.
     pub(crate) fn push(&mut self, batch: Batch) {
         for entry in batch.entries {
             if entry.position <= self.position {

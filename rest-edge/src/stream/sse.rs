@@ -75,12 +75,12 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     let wanted = Wanted { types: request.types.clone(), filters: request.filters.clone() };
 
     let (told, mut control, _) = edge.core.streams.open(call.request(request)).await?.into_parts();
-    // The positions are fixed with the first message; the head must not be sent before.
+    // The positions are fixed with the first message; the head must not be sent before it.
     let begin = match control.try_next().await?.and_then(|first| first.message) {
         Some(Message::Begin(begin)) => begin,
         _ => return Err(ApiError::unavailable().into()),
     };
-    // Core has taken the same filter.
+    // Core has accepted the same filter.
     let filter = filter.map_err(|_| Failure::incomplete())?;
     let reconnect_ms = reconnect_ms(edge);
     let first = first_piece(&begin, reconnect_ms);
@@ -104,7 +104,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     Ok(response)
 }
 
-/// `Last-Event-ID`; an empty one is what clients send that have seen none.
+/// `Last-Event-ID`. Clients that have seen no event send an empty one, which counts as none.
 fn last_event_id(call: &Call) -> Result<Option<String>, Failure> {
     let mut values = call.head.headers.get_all("last-event-id").iter().filter(|value| !value.is_empty());
     let Some(value) = values.next() else {
@@ -121,14 +121,14 @@ fn pings() -> Interval {
     pings
 }
 
-/// How long this client waits before it comes again: not at the same time as all the others.
+/// Milliseconds until this client opens a stream again: random, so that not all clients come at once.
 fn reconnect_ms(edge: &Context) -> u32 {
     let mut random = [0; 4];
     edge.ids.fill(&mut random);
     RECONNECT_MS.start() + u32::from_le_bytes(random) % (RECONNECT_MS.end() - RECONNECT_MS.start() + 1)
 }
 
-/// What comes right after the head: a cursor to resume with, and what was missed and is not replayed.
+/// The piece right after the head: a cursor to resume with, and the gap of missed events that are not replayed.
 fn first_piece(begin: &v1::StreamBegin, reconnect_ms: u32) -> Bytes {
     let view: Vec<String> = begin.positions.iter().map(|place| place.dataset.clone()).collect();
     let positions: Vec<u64> = begin.positions.iter().map(|place| place.position).collect();
@@ -152,9 +152,9 @@ fn first_piece(begin: &v1::StreamBegin, reconnect_ms: u32) -> Bytes {
 
 /// One open stream.
 struct Connection {
-    /// Gone once the stream has ended.
+    /// None once the stream has ended.
     subscription: Option<Subscription>,
-    /// What has to be written before anything else.
+    /// The piece to write before any other.
     first: Option<Bytes>,
     ping: Interval,
     reconnect_ms: u32,
@@ -162,7 +162,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// The next piece to write. That the stream must end is seen before each, however slowly they are taken.
+    /// The next piece to write. It first checks whether the stream must end, however slowly the client reads.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let subscription = self.subscription.as_mut()?;
@@ -207,8 +207,8 @@ impl Connection {
     }
 }
 
-/// Writes where the stream stands, as an event of its own type: clients keep the id of nothing else that has no data, and
-/// it reaches nobody who listens for messages.
+/// Writes the stream's cursor as an event of its own type. Clients do not keep the id of a frame without data.
+/// Listeners for messages do not get this type.
 fn write_cursor(piece: &mut Vec<u8>, cursor: &str) {
     let mut frame = b"event: stream.cursor\ndata: ".to_vec();
     frame.extend(serde_json::to_vec(&json::StreamCursor::from(cursor)).expect("texts always serialise"));

@@ -1,4 +1,4 @@
-//! What one connection follows: core's control of it, its datasets, its filter.
+//! The parts of one open stream: core's control of it, its datasets, its filter.
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
@@ -18,7 +18,7 @@ use super::{
     ring::Entry,
 };
 
-/// One stream of events, from where core says that it begins.
+/// One stream of events, from the positions that core gives.
 pub(super) struct Subscription {
     control: Messages<v1::OpenResponse>,
     filter: CompiledFilter,
@@ -37,7 +37,7 @@ pub(super) enum Step {
 }
 
 impl Subscription {
-    /// Starts where core says; its later words end the stream.
+    /// Starts at core's positions. Any later message from core ends the stream.
     pub(super) fn new(
         begin: v1::StreamBegin,
         control: Messages<v1::OpenResponse>,
@@ -64,7 +64,7 @@ impl Subscription {
         self.cursors.encode(&self.positions)
     }
 
-    /// Whether the stream has to end now; to be asked before each piece is written.
+    /// The step that ends the stream, if it has to end now. Ask before each piece is written.
     pub(super) fn ended(&mut self) -> Option<Step> {
         self.control.next().now_or_never().map(end)
     }
@@ -107,7 +107,7 @@ impl Subscription {
     }
 }
 
-/// What core's word, or its silence for good, means to a stream.
+/// How a stream ends after a message from core, or after the last one.
 fn end(message: Option<Result<v1::OpenResponse, Status>>) -> Step {
     match message.and_then(Result::ok).and_then(|message| message.message) {
         Some(Message::End(end)) => Step::End { reconnect: end.reason() != v1::StreamEndReason::Revoked },

@@ -21,7 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The discovery document; what is not built is left out.
+/// The discovery document; parts that are not built are left out.
 pub(crate) fn discovery_document(public_url: &str) -> Bytes {
     let openapi = format!("{public_url}/v1/openapi.json");
     let mut document = json::Discovery::new(VERSION);

@@ -16,7 +16,7 @@ use crate::{
 const TAG: &str = "Tokens";
 const REF: &str = "`tk_` id, `chain:address`, address, `$SYMBOL` or `SYMBOL` (case-insensitive); a symbol on several \
                    chains is 409 unless `chain` narrows it";
-/// Characters of a reference, as in the filter of theses.
+/// Most characters of a reference, as in the filter of theses.
 const REF_CHARS: usize = 200;
 
 const CHAIN: Param = Param::new("chain", Kind::Text(1, 32), "Narrows to one chain; test keys use `sandbox`");

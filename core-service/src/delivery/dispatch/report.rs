@@ -3,8 +3,8 @@
 use thesis_proto::v1::WebhookStatus;
 
 use super::Dispatcher;
-use crate::delivery::serving::Serving;
 use crate::{
+    delivery::serving::Serving,
     domain::{
         control::{ControlChange, Webhook},
         delivery::{Attempt, Delivery, Status},

@@ -57,3 +57,21 @@ async fn a_dataset_that_has_caught_up_is_no_suspect() {
     core.datasets.adopt(&mut suspects).await;
     assert!(suspects.is_empty() && !is_adopted(&core, &dataset));
 }
+
+#[tokio::test]
+async fn hints_of_a_time_that_nobody_looked_are_read_later() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    core.stop.cancel();
+    let dataset = Dataset::Project("hinted".to_owned());
+    let mut heard = core.datasets.second();
+    wake::leave_hint(&core.shared.backend, &dataset.to_string(), heard).await.unwrap();
+    clock.advance(60_000);
+    assert!(core.datasets.hints(&mut heard).await.contains(&dataset));
+    assert!(!core.datasets.hints(&mut heard).await.contains(&dataset));
+
+    // An append that is done long after its hint is seen by the next look for work left undone.
+    set(&core, &dataset, ROWS, 100).await;
+    core.datasets.adopt(&mut HashMap::from([(dataset.clone(), Suspect::default())])).await;
+    assert!(core.datasets.positions().contains(&(dataset, 100)));
+}

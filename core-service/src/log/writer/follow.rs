@@ -3,9 +3,9 @@
 use tokio::time::Instant;
 
 use super::{CATCH_UP, LOOK_EVERY, OTHERS_FIRST_MS, PATIENCE, Writer, advance, turns};
-use crate::log::projection::ROWS;
 use crate::{
     domain::entry::Sequenced,
+    log::projection::ROWS,
     store::{Consistency, StoreError, StoreResult},
     tables::log::decode,
 };

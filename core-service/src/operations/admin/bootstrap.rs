@@ -33,7 +33,7 @@ pub struct Bootstrap {
 /// Makes the bootstrap keys and what they belong to, once.
 ///
 /// # Errors
-/// When a key has not the form of one, a plan is unknown, or the store does not answer.
+/// When a key does not have the form of a key, a plan is unknown, or the store does not answer.
 pub async fn bootstrap(core: &Core, bootstrap: &Bootstrap) -> Result<()> {
     let plan = known_plan(core, bootstrap.plan.as_deref().unwrap_or(BOOTSTRAP_PLAN));
     let keys = bootstrap.test_key.iter().chain(&bootstrap.live_key);

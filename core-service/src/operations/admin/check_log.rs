@@ -10,10 +10,10 @@ use crate::{
     tables::log::decode,
 };
 
-/// Entries read at once when a log is checked.
+/// Most entries read at once when a log is checked.
 const PAGE: usize = 1_000;
 
-/// Reads a whole log and counts what must not be there.
+/// Reads a whole log and counts its entries, gaps and duplicates.
 ///
 /// # Errors
 /// 422 for an unknown dataset, or when the store does not answer.

@@ -14,7 +14,7 @@ use crate::{
     shared::{control::ControlState, key_ring::display_prefix},
 };
 
-/// Creates a key; answers it with its raw form, which is nowhere else.
+/// Creates a key. Only this answer has its raw form.
 ///
 /// # Errors
 /// 422, `PROJECT_NOT_FOUND`, or when the store does not answer.

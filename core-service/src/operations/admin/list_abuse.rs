@@ -16,7 +16,7 @@ use crate::{
 /// Most addresses of a page.
 const ABUSE_LIMIT: i32 = 1_000;
 
-/// Lists addresses that failed to authenticate too often, those that did last first.
+/// Lists addresses that failed to authenticate too often, the latest first.
 ///
 /// # Errors
 /// 422, `INVALID_CURSOR`, or when the store does not answer.

@@ -47,7 +47,7 @@ async fn what_is_deleted_between_two_reads_is_not_shown() {
     for number in 0..8 {
         post(&core, number).await;
     }
-    // The index has named them, and then their rows change: as a reader sees it that comes between the two writes.
+    // The index names them, and then their rows change. A reader that comes between the two writes sees the same.
     let id = |number: i64| crate::domain::id::of_thesis("live", &number.to_string());
     for number in [0, 1, 3, 4] {
         let (_, thesis) = core.shared.theses.thesis(&View::live(), &id(number)).await.unwrap().unwrap();
@@ -61,7 +61,7 @@ async fn what_is_deleted_between_two_reads_is_not_shown() {
     }
     let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
     let Ok(call) = core.gate.admit(meta, Operation::GetTokenActivity) else { panic!("a key that works") };
-    // What was too little is filled up from the index.
+    // A list that is too short is filled up from the index.
     for (recent, shown) in [
         (1, &["number 2"][..]),
         (3, &["number 2", "number 5", "number 6"]),

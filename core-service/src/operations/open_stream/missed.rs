@@ -1,4 +1,4 @@
-//! What a client missed while it was away, and how much of that is not replayed.
+//! The events that a client missed while it was away, and those that are not replayed.
 
 use thesis_proto::{filter::CompiledFilter, time::format_millis};
 
@@ -19,20 +19,20 @@ const PAGE: usize = 500;
 /// Most missed events that are replayed.
 pub(super) const MOST_REPLAYED: usize = 1_000;
 
-/// Most events not replayed that are counted.
+/// Most events counted among those that are not replayed.
 const MOST_COUNTED: i64 = 10_000;
 
 /// Most entries that are looked at to find where a stream begins.
 const MOST_LOOKED_AT: usize = 200_000;
 
-/// What a client missed: the matching events after its cursor, up to the present.
+/// The events that a client missed: those that match after its cursor, up to the present.
 pub(super) struct Missed<'a> {
     pub(super) core: &'a Core,
     pub(super) call: &'a Call,
     pub(super) filter: &'a CompiledFilter,
     pub(super) after: Vec<u64>,
     pub(super) live: &'a [u64],
-    /// What lies before it has left the history window.
+    /// Events before it have left the history window.
     pub(super) floor: Floor,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Gap {
 }
 
 impl Missed<'_> {
-    /// Whether the missed events that an index or the distance shows are few and none has left the window.
+    /// Whether the missed events, by an index or by the distance, are few and none has left the window.
     async fn are_few(&self, selection: &Selection) -> Result<bool> {
         let mut left = MOST_REPLAYED;
         for (index, dataset) in self.call.caller.view.datasets().iter().enumerate() {
@@ -122,7 +122,7 @@ impl Missed<'_> {
         if skipped == 0 {
             return Ok(None);
         }
-        // What was not looked at is not replayed either.
+        // Events that were not looked at are not replayed either.
         let unseen = reader.positions().into_iter().map(|position| if all { 0 } else { position - 1 });
         let begin = begin.into_iter().zip(unseen).zip(&self.after);
         Ok(Some(Gap {
@@ -135,8 +135,8 @@ impl Missed<'_> {
         }))
     }
 
-    /// The list of what lies in a gap, under `/v1/events`: bounded by its oldest and newest event. What has left the
-    /// window is bounded by that alone, since a bound before it is refused.
+    /// The path of the list of a gap's events, under `/v1/events`, from its oldest to its newest. If the oldest has
+    /// left the window there is no lower bound: one before the window is refused.
     pub(super) async fn path(&self, list: &str, gap: &Gap) -> Result<String> {
         let oldest = match gap.oldest {
             Some(oldest) => oldest,

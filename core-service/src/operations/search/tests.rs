@@ -108,7 +108,7 @@ async fn what_is_written_is_found_and_what_is_deleted_is_not() {
     let early = SearchQuery { created_after: Some(0), ..query("moon") };
     assert_eq!(search(&core, &live, early).await.unwrap_err().api.code.http_status(), 403);
 
-    // At once, whether the index knows of it or not.
+    // A deletion shows at once, whether the index knows of it or not.
     observe(&core, 2, Seen::Deletion("2".to_owned())).await;
     assert_eq!(texts(&search(&core, &live, query("moon")).await.unwrap()), ["to the moon 🚀"]);
 
@@ -180,7 +180,7 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     let checked = measure(&second.follower()).await;
     assert!(checked.contains(&Dataset::Live) && checked.contains(&Dataset::Sandbox));
     assert!(is_refused(&live).await && is_refused(&test).await, "nothing is taken in");
-    // One log is there before the others; of the sandbox a part.
+    // The index takes in one whole log, and a part of the sandbox.
     let read = second.shared.log.read("live", 0, u64::MAX, 100).await.unwrap();
     let entries = read.into_iter().map(|(seq, body)| Sequenced { seq, entry: decode(body).unwrap() });
     second.search.apply(&Dataset::Live, &entries.collect::<Vec<_>>()).unwrap();
@@ -193,7 +193,7 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     let mut checked = checked.into_iter().collect();
     advance(&second.follower(), &mut checked).await;
     assert!(!search(&second, &test, query("run")).await.unwrap().theses.is_empty());
-    // What is written after that may be missed for a moment, and is no reason to refuse.
+    // A thesis written after that may be missed for a moment; that is no reason to refuse.
     post(&first, "3", "@bob", "beyond the moon", None, 0).await;
     assert_eq!(search(&second, &live, query("moon")).await.unwrap().theses.len(), 2);
     first.close().await;

@@ -1,10 +1,11 @@
 //! The state that the control log has led to.
 
-use crate::domain::control::{ApiKey, ControlChange, Organization, Project, SandboxSeed, Webhook};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
+
+use crate::domain::control::{ApiKey, ControlChange, Organization, Project, SandboxSeed, Webhook};
 
 /// The state that the control log has led to.
 #[derive(Debug, Default)]

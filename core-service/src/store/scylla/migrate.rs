@@ -61,7 +61,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0009_deliveries",
 ];
 
-/// Seconds that the lock lasts. Renewed before each migration, it outlasts the two steps of one.
+/// Seconds that the lock lasts. Renewed before each statement, it outlasts one and the wait for all nodes to know it.
 const LOCK_SECONDS: i32 = 30;
 /// How often the lock is tried.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -88,20 +88,31 @@ pub(super) async fn run(
             continue;
         }
         for migration in missing(session, keyspace, known).await? {
-            if !lock.renew().await {
-                break; // it expired while this process was held up; someone else goes on
-            }
             tracing::info!(migration = migration.name, keyspace, "migrating");
-            for statement in migration.statements() {
-                alter(session, migration.name, &statement).await?;
+            if !migrate(&lock, migration, clock).await? {
+                break; // someone else goes on
             }
-            let values = (migration.name, migration.checksum(), clock.now_ms());
-            let text = "INSERT INTO schema_change (part, name, checksum, applied_at) VALUES ('schema', ?, ?, ?)";
-            run_step(session, migration.name, repeatable(text), values).await?;
         }
         lock.release().await;
     }
     Err(ConnectError::Locked(keyspace.clone()))
+}
+
+/// Carries out a migration; false when the lock expired while this process was held up.
+async fn migrate(lock: &Lock<'_>, migration: &Migration, clock: &dyn Clock) -> Result<bool, ConnectError> {
+    for statement in migration.statements() {
+        if !lock.renew().await {
+            return Ok(false);
+        }
+        alter(lock.session, migration.name, &statement).await?;
+    }
+    if !lock.renew().await {
+        return Ok(false);
+    }
+    let values = (migration.name, migration.checksum(), clock.now_ms());
+    let text = "INSERT INTO schema_change (part, name, checksum, applied_at) VALUES ('schema', ?, ?, ?)";
+    run_step(lock.session, migration.name, repeatable(text), values).await?;
+    Ok(true)
 }
 
 /// Creates the keyspace and the two tables that migrating itself needs.
