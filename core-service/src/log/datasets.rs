@@ -178,8 +178,13 @@ impl Datasets {
                         self.follow(&dataset).await;
                         suspects.entry(dataset).or_default();
                     }
-                    for dataset in derived::datasets_owing(&self.shared.backend).await {
-                        suspects.entry(dataset).or_default();
+                    match derived::datasets_owing(&self.shared.backend).await {
+                        Ok(owing) => {
+                            for dataset in owing {
+                                suspects.entry(dataset).or_default();
+                            }
+                        }
+                        Err(error) => tracing::debug!(%error, "looking for owed events failed"),
                     }
                     self.adopt(&mut suspects).await;
                 }
@@ -231,17 +236,22 @@ impl Datasets {
     async fn adopt(self: &Arc<Self>, suspects: &mut HashMap<Dataset, Suspect>) {
         let datasets: Vec<Dataset> = suspects.keys().cloned().collect();
         for dataset in datasets {
-            let (patience, reached) = match self.is_behind(&dataset).await {
-                Ok((Behind::No, _)) => {
-                    suspects.remove(&dataset);
-                    continue;
-                }
-                Ok((Behind::Entries, reached)) => (ENTRIES_PATIENCE, reached),
-                Ok((Behind::Derived, reached)) => (DERIVED_PATIENCE, reached),
+            let (behind, reached) = match self.is_behind(&dataset).await {
+                Ok(found) => found,
                 Err(error) => {
                     tracing::debug!(%dataset, %error, "looking for work left undone failed");
                     continue;
                 }
+            };
+            // A hint may have come long before its append was done.
+            self.with(&dataset, |open| open.position.send_if_modified(|position| advance(position, reached.0)));
+            let patience = match behind {
+                Behind::No => {
+                    suspects.remove(&dataset);
+                    continue;
+                }
+                Behind::Entries => ENTRIES_PATIENCE,
+                Behind::Derived => DERIVED_PATIENCE,
             };
             let suspect = suspects.entry(dataset.clone()).or_default();
             let still = if suspect.reached == reached { suspect.still + 1 } else { 0 };
@@ -257,8 +267,6 @@ impl Datasets {
     async fn is_behind(&self, dataset: &Dataset) -> Result<(Behind, (u64, u64))> {
         let (name, log) = (dataset.to_string(), &self.shared.log);
         let rows = log.checkpoint(&name, ROWS).await?;
-        // A hint may have come long before its append was done.
-        self.with(dataset, |open| open.position.send_if_modified(|position| advance(position, rows)));
         let head = log.head(&name, rows, Consistency::Quorum).await?;
         let fan_out = log.checkpoint(&name, FAN_OUT).await?;
         let behind = if head > rows || fan_out < rows {

@@ -1,9 +1,6 @@
 //! Lists theses.
 
-use thesis_proto::{
-    error::{ApiError, FieldError},
-    v1,
-};
+use thesis_proto::v1;
 
 use super::{
     Core, resolve,
@@ -161,14 +158,8 @@ async fn named(core: &Core, view: &View, query: &ThesisQuery) -> Result<Option<N
         }
         profile = by_handle;
     }
-    let tokens = match &query.token {
-        Some(reference) => Some(resolve::token_ids(&core.shared, view, reference, query.chain.as_deref()).await?),
-        None => None,
-    };
-    if tokens.as_ref().is_some_and(|tokens| tokens.len() > resolve::MAX_TOKENS) {
-        let rule = format!("names more than {} tokens; give chain or address", resolve::MAX_TOKENS);
-        return Err(ApiError::validation(&[FieldError::new("token", rule)]).into());
-    }
+    let (token, chain) = (query.token.as_deref(), query.chain.as_deref());
+    let tokens = resolve::filtered_tokens(&core.shared, view, token, chain).await?;
     Ok(Some(Named { profile, tokens }))
 }
 

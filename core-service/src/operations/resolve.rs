@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thesis_proto::{
-    error::{ApiError, ErrorCode},
+    error::{ApiError, ErrorCode, FieldError},
     json,
     reference::TokenReference,
     v1,
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Most tokens that are merged for one symbol or address.
-pub const MAX_TOKENS: usize = 50;
+const MAX_TOKENS: usize = 50;
 
 /// How a profile is named.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReferen
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn token_ids(shared: &Shared, view: &View, reference: &str, chain: Option<&str>) -> Result<Vec<String>> {
+async fn token_ids(shared: &Shared, view: &View, reference: &str, chain: Option<&str>) -> Result<Vec<String>> {
     let Some(reference) = TokenReference::parse(reference) else { return Ok(Vec::new()) };
     let theses = &shared.theses;
     if let Some(id) = &reference.id
@@ -96,6 +96,25 @@ pub async fn token_ids(shared: &Shared, view: &View, reference: &str, chain: Opt
         ids = theses.token_ids_by_symbol(view, &reference.symbol, chain, limit).await?;
     }
     Ok(ids)
+}
+
+/// The ids of the tokens that a filter names, narrowed to a chain; none without a filter.
+///
+/// # Errors
+/// 422 on `token` when it names too many, or when the store does not answer.
+pub async fn filtered_tokens(
+    shared: &Shared,
+    view: &View,
+    reference: Option<&str>,
+    chain: Option<&str>,
+) -> Result<Option<Vec<String>>> {
+    let Some(reference) = reference else { return Ok(None) };
+    let ids = token_ids(shared, view, reference, chain).await?;
+    if ids.len() > MAX_TOKENS {
+        let rule = format!("names more than {MAX_TOKENS} tokens; give chain or address");
+        return Err(ApiError::validation(&[FieldError::new("token", rule)]).into());
+    }
+    Ok(Some(ids))
 }
 
 /// Reads the profile that a reference names.

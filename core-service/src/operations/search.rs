@@ -1,10 +1,7 @@
 //! Searches theses, profiles and tokens: the index finds them, the store shows them as they are now.
 
 use futures::future::try_join_all;
-use thesis_proto::{
-    error::{ApiError, FieldError},
-    v1,
-};
+use thesis_proto::v1;
 
 use super::{
     Core, resolve,
@@ -92,14 +89,7 @@ async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<SearchF
         Some(handle) => Some(shared.theses.profile_id_by_handle(view, handle).await?.unwrap_or_default()),
         None => None,
     };
-    let tokens = match &query.token {
-        Some(token) => Some(resolve::token_ids(shared, view, token, query.chain.as_deref()).await?),
-        None => None,
-    };
-    if tokens.as_ref().is_some_and(|tokens| tokens.len() > resolve::MAX_TOKENS) {
-        let rule = format!("names more than {} tokens; give chain or address", resolve::MAX_TOKENS);
-        return Err(ApiError::validation(&[FieldError::new("token", rule)]).into());
-    }
+    let tokens = resolve::filtered_tokens(shared, view, query.token.as_deref(), query.chain.as_deref()).await?;
     let to = query.created_before.unwrap_or(i64::MAX);
     Ok(SearchFilter { profile, tokens, chain: query.chain.clone(), floor, to })
 }

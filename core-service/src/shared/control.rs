@@ -8,6 +8,7 @@ mod state;
 mod tests;
 
 pub use self::state::ControlState;
+
 use std::{
     sync::{
         Arc,

@@ -58,17 +58,19 @@ pub async fn owing(backend: &SharedBackend, dataset: &str, limit: usize) -> Stor
         .collect())
 }
 
-/// The datasets with tokens that owe events, each once. A slot that cannot be read is left out.
-pub async fn datasets_owing(backend: &SharedBackend) -> Vec<Dataset> {
+/// The datasets with tokens that owe events, each once.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn datasets_owing(backend: &SharedBackend) -> StoreResult<Vec<Dataset>> {
     let mut datasets = Vec::new();
     for slot in 0..SLOTS {
-        if let Ok(rows) = backend.scan(&Scan::all(&schema::DERIVE_DUE, key![slot], MOST_OWING)).await {
-            datasets.extend(rows.iter().filter_map(|row| Dataset::parse(row.clustering.first()?.text())));
-        }
+        let rows = backend.scan(&Scan::all(&schema::DERIVE_DUE, key![slot], MOST_OWING)).await?;
+        datasets.extend(rows.iter().filter_map(|row| Dataset::parse(row.clustering.first()?.text())));
     }
     datasets.sort_unstable();
     datasets.dedup();
-    datasets
+    Ok(datasets)
 }
 
 /// When the events of tokens were last made, in unix milliseconds; tokens without any are left out.

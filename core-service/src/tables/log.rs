@@ -243,26 +243,9 @@ impl LogStore {
                 return Ok(Appended::Lost);
             }
         }
-        let mut writes = vec![ConditionalWrite {
-            clustering: key![HEAD_ROW],
-            expect: if opens { Expect::Absent } else { Expect::Version(int(head)) },
-            version: int(head + entries.len() as u64),
-            body: Some(Bytes::copy_from_slice(&batch)),
-        }];
-        writes.extend(entries.iter().zip(head + 1..).map(|(entry, seq)| {
-            let mut body = BytesMut::with_capacity(BATCH_ID + entry.len());
-            body.extend_from_slice(&batch);
-            body.extend_from_slice(entry);
-            ConditionalWrite {
-                clustering: key![int(seq)],
-                expect: Expect::Any,
-                version: int(seq),
-                body: Some(body.freeze()),
-            }
-        }));
+        let writes = writes(head, opens, batch, entries);
         let transaction =
             Transaction { table: &schema::EVENT_LOG, partition: key![log, int(bucket)], writes, ttl: None };
-
         let mut doubts = 0;
         loop {
             match self.backend.transact_with(transaction.clone(), beside.clone()).await {
@@ -298,6 +281,24 @@ impl LogStore {
         let row = self.backend.get(&schema::LOG_CHECKPOINT, &key![log, projection], Consistency::Quorum).await?;
         Ok(row.and_then(|row| u64::try_from(row.version).ok()).unwrap_or_default())
     }
+}
+
+/// The writes of one append: the head from its expected value, and the entries. `opens` tells that the bucket is new.
+fn writes(head: u64, opens: bool, batch: BatchId, entries: &[Bytes]) -> Vec<ConditionalWrite> {
+    let head_row = ConditionalWrite {
+        clustering: key![HEAD_ROW],
+        expect: if opens { Expect::Absent } else { Expect::Version(int(head)) },
+        version: int(head + entries.len() as u64),
+        body: Some(Bytes::copy_from_slice(&batch)),
+    };
+    let rows = entries.iter().zip(head + 1..).map(|(entry, seq)| {
+        let mut body = BytesMut::with_capacity(BATCH_ID + entry.len());
+        body.extend_from_slice(&batch);
+        body.extend_from_slice(entry);
+        let (clustering, version) = (key![int(seq)], int(seq));
+        ConditionalWrite { clustering, expect: Expect::Any, version, body: Some(body.freeze()) }
+    });
+    std::iter::once(head_row).chain(rows).collect()
 }
 
 /// The change that moves a projection's checkpoint.

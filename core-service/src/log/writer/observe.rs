@@ -19,7 +19,7 @@ use crate::{
         entry::Kind,
         id,
         observation::{EngagementSeen, Observation, Seen, ThesisSeen},
-        row::{Age, Thesis},
+        row::{Age, Profile, Thesis, Token},
     },
     store::StoreResult,
 };
@@ -101,8 +101,28 @@ async fn thesis(draft: &mut Draft<'_>, seen: &ThesisSeen, version: i64, observed
         Some(token) => token,
         None => new_token(on, &seen.token, age, now),
     };
+    let row = new_row(id.clone(), seen, version, (&profile, &token), awaited);
+    if row.deleted_at.is_some() {
+        // It is kept for verification, without an event: an event's thesis must be readable.
+        let place = draft.delete(row, version).await?;
+        return Ok(Drafted::at(id, place));
+    }
+    let event_id = thesis_event_id(&id);
+    let new = NewThesis { thesis: row, profile, token, test: false, at: None };
+    let place = draft.create(event_id.clone(), &new).await?;
+    Ok(Drafted { event_id: Some(event_id), ..Drafted::at(id, place) })
+}
+
+/// A thesis seen for the first time. `awaited` keeps observations of it that came before.
+fn new_row(
+    id: String,
+    seen: &ThesisSeen,
+    version: i64,
+    (profile, token): (&Profile, &Token),
+    awaited: Option<Thesis>,
+) -> Thesis {
     let mut row = Thesis {
-        id: id.clone(),
+        id,
         upstream_id: seen.upstream_id.clone(),
         profile_id: profile.id.clone(),
         token_id: token.id.clone(),
@@ -123,15 +143,7 @@ async fn thesis(draft: &mut Draft<'_>, seen: &ThesisSeen, version: i64, observed
             (row.likes, row.replies) = (awaited.likes, awaited.replies);
         }
     }
-    if row.deleted_at.is_some() {
-        // It is kept for verification, without an event: an event's thesis must be readable.
-        let place = draft.delete(row, version).await?;
-        return Ok(Drafted::at(id, place));
-    }
-    let event_id = thesis_event_id(&id);
-    let new = NewThesis { thesis: row, profile, token, test: false, at: None };
-    let place = draft.create(event_id.clone(), &new).await?;
-    Ok(Drafted { event_id: Some(event_id), ..Drafted::at(id, place) })
+    row
 }
 
 fn edit(draft: &mut Draft<'_>, before: Thesis, seen: &ThesisSeen, version: i64) -> Drafted {
