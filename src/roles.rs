@@ -108,7 +108,7 @@ fn core_elsewhere(settings: &Settings, clock: &SharedClock) -> Result<(Services,
     let channel = CoreChannel::new(&settings.addresses.core_url, Arc::clone(clock))
         .map_err(|error| Refused::new("SVC_CORE_URL", error))?;
     let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
-    let services = Services::remote(channel.clone(), &token);
+    let services = Services::remote(channel.clone(), channel.each(), &token);
     Ok((services.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?, Need::Core(channel)))
 }
 

@@ -3,3 +3,4 @@
 pub mod gate;
 pub mod idempotency;
 pub mod limits;
+pub mod open_streams;

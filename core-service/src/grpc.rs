@@ -13,6 +13,7 @@ mod profile;
 mod reflection;
 mod search;
 mod stream;
+mod subscribe;
 mod test_data;
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,10 @@ mod thesis;
 mod token;
 mod webhook;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::{
     body::Body,
@@ -30,11 +34,13 @@ use axum::{
 };
 use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN};
 use ipnet::IpNet;
+use prost::Message as _;
 use thesis_net::{
     server::{Bodies, BodyError, Limits, ServiceAnswers},
-    services::Services,
+    services::{Services, Streams},
 };
 use thesis_proto::{error::ApiError, v1};
+use thesis_streams::{Hub, Render};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -76,12 +82,28 @@ const DRAIN: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) core: Arc<Core>,
+    /// The streams of callers of this core itself; made when the first is opened.
+    hub: Arc<OnceLock<Arc<Hub>>>,
+}
+
+impl Api {
+    pub(crate) fn new(core: &Arc<Core>) -> Self {
+        Self { core: Arc::clone(core), hub: Arc::default() }
+    }
+
+    fn hub(&self) -> &Arc<Hub> {
+        self.hub.get_or_init(|| {
+            let own: Arc<Streams> = Arc::new(Self::new(&self.core));
+            let render: Render = |event| event.encode_to_vec();
+            Hub::new(&[Arc::clone(&own)], &own, render, &self.core.shared.ids, self.core.stop.clone())
+        })
+    }
 }
 
 /// The services that edge and worker call, in process.
 #[must_use]
 pub fn local(core: &Arc<Core>) -> Services {
-    Services::of(Api { core: Arc::clone(core) })
+    Services::of(Api::new(core))
 }
 
 fn guarded(routes: Routes, guard: Guard) -> Routes {
@@ -98,7 +120,7 @@ fn services(core: &Arc<Core>) -> Routes {
         thesis_service_server::ThesisServiceServer, token_service_server::TokenServiceServer,
         webhook_service_server::WebhookServiceServer,
     };
-    let api = Api { core: Arc::clone(core) };
+    let api = Api::new(core);
     macro_rules! services {
         ($first:ident $(, $server:ident)*) => {
             Routes::new($first::new(api.clone()).max_decoding_message_size(MAX_MESSAGE))

@@ -19,6 +19,7 @@ pub mod list_webhooks;
 pub mod open_stream;
 pub mod resolve;
 pub mod search;
+pub mod stream_tickets;
 mod theses;
 mod token_counts;
 pub mod verify_thesis;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    access::{gate::Gate, idempotency::Idempotency},
+    access::{gate::Gate, idempotency::Idempotency, open_streams::OpenStreams},
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     log::datasets::Datasets,
     replicas::stream_slots::StreamSlots,
@@ -50,8 +51,10 @@ pub struct Core {
     pub idempotency: Idempotency,
     /// Hands out due attempts.
     pub dispatcher: Arc<Dispatcher>,
-    /// Open streams.
+    /// The places of open streams.
     pub slots: Arc<StreamSlots>,
+    /// The streams that are open at this core.
+    pub open_streams: Arc<OpenStreams>,
     /// Judges webhook URLs.
     pub urls: UrlVetter,
     /// Cancelled when the core stops.

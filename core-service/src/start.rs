@@ -12,6 +12,7 @@ use crate::{
         gate::{Gate, GateSettings},
         idempotency::Idempotency,
         limits::Limits,
+        open_streams::OpenStreams,
     },
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     domain::{id, operation::Features, plan::Plans},
@@ -20,6 +21,7 @@ use crate::{
     operations::{
         Core,
         admin::bootstrap::{Bootstrap, bootstrap},
+        stream_tickets,
     },
     replicas::stream_slots::StreamSlots,
     sandbox,
@@ -108,8 +110,10 @@ impl Core {
         let limits = Limits::new(&backend, &replica);
         let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&clock), replica.clone());
         slots.beat().await?;
+        let gate = Gate::new(Arc::clone(&control), keys.clone(), limits, gate_settings, Arc::clone(&clock), ids);
         let core = Arc::new(Self {
-            gate: Gate::new(control, keys.clone(), limits, gate_settings, clock, ids),
+            open_streams: OpenStreams::new(Arc::clone(&gate), control, clock),
+            gate,
             datasets: Datasets::new(Arc::clone(&shared), stop.clone(), tasks.clone()),
             search,
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
@@ -156,6 +160,10 @@ impl Core {
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.shared.control.follow()).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.slots.run()).await });
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(stream_tickets::watch(Arc::clone(&core))).await });
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.open_streams.run(&core.stop).await });
     }
 
     async fn keep_house(self: Arc<Self>) {

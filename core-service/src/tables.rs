@@ -15,5 +15,6 @@ pub mod members;
 mod recent_theses;
 mod row_cache;
 pub mod stream_places;
+pub mod stream_tickets;
 pub mod theses;
 pub mod wake;

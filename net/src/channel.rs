@@ -48,7 +48,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub struct CoreChannel(Arc<Cores>);
 
 struct Cores {
-    cores: Vec<Core>,
+    cores: Vec<Arc<Core>>,
     next: AtomicUsize,
     clock: SharedClock,
 }
@@ -85,20 +85,30 @@ impl CoreChannel {
                     // Errors travel in headers, with everything that they list.
                     .http2_max_header_list_size(MAX_HEADERS)
                     .connect_lazy();
-                Ok(Core { channel, avoid_until: AtomicI64::new(0) })
+                Ok(Arc::new(Core { channel, avoid_until: AtomicI64::new(0) }))
             })
             .collect::<Result<_, tonic::transport::Error>>()?;
         Ok(Self(Arc::new(Cores { cores, next: AtomicUsize::new(0), clock })))
+    }
+
+    /// A channel to each core apart.
+    #[must_use]
+    pub fn each(&self) -> Vec<Self> {
+        let alone = |core: &Arc<Core>| {
+            let (cores, clock) = (vec![Arc::clone(core)], Arc::clone(&self.0.clock));
+            Self(Arc::new(Cores { cores, next: AtomicUsize::new(0), clock }))
+        };
+        self.0.cores.iter().map(alone).collect()
     }
 }
 
 impl Cores {
     /// The cores in the order to try them: those that failed just now come last.
-    fn order(&self) -> Vec<&Core> {
+    fn order(&self) -> Vec<&Arc<Core>> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         let now = self.clock.now_ms();
         let (late, early) = self.cores.split_at(start % self.cores.len().max(1));
-        let mut order: Vec<&Core> = early.iter().chain(late).collect();
+        let mut order: Vec<&Arc<Core>> = early.iter().chain(late).collect();
         order.sort_by_key(|core| core.avoid_until.load(Ordering::Relaxed) > now);
         order
     }

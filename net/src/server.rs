@@ -14,6 +14,7 @@ mod meter;
 mod metered;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
 use std::{
     convert::Infallible,
@@ -26,10 +27,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Version, header::UPGRADE};
 use hyper::{
     body::{Body, Incoming},
     service::service_fn,
+    upgrade::OnUpgrade,
 };
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -38,6 +40,8 @@ use hyper_util::{
         graceful::{GracefulShutdown, Watcher},
     },
 };
+use parking_lot::Mutex;
+use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -51,11 +55,14 @@ pub use self::{
     answers::ServiceAnswers,
     bodies::{Bodies, BodyError},
     metered::Metered,
+    upgrade::{Socket, Upgrade},
 };
 use self::{answering::Place, connections::Connections, lag::Lag};
 
 /// How often a connection is checked for answers that it does not take.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Longest time, in milliseconds, in which a peer may leave sent bytes without an acknowledgement.
+const VANISHED_MS: u32 = 60_000;
 /// HTTP/2 window of one request body, and of a whole connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
 
@@ -140,11 +147,17 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
         }
         let meter = open.add(limits.given_up, connections.len());
         let place = Place { meter, connections: Arc::clone(&open) };
-        let serving = Arc::new(Serving { answers: Arc::clone(&answers), lag: Arc::clone(&lag), place });
+        let (answers, lag) = (Arc::clone(&answers), Arc::clone(&lag));
+        let serving = Arc::new(Serving { answers, lag, place, upgrade: Mutex::default() });
         connections.spawn(connection(serving, protocol.clone(), graceful.watcher(), stream, address));
     }
     drop(listener);
-    if timeout(limits.drain, graceful.shutdown()).await.is_err() {
+    let ending = async {
+        graceful.shutdown().await;
+        // Connections that are no HTTP any more end by themselves.
+        while connections.join_next().await.is_some() {}
+    };
+    if timeout(limits.drain, ending).await.is_err() {
         tracing::warn!("some requests did not end in time");
     }
     watching.abort();
@@ -172,6 +185,8 @@ struct Serving<A> {
     answers: Arc<A>,
     lag: Arc<Lag>,
     place: Place,
+    /// What the connection becomes, once it was answered 101.
+    upgrade: Mutex<Option<(OnUpgrade, Upgrade)>>,
 }
 
 async fn connection<A: Answers>(
@@ -183,21 +198,34 @@ async fn connection<A: Answers>(
 ) {
     let Serving { answers, place, .. } = &*serving;
     let meter = &place.meter;
-    // A frame of a stream should leave at once.
-    if stream.set_nodelay(true).is_err() {
+    // A frame of a stream should leave at once. A peer that has vanished does not acknowledge what is sent.
+    if stream.set_nodelay(true).is_err() || set_tcp_user_timeout(&stream, VANISHED_MS).is_err() {
         return;
     }
     let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(meter))));
     let peer = Arc::new(answers.peer(address));
-    let service = service_fn(|request: Request<Incoming>| {
+    let service = service_fn(|mut request: Request<Incoming>| {
         let (serving, peer, begun) = (Arc::clone(&serving), Arc::clone(&peer), place.begin(request.version()));
         async move {
-            let Serving { answers, lag, .. } = &*serving;
-            let answer = if lag.is_overload() { answers.refusal() } else { answers.answer(&peer, request).await };
+            let Serving { answers, lag, upgrade, .. } = &*serving;
+            let becoming = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
+            let mut answer = if lag.is_overload() { answers.refusal() } else { answers.answer(&peer, request).await };
+            if let Some((becoming, serve)) = becoming.zip(answer.extensions_mut().remove::<Upgrade>()) {
+                *upgrade.lock() = Some((becoming, serve));
+            }
             Ok::<_, Infallible>(begun.answered(answer, || answers.refusal()))
         }
     });
-    let mut connection = pin!(watcher.watch(protocol.serve_connection(io, service)));
+    let connection = watcher.watch(protocol.serve_connection_with_upgrades(io, service));
+    let mut connection = pin!(async {
+        connection.await?;
+        let upgrade = serving.upgrade.lock().take();
+        if let Some((becoming, serve)) = upgrade {
+            let _open = place.begin(Version::HTTP_11);
+            serve.serve(becoming.await?).await;
+        }
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    });
     let mut look = pin!(sleep(Duration::ZERO));
     // Polled after each step of the connection, so that a time limit that has moved nearer is seen at once.
     let watching = poll_fn(|context| {

@@ -43,7 +43,8 @@ pub type Deliveries = dyn DeliveryService<ClaimStream = Stream<v1::ClaimResponse
 pub type Events = dyn EventService<SubscribeStream = Stream<v1::SubscribeResponse>>;
 
 /// `StreamService`.
-pub type Streams = dyn StreamService<OpenStream = Stream<v1::OpenResponse>, TailStream = Stream<v1::TailResponse>>;
+pub type Streams =
+    dyn StreamService<EndingsStream = Stream<v1::EndingsResponse>, TailStream = Stream<v1::TailResponse>>;
 
 /// Facts about a request from an edge or a worker, which core believes. In one process they are an extension of the
 /// request, which no client can send. Between processes they travel as metadata beside the service credential.
@@ -74,6 +75,8 @@ pub struct Services {
     pub search: Arc<dyn SearchService>,
     /// `StreamService`.
     pub streams: Arc<Streams>,
+    /// `StreamService` of each core apart: a stream belongs to one of them.
+    pub streams_of: Vec<Arc<Streams>>,
     /// `TestDataService`.
     pub test_data: Arc<dyn TestDataService>,
     /// `ThesisService`.
@@ -94,7 +97,7 @@ impl Services {
             + MetaService
             + ProfileService
             + SearchService
-            + StreamService<OpenStream = Stream<v1::OpenResponse>, TailStream = Stream<v1::TailResponse>>
+            + StreamService<EndingsStream = Stream<v1::EndingsResponse>, TailStream = Stream<v1::TailResponse>>
             + TestDataService
             + ThesisService
             + TokenService
@@ -109,6 +112,7 @@ impl Services {
             profiles: api.clone(),
             search: api.clone(),
             streams: api.clone(),
+            streams_of: vec![api.clone()],
             test_data: api.clone(),
             theses: api.clone(),
             tokens: api.clone(),
@@ -116,14 +120,17 @@ impl Services {
         }
     }
 
-    /// The services of a core behind a channel, called with the service credential.
+    /// The services of cores behind a channel, called with the service credential. `each` has the channels to each core
+    /// apart.
     ///
     /// # Errors
     /// When the credential cannot travel in a header.
-    pub fn remote(channel: impl Channel, credential: &SecretString) -> Result<Self, InvalidHeaderValue> {
+    pub fn remote<C: Channel>(channel: C, each: Vec<C>, credential: &SecretString) -> Result<Self, InvalidHeaderValue> {
         let mut credential = HeaderValue::try_from(credential.expose_secret())?;
         credential.set_sensitive(true);
-        Ok(Self::of(Remote { channel, credential }))
+        let remote = |channel| Remote { channel, credential: credential.clone() };
+        let streams_of = each.into_iter().map(|channel| Arc::new(remote(channel)) as Arc<Streams>).collect();
+        Ok(Self { streams_of, ..Self::of(remote(channel)) })
     }
 }
 
@@ -237,8 +244,12 @@ remote!(SearchService by SearchServiceClient {
     search: SearchRequest -> SearchResponse;
     semantic_search: SemanticSearchRequest -> SemanticSearchResponse;
 });
-remote!(StreamService by StreamServiceClient {} streaming {
-    open: OpenRequest -> OpenResponse as OpenStream;
+remote!(StreamService by StreamServiceClient {
+    open: OpenRequest -> OpenResponse;
+    close: CloseRequest -> CloseResponse;
+    read: ReadRequest -> ReadResponse;
+} streaming {
+    endings: EndingsRequest -> EndingsResponse as EndingsStream;
     tail: TailRequest -> TailResponse as TailStream;
 });
 remote!(TestDataService by TestDataServiceClient {
@@ -274,7 +285,7 @@ mod tests {
     #[tokio::test]
     async fn a_credential_that_cannot_travel_is_refused() {
         let channel = CoreChannel::new(&["http://127.0.0.1:1".to_owned()], Arc::new(SystemClock)).unwrap();
-        assert!(Services::remote(channel.clone(), &"line\nbreak".into()).is_err());
-        assert!(Services::remote(channel, &"a-service-token".into()).is_ok());
+        assert!(Services::remote(channel.clone(), channel.each(), &"line\nbreak".into()).is_err());
+        assert!(Services::remote(channel.clone(), channel.each(), &"a-service-token".into()).is_ok());
     }
 }

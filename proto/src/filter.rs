@@ -3,7 +3,7 @@
 use crate::{
     error::FieldError,
     reference::{TokenReference, handle_form, is_handle},
-    v1::{Event, EventFilters, EventType, event::Data},
+    v1::{Event, EventFilters, EventType, TokenRef, event::Data},
 };
 
 /// Most values in one dimension.
@@ -46,19 +46,20 @@ impl CompiledFilter {
     /// Whether the event matches every dimension given.
     #[must_use]
     pub fn matches(&self, event: &Event) -> bool {
-        if !self.types.is_empty() && !self.types.contains(&event.r#type()) {
+        let (handle, token) = names(event);
+        self.passes(event.r#type(), handle, token)
+    }
+
+    /// Like [`CompiledFilter::matches`], for an event of which only the keys are at hand.
+    #[must_use]
+    pub fn matches_keys(&self, keys: &EventKeys) -> bool {
+        self.passes(keys.event_type, keys.handle.as_ref(), keys.token.as_ref())
+    }
+
+    fn passes(&self, event_type: EventType, handle: Option<&String>, token: Option<&TokenRef>) -> bool {
+        if !self.types.is_empty() && !self.types.contains(&event_type) {
             return false;
         }
-        if self.tokens.is_empty() && self.handles.is_empty() && self.chains.is_empty() {
-            return true;
-        }
-        let (handle, token) = match &event.data {
-            Some(Data::ThesisCreated(data)) => (data.profile.as_ref().map(|p| &p.handle), data.token.as_ref()),
-            Some(Data::ProfileUpdated(data)) => (data.profile.as_ref().map(|p| &p.handle), None),
-            Some(Data::TokenActivity(data)) => (None, data.token.as_ref()),
-            Some(Data::TokenThesisVelocity(data)) => (None, data.token.as_ref()),
-            None => (None, None),
-        };
         any(&self.tokens, token, |filter, token| filter.matches(token))
             && any(&self.chains, token, |chain, token| *chain == token.chain)
             && any(&self.handles, handle, |filter, handle| is_handle(filter, handle))
@@ -86,6 +87,35 @@ impl CompiledFilter {
     #[must_use]
     pub fn chains(&self) -> &[String] {
         &self.chains
+    }
+}
+
+/// The parts of an event that filters look at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventKeys {
+    /// Its type.
+    pub event_type: EventType,
+    /// The token that it is about.
+    pub token: Option<TokenRef>,
+    /// The handle of the profile that it is about.
+    pub handle: Option<String>,
+}
+
+impl From<&Event> for EventKeys {
+    fn from(event: &Event) -> Self {
+        let (handle, token) = names(event);
+        Self { event_type: event.r#type(), token: token.cloned(), handle: handle.cloned() }
+    }
+}
+
+/// The handle and the token that an event names.
+fn names(event: &Event) -> (Option<&String>, Option<&TokenRef>) {
+    match &event.data {
+        Some(Data::ThesisCreated(data)) => (data.profile.as_ref().map(|p| &p.handle), data.token.as_ref()),
+        Some(Data::ProfileUpdated(data)) => (data.profile.as_ref().map(|p| &p.handle), None),
+        Some(Data::TokenActivity(data)) => (None, data.token.as_ref()),
+        Some(Data::TokenThesisVelocity(data)) => (None, data.token.as_ref()),
+        None => (None, None),
     }
 }
 

@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use thesis_net::{clock::SharedIdSource, services::Services};
-use tokio_util::sync::CancellationToken;
+use thesis_net::{
+    clock::{IdSource, SharedIdSource},
+    services::Services,
+};
+use thesis_streams::Hub;
 
-use crate::{document::Document, stream::feed::Feeds};
+use crate::document::Document;
 
 /// What all handlers share.
 pub(crate) struct Context {
     /// Core's services.
     pub(crate) core: Services,
-    /// Events for open streams.
-    pub(crate) feeds: Arc<Feeds>,
-    /// Ends streams when the edge stops.
-    pub(crate) shutdown: CancellationToken,
+    /// Open streams.
+    pub(crate) hub: Arc<Hub>,
     /// The discovery document.
     pub(crate) discovery: Bytes,
     /// The description of the API.
@@ -28,14 +29,19 @@ pub(crate) struct Context {
 impl Context {
     /// A new request id: `req_` and 24 hexadecimal digits.
     pub(crate) fn request_id(&self) -> HeaderValue {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut random = [0; 12];
-        self.ids.fill(&mut random);
-        let mut text = *b"req_000000000000000000000000";
-        for (pair, byte) in text[4..].chunks_exact_mut(2).zip(random) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        HeaderValue::from_bytes(&text).expect("digits are printable")
+        request_id(self.ids.as_ref())
     }
+}
+
+/// A new request id.
+pub(crate) fn request_id(ids: &dyn IdSource) -> HeaderValue {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut random = [0; 12];
+    ids.fill(&mut random);
+    let mut text = *b"req_000000000000000000000000";
+    for (pair, byte) in text[4..].chunks_exact_mut(2).zip(random) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    HeaderValue::from_bytes(&text).expect("digits are printable")
 }

@@ -1,6 +1,6 @@
 //! A request's steps: key in the query string, route and method, form, core. Failures become answers only here.
 
-use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{net::IpAddr, panic::AssertUnwindSafe, time::Duration};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -18,8 +18,10 @@ use thesis_net::{
 };
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
+    json::event_json,
     metadata, v1,
 };
+use thesis_streams::Hub;
 use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +37,6 @@ use crate::{
     input::{all_errors, has_key, path_text},
     openapi,
     route::{PathRoutes, Route, router},
-    stream::{feed::Feeds, ring::MAX_ENTRIES},
     v1 as resources,
 };
 
@@ -74,9 +75,8 @@ impl Edge {
     ) -> Self {
         let routes = resources::routes();
         let context = Context {
-            feeds: Feeds::new(Arc::clone(&core.streams), shutdown.clone(), MAX_ENTRIES),
+            hub: Hub::new(&core.streams_of, &core.streams, event_json, &ids, shutdown),
             core,
-            shutdown,
             discovery: resources::discovery_document(&config.public_url),
             openapi: Document::new(openapi::describe(&routes, &config.public_url).to_string().into()),
             ids,

@@ -90,6 +90,7 @@ fn operation(route: &Route) -> Value {
         }
         Answers::Object => json!({"application/json": {"schema": {"type": "object"}}}),
         Answers::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
+        Answers::Upgrade => json!({}),
     };
     operation["responses"][route.status.to_string()] =
         json!({"description": route.summary, "headers": header_refs(&headers), "content": content});
@@ -214,6 +215,7 @@ fn headers() -> Value {
         "Idempotent-Replayed": header("`true` on an answer that was given before", "string"),
         "ETag": header("The resource's state", "string"),
         "Retry-After": header("Seconds to wait", "integer"),
+        "Sec-WebSocket-Version": header("The version that is spoken: 13", "string"),
         "Allow": header("Methods that the path answers", "string"),
     })
 }
@@ -236,6 +238,7 @@ fn responses() -> Value {
         (409, "It conflicts with what there is or is under way", None),
         (413, "The body is larger than 64 KiB", None),
         (422, "Parameters or fields are unknown or do not follow their rules; `details.errors` lists all", None),
+        (426, "The version of the WebSocket protocol is not 13", Some("Sec-WebSocket-Version")),
         (429, "A rate limit or quota is used up", Some("Retry-After")),
         (500, "Something went wrong here", None),
         (503, "The service or its upstream cannot be reached", Some("Retry-After")),

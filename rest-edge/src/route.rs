@@ -63,6 +63,8 @@ pub(crate) enum Answers {
     Object,
     /// Server-Sent Events.
     Events,
+    /// Another protocol on the same connection.
+    Upgrade,
 }
 
 impl Route {
@@ -157,6 +159,12 @@ impl Route {
         self
     }
 
+    /// Declares that the connection goes on as a WebSocket.
+    pub(crate) fn answers_upgrade(mut self) -> Self {
+        (self.status, self.answers) = (101, Answers::Upgrade);
+        self
+    }
+
     /// What its requests may hold.
     pub(crate) fn form(&self) -> Form {
         Form { query: self.query, body: self.body, repeatable: self.repeatable }
@@ -164,7 +172,7 @@ impl Route {
 
     /// Whether it answers `HEAD` too.
     pub(crate) fn answers_head(&self) -> bool {
-        self.method == Method::GET && !matches!(self.answers, Answers::Events)
+        self.method == Method::GET
     }
 
     /// Declares further statuses of failure.

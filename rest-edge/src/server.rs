@@ -129,21 +129,16 @@ fn is_host(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use futures::{StreamExt as _, stream};
-    use prost::Message as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-    use crate::tests::fake::{FakeCore, live, sources};
+    use crate::tests::fake::{FakeCore, sources};
 
     type Started = (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>);
 
     /// A running edge whose streams stay open.
     async fn start(max_connections: usize) -> Started {
-        let core = FakeCore::new(|_, _| {
-            let first = Ok(live(&[]).encode_to_vec().into());
-            Ok(stream::iter([first]).chain(stream::pending()).boxed())
-        });
+        let core = FakeCore::plain();
         start_with(core, EdgeConfig { max_connections, ..EdgeConfig::new("http://edge.test") }).await
     }
 

@@ -1,13 +1,39 @@
-//! Streams. A connection is a set of positions with a filter, not a queue. `feed` follows each dataset once for all
-//! connections. `ring` keeps its newest events. `follower` reads them or, from further back, the log itself.
-//! `subscription` joins the followers of one connection. `sse` writes their events as Server-Sent Events.
+//! Streams over HTTP. `sse` writes what the stream engine reads as Server-Sent Events. `websocket` opens WebSockets,
+//! `socket` serves one, with the messages of `message`.
 
-pub(crate) mod feed;
-mod follower;
-pub(crate) mod ring;
+mod message;
+mod socket;
 mod sse;
-mod subscription;
 #[cfg(test)]
 mod tests;
+mod websocket;
 
-pub(crate) use self::sse::routes;
+use http::header::AUTHORIZATION;
+use thesis_proto::error::ErrorCode;
+
+use crate::{
+    answer::Failure,
+    call::Call,
+    input::{Kind, Param},
+    route::Route,
+};
+
+/// The ticket of a stream, in place of a key.
+const TICKET: Param =
+    Param::new("ticket", Kind::Text(1, 200), "A ticket of `POST /v1/stream/tickets`, in place of a key");
+
+/// The routes of streams.
+pub(crate) fn routes() -> Vec<Route> {
+    let mut routes = sse::routes();
+    routes.extend(websocket::routes());
+    routes
+}
+
+/// Checks that a request shows a ticket or a key, not both.
+fn one_credential(call: &Call, ticket: Option<&String>) -> Result<(), Failure> {
+    if ticket.is_some() && call.head.headers.contains_key(AUTHORIZATION) {
+        let message = "a stream is opened with a ticket or with a key, not with both";
+        return Err(Failure::shape(ErrorCode::InvalidRequest, message));
+    }
+    Ok(())
+}

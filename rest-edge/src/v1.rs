@@ -5,6 +5,7 @@ mod events;
 mod me;
 mod profiles;
 mod search;
+mod stream_tickets;
 mod test_theses;
 mod theses;
 mod tokens;
@@ -27,6 +28,7 @@ pub(crate) fn routes() -> Vec<Route> {
         test_theses::routes(),
         events::routes(),
         crate::stream::routes(),
+        stream_tickets::routes(),
         webhooks::routes(),
     ]
     .into_iter()

@@ -7,6 +7,7 @@ use std::{
 };
 
 use core_service::{
+    access::gate::RequestMeta,
     domain::{dataset::Dataset, operation::Features, plan::Plan},
     log::{fan_out::FAN_OUT, projection::ROWS},
     operations::{Core, admin::bootstrap::Bootstrap},
@@ -58,7 +59,9 @@ pub(crate) async fn core(store: SharedBackend, search_dir: Option<PathBuf>) -> R
 
 /// The dataset of the benchmark's project.
 pub(crate) fn dataset(core: &Core) -> Result<Dataset, Failure> {
-    let caller = core.gate.authenticate(Some(&format!("Bearer {}", test_key())), SystemClock.now_ms())?;
+    let authorization = Some(format!("Bearer {}", test_key()).into());
+    let meta = RequestMeta { authorization, ..RequestMeta::default() };
+    let caller = core.gate.authenticate(&meta, SystemClock.now_ms())?;
     Ok(Dataset::Project(caller.project.id.clone()))
 }
 

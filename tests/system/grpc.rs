@@ -1,5 +1,6 @@
 //! The same operations over gRPC, for callers with a key: the same answers, limits and errors as over REST.
 
+mod subscribe;
 mod surface;
 
 use serde::Serialize;

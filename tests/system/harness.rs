@@ -8,6 +8,7 @@ mod process;
 mod project;
 mod receiver;
 mod service;
+mod socket;
 mod sse;
 mod way;
 
@@ -24,6 +25,7 @@ pub(crate) use self::{
     project::{ALL_SCOPES, Project},
     receiver::Receiver,
     service::{LIVE_KEY, SERVICE_TOKEN, Service, TEST_KEY, cluster, embedded, nodes},
+    socket::Socket,
     sse::{Frame, Sse},
     way::{Passage, Way},
 };

@@ -19,7 +19,11 @@ on_both_stores![
 async fn discovery_names_what_exists(service: &Service) {
     let document = service.anonymous().moved_to(&service.http).get("/v1").await.ok(200);
     let openapi = format!("{}/v1/openapi.json", service.http);
-    assert_eq!(document, json!({"object": "discovery", "version": "1.0.0", "openapi": openapi, "status": "ok"}));
+    let websocket = format!("{}/v1/stream", service.http.replacen("http", "ws", 1));
+    assert_eq!(
+        document,
+        json!({"object": "discovery", "version": "1.0.0", "openapi": openapi, "websocket": websocket, "status": "ok"})
+    );
 }
 
 async fn the_description_is_served(service: &Service) {

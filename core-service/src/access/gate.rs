@@ -21,7 +21,7 @@ use crate::{
     },
     error::{Error, Result},
     shared::{
-        control::Control,
+        control::{Control, ControlState},
         key_ring::{KeyRing, is_api_key},
     },
 };
@@ -31,6 +31,8 @@ use crate::{
 pub struct RequestMeta {
     /// The `authorization` metadata.
     pub authorization: Option<SecretString>,
+    /// The id of the key that an open stream or a ticket stands for, in place of `authorization`.
+    pub key_id: Option<String>,
     /// The caller's address: the one that the edge tells, if its credential is right.
     pub client: Option<String>,
     /// The request's id.
@@ -212,11 +214,12 @@ impl Gate {
     }
 
     /// Looks for rights that another replica has granted, before they are denied here.
-    pub async fn look_for_unknown_key(&self, authorization: Option<&str>) {
-        if !self.control.is_shared() || !authorization.and_then(bearer).is_some_and(is_api_key) {
+    pub async fn look_for_unknown_key(&self, meta: &RequestMeta) {
+        let names_key = meta.key_id.is_some() || meta.authorization().and_then(bearer).is_some_and(is_api_key);
+        if !self.control.is_shared() || !names_key {
             return;
         }
-        let denied = self.authenticate(authorization, self.clock.now_ms()).err().map(|error| error.api.code);
+        let denied = self.authenticate(meta, self.clock.now_ms()).err().map(|error| error.api.code);
         if matches!(denied, Some(ErrorCode::InvalidApiKey | ErrorCode::LiveAccessNotApproved)) {
             self.control.look().await;
         }
@@ -226,16 +229,21 @@ impl Gate {
     ///
     /// # Errors
     /// The codes of 401, `PROJECT_ARCHIVED`, `LIVE_ACCESS_NOT_APPROVED`.
-    pub fn authenticate(&self, authorization: Option<&str>, now_ms: i64) -> Result<Caller> {
-        let missing = || Error::new(ErrorCode::MissingApiKey, "send the API key as `Authorization: Bearer <API_KEY>`");
-        let raw = authorization.and_then(bearer).ok_or_else(missing)?;
-        let invalid = || Error::new(ErrorCode::InvalidApiKey, "this API key does not exist");
-        if !is_api_key(raw) {
-            return Err(invalid());
+    pub fn authenticate(&self, meta: &RequestMeta, now_ms: i64) -> Result<Caller> {
+        if let Some(id) = &meta.key_id {
+            return self.caller(|state| state.key(id), now_ms);
         }
-        let hash = self.keys.key_hash(raw);
+        let missing = || Error::new(ErrorCode::MissingApiKey, "send the API key as `Authorization: Bearer <API_KEY>`");
+        let raw = meta.authorization().and_then(bearer).ok_or_else(missing)?;
+        let hash = is_api_key(raw).then(|| self.keys.key_hash(raw));
+        self.caller(|state| hash.and_then(|hash| state.key_by_hash(&hash)), now_ms)
+    }
+
+    /// The caller whose key `find` finds, if the key may be used now.
+    fn caller(&self, find: impl FnOnce(&ControlState) -> Option<&Arc<ApiKey>>, now_ms: i64) -> Result<Caller> {
+        let invalid = || Error::new(ErrorCode::InvalidApiKey, "this API key does not exist");
         let state = self.control.state();
-        let key = Arc::clone(state.key_by_hash(&hash).ok_or_else(invalid)?);
+        let key = Arc::clone(find(&state).ok_or_else(invalid)?);
         if key.revoked_at.is_some() {
             return Err(Error::new(ErrorCode::ApiKeyRevoked, "this API key was revoked"));
         }
@@ -256,12 +264,11 @@ impl Gate {
         Ok(Caller { key, project, organization, plan, view })
     }
 
-    /// Whether a caller still has the rights it was admitted with; asked again for open streams.
+    /// Whether a key still has the rights that its caller was admitted with; asked again for open streams.
     #[must_use]
-    pub fn still_admits(&self, meta: &RequestMeta, operation: Operation) -> bool {
-        self.authenticate(meta.authorization(), self.clock.now_ms())
-            .and_then(|caller| self.permit(&caller, operation))
-            .is_ok()
+    pub fn still_admits(&self, key_id: &str, operation: Operation) -> bool {
+        let caller = self.caller(|state| state.key(key_id), self.clock.now_ms());
+        caller.and_then(|caller| self.permit(&caller, operation)).is_ok()
     }
 
     fn permit(&self, caller: &Caller, operation: Operation) -> Result<()> {
@@ -302,7 +309,7 @@ impl Gate {
             return Err((Error::outdated(), None));
         }
         let now_ms = self.clock.now_ms();
-        let caller = self.authenticate(meta.authorization(), now_ms).map_err(|error| {
+        let caller = self.authenticate(&meta, now_ms).map_err(|error| {
             let unauthenticated = error.api.code.http_status() == 401;
             let too_many = if unauthenticated { self.count_failure(&meta, now_ms) } else { None };
             (too_many.unwrap_or(error), None)

@@ -45,7 +45,7 @@ async fn listed(api: &Api) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_refuses_writes_and_nothing_else() {
     let mut world = World::base(Store::Embedded).await;
-    let api = Api { core: world.core().await };
+    let api = Api::new(&world.core().await);
     let disk = disk_of(&world);
     let mut written = 0;
     // Full at once, or in the middle of a write.

@@ -118,7 +118,7 @@ pub(super) async fn live(world: &mut World, mut dice: Dice, name: &str, steps: u
         while !wishes.is_empty() {
             tries += 1;
             assert!(tries < 200, "never answered: {wishes:?}");
-            let api = Api { core: world.core().await };
+            let api = Api::new(&world.core().await);
             let answers = join_all(wishes.iter().map(|wish| ask(api.clone(), wish))).await;
             let ended = world.process.ended().is_some();
             let mut left = Vec::new();

@@ -277,7 +277,7 @@ impl World {
         ask: impl Fn(Api) -> F,
     ) -> Result<T, Status> {
         for _ in 0..200 {
-            let api = Api { core: self.core().await };
+            let api = Api::new(&self.core().await);
             let answer = ask(api).await;
             if self.process.ended().is_some() {
                 continue;
@@ -298,7 +298,7 @@ impl World {
         &mut self,
         ask: impl FnOnce(Api) -> F,
     ) {
-        let api = Api { core: self.core().await };
+        let api = Api::new(&self.core().await);
         drop(ask(api).await);
     }
 

@@ -65,13 +65,19 @@ fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
     }
 }
 
+/// The facts about a request that are believed: those of an edge in this process, or those that came over a socket.
+pub(super) fn trusted<T>(core: &Core, request: &Request<T>) -> Trusted {
+    request.extensions().get::<Trusted>().cloned().unwrap_or_else(|| vouched_for(core, request))
+}
+
 /// The metadata of a request. The edge's facts are taken only from a trusted caller.
 pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
     let metadata = request.metadata();
-    let trusted = request.extensions().get::<Trusted>().cloned().unwrap_or_else(|| vouched_for(core, request));
+    let trusted = trusted(core, request);
     let request_id = trusted.request_id.and_then(|id| id.to_str().ok().map(str::to_owned));
     RequestMeta {
         authorization: text(metadata, AUTHORIZATION).map(Into::into),
+        key_id: None,
         client: trusted.client_address.map(network_of),
         request_id: request_id.unwrap_or_else(|| core.gate.new_request_id()),
         idempotency_key: idempotency_key(metadata),
@@ -127,7 +133,7 @@ pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T
 pub(super) async fn admit(core: &Core, operation: Operation, meta: RequestMeta) -> Result<Call, Status> {
     let request_id = meta.request_id.clone();
     let meeting = async {
-        core.gate.look_for_unknown_key(meta.authorization()).await;
+        core.gate.look_for_unknown_key(&meta).await;
         Ok(())
     };
     let met = reached(core, meeting).await;

@@ -11,6 +11,7 @@ use super::{
     Api,
     answer::answer,
     fields::Fields,
+    subscribe::subscribe,
     thesis::{CURSOR, DEFAULT_LIMIT, LIMIT, bounds},
 };
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
     operations::{
         get_event::get_event,
         list_events::{EventQuery, list_events},
+        stream_tickets::create_stream_ticket,
     },
 };
 
@@ -88,14 +90,26 @@ impl EventService for Api {
 
     type SubscribeStream = BoxStream<'static, Result<v1::SubscribeResponse, Status>>;
 
-    async fn subscribe(&self, _: Request<v1::SubscribeRequest>) -> Result<Response<Self::SubscribeStream>, Status> {
-        Err(Status::unimplemented("subscriptions over gRPC are not built yet"))
+    async fn subscribe(
+        &self,
+        request: Request<v1::SubscribeRequest>,
+    ) -> Result<Response<Self::SubscribeStream>, Status> {
+        subscribe(&self.core, self.hub(), request).await
     }
 
     async fn create_stream_ticket(
         &self,
-        _: Request<v1::CreateStreamTicketRequest>,
+        request: Request<v1::CreateStreamTicketRequest>,
     ) -> Result<Response<v1::CreateStreamTicketResponse>, Status> {
-        Err(Status::unimplemented("stream tickets are not built yet"))
+        let operation = Operation::CreateStreamTicket;
+        answer(&self.core, operation, request, |call, message| async move {
+            call.charge().await?;
+            let create = async |seed: &str| {
+                let ticket = create_stream_ticket(&self.core, &call, seed).await?;
+                Ok(v1::CreateStreamTicketResponse { stream_ticket: Some(ticket) })
+            };
+            self.core.idempotency.once(&call, operation, &message, create).await
+        })
+        .await
     }
 }

@@ -1,36 +1,41 @@
-//! `StreamService`: the calls that the edge makes its streams from.
+//! `StreamService`: the calls that the stream engine is made of.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use futures::stream::BoxStream;
-use thesis_proto::v1::{self, open_response::Message, stream_service_server::StreamService};
-use tokio::{sync::mpsc, time::timeout};
-use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
+use futures::{
+    StreamExt as _,
+    stream::{BoxStream, once, select_all, unfold},
+};
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    filter::CompiledFilter,
+    v1::{self, OpenKind, stream_service_server::StreamService},
+};
+use tokio::sync::watch;
+use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{admit, failed, finish, meta, reached, service_only, status},
+    answer::{admit, failed, finish, internal, meta, reached, service_only, status},
     event::compile,
     fields::Fields,
     thesis::CURSOR,
 };
 use crate::{
-    access::gate::Call,
+    access::{gate::Call, open_streams::Held},
     domain::{dataset::Dataset, operation::Operation},
     error::{Error, Result as Outcome},
     log::forward::read_forward,
     operations::{
         Core,
-        open_stream::{Opened, open_stream},
+        open_stream::{StreamQuery, begin, take_place},
+        stream_tickets::{self, FoundTicket, find_ticket, use_ticket},
     },
-    replicas::stream_slots::StreamSlot,
 };
 
-/// Longest time until an open stream's key is checked again: no change tells that a key has expired.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Longest time that an ended stream keeps its slot, for the edge to close it.
-const CLOSING: Duration = Duration::from_secs(2);
+/// Most ends in one message.
+const MOST_ENDS: usize = 1_000;
 
 /// The path of the list of the same events, under `/v1/events`.
 fn history_path(message: &v1::OpenRequest) -> String {
@@ -51,100 +56,158 @@ fn history_path(message: &v1::OpenRequest) -> String {
     if query.is_empty() { "/v1/events".to_owned() } else { format!("/v1/events?{query}") }
 }
 
-async fn open(core: &Core, call: &Call, message: &v1::OpenRequest) -> Outcome<Opened> {
+/// Opens a stream, adds a subscription, or both.
+async fn open(
+    core: &Core,
+    call: &Call,
+    message: &v1::OpenRequest,
+    ticket: Option<FoundTicket>,
+) -> Outcome<v1::OpenResponse> {
     let mut fields = Fields::default();
-    let filter = compile(&mut fields, &message.types, message.filters.as_ref(), "");
-    fields.optional_length("from_cursor", message.cursor.as_deref(), CURSOR);
+    // The names of the fields, as the transports have them.
+    let added = message.kind() == OpenKind::Subscription;
+    let (prefix, cursor) = if added { ("filters.", "cursor") } else { ("", "from_cursor") };
+    let filter = compile(&mut fields, &message.types, message.filters.as_ref(), prefix);
+    fields.optional_length(cursor, message.cursor.as_deref(), CURSOR);
     fields.finish()?;
     call.charge().await?;
-    open_stream(core, call, &filter, &history_path(message), message.cursor.as_deref()).await
+    let query = StreamQuery::read(call, filter, history_path(message), message.cursor.as_deref())?;
+    let held = match message.kind() {
+        OpenKind::Subscription | OpenKind::Check => None,
+        OpenKind::Unspecified | OpenKind::Place => Some(Held {
+            key_id: call.caller.key.id.as_str().into(),
+            expires_at: call.caller.key.expires_at,
+            slot: take_place(core, call).await?,
+            ticket: ticket.as_ref().map(|ticket| ticket.hash().to_owned()),
+        }),
+    };
+    let begun = match message.kind() {
+        OpenKind::Place | OpenKind::Check => v1::OpenResponse::default(),
+        kind => begin(core, call, query, kind == OpenKind::Subscription).await?,
+    };
+    if let Some(held) = held {
+        if let Some(ticket) = &ticket
+            && !use_ticket(core, ticket, &message.session, message.stream).await?
+        {
+            return Err(Error::new(ErrorCode::InvalidApiKey, "another connection has just used this ticket"));
+        }
+        let added = core.open_streams.add(&message.session, message.stream, held);
+        added.map_err(|_| Error::from(ApiError::unavailable()))?;
+    }
+    Ok(begun)
 }
 
-fn end(reason: v1::StreamEndReason) -> v1::OpenResponse {
-    v1::OpenResponse { message: Some(Message::End(v1::StreamEnd { reason: reason.into() })) }
+/// The entries of one dataset after a position, as they are projected.
+fn tail(
+    core: Arc<Core>,
+    dataset: Dataset,
+    position: watch::Receiver<u64>,
+    after: u64,
+) -> BoxStream<'static, Result<v1::TailResponse, Status>> {
+    let start = Some((core, dataset, position, after));
+    unfold(start, |state| async move {
+        let (core, dataset, mut position, after) = state?;
+        let upto = *position.wait_for(|position| *position > after).await.ok()?;
+        match read_forward(&core.shared, &dataset, &CompiledFilter::default(), after, upto).await {
+            Ok(read) => {
+                let told =
+                    v1::TailResponse { dataset: dataset.to_string(), events: read.events, position: read.position };
+                Some((Ok(told), Some((core, dataset, position, read.position))))
+            }
+            Err(error) => Some((Err(own_failure(&core, &error, "StreamService/Tail")), None)),
+        }
+    })
+    .boxed()
 }
 
-/// Ends a stream when its key loses its rights, when this core cannot check that any more or has lost the slot, or when
-/// this core stops. Holds the slot until the stream is closed.
-async fn control(core: Arc<Core>, call: Call, slot: StreamSlot, sender: mpsc::Sender<v1::OpenResponse>) {
-    let (mut changes, mut current) = (core.shared.control.changes(), core.shared.control.current());
-    let mut outdated = std::pin::pin!(async { drop(current.wait_for(|current| !*current).await) });
-    let expires_in = || {
-        let expires_at = call.caller.key.expires_at?;
-        Some(Duration::from_millis((expires_at - core.shared.clock.now_ms()).max(1).unsigned_abs()))
-    };
-    let reason = loop {
-        tokio::select! {
-            () = sender.closed() => return,
-            () = core.stop.cancelled() => break v1::StreamEndReason::ShuttingDown,
-            () = &mut outdated => break v1::StreamEndReason::ShuttingDown,
-            () = slot.lost() => break v1::StreamEndReason::ShuttingDown,
-            changed = changes.changed() => if changed.is_err() { break v1::StreamEndReason::ShuttingDown },
-            () = tokio::time::sleep(expires_in().map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY))) => {}
-        }
-        if !core.gate.still_admits(&call.meta, Operation::Open) {
-            break v1::StreamEndReason::Revoked;
-        }
-    };
-    // If the receiver is gone, the stream has ended too.
-    let _gone = sender.send(end(reason)).await;
-    let _late = timeout(CLOSING, sender.closed()).await;
+fn own_failure(core: &Core, error: &Error, operation: &str) -> Status {
+    status(error, &core.gate.new_request_id(), operation)
+}
+
+fn dataset(name: &str) -> Result<Dataset, Status> {
+    Dataset::parse(name).ok_or_else(|| Status::invalid_argument("dataset: is not a dataset"))
 }
 
 #[async_trait]
 impl StreamService for Api {
-    type OpenStream = BoxStream<'static, Result<v1::OpenResponse, Status>>;
-
-    async fn open(&self, request: Request<v1::OpenRequest>) -> Result<Response<Self::OpenStream>, Status> {
+    async fn open(&self, request: Request<v1::OpenRequest>) -> Result<Response<v1::OpenResponse>, Status> {
         service_only(&self.core, &request)?;
-        let call = admit(&self.core, Operation::Open, meta(&self.core, &request)).await?;
+        let core = &self.core;
+        let mut meta = meta(core, &request);
         let message = request.into_inner();
-        let opened = reached(&self.core, open(&self.core, &call, &message)).await;
-        let opened = opened.map_err(|error| failed(&call, &error, Operation::Open))?;
-        let (sender, receiver) = mpsc::channel(1);
-        let begin = v1::OpenResponse { message: Some(Message::Begin(opened.begin)) };
-        let stream = tokio_stream::once(begin).chain(ReceiverStream::new(receiver)).map(Ok);
-        let mut response = Response::new(Box::pin(stream) as Self::OpenStream);
+        if message.kind() != OpenKind::Check && !core.open_streams.knows(&message.session) {
+            return Err(Status::unavailable("there is no such session of streams"));
+        }
+        if message.kind() == OpenKind::Subscription {
+            let key = core.open_streams.key_of(&message.session, message.stream);
+            let ended = || Status::unavailable("the stream has ended");
+            meta.key_id = Some(key.ok_or_else(ended)?.to_string());
+        }
+        let mut ticket = None;
+        if let Some(text) = &message.ticket {
+            let found = reached(core, find_ticket(core, text)).await;
+            ticket = found.map_err(|error| status(&error, &meta.request_id, Operation::Open.name()))?;
+            // An id that no key has: a wrong ticket is told and counted as a wrong key is.
+            meta.key_id = Some(ticket.as_ref().map_or_else(String::new, |ticket| ticket.key_id().to_owned()));
+        }
+        let call = admit(core, Operation::Open, meta).await?;
+        let opened = reached(core, open(core, &call, &message, ticket)).await;
+        let mut response = Response::new(opened.map_err(|error| failed(&call, &error, Operation::Open))?);
         finish(&call, response.metadata_mut());
-        tokio::spawn(control(Arc::clone(&self.core), call, opened.slot, sender));
         Ok(response)
+    }
+
+    type EndingsStream = BoxStream<'static, Result<v1::EndingsResponse, Status>>;
+
+    async fn endings(&self, request: Request<v1::EndingsRequest>) -> Result<Response<Self::EndingsStream>, Status> {
+        service_only(&self.core, &request)?;
+        let (guard, ends) = self.core.open_streams.begin(&request.get_ref().session);
+        let ends = UnboundedReceiverStream::new(ends).ready_chunks(MOST_ENDS);
+        let ends = ends.map(|ends| Ok(v1::EndingsResponse { ends }));
+        let hello = once(async { Ok(v1::EndingsResponse::default()) });
+        let stop = self.core.stop.clone();
+        // The session lasts as long as the call. A core that stops has said so of every stream before.
+        let session = hello.chain(ends).take_until(async move { stop.cancelled().await }).map(move |told| {
+            let _session = &guard;
+            told
+        });
+        Ok(Response::new(session.boxed()))
+    }
+
+    async fn close(&self, request: Request<v1::CloseRequest>) -> Result<Response<v1::CloseResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let v1::CloseRequest { session, streams } = request.into_inner();
+        let tickets = self.core.open_streams.close(&session, &streams);
+        stream_tickets::note(&self.core, &session, tickets).await;
+        Ok(Response::new(v1::CloseResponse {}))
     }
 
     type TailStream = BoxStream<'static, Result<v1::TailResponse, Status>>;
 
     async fn tail(&self, request: Request<v1::TailRequest>) -> Result<Response<Self::TailStream>, Status> {
         service_only(&self.core, &request)?;
-        let message = request.into_inner();
-        let dataset =
-            Dataset::parse(&message.dataset).ok_or_else(|| Status::invalid_argument("dataset: is not a dataset"))?;
-        let mut fields = Fields::default();
-        let filter = compile(&mut fields, &message.types, message.filters.as_ref(), "");
-        let core = Arc::clone(&self.core);
-        let failed = |error: &Error, core: &Core| status(error, &core.gate.new_request_id(), "StreamService/Tail");
-        fields.finish().map_err(|error| failed(&error, &core))?;
-        let mut position = core.datasets.position(&dataset).await.map_err(|error| failed(&error, &core))?;
-        let (sender, receiver) = mpsc::channel(2);
-        tokio::spawn(async move {
-            let mut after = message.after;
-            loop {
-                let upto = *position.borrow_and_update();
-                if after < upto {
-                    let read = read_forward(&core.shared, &dataset, &filter, after, upto).await;
-                    let answer = read.map_err(|error| failed(&error, &core));
-                    after = answer.as_ref().map_or(after, |batch| batch.position);
-                    let failed = answer.is_err();
-                    if sender.send(answer).await.is_err() || failed {
-                        return;
-                    }
-                    continue;
-                }
-                tokio::select! {
-                    () = sender.closed() => return,
-                    () = core.stop.cancelled() => return,
-                    changed = position.changed() => if changed.is_err() { return },
-                }
-            }
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+        let mut tails = Vec::new();
+        for from in request.into_inner().after {
+            let dataset = dataset(&from.dataset)?;
+            let position = self.core.datasets.position(&dataset).await;
+            let position = position.map_err(|error| own_failure(&self.core, &error, "StreamService/Tail"))?;
+            tails.push(tail(Arc::clone(&self.core), dataset, position, from.position));
+        }
+        let stop = self.core.stop.clone();
+        Ok(Response::new(select_all(tails).take_until(async move { stop.cancelled().await }).boxed()))
+    }
+
+    async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<v1::ReadResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let v1::ReadRequest { dataset: name, after, types, filters } = request.into_inner();
+        let dataset = dataset(&name)?;
+        internal(&self.core, "StreamService/Read", async {
+            let mut fields = Fields::default();
+            let filter = compile(&mut fields, &types, filters.as_ref(), "");
+            fields.finish()?;
+            let upto = self.core.datasets.refresh(&dataset).await?;
+            read_forward(&self.core.shared, &dataset, &filter, after, upto).await
+        })
+        .await
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a log forward: for all streams of an edge, or for one that is behind.
+//! Reads a log forward, in pages: as it grows, or from further back.
 
 use thesis_proto::{filter::CompiledFilter, v1};
 
@@ -11,11 +11,12 @@ use crate::{
     tables::{events::Between, log::decode},
 };
 
-/// Most entries read at once.
-const PAGE: usize = 500;
+/// Most entries of a page. A page of all entries ends at a multiple of it, so that readers from different places soon
+/// read the same pages.
+const PAGE: usize = 256;
 
-/// Most bytes of a tail's page before its last entry, so that it fits where messages are limited.
-const PAGE_BYTES: usize = 1024 * 1024;
+/// Most bytes of a page before its last entry.
+const PAGE_BYTES: usize = 64 * 1024;
 
 /// Reads the matching events of a dataset after a position, up to a projected one.
 ///
@@ -27,10 +28,13 @@ pub async fn read_forward(
     filter: &CompiledFilter,
     after: u64,
     upto: u64,
-) -> Result<v1::TailResponse> {
+) -> Result<v1::ReadResponse> {
     let (name, log) = (dataset.to_string(), &shared.log);
     let (rows, whole) = match select(shared, &dataset.counted_with(), filter).await? {
-        Selection::All => (log.read(&name, after, upto, PAGE).await?, after),
+        Selection::All => {
+            let upto = upto.min((after / PAGE as u64 + 1) * PAGE as u64);
+            (log.read(&name, after, upto, PAGE).await?, after)
+        }
         Selection::Scopes(scopes) => {
             let between = Between { after, before: upto + 1 };
             let seqs = shared.events.positions(&name, &scopes, between, false, PAGE).await?;
@@ -42,7 +46,7 @@ pub async fn read_forward(
     for (seq, body) in rows {
         if bytes >= PAGE_BYTES {
             // The next call reads the rest.
-            return Ok(v1::TailResponse { events, position });
+            return Ok(v1::ReadResponse { events, position });
         }
         bytes += body.len();
         position = seq;
@@ -50,7 +54,7 @@ pub async fn read_forward(
         let event = event.filter(|event| filter.matches(event));
         events.extend(event.map(|event| v1::TailEvent { position: seq, event: Some(event) }));
     }
-    Ok(v1::TailResponse { events, position: position.max(whole) })
+    Ok(v1::ReadResponse { events, position: position.max(whole) })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Opens a stream: takes its place and finds where it begins.
+//! Opens a stream: takes its place, and finds where a subscription begins.
 
 use thesis_proto::{
     cursor::{CursorEncoder, StreamCursor},
@@ -19,40 +19,52 @@ use crate::{
 
 mod missed;
 
-/// A stream as it opens.
-pub struct Opened {
-    /// Its place among the project's open streams.
-    pub slot: StreamSlot,
-    /// Where it begins.
-    pub begin: v1::StreamBegin,
+/// A subscription to open; its shape was checked.
+pub struct StreamQuery {
+    filter: CompiledFilter,
+    /// The path of the list of the same events.
+    path: String,
+    /// The positions that it resumes after.
+    after: Option<Vec<u64>>,
+    /// The names of the view's datasets.
+    names: Vec<String>,
 }
 
-/// Opens a stream.
+impl StreamQuery {
+    /// Reads the cursor of a subscription.
+    ///
+    /// # Errors
+    /// `INVALID_CURSOR`.
+    pub fn read(call: &Call, filter: CompiledFilter, path: String, cursor: Option<&str>) -> Result<Self> {
+        let names: Vec<String> = call.caller.view.datasets().iter().map(Dataset::to_string).collect();
+        let after = cursor.map(|text| StreamCursor::decode(text, &names).ok_or_else(invalid)).transpose()?;
+        Ok(Self { filter, path, after: after.map(|cursor| cursor.positions), names })
+    }
+}
+
+fn invalid() -> Error {
+    ApiError::new(ErrorCode::InvalidCursor, "this cursor was never issued").with_param("cursor").into()
+}
+
+/// Takes a place among the project's open streams.
 ///
 /// # Errors
-/// `INVALID_CURSOR`, `STREAM_LIMIT_REACHED`, or when the store does not answer.
-pub async fn open_stream(
-    core: &Core,
-    call: &Call,
-    filter: &CompiledFilter,
-    path: &str,
-    cursor: Option<&str>,
-) -> Result<Opened> {
-    let view = &call.caller.view;
-    let names: Vec<String> = view.datasets().iter().map(Dataset::to_string).collect();
-    let invalid =
-        || Error::from(ApiError::new(ErrorCode::InvalidCursor, "this cursor was never issued").with_param("cursor"));
-    let cursor = match cursor {
-        Some(text) => Some(StreamCursor::decode(text, &names).ok_or_else(invalid)?.positions),
-        None => None,
-    };
-    let limit = call.caller.plan.concurrent_streams;
-    let slot = core.slots.take(&call.caller.project.id, limit).await?;
+/// `STREAM_LIMIT_REACHED`, or when the store does not answer.
+pub async fn take_place(core: &Core, call: &Call) -> Result<StreamSlot> {
+    core.slots.take(&call.caller.project.id, call.caller.plan.concurrent_streams).await
+}
+
+/// Finds where a subscription begins. `counted` asks for the number of events that it replays.
+///
+/// # Errors
+/// `INVALID_CURSOR`, or when the store does not answer.
+pub async fn begin(core: &Core, call: &Call, query: StreamQuery, counted: bool) -> Result<v1::OpenResponse> {
+    let StreamQuery { filter, path, after, names } = query;
     let mut live = Vec::new();
-    for dataset in view.datasets() {
+    for dataset in call.caller.view.datasets() {
         live.push(core.datasets.refresh(dataset).await?);
     }
-    for (index, after) in cursor.iter().flatten().enumerate() {
+    for (index, after) in after.iter().flatten().enumerate() {
         if *after > live[index] {
             // Another replica may be ahead, but no cursor was ever issued beyond the log's end.
             let head = core.shared.log.head(&names[index], *after, Consistency::Serial).await?;
@@ -62,29 +74,30 @@ pub async fn open_stream(
             live[index] = *after;
         }
     }
-    let (positions, gap) = match cursor {
-        None => (live.clone(), None),
+    let (positions, gap, replayed) = match after {
+        None => (live.clone(), None, 0),
         Some(after) => {
-            let missed = Missed { core, call, filter, after, live: &live, floor: call.history_floor(None)? };
-            match missed.gap().await? {
-                None => (missed.after, None),
+            let missed = Missed { core, call, filter: &filter, after, live: &live, floor: call.history_floor(None)? };
+            let (positions, gap) = match missed.gap().await? {
+                None => (missed.after.clone(), None),
                 Some(gap) => {
                     let encoder = CursorEncoder::new(&names);
                     let told = v1::StreamGap {
                         first_cursor: encoder.encode(&missed.after),
                         last_cursor: encoder.encode(&gap.begin),
                         skipped: gap.skipped,
-                        path: missed.path(path, &gap).await?,
+                        path: missed.path(&path, &gap).await?,
                     };
                     (gap.begin, Some(told))
                 }
-            }
+            };
+            let replayed = if counted { missed.replayed(&positions).await? } else { 0 };
+            (positions, gap, replayed)
         }
     };
     let named = |positions: &[u64]| {
         let named = names.iter().zip(positions);
         named.map(|(dataset, at)| v1::DatasetPosition { dataset: dataset.clone(), position: *at }).collect()
     };
-    let begin = v1::StreamBegin { positions: named(&positions), live: named(&live), gap };
-    Ok(Opened { slot, begin })
+    Ok(v1::OpenResponse { positions: named(&positions), live: named(&live), gap, replayed })
 }

@@ -95,9 +95,10 @@ pub struct StreamSlot {
 }
 
 impl StreamSlot {
-    /// Waits until the place is lost and the stream must end.
-    pub async fn lost(&self) {
-        self.term.cancelled().await;
+    /// Whether the place is lost and the stream must end.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.term.is_cancelled()
     }
 }
 

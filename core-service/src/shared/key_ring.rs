@@ -91,6 +91,19 @@ impl KeyRing {
         self.base62("whsec_", 40)
     }
 
+    /// The text of the stream ticket that is named after a seed.
+    #[must_use]
+    pub fn stream_ticket(&self, seed: &str) -> String {
+        let random = hmac(&self.pepper, format!("stream ticket {seed}").as_bytes());
+        format!("tkt_{}", hex::encode(random))
+    }
+
+    /// The keyed hash under which a stream ticket is stored.
+    #[must_use]
+    pub fn ticket_hash(&self, text: &str) -> String {
+        hex::encode(hmac(&self.pepper, text.as_bytes()))
+    }
+
     fn base62(&self, prefix: &str, length: usize) -> String {
         let mut text = prefix.to_owned();
         while text.len() < prefix.len() + length {

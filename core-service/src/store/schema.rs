@@ -76,6 +76,10 @@ tables! {
     REPLICA_BEAT "replica_beat" (text("service"); text("replica")) asc Versioned;
     /// How many of a project's streams are open at each replica.
     STREAM_SLOTS "stream_slots" (text("project")) asc Conditional;
+    /// Tickets that open streams, by their hash.
+    STREAM_TICKET "stream_ticket" (text("hash")) asc Conditional;
+    /// Connections that another one of their ticket replaced, in partitions of eight seconds; version = the second.
+    TICKET_MOVE "ticket_move" (int("second"); text("connection")) asc Versioned;
     /// Hints that a log has something new, in partitions of eight seconds; version = the last second.
     WAKE "wake" (int("second"); text("topic")) asc Versioned;
     /// Answers kept for idempotency keys.

@@ -67,18 +67,30 @@ impl MetaService for Counting {
 
 #[tonic::async_trait]
 impl StreamService for Counting {
-    type OpenStream = BoxStream<'static, Result<v1::OpenResponse, Status>>;
+    type EndingsStream = BoxStream<'static, Result<v1::EndingsResponse, Status>>;
     type TailStream = BoxStream<'static, Result<v1::TailResponse, Status>>;
 
-    async fn open(&self, _: Request<v1::OpenRequest>) -> Result<Response<Self::OpenStream>, Status> {
+    async fn open(&self, _: Request<v1::OpenRequest>) -> Result<Response<v1::OpenResponse>, Status> {
+        self.answer()
+    }
+
+    async fn endings(&self, _: Request<v1::EndingsRequest>) -> Result<Response<Self::EndingsStream>, Status> {
         self.answer::<()>().map(|_| Response::new(stream::pending().boxed()))
+    }
+
+    async fn close(&self, _: Request<v1::CloseRequest>) -> Result<Response<v1::CloseResponse>, Status> {
+        self.answer()
+    }
+
+    async fn read(&self, _: Request<v1::ReadRequest>) -> Result<Response<v1::ReadResponse>, Status> {
+        self.answer()
     }
 
     /// Sends as much as its reader takes.
     async fn tail(&self, _: Request<v1::TailRequest>) -> Result<Response<Self::TailStream>, Status> {
         let id = "x".repeat(64 * 1024);
         let event = v1::TailEvent { event: Some(v1::Event { id, ..v1::Event::default() }), ..v1::TailEvent::default() };
-        let page = Ok(v1::TailResponse { events: vec![event], position: 1 });
+        let page = Ok(v1::TailResponse { events: vec![event], position: 1, ..v1::TailResponse::default() });
         self.answer::<()>().map(|_| Response::new(stream::repeat(page).boxed()))
     }
 }

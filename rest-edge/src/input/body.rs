@@ -50,6 +50,14 @@ impl JsonBody {
         Ok(read)
     }
 
+    /// Reads a JSON object; none if the text is something else.
+    pub(crate) fn object(params: &'static [Param], text: &[u8]) -> Option<Self> {
+        let Members(members) = serde_json::from_slice(text).ok()?;
+        let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
+        members.into_iter().for_each(|(name, value)| read.add(name, value));
+        Some(read)
+    }
+
     fn add(&mut self, name: String, value: Value) {
         if self.fields.contains_key(&name) {
             self.errors.add(&name, "must be given once");
@@ -162,7 +170,8 @@ impl JsonBody {
         call.tell(self.unread());
     }
 
-    fn unread(mut self) -> Vec<FieldError> {
+    /// Ends the reading, and gives the bad fields, unknown ones included.
+    pub(crate) fn unread(mut self) -> Vec<FieldError> {
         for name in self.fields.keys() {
             self.errors.add_unknown(name, self.params.iter().map(|param| param.name));
         }

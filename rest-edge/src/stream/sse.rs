@@ -1,9 +1,15 @@
 //! `GET /v1/events/stream`: Server-Sent Events.
 
-use std::{convert::Infallible, ops::RangeInclusive, time::Duration};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    ops::RangeInclusive,
+    task::{self, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use futures::{TryStreamExt as _, stream::unfold};
+use futures::stream::unfold;
 use http::{
     HeaderValue, Method, Response,
     header::{CACHE_CONTROL, CONTENT_TYPE},
@@ -12,18 +18,16 @@ use http_body_util::{BodyExt as _, Either, StreamBody};
 use hyper::body::Frame;
 use thesis_proto::{
     cursor::CursorEncoder,
-    error::{ApiError, ErrorCode},
+    error::ErrorCode,
     filter::CompiledFilter,
     json,
-    v1::{self, open_response::Message},
+    names::event_type_name,
+    v1::{self, OpenKind},
 };
+use thesis_streams::{End, OpenStream, Subscription};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
-use tokio_util::sync::CancellationToken;
+use tonic::metadata::MetadataMap;
 
-use super::{
-    feed::Wanted,
-    subscription::{Step, Subscription},
-};
 use crate::{
     answer::{Answer, Body, Failure, copy_headers},
     call::Call,
@@ -43,6 +47,7 @@ const QUERY: &[Param] = &[
     Param::TOKENS,
     Param::HANDLES,
     Param::CHAINS,
+    super::TICKET,
     Param::new("from_cursor", Kind::Text(0, 512), "Resumes after this cursor, the `id` of an event's frame"),
 ];
 
@@ -64,44 +69,51 @@ pub(crate) fn routes() -> Vec<Route> {
 async fn open(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let from_cursor = query.text("from_cursor");
-    let request = v1::OpenRequest {
+    let mut request = v1::OpenRequest {
         types: query.event_types("types"),
         filters: query.filters(),
         cursor: last_event_id(call)?.or(from_cursor),
+        ticket: query.text("ticket"),
+        ..v1::OpenRequest::default()
     };
     query.finish(call);
-    let types: Vec<_> = request.types().collect();
-    let filter = CompiledFilter::new(&types, request.filters.as_ref());
-    let wanted = Wanted { types: request.types.clone(), filters: request.filters.clone() };
+    super::one_credential(call, request.ticket.as_ref())?;
+    if call.head.method == Method::HEAD {
+        request.set_kind(OpenKind::Check);
+        let (told, ..) = edge.core.streams.open(call.request(request)).await?.into_parts();
+        return Ok(response(&told, Either::Left(Default::default())));
+    }
+    let (types, filters) = (request.types.clone(), request.filters.clone());
+    let named: Vec<_> = request.types().collect();
+    let filter = CompiledFilter::new(&named, filters.as_ref());
 
-    let (told, mut control, _) = edge.core.streams.open(call.request(request)).await?.into_parts();
-    // The positions are fixed with the first message; the head must not be sent before it.
-    let begin = match control.try_next().await?.and_then(|first| first.message) {
-        Some(Message::Begin(begin)) => begin,
-        _ => return Err(ApiError::unavailable().into()),
-    };
+    let (opened, stream) = edge.hub.open(call.request(request)).await?;
     // Core has accepted the same filter.
     let filter = filter.map_err(|_| Failure::incomplete())?;
     let reconnect_ms = reconnect_ms(edge);
-    let first = first_piece(&begin, reconnect_ms);
     let connection = Connection {
-        subscription: Some(Subscription::new(begin, control, filter, wanted, &edge.feeds)),
-        first: Some(first),
+        subscription: edge.hub.follow(&stream, &opened.begin, filter, &types, filters.as_ref()),
+        stream: Some(stream),
+        first: Some(first_piece(&opened.begin, reconnect_ms)),
         ping: pings(),
         reconnect_ms,
-        shutdown: edge.shutdown.clone(),
     };
     let pieces = unfold(connection, |mut connection| async move {
         let piece = connection.next().await?;
         Some((Ok::<_, Infallible>(Frame::data(piece)), connection))
     });
-    let mut response: Response<Body> = Response::new(Either::Right(StreamBody::new(pieces).boxed_unsync()));
+    Ok(response(&opened.metadata, Either::Right(StreamBody::new(pieces).boxed_unsync())))
+}
+
+/// An answer that streams. Proxies must neither keep nor gather nor change its pieces.
+fn response(told: &MetadataMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    copy_headers(&told, headers);
-    Ok(response)
+    copy_headers(told, headers);
+    response
 }
 
 /// `Last-Event-ID`. Clients that have seen no event send an empty one, which counts as none.
@@ -129,7 +141,7 @@ fn reconnect_ms(edge: &Context) -> u32 {
 }
 
 /// The piece right after the head: a cursor to resume with, and the gap of missed events that are not replayed.
-fn first_piece(begin: &v1::StreamBegin, reconnect_ms: u32) -> Bytes {
+fn first_piece(begin: &v1::OpenResponse, reconnect_ms: u32) -> Bytes {
     let view: Vec<String> = begin.positions.iter().map(|place| place.dataset.clone()).collect();
     let positions: Vec<u64> = begin.positions.iter().map(|place| place.position).collect();
     let cursor = CursorEncoder::new(&view).encode(&positions);
@@ -142,10 +154,8 @@ fn first_piece(begin: &v1::StreamBegin, reconnect_ms: u32) -> Bytes {
     piece.truncate(piece.len() - 1);
     piece.extend_from_slice(format!("retry: {reconnect_ms}\n\n").as_bytes());
     if let Some(gap) = &begin.gap {
-        let mut frame = b"event: stream.gap\ndata: ".to_vec();
-        frame.extend(serde_json::to_vec(&json::StreamGap::from(gap)).expect("texts always serialise"));
-        frame.extend_from_slice(b"\n\n");
-        write_event(&mut piece, last, &frame);
+        let data = serde_json::to_vec(&json::StreamGap::from(gap)).expect("texts always serialise");
+        write_event(&mut piece, last, "stream.gap", &data);
     }
     piece.into()
 }
@@ -153,73 +163,86 @@ fn first_piece(begin: &v1::StreamBegin, reconnect_ms: u32) -> Bytes {
 /// One open stream.
 struct Connection {
     /// None once the stream has ended.
-    subscription: Option<Subscription>,
+    stream: Option<OpenStream>,
+    subscription: Subscription,
     /// The piece to write before any other.
     first: Option<Bytes>,
     ping: Interval,
     reconnect_ms: u32,
-    shutdown: CancellationToken,
+}
+
+/// What happens next on a stream.
+enum Step {
+    /// There may be something to read.
+    More,
+    /// It is time for a sign of life.
+    Ping,
+    /// It ends.
+    End(End),
 }
 
 impl Connection {
     /// The next piece to write. It first checks whether the stream must end, however slowly the client reads.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let subscription = self.subscription.as_mut()?;
-            let ended =
-                if self.shutdown.is_cancelled() { Some(Step::End { reconnect: true }) } else { subscription.ended() };
-            if let Some(Step::End { reconnect }) = ended {
-                return self.end(reconnect);
+            if let Some(end) = self.stream.as_ref()?.ended() {
+                return self.end(end);
             }
             if let Some(first) = self.first.take() {
                 return Some(first);
             }
             let mut piece = Vec::new();
-            let mut cursor = String::new();
-            subscription.read(|cursors, positions, entry| {
-                cursor.clear();
-                cursors.encode_to(positions, &mut cursor);
-                write_event(&mut piece, &cursor, &entry.frame);
+            self.subscription.read(|cursor, entry| {
+                let kind = event_type_name(entry.keys.event_type);
+                write_event(&mut piece, cursor, kind, &entry.body);
                 piece.len() < PIECE
             });
             if !piece.is_empty() {
                 return Some(piece.into());
             }
-            let step = tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => Step::End { reconnect: true },
-                step = subscription.next() => step,
-                _ = self.ping.tick() => {
+            match poll_fn(|context| self.poll_step(context)).await {
+                Step::More => {}
+                Step::Ping => {
                     piece.extend_from_slice(b": ping\n");
-                    write_cursor(&mut piece, &subscription.cursor());
+                    write_cursor(&mut piece, &self.subscription.cursor());
                     return Some(piece.into());
                 }
-            };
-            if let Step::End { reconnect } = step {
-                return self.end(reconnect);
+                Step::End(end) => return self.end(end),
             }
         }
     }
 
-    fn end(&mut self, reconnect: bool) -> Option<Bytes> {
-        self.subscription = None;
-        reconnect.then(|| format!("retry: {}\n\n", self.reconnect_ms).into())
+    fn poll_step(&mut self, context: &mut task::Context<'_>) -> Poll<Step> {
+        let Some(stream) = &self.stream else { return Poll::Ready(Step::End(End::Reconnect)) };
+        stream.register(context);
+        if let Some(end) = stream.ended() {
+            return Poll::Ready(Step::End(end));
+        }
+        match self.subscription.poll_more(context) {
+            Poll::Ready(Ok(())) => return Poll::Ready(Step::More),
+            Poll::Ready(Err(_)) => return Poll::Ready(Step::End(End::Reconnect)),
+            Poll::Pending => {}
+        }
+        self.ping.poll_tick(context).map(|_| Step::Ping)
+    }
+
+    fn end(&mut self, end: End) -> Option<Bytes> {
+        self.stream = None;
+        (end == End::Reconnect).then(|| format!("retry: {}\n\n", self.reconnect_ms).into())
     }
 }
 
 /// Writes the stream's cursor as an event of its own type. Clients do not keep the id of a frame without data.
 /// Listeners for messages do not get this type.
 fn write_cursor(piece: &mut Vec<u8>, cursor: &str) {
-    let mut frame = b"event: stream.cursor\ndata: ".to_vec();
-    frame.extend(serde_json::to_vec(&json::StreamCursor::from(cursor)).expect("texts always serialise"));
-    frame.extend_from_slice(b"\n\n");
-    write_event(piece, cursor, &frame);
+    let data = serde_json::to_vec(&json::StreamCursor::from(cursor)).expect("texts always serialise");
+    write_event(piece, cursor, "stream.cursor", &data);
 }
 
-fn write_event(piece: &mut Vec<u8>, cursor: &str, frame: &[u8]) {
-    piece.reserve(cursor.len() + frame.len() + 5);
-    piece.extend_from_slice(b"id: ");
-    piece.extend_from_slice(cursor.as_bytes());
-    piece.push(b'\n');
-    piece.extend_from_slice(frame);
+fn write_event(piece: &mut Vec<u8>, cursor: &str, kind: &str, data: &[u8]) {
+    piece.reserve(cursor.len() + kind.len() + data.len() + 24);
+    let parts: [&[u8]; 7] = [b"id: ", cursor.as_bytes(), b"\nevent: ", kind.as_bytes(), b"\ndata: ", data, b"\n\n"];
+    for part in parts {
+        piece.extend_from_slice(part);
+    }
 }

@@ -1,6 +1,5 @@
 //! Streams against a core with a log that grows.
 
-mod joining;
 mod sse;
 
 use std::sync::Arc;
@@ -8,11 +7,10 @@ use std::sync::Arc;
 use futures::{StreamExt as _, stream::unfold};
 use parking_lot::Mutex;
 use prost::Message as _;
-use thesis_proto::v1;
+use thesis_proto::{cursor::StreamCursor, v1};
 use tokio::sync::watch;
-use tonic::Status;
 
-use crate::tests::fake::{Reply, event};
+use crate::tests::fake::{FakeCore, Reply, begin, event, reply};
 
 /// A dataset's log: which of its entries are events, the first at position 1.
 pub(super) struct Log {
@@ -31,29 +29,47 @@ impl Log {
         self.head.send_replace(all.len() as u64);
     }
 
-    pub(super) fn head(&self) -> u64 {
-        *self.head.borrow()
-    }
-
-    /// The positions of events after a position.
-    pub(super) fn events_after(&self, after: u64) -> Vec<u64> {
+    /// The events after a position up to another.
+    fn events(&self, after: u64, upto: u64) -> Vec<v1::TailEvent> {
         let entries = self.entries.lock();
         let positions = (1..).zip(entries.iter()).filter(|(position, is_event)| **is_event && *position > after);
-        positions.map(|(position, _)| position).collect()
+        let positions = positions.map(|(position, _)| position).take_while(|position| *position <= upto);
+        positions.map(|position| v1::TailEvent { position, event: Some(event(position)) }).collect()
     }
 
-    /// Answers `Tail`, some entries a batch, breaking off after some batches.
-    pub(super) fn tail(self: &Arc<Self>, request: &[u8], batch: u64, breaks_after: usize) -> Reply {
-        let after = v1::TailRequest::decode(request).unwrap().after;
-        let start = (Arc::clone(self), self.head.subscribe(), after);
-        let batches = unfold(start, move |(log, mut head, after)| async move {
-            let reached = (*head.wait_for(|head| *head > after).await.unwrap()).min(after + batch);
-            let positions = log.events_after(after).into_iter().filter(|position| *position <= reached);
-            let events = positions.map(|position| v1::TailEvent { position, event: Some(event(position)) }).collect();
-            let message = v1::TailResponse { events, position: reached }.encode_to_vec();
-            Some((Ok(message.into()), (log, head, reached)))
+    /// Answers `Tail` of this one dataset.
+    fn tail(self: &Arc<Self>, request: &[u8]) -> Reply {
+        let from = v1::TailRequest::decode(request).unwrap().after.remove(0);
+        let start = (Arc::clone(self), self.head.subscribe(), from);
+        let messages = unfold(start, |(log, mut head, mut from)| async move {
+            let reached = *head.wait_for(|head| *head > from.position).await.unwrap();
+            let events = log.events(from.position, reached);
+            from.position = reached;
+            let message = v1::TailResponse { dataset: from.dataset.clone(), events, position: reached };
+            Some((Ok(message.encode_to_vec().into()), (log, head, from)))
         });
-        let broken = futures::stream::iter([Err(Status::unavailable("the core went away"))]);
-        Ok(batches.take(breaks_after).chain(broken).boxed())
+        Ok(messages.boxed())
     }
+
+    /// Answers `Read`.
+    fn read(&self, request: &[u8]) -> Reply {
+        let after = v1::ReadRequest::decode(request).unwrap().after;
+        let position = *self.head.borrow();
+        reply(v1::ReadResponse { events: self.events(after, position), position })
+    }
+}
+
+/// A core whose streams begin after `from` in the dataset `sandbox`, which is at `live`.
+pub(super) fn core(log: &Arc<Log>, from: u64, live: u64, gap: Option<v1::StreamGap>) -> Arc<FakeCore> {
+    let log = Arc::clone(log);
+    FakeCore::new(move |operation, request| match operation {
+        "StreamService/Tail" => log.tail(request),
+        "StreamService/Read" => log.read(request),
+        _ => reply(begin(&[("sandbox", from)], &[("sandbox", live)], gap.clone())),
+    })
+}
+
+/// The cursor of a position in the dataset `sandbox`.
+pub(super) fn cursor(position: u64) -> String {
+    StreamCursor { positions: vec![position] }.encode(&["sandbox".to_owned()])
 }

@@ -24,7 +24,8 @@ fn operations() -> Vec<(String, &'static str, Value)> {
             .filter_map(|method| Some((path.clone(), method, item.get(method)?.clone())))
             .collect::<Vec<_>>()
     };
-    paths.iter().flat_map(|(path, item)| each(path, item)).collect()
+    // A WebSocket is opened by tests of its own.
+    paths.iter().filter(|(path, _)| *path != "/v1/stream").flat_map(|(path, item)| each(path, item)).collect()
 }
 
 fn target(path: &str) -> String {
@@ -74,7 +75,8 @@ async fn message(method: &str, target: &str, header: Option<&str>, body: &Value)
     }
     let (status, ..) = ask(&core, request.body(&*text.leak()).unwrap()).await;
     let seen = core.seen.lock();
-    (status.as_u16(), seen.last().map(|seen| seen.message.to_vec()).unwrap_or_default())
+    let told = seen.iter().rfind(|seen| !seen.is_housekeeping());
+    (status.as_u16(), told.map(|seen| seen.message.to_vec()).unwrap_or_default())
 }
 
 #[tokio::test]
@@ -92,7 +94,7 @@ async fn exactly_the_described_methods_answer() {
                 let mut allowed: BTreeSet<_> =
                     headers["allow"].to_str().unwrap().split(", ").map(str::to_lowercase).collect();
                 assert!(allowed.remove("options"));
-                assert_eq!(allowed.remove("head"), item.get("get").is_some() && path != "/v1/events/stream");
+                assert_eq!(allowed.remove("head"), item.get("get").is_some());
                 assert_eq!(allowed, item.as_object().unwrap().keys().cloned().collect());
             }
         }
@@ -166,11 +168,13 @@ async fn every_described_parameter_is_read_and_no_other() {
 
 #[tokio::test]
 async fn routes_name_the_rpc_that_they_call() {
-    for route in routes() {
+    for route in routes().into_iter().filter(|route| route.path != "/v1/stream") {
         let core: Arc<FakeCore> = FakeCore::plain();
         let (status, ..) = simply(&core, route.method.as_str(), &target(route.path)).await;
         assert!(status.is_success(), "{}", route.path);
-        let called: Vec<_> = core.seen.lock().iter().map(|seen| seen.operation.clone()).collect();
+        let seen = core.seen.lock();
+        let called: Vec<_> =
+            seen.iter().filter(|seen| !seen.is_housekeeping()).map(|seen| seen.operation.clone()).collect();
         assert_eq!(called, route.operation.into_iter().collect::<Vec<_>>(), "{}", route.path);
     }
 }

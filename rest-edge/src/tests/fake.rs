@@ -9,7 +9,10 @@ use std::{
 };
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use futures::{StreamExt as _, stream, stream::BoxStream};
+use futures::{
+    StreamExt as _, stream,
+    stream::{BoxStream, unfold},
+};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
@@ -24,6 +27,7 @@ use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
     v1,
 };
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, body::Body};
 
@@ -35,6 +39,13 @@ pub(crate) struct Seen {
     pub(crate) operation: String,
     pub(crate) headers: HeaderMap,
     pub(crate) message: Bytes,
+}
+
+impl Seen {
+    /// Whether it is a call that the stream engine makes by itself.
+    pub(crate) fn is_housekeeping(&self) -> bool {
+        ["StreamService/Endings", "StreamService/Close", "StreamService/Tail"].contains(&self.operation.as_str())
+    }
 }
 
 /// Messages, or why there are none.
@@ -53,12 +64,15 @@ pub(crate) struct FakeCore {
     /// Its answer to a part of a malformed request.
     pub(crate) found: Mutex<ApiError>,
     answer: Script,
+    /// The ends of streams, which the present session hears.
+    ends: broadcast::Sender<v1::EndingsResponse>,
 }
 
 impl FakeCore {
     pub(crate) fn new(answer: impl Fn(&str, &Bytes) -> Reply + Send + Sync + 'static) -> Arc<Self> {
         let found = Mutex::new(ApiError::validation(&[]));
-        Arc::new(Self { seen: Mutex::default(), found, answer: Box::new(answer) })
+        let ends = broadcast::Sender::new(16);
+        Arc::new(Self { seen: Mutex::default(), found, answer: Box::new(answer), ends })
     }
 
     /// A core that gives every call the smallest complete answer, and refuses requests when told to.
@@ -72,17 +86,34 @@ impl FakeCore {
             let core = Arc::clone(&core);
             async move { Ok::<_, Infallible>(core.handle(request).await) }
         });
-        Services::remote(channel, &"service-token".into()).unwrap()
+        Services::remote(channel.clone(), vec![channel], &"service-token".into()).unwrap()
+    }
+
+    /// Ends the stream of this number: the edge counts them from 1.
+    pub(crate) fn end(&self, stream: u64, reason: v1::StreamEndReason) {
+        let ends = vec![v1::StreamEnd { stream, reason: reason.into() }];
+        self.ends.send(v1::EndingsResponse { ends }).unwrap();
+    }
+
+    /// A session of streams, until `end` names one.
+    fn endings(&self) -> Reply {
+        let ends = unfold(self.ends.subscribe(), |mut ends| async move {
+            let told = ends.recv().await.ok()?;
+            Some((Ok(told.encode_to_vec().into()), ends))
+        });
+        let hello = v1::EndingsResponse::default().encode_to_vec().into();
+        Ok(stream::iter([Ok(hello)]).chain(ends).boxed())
     }
 
     async fn handle(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let operation = head.uri.path().trim_start_matches("/thesis.v1.").to_owned();
         let message = body.collect().await.unwrap().to_bytes().slice(5..);
-        let answer = if head.headers.contains_key("x-malformed") {
-            Err(self.found.lock().to_status("req_core"))
-        } else {
-            (self.answer)(&operation, &message)
+        let answer = match operation.as_str() {
+            "StreamService/Endings" => self.endings(),
+            "StreamService/Close" => reply(v1::CloseResponse {}),
+            _ if head.headers.contains_key("x-malformed") => Err(self.found.lock().to_status("req_core")),
+            _ => (self.answer)(&operation, &message),
         };
         self.seen.lock().push(Seen { operation, headers: head.headers, message });
         let mut response = match answer {
@@ -143,6 +174,9 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         }
         "EventService/GetEvent" => reply(v1::GetEventResponse { event: Some(event(7)) }),
         "WebhookService/GetWebhook" => reply(v1::GetWebhookResponse { webhook: Some(v1::Webhook::default()) }),
+        "EventService/CreateStreamTicket" => {
+            reply(v1::CreateStreamTicketResponse { stream_ticket: Some(v1::StreamTicket::default()) })
+        }
         "StreamService/Open" => reply(live(&[])),
         "GateService/Refuse" => {
             let told = v1::RefuseRequest::decode(message.clone()).unwrap().error.unwrap();
@@ -169,8 +203,7 @@ pub(crate) fn begin(from: &[(&str, u64)], live: &[(&str, u64)], gap: Option<v1::
             .map(|(dataset, position)| v1::DatasetPosition { dataset: (*dataset).to_owned(), position: *position })
             .collect()
     };
-    let begin = v1::StreamBegin { positions: named(from), live: named(live), gap };
-    v1::OpenResponse { message: Some(v1::open_response::Message::Begin(begin)) }
+    v1::OpenResponse { positions: named(from), live: named(live), gap, replayed: 0 }
 }
 
 /// An event that names its number.
@@ -222,6 +255,10 @@ pub(crate) async fn ask(core: &Arc<FakeCore>, request: Request<&'static str>) ->
 pub(crate) async fn ask_at(edge: &Edge, request: Request<&'static str>) -> (StatusCode, HeaderMap, Value) {
     let response = edge.respond([192, 0, 2, 1].into(), request.map(Full::from)).await;
     let (head, body) = response.into_parts();
+    if head.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream") {
+        // It does not end.
+        return (head.status, head.headers, Value::Null);
+    }
     let body = body.collect().await.unwrap().to_bytes();
     (head.status, head.headers, serde_json::from_slice(&body).unwrap_or_default())
 }

@@ -208,6 +208,9 @@ async fn an_idempotency_key_must_be_printable_and_short() {
 async fn discovery_names_what_exists() {
     let (status, _, body) = simply(&FakeCore::plain(), "GET", "/v1").await;
     let openapi = "http://edge.test/v1/openapi.json";
-    let expected: Value = json!({"object": "discovery", "version": "1.0.0", "openapi": openapi, "status": "ok"});
+    let websocket = "ws://edge.test/v1/stream";
+    let expected: Value = json!({
+        "object": "discovery", "version": "1.0.0", "openapi": openapi, "websocket": websocket, "status": "ok",
+    });
     assert_eq!((status, body), (StatusCode::OK, expected));
 }

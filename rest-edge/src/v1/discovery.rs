@@ -26,5 +26,8 @@ pub(crate) fn discovery_document(public_url: &str) -> Bytes {
     let openapi = format!("{public_url}/v1/openapi.json");
     let mut document = json::Discovery::new(VERSION);
     document.openapi = Some(&openapi);
+    // http becomes ws, https wss.
+    let websocket = public_url.replacen("http", "ws", 1) + "/v1/stream";
+    document.websocket = Some(&websocket);
     serde_json::to_vec(&document).expect("texts always serialise").into()
 }

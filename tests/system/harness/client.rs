@@ -8,7 +8,7 @@ use std::sync::{
 use reqwest::{Method, RequestBuilder, Response, header::HeaderMap, redirect::Policy};
 use serde_json::{Value, json};
 
-use super::{SOON, Sse, eventually, rows, text};
+use super::{SOON, Socket, Sse, eventually, rows, text};
 
 /// A customer's client, at an address of its own.
 #[derive(Clone)]
@@ -147,6 +147,20 @@ impl Client {
     /// Opens a stream.
     pub(crate) async fn stream(&self, query: &str) -> Sse {
         self.open(self.request(Method::GET, &format!("/v1/events/stream{query}"))).await
+    }
+
+    /// The base URL of its first edge.
+    pub(crate) fn base(&self) -> &str {
+        &self.edges[0]
+    }
+
+    /// Opens a WebSocket and hears its welcome.
+    pub(crate) async fn socket(&self) -> Socket {
+        let edge = &self.edges[self.next.fetch_add(1, Ordering::Relaxed) % self.edges.len()];
+        let headers = [("authorization", format!("Bearer {}", self.key())), ("x-forwarded-for", self.address.clone())];
+        let mut socket = Socket::open(&format!("{edge}/v1/stream"), &headers).await.unwrap();
+        assert_eq!(socket.next().await["op"], "welcome");
+        socket
     }
 
     /// Opens a stream that resumes after a cursor.

@@ -89,13 +89,7 @@ impl Missed<'_> {
         if self.are_few(&selection).await? {
             return Ok(None);
         }
-        let slices = view.datasets().iter().enumerate().map(|(index, dataset)| LogSlice {
-            dataset: dataset.clone(),
-            before: self.live[index] + 1,
-            after: self.after[index],
-            from: i64::MIN,
-        });
-        let mut reader = Backward::new(&self.core.shared, selection, slices.collect(), PAGE);
+        let mut reader = self.backward(selection, &self.after);
         let mut begin: Vec<Option<u64>> = vec![None; self.after.len()];
         let (mut replayed, mut skipped, mut newest, mut oldest) = (0, 0, None, None);
         for _ in 0..MOST_LOOKED_AT {
@@ -133,6 +127,29 @@ impl Missed<'_> {
             newest,
             oldest: oldest.filter(|_| all),
         }))
+    }
+
+    /// How many events that match come after these positions.
+    pub(super) async fn replayed(&self, begin: &[u64]) -> Result<i64> {
+        let selection = select(&self.core.shared, &self.call.caller.view, self.filter).await?;
+        let mut reader = self.backward(selection, begin);
+        let mut replayed = 0;
+        while let Some((index, taken)) = reader.next().await? {
+            tokio::task::coop::consume_budget().await;
+            replayed += i64::from(reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)));
+        }
+        Ok(replayed)
+    }
+
+    /// Reads back from the present to after these positions.
+    fn backward(&self, selection: Selection, after: &[u64]) -> Backward<'_> {
+        let slices = self.call.caller.view.datasets().iter().enumerate().map(|(index, dataset)| LogSlice {
+            dataset: dataset.clone(),
+            before: self.live[index] + 1,
+            after: after[index],
+            from: i64::MIN,
+        });
+        Backward::new(&self.core.shared, selection, slices.collect(), PAGE)
     }
 
     /// The path of the list of a gap's events, under `/v1/events`, from its oldest to its newest. If the oldest has

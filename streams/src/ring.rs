@@ -2,58 +2,44 @@
 
 use std::collections::VecDeque;
 
-use thesis_proto::{json::event_json, names::event_type_name, v1};
+use thesis_proto::{filter::EventKeys, v1};
 
 /// Most events kept for a dataset.
-pub(crate) const MAX_ENTRIES: usize = 4096;
+pub(crate) const MOST_ENTRIES: usize = 4_096;
 /// Most rendered bytes kept for a dataset.
-const MAX_BYTES: usize = 8 * 1024 * 1024;
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+
+/// Makes the bytes of an event that every connection gets.
+pub type Render = fn(&v1::Event) -> Vec<u8>;
 
 /// An event, rendered once for all connections.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// Its place in the dataset's log.
-    pub(crate) position: u64,
-    /// The event, for filters.
-    pub(crate) event: v1::Event,
-    /// Its frame after the id: `event:` and `data:` lines and the end.
-    pub(crate) frame: Box<[u8]>,
+    pub position: u64,
+    /// The parts that filters look at.
+    pub keys: EventKeys,
+    /// The event as its hub renders it.
+    pub body: Box<[u8]>,
 }
 
-/// Events of a dataset in order, and how far they reach.
+/// The next events of a log, and the position up to which there is no other.
 #[derive(Debug)]
-pub(crate) struct Batch {
-    /// The events.
-    pub(crate) entries: VecDeque<Entry>,
-    /// The position up to which there is no other event.
+pub(crate) struct Page {
+    pub(crate) entries: Vec<Entry>,
     pub(crate) position: u64,
 }
 
-impl From<v1::TailResponse> for Batch {
-    fn from(response: v1::TailResponse) -> Self {
-        let entries: VecDeque<_> = response.events.into_iter().filter_map(Entry::new).collect();
-        let last = entries.back().map_or(0, |entry| entry.position);
-        Self { entries, position: response.position.max(last) }
+impl Page {
+    pub(crate) fn new(events: Vec<v1::TailEvent>, position: u64, render: Render) -> Self {
+        let entry = |told: v1::TailEvent| {
+            let event = told.event?;
+            Some(Entry { position: told.position, keys: EventKeys::from(&event), body: render(&event).into() })
+        };
+        let entries: Vec<Entry> = events.into_iter().filter_map(entry).collect();
+        let last = entries.last().map_or(0, |entry| entry.position);
+        Self { entries, position: position.max(last) }
     }
-}
-
-impl Entry {
-    fn new(told: v1::TailEvent) -> Option<Self> {
-        let event = told.event?;
-        Some(Self { position: told.position, frame: event_frame(&event), event })
-    }
-}
-
-/// The lines of an event's frame that are the same for everybody.
-pub(crate) fn event_frame(event: &v1::Event) -> Box<[u8]> {
-    let json = event_json(event);
-    let mut frame = Vec::with_capacity(json.len() + 48);
-    frame.extend_from_slice(b"event: ");
-    frame.extend_from_slice(event_type_name(event.r#type()).as_bytes());
-    frame.extend_from_slice(b"\ndata: ");
-    frame.extend_from_slice(&json);
-    frame.extend_from_slice(b"\n\n");
-    frame.into()
 }
 
 /// The requested position is older than the events that are kept.
@@ -66,14 +52,14 @@ pub(crate) struct Ring {
     floor: u64,
     position: u64,
     bytes: usize,
-    max_entries: usize,
+    most_entries: usize,
     entries: VecDeque<Entry>,
 }
 
 impl Ring {
-    /// A ring that begins after a position and keeps at most `max_entries`.
-    pub(crate) fn new(position: u64, max_entries: usize) -> Self {
-        Self { floor: position, position, bytes: 0, max_entries, entries: VecDeque::new() }
+    /// A ring that begins after a position and keeps at most `most_entries`.
+    pub(crate) fn new(position: u64, most_entries: usize) -> Self {
+        Self { floor: position, position, bytes: 0, most_entries, entries: VecDeque::new() }
     }
 
     /// The position up to which it has read the log.
@@ -81,29 +67,35 @@ impl Ring {
         self.position
     }
 
-    /// Adds the next events; those that it has already are dropped.
-    pub(crate) fn push(&mut self, batch: Batch) {
-        for entry in batch.entries {
+    /// Whether it has every event after a position.
+    pub(crate) fn covers(&self, after: u64) -> bool {
+        after >= self.floor
+    }
+
+    /// Adds the next events and shows each that is new; those that it has already are dropped.
+    pub(crate) fn push(&mut self, page: Page, mut show: impl FnMut(&Entry)) {
+        for entry in page.entries {
             if entry.position <= self.position {
                 continue;
             }
+            show(&entry);
             self.position = entry.position;
-            self.bytes += entry.frame.len();
+            self.bytes += entry.body.len();
             self.entries.push_back(entry);
         }
-        self.position = self.position.max(batch.position);
-        while self.entries.len() > self.max_entries || self.bytes > MAX_BYTES {
+        self.position = self.position.max(page.position);
+        while self.entries.len() > self.most_entries || self.bytes > MOST_BYTES {
             let Some(oldest) = self.entries.pop_front() else {
                 break;
             };
             self.floor = oldest.position;
-            self.bytes -= oldest.frame.len();
+            self.bytes -= oldest.body.len();
         }
     }
 
     /// Shows the entries after a position until `show` says to stop, and tells the position reached.
     pub(crate) fn read(&self, after: u64, mut show: impl FnMut(&Entry) -> bool) -> Result<u64, Behind> {
-        if after < self.floor {
+        if !self.covers(after) {
             return Err(Behind);
         }
         let from = self.entries.partition_point(|entry| entry.position <= after);
@@ -120,12 +112,18 @@ impl Ring {
 mod tests {
     use super::*;
 
-    fn batch(positions: impl IntoIterator<Item = u64>, position: u64) -> Batch {
+    fn page(positions: impl IntoIterator<Item = u64>, position: u64) -> Page {
         let events = positions
             .into_iter()
             .map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) })
             .collect();
-        v1::TailResponse { events, position }.into()
+        Page::new(events, position, |_| Vec::new())
+    }
+
+    fn push(ring: &mut Ring, positions: impl IntoIterator<Item = u64>, position: u64) -> Vec<u64> {
+        let mut new = Vec::new();
+        ring.push(page(positions, position), |entry| new.push(entry.position));
+        new
     }
 
     fn read(ring: &Ring, after: u64) -> Result<(Vec<u64>, u64), Behind> {
@@ -140,7 +138,7 @@ mod tests {
     #[test]
     fn reads_from_any_position_it_covers() {
         let mut ring = Ring::new(10, 8);
-        ring.push(batch([11, 14], 15));
+        push(&mut ring, [11, 14], 15);
         assert_eq!(read(&ring, 10), Ok((vec![11, 14], 15)));
         assert_eq!(read(&ring, 12), Ok((vec![14], 15)));
         assert_eq!(read(&ring, 15), Ok((vec![], 15)));
@@ -151,22 +149,22 @@ mod tests {
     #[test]
     fn what_comes_twice_is_kept_once() {
         let mut ring = Ring::new(0, 8);
-        ring.push(batch([1, 2], 3));
-        ring.push(batch([2, 3, 4], 4));
+        assert_eq!(push(&mut ring, [1, 2], 3), [1, 2]);
+        assert_eq!(push(&mut ring, [2, 3, 4], 4), [4]);
         assert_eq!(read(&ring, 0), Ok((vec![1, 2, 4], 4)));
     }
 
     #[test]
     fn stopping_keeps_the_place() {
         let mut ring = Ring::new(0, 8);
-        ring.push(batch([1, 2, 3], 5));
+        push(&mut ring, [1, 2, 3], 5);
         assert_eq!(ring.read(0, |entry| entry.position < 2), Ok(2));
     }
 
     #[test]
     fn the_oldest_leave_first() {
         let mut ring = Ring::new(0, 8);
-        ring.push(batch(1..=13, 0));
+        push(&mut ring, 1..=13, 0);
         assert_eq!(read(&ring, 4), Err(Behind));
         assert_eq!(read(&ring, 5), Ok(((6..=13).collect(), 13)));
     }

@@ -1,0 +1,223 @@
+//! The streams that are open at this core, by the sessions of edges. A stream ends when its key loses its rights, when
+//! this core lost its place or cannot check keys any more, when its ticket opened another, or when this core stops.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use thesis_net::clock::SharedClock;
+use thesis_proto::v1::{StreamEnd, StreamEndReason};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::gate::Gate;
+use crate::{domain::operation::Operation, replicas::stream_slots::StreamSlot, shared::control::Control};
+
+/// How often it is looked for streams that must end.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Number of closings that a session remembers: of streams whose opening was given up before it was done.
+const REMEMBERED: usize = 1_024;
+
+/// An open stream.
+pub struct Held {
+    /// The key that opened it.
+    pub key_id: Arc<str>,
+    /// When the key expires, in unix milliseconds.
+    pub expires_at: Option<i64>,
+    /// Its place among the project's open streams.
+    pub slot: StreamSlot,
+    /// The hash of the ticket that opened it.
+    pub ticket: Option<String>,
+}
+
+struct Session {
+    ends: mpsc::UnboundedSender<StreamEnd>,
+    streams: HashMap<u64, Held>,
+    /// Streams that were closed before they were open.
+    closed_early: VecDeque<u64>,
+}
+
+impl Session {
+    /// Ends streams that `judge` gives a reason for; gives the tickets that opened them.
+    fn end(&mut self, mut judge: impl FnMut(u64, &Held) -> Option<StreamEndReason>) -> Vec<(String, u64)> {
+        let mut tickets = Vec::new();
+        let Self { ends, streams, .. } = self;
+        streams.retain(|stream, held| {
+            let Some(reason) = judge(*stream, held) else { return true };
+            // If nobody hears it, the session has ended and all its streams with it.
+            let _gone = ends.send(StreamEnd { stream: *stream, reason: reason.into() });
+            tickets.extend(held.ticket.take().map(|ticket| (ticket, *stream)));
+            false
+        });
+        tickets
+    }
+}
+
+/// The streams that are open at this core.
+pub struct OpenStreams {
+    gate: Arc<Gate>,
+    control: Arc<Control>,
+    clock: SharedClock,
+    sessions: Mutex<HashMap<String, Session>>,
+    /// A stream was opened whose key expires.
+    expiring: Notify,
+}
+
+/// A session of an edge. Dropped, its streams are gone.
+pub struct SessionGuard {
+    streams: Arc<OpenStreams>,
+    session: String,
+}
+
+impl Drop for SessionGuard {
+    fn drop(&mut self) {
+        let session = self.streams.sessions.lock().remove(&self.session);
+        // Places are given back without the lock.
+        drop(session);
+    }
+}
+
+impl OpenStreams {
+    /// No streams yet.
+    #[must_use]
+    pub fn new(gate: Arc<Gate>, control: Arc<Control>, clock: SharedClock) -> Arc<Self> {
+        Arc::new(Self { gate, control, clock, sessions: Mutex::default(), expiring: Notify::new() })
+    }
+
+    /// Begins a session, and gives the ends of its streams. An earlier session of this name has ended.
+    #[must_use]
+    pub fn begin(self: &Arc<Self>, session: &str) -> (SessionGuard, mpsc::UnboundedReceiver<StreamEnd>) {
+        let (ends, receiver) = mpsc::unbounded_channel();
+        let new = Session { ends, streams: HashMap::new(), closed_early: VecDeque::new() };
+        let earlier = self.sessions.lock().insert(session.to_owned(), new);
+        drop(earlier);
+        (SessionGuard { streams: Arc::clone(self), session: session.to_owned() }, receiver)
+    }
+
+    /// Whether there is such a session.
+    #[must_use]
+    pub fn knows(&self, session: &str) -> bool {
+        self.sessions.lock().contains_key(session)
+    }
+
+    /// Adds an open stream. It is given back if its session has ended or it was closed meanwhile.
+    ///
+    /// # Errors
+    /// The stream, which is not open.
+    pub fn add(&self, session: &str, stream: u64, held: Held) -> Result<(), Held> {
+        let expires = held.expires_at.is_some();
+        let mut sessions = self.sessions.lock();
+        let Some(session) = sessions.get_mut(session) else { return Err(held) };
+        if session.closed_early.contains(&stream) {
+            return Err(held);
+        }
+        session.streams.insert(stream, held);
+        drop(sessions);
+        if expires {
+            self.expiring.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The key of an open stream.
+    #[must_use]
+    pub fn key_of(&self, session: &str, stream: u64) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.sessions.lock().get(session)?.streams.get(&stream)?.key_id))
+    }
+
+    /// Forgets streams that their clients have closed; gives the tickets that opened them.
+    pub fn close(&self, session: &str, streams: &[u64]) -> Vec<(String, u64)> {
+        let mut closed = Vec::new();
+        let mut sessions = self.sessions.lock();
+        let Some(session) = sessions.get_mut(session) else { return Vec::new() };
+        for stream in streams {
+            match session.streams.remove(stream) {
+                Some(held) => closed.push((*stream, held)),
+                None => session.closed_early.push_back(*stream),
+            }
+        }
+        while session.closed_early.len() > REMEMBERED {
+            session.closed_early.pop_front();
+        }
+        drop(sessions);
+        closed.into_iter().filter_map(|(stream, held)| Some((held.ticket?, stream))).collect()
+    }
+
+    /// Ends a stream that another one replaces.
+    pub fn replace(&self, session: &str, stream: u64) {
+        let mut sessions = self.sessions.lock();
+        if let Some(session) = sessions.get_mut(session) {
+            session.end(|id, _| (id == stream).then_some(StreamEndReason::Replaced));
+        }
+    }
+
+    /// The tickets that opened streams, each with its session and stream.
+    #[must_use]
+    pub fn tickets(&self) -> Vec<(String, String, u64)> {
+        let sessions = self.sessions.lock();
+        let of = |(name, session): (&String, &Session)| -> Vec<_> {
+            let ticket = |(stream, held): (&u64, &Held)| Some((held.ticket.clone()?, name.clone(), *stream));
+            session.streams.iter().filter_map(ticket).collect()
+        };
+        sessions.iter().flat_map(of).collect()
+    }
+
+    /// Ends the streams that must end; when this core stops, all of them.
+    pub async fn run(&self, stop: &CancellationToken) {
+        let (mut changes, mut current) = (self.control.changes(), self.control.current());
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Ok(()) = changes.changed() => {}
+                Ok(()) = current.changed() => {}
+                () = self.expiring.notified() => {}
+                () = sleep(self.pause()) => {}
+            }
+            self.look();
+        }
+        for session in self.sessions.lock().values_mut() {
+            session.end(|_, _| Some(StreamEndReason::ShuttingDown));
+        }
+    }
+
+    /// Time until the next look: a key expires to the moment.
+    fn pause(&self) -> Duration {
+        let now_ms = self.clock.now_ms();
+        let sessions = self.sessions.lock();
+        let expiries =
+            sessions.values().flat_map(|session| session.streams.values()).filter_map(|held| held.expires_at);
+        let next = expiries.min().map(|at| Duration::from_millis((at - now_ms).max(1).unsigned_abs()));
+        next.map_or(LOOK_EVERY, |next| next.min(LOOK_EVERY))
+    }
+
+    fn look(&self) {
+        let is_current = self.control.is_current();
+        let mut sessions = self.sessions.lock();
+        let keys: HashSet<Arc<str>> = sessions
+            .values()
+            .flat_map(|session| session.streams.values().map(|held| Arc::clone(&held.key_id)))
+            .collect();
+        let admitted: HashSet<Arc<str>> =
+            keys.into_iter().filter(|key| self.gate.still_admits(key, Operation::Open)).collect();
+        for session in sessions.values_mut() {
+            session.end(|_, held| {
+                if !is_current || held.slot.is_lost() {
+                    Some(StreamEndReason::ShuttingDown)
+                } else if !admitted.contains(&held.key_id) {
+                    Some(StreamEndReason::Revoked)
+                } else {
+                    None
+                }
+            });
+        }
+    }
+}

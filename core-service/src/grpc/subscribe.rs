@@ -1,0 +1,158 @@
+//! `EventService.Subscribe`: events over gRPC, from the stream engine.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::{
+    StreamExt as _,
+    stream::{BoxStream, unfold},
+};
+use http::Extensions;
+use prost::Message as _;
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    filter::CompiledFilter,
+    v1::{self, subscribe_response::Message},
+};
+use thesis_streams::{End, Hub, OpenStream, Subscription};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tonic::{Request, Response, Status};
+
+use super::answer::{error_status, meta, trusted};
+use crate::operations::Core;
+
+/// How often a heartbeat tells where the stream stands.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Events are read in pieces of about this size.
+const PIECE: usize = 16 * 1024;
+
+/// Opens a subscription; it lasts as long as the call.
+pub(super) async fn subscribe(
+    core: &Arc<Core>,
+    hub: &Arc<Hub>,
+    request: Request<v1::SubscribeRequest>,
+) -> Result<Response<BoxStream<'static, Result<v1::SubscribeResponse, Status>>>, Status> {
+    let (meta, trusted) = (meta(core, &request), trusted(core, &request));
+    let (metadata, _, message) = request.into_parts();
+    let v1::SubscribeRequest { types, filters, cursor } = message;
+    let mut extensions = Extensions::new();
+    let request_id = meta.request_id.parse().ok();
+    extensions.insert(thesis_net::services::Trusted { request_id, ..trusted });
+    let opening =
+        v1::OpenRequest { types: types.clone(), filters: filters.clone(), cursor, ..v1::OpenRequest::default() };
+    let (opened, stream) = hub.open(Request::from_parts(metadata, extensions, opening)).await?;
+    let named: Vec<_> = types.iter().map(|kind| v1::EventType::try_from(*kind).unwrap_or_default()).collect();
+    let filter = CompiledFilter::new(&named, filters.as_ref());
+    let filter = filter.map_err(|_| error_status(&ApiError::internal(), &meta.request_id))?;
+    let subscription = hub.follow(&stream, &opened.begin, filter, &types, filters.as_ref());
+    let mut heartbeats = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let gap = opened.begin.gap;
+    let cursor = gap.as_ref().map_or_else(|| subscription.cursor(), |gap| gap.first_cursor.clone());
+    let waiting = VecDeque::from_iter(
+        [Message::Heartbeat(v1::StreamHeartbeat { cursor })].into_iter().chain(gap.map(Message::Gap)),
+    );
+    let call = SubscribeCall {
+        stream: Some(stream),
+        subscription,
+        waiting,
+        heartbeats,
+        why_ended: Box::new({
+            let core = Arc::clone(core);
+            move || {
+                let now_ms = core.shared.clock.now_ms();
+                let error = core.gate.authenticate(&meta, now_ms).err().map_or_else(
+                    || ApiError::new(ErrorCode::ApiKeyRevoked, "this API key has lost its rights"),
+                    |error| *error.api,
+                );
+                error_status(&error, &meta.request_id)
+            }
+        }),
+    };
+    let messages = unfold(call, |mut call| async move {
+        let message = call.next().await?;
+        Some((message.map(|message| v1::SubscribeResponse { message: Some(message) }), call))
+    });
+    let mut response = Response::new(messages.boxed());
+    *response.metadata_mut() = opened.metadata;
+    Ok(response)
+}
+
+/// One open subscription.
+struct SubscribeCall {
+    /// None once it has ended.
+    stream: Option<OpenStream>,
+    subscription: Subscription,
+    /// Messages that were read and not yet taken.
+    waiting: VecDeque<Message>,
+    heartbeats: Interval,
+    /// Tells why the key lost its rights.
+    why_ended: Box<dyn Fn() -> Status + Send>,
+}
+
+enum Step {
+    More,
+    Heartbeat,
+    End(End),
+}
+
+impl SubscribeCall {
+    /// The next message. It first checks whether the stream must end, however slowly the caller reads.
+    async fn next(&mut self) -> Option<Result<Message, Status>> {
+        loop {
+            if let Some(end) = self.stream.as_ref()?.ended() {
+                return Some(Err(self.end(end)));
+            }
+            if let Some(message) = self.waiting.pop_front() {
+                return Some(Ok(message));
+            }
+            let Self { subscription, waiting, .. } = self;
+            let mut bytes = 0;
+            subscription.read(|cursor, entry| {
+                bytes += entry.body.len();
+                // The hub of this core encodes events.
+                let event = v1::Event::decode(&*entry.body).ok();
+                waiting.push_back(Message::Event(v1::StreamEvent { cursor: cursor.to_owned(), event }));
+                bytes < PIECE
+            });
+            if !self.waiting.is_empty() {
+                continue;
+            }
+            match poll_fn(|context| self.poll_step(context)).await {
+                Step::More => {}
+                Step::Heartbeat => {
+                    let cursor = self.subscription.cursor();
+                    return Some(Ok(Message::Heartbeat(v1::StreamHeartbeat { cursor })));
+                }
+                Step::End(end) => return Some(Err(self.end(end))),
+            }
+        }
+    }
+
+    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        let Some(stream) = &self.stream else { return Poll::Ready(Step::End(End::Reconnect)) };
+        stream.register(context);
+        if let Some(end) = stream.ended() {
+            return Poll::Ready(Step::End(end));
+        }
+        match self.subscription.poll_more(context) {
+            Poll::Ready(Ok(())) => return Poll::Ready(Step::More),
+            Poll::Ready(Err(_)) => return Poll::Ready(Step::End(End::Reconnect)),
+            Poll::Pending => {}
+        }
+        self.heartbeats.poll_tick(context).map(|_| Step::Heartbeat)
+    }
+
+    fn end(&mut self, end: End) -> Status {
+        self.stream = None;
+        match end {
+            End::Revoked => (self.why_ended)(),
+            End::Reconnect | End::Replaced => Status::unavailable("the stream ends here; subscribe again"),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The times of a ticket, and who holds it.
+
+use super::*;
+use crate::{
+    access::{gate::RequestMeta, open_streams::Held},
+    domain::operation::Operation,
+    testing::{ManualClock, TEST_KEY, core, shared_memory},
+};
+
+fn call(core: &Arc<Core>) -> Call {
+    let meta = RequestMeta { authorization: Some(format!("Bearer {TEST_KEY}").into()), ..RequestMeta::default() };
+    core.gate.admit(meta, Operation::CreateStreamTicket).map_err(|(error, _)| error).unwrap()
+}
+
+async fn find(core: &Core, text: &str) -> Option<FoundTicket> {
+    find_ticket(core, text).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_ticket_is_used_within_a_minute_and_again_after_five_away() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let call = call(&core);
+    let ticket = create_stream_ticket(&core, &call, "seed").await.unwrap();
+    let again = create_stream_ticket(&core, &call, "seed").await.unwrap();
+    assert_eq!(ticket.ticket, again.ticket, "a repeat names the same ticket");
+    let text = ticket.ticket;
+    assert!(find(&core, "tkt_unknown").await.is_none());
+    clock.advance(FIRST_USE_MS);
+    let found = find(&core, &text).await.unwrap();
+    assert_eq!(found.key_id(), call.caller.key.id);
+    clock.advance(1);
+    assert!(find(&core, &text).await.is_none());
+    assert!(use_ticket(&core, &found, "s", 1).await.unwrap());
+    assert!(!use_ticket(&core, &found, "s", 2).await.unwrap(), "two at once: one of them");
+    clock.advance(AWAY_MS);
+    note(&core, "s", vec![(found.hash().to_owned(), 1)]).await;
+    clock.advance(AWAY_MS);
+    note(&core, "s", vec![(found.hash().to_owned(), 7)]).await;
+    assert!(find(&core, &text).await.is_some());
+    clock.advance(1);
+    assert!(find(&core, &text).await.is_none(), "another connection does not hold it");
+}
+
+#[tokio::test]
+async fn a_reopening_at_another_core_ends_the_old_connection() {
+    let clock = ManualClock::new();
+    let store = shared_memory(&clock);
+    let (one, other) = (core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await);
+    let text = create_stream_ticket(&one, &call(&one), "seed").await.unwrap().ticket;
+    let found = find(&one, &text).await.unwrap();
+    let (_session, mut ends) = one.open_streams.begin("s1");
+    let slot = one.slots.take("prj_1", 9).await.unwrap();
+    let (key_id, ticket) = (found.key_id().into(), Some(found.hash().to_owned()));
+    assert!(one.open_streams.add("s1", 5, Held { key_id, expires_at: None, slot, ticket }).is_ok());
+    assert!(use_ticket(&one, &found, "s1", 5).await.unwrap());
+    let found = find(&other, &text).await.unwrap();
+    assert!(use_ticket(&other, &found, "s2", 1).await.unwrap());
+    let end = tokio::time::timeout(Duration::from_secs(2), ends.recv()).await.unwrap().unwrap();
+    assert_eq!((end.stream, end.reason()), (5, v1::StreamEndReason::Replaced));
+}

@@ -1,0 +1,88 @@
+//! Tickets that open streams, and news of those whose stream moved to another core.
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::{
+    key,
+    store::{
+        Change, ConditionalWrite, Consistency, Expect, Scan, SharedBackend, StoreError, StoreResult, Transaction,
+        schema,
+    },
+};
+
+/// Seconds that a ticket's row is kept after it was last written: longer than any use of it.
+const KEPT: u32 = 900;
+/// Seconds that news of a move is kept.
+const MOVE_KEPT: u32 = 600;
+/// Number of seconds whose moves share one partition.
+const SECONDS: i64 = 8;
+/// Most moves read of a partition.
+const MOST_MOVES: usize = 100_000;
+
+/// A ticket.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Ticket {
+    /// The key whose rights it carries.
+    #[prost(string, tag = "1")]
+    pub key_id: String,
+    /// In unix milliseconds.
+    #[prost(int64, tag = "2")]
+    pub created_at: i64,
+    /// Names the connection that uses it; empty until the first.
+    #[prost(string, tag = "3")]
+    pub connection: String,
+    /// When that connection was last known to be open, in unix milliseconds.
+    #[prost(int64, tag = "4")]
+    pub open_at: i64,
+}
+
+/// A ticket by its hash, with its row's version.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn read(backend: &SharedBackend, hash: &str) -> StoreResult<Option<(i64, Ticket)>> {
+    let row = backend.get(&schema::STREAM_TICKET, &key![hash], Consistency::Serial).await?;
+    let Some(row) = row else { return Ok(None) };
+    let ticket = Ticket::decode(row.body).map_err(|error| StoreError::Damaged(format!("stream ticket: {error}")))?;
+    Ok(Some((row.version, ticket)))
+}
+
+/// Writes a ticket if its row still has this version, or is new; tells whether it had.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn write(backend: &SharedBackend, hash: &str, version: Option<i64>, ticket: &Ticket) -> StoreResult<bool> {
+    let write = ConditionalWrite {
+        clustering: Vec::new(),
+        expect: version.map_or(Expect::Absent, Expect::Version),
+        version: version.unwrap_or(0) + 1,
+        body: Some(ticket.encode_to_vec().into()),
+    };
+    let (table, partition) = (&schema::STREAM_TICKET, key![hash]);
+    backend.transact(Transaction { table, partition, writes: vec![write], ttl: Some(KEPT) }).await
+}
+
+/// Tells the other cores that a connection was replaced in this second.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn tell_replaced(backend: &SharedBackend, second: i64, connection: &str) -> StoreResult<()> {
+    let (table, key) = (&schema::TICKET_MOVE, key![second.div_euclid(SECONDS), connection]);
+    let change = Change { table, key, version: second, body: Some(Bytes::new()), ttl: Some(MOVE_KEPT) };
+    backend.apply(vec![change]).await
+}
+
+/// The connections that were replaced in these seconds.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn replaced(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<String>> {
+    let mut connections = Vec::new();
+    for bucket in from.div_euclid(SECONDS)..=to.div_euclid(SECONDS) {
+        let rows = backend.scan(&Scan::all(&schema::TICKET_MOVE, key![bucket], MOST_MOVES)).await?;
+        let new = rows.iter().filter(|row| row.version >= from);
+        connections.extend(new.filter_map(|row| Some(row.clustering.first()?.text().to_owned())));
+    }
+    Ok(connections)
+}

@@ -1,0 +1,226 @@
+//! The messages of the WebSocket protocol, as text.
+
+use bytes::Bytes;
+use serde::Serialize;
+use thesis_proto::{
+    error::{ApiError, FieldError},
+    json,
+};
+
+use crate::{
+    answer::error_json,
+    input::{JsonBody, Kind, Param},
+};
+
+/// Seconds between two heartbeats.
+pub(super) const HEARTBEAT_SECONDS: u64 = 15;
+
+const OP: Param = Param::required("op", Kind::Text(1, 16), "What is asked for");
+const RID: Param = Param::new("rid", Kind::Text(0, 64), "Comes back with the answer");
+const SUB: Param = Param::required("sub", Kind::Text(1, 64), "Names the subscription");
+
+const AUTH: &[Param] = &[OP, RID, Param::required("key", Kind::Text(1, 200), "The API key")];
+const SUBSCRIBE: &[Param] = &[
+    OP,
+    RID,
+    SUB,
+    Param::new("types", Kind::EventTypeList(0, 4), "Event types; all unless given"),
+    Param::new("filters", Kind::Filters, "Filters of the events"),
+    Param::new("cursor", Kind::Text(0, 512), "Resumes after this cursor"),
+];
+const UNSUBSCRIBE: &[Param] = &[OP, RID, SUB];
+const PING: &[Param] = &[OP, RID];
+
+/// The names of the messages that clients send, and their fields.
+const OPS: [(&str, &[Param]); 4] =
+    [("auth", AUTH), ("subscribe", SUBSCRIBE), ("unsubscribe", UNSUBSCRIBE), ("ping", PING)];
+
+/// A message of a client.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Auth { key: String },
+    Subscribe { sub: String, types: Vec<i32>, filters: Option<thesis_proto::v1::EventFilters>, cursor: Option<String> },
+    Unsubscribe { sub: String },
+    Ping,
+}
+
+/// A client's message that can be answered.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) rid: Option<String>,
+    pub(super) asked: Result<Asked, ApiError>,
+}
+
+impl Request {
+    /// Reads a message; none if it is no JSON object.
+    pub(super) fn read(text: &Bytes) -> Option<Self> {
+        let op = JsonBody::object(PING, text)?.text("op");
+        let fields = OPS.iter().find(|(name, _)| op.as_deref() == Some(*name)).map(|(_, fields)| *fields);
+        let mut read = JsonBody::object(fields.unwrap_or(PING), text)?;
+        let (_, rid) = (read.text("op"), read.text("rid"));
+        let mut missing = Vec::new();
+        let mut required = |name: &str, value: Option<String>| {
+            let value = value.unwrap_or_default();
+            if value.is_empty() || value.chars().nth(64).is_some() && name == "sub" {
+                missing.push(FieldError::new(
+                    name,
+                    if name == "sub" { "must have 1 to 64 characters" } else { "is required" },
+                ));
+            }
+            value
+        };
+        let asked = match op.as_deref() {
+            Some("auth") => Asked::Auth { key: required("key", read.text("key")) },
+            Some("subscribe") => Asked::Subscribe {
+                sub: required("sub", read.text("sub")),
+                types: read.event_types("types"),
+                filters: read.filters("filters"),
+                cursor: read.text("cursor"),
+            },
+            Some("unsubscribe") => Asked::Unsubscribe { sub: required("sub", read.text("sub")) },
+            Some("ping") => Asked::Ping,
+            _ => {
+                let rule = "must be auth, subscribe, unsubscribe or ping";
+                return Some(Self { rid, asked: Err(ApiError::validation(&[FieldError::new("op", rule)])) });
+            }
+        };
+        let mut errors = read.unread();
+        missing.retain(|error| errors.iter().all(|unread| unread.param != error.param));
+        errors.extend(missing);
+        let rid = rid.filter(|_| errors.iter().all(|error| error.param != "rid"));
+        Some(Self { rid, asked: if errors.is_empty() { Ok(asked) } else { Err(ApiError::validation(&errors)) } })
+    }
+}
+
+/// A message of this service.
+#[derive(Serialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub(super) enum Told<'a> {
+    Welcome {
+        connection_id: &'a str,
+        heartbeat_s: u64,
+    },
+    Subscribed {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rid: Option<&'a str>,
+        sub: &'a str,
+        cursor: &'a str,
+        resumed: bool,
+        replayed: i64,
+        gap: bool,
+    },
+    Gap {
+        sub: &'a str,
+        #[serde(flatten)]
+        gap: json::StreamGap<'a>,
+    },
+    Unsubscribed {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rid: Option<&'a str>,
+        sub: &'a str,
+    },
+    Heartbeat {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cursor: Option<&'a str>,
+    },
+    Pong {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rid: Option<&'a str>,
+    },
+    Error {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rid: Option<&'a str>,
+        error: json::Error<'a>,
+    },
+}
+
+impl Told<'_> {
+    pub(super) fn text(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("texts always serialise")
+    }
+}
+
+/// The answer to a request that failed.
+pub(super) fn failure(rid: Option<&str>, error: &ApiError, request_id: &str) -> Vec<u8> {
+    Told::Error { rid, error: error_json(error, request_id) }.text()
+}
+
+/// An event of a subscription.
+pub(super) fn event(sub: &str, cursor: &str, event: &[u8]) -> Vec<u8> {
+    let sub = serde_json::to_vec(sub).expect("texts always serialise");
+    let mut text = Vec::with_capacity(sub.len() + cursor.len() + event.len() + 48);
+    let parts: [&[u8]; 7] =
+        [b"{\"op\":\"event\",\"sub\":", &sub, b",\"cursor\":\"", cursor.as_bytes(), b"\",\"event\":", event, b"}"];
+    for part in parts {
+        text.extend_from_slice(part);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(text: &str) -> Option<Request> {
+        Request::read(&Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    fn refused(text: &str) -> (Option<String>, Vec<String>) {
+        let request = read(text).unwrap();
+        let error = request.asked.unwrap_err();
+        (request.rid, error.field_errors().map(|error| error.param).collect())
+    }
+
+    #[test]
+    fn what_is_no_object_is_no_message() {
+        for text in ["", "x", "1", "[]", "null", "\"ping\"", "{\"op\":\"ping\"", "{} {}"] {
+            assert!(read(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn messages_are_read() {
+        let request = read(
+            r#"{"op":"subscribe","rid":"7","sub":"a","types":["thesis.created"],"filters":{"token":["$RUN"]},"cursor":"c"}"#,
+        );
+        let request = request.unwrap();
+        assert_eq!(request.rid.as_deref(), Some("7"));
+        let Ok(Asked::Subscribe { sub, types, filters, cursor }) = request.asked else { panic!("{:?}", request.asked) };
+        assert_eq!((sub.as_str(), types, cursor.as_deref()), ("a", vec![1], Some("c")));
+        assert_eq!(filters.unwrap().token, ["$RUN"]);
+        assert!(matches!(read(r#"{"op":"ping"}"#).unwrap().asked, Ok(Asked::Ping)));
+        let Ok(Asked::Auth { key }) = read(r#"{"op":"auth","key":"k"}"#).unwrap().asked else { panic!("auth") };
+        assert_eq!(key, "k");
+    }
+
+    #[test]
+    fn wrong_requests_name_every_bad_field() {
+        let bad = |text| refused(text).1;
+        assert_eq!(bad("{}"), ["op"]);
+        assert_eq!(bad(r#"{"op":1}"#), ["op"]);
+        assert_eq!(bad(r#"{"op":"open"}"#), ["op"]);
+        assert_eq!(bad(r#"{"op":"subscribe"}"#), ["sub"]);
+        assert_eq!(bad(r#"{"op":"subscribe","sub":""}"#), ["sub"]);
+        assert_eq!(bad(r#"{"op":"subscribe","sub":1,"types":"x","filters":[]}"#), ["sub", "types", "filters"]);
+        assert_eq!(bad(r#"{"op":"subscribe","sub":"a","types":["x"],"tokens":1}"#), ["types", "tokens"]);
+        assert_eq!(bad(r#"{"op":"subscribe","sub":"a","filters":{"user":["x"]}}"#), ["filters.user"]);
+        assert_eq!(bad(r#"{"op":"auth"}"#), ["key"]);
+        assert_eq!(bad(&format!(r#"{{"op":"unsubscribe","sub":"{}"}}"#, "x".repeat(65))), ["sub"]);
+        assert_eq!(refused(r#"{"op":"nothing","rid":"9"}"#).0.as_deref(), Some("9"));
+        assert_eq!(refused(r#"{"op":"ping","rid":9}"#), (None, vec!["rid".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_told_is_json() {
+        let text: Value = serde_json::from_slice(&event("a\"", "c", b"{\"id\":1}")).unwrap();
+        assert_eq!(text, json!({"op": "event", "sub": "a\"", "cursor": "c", "event": {"id": 1}}));
+        let welcome: Value =
+            serde_json::from_slice(&Told::Welcome { connection_id: "x", heartbeat_s: 15 }.text()).unwrap();
+        assert_eq!(welcome, json!({"op": "welcome", "connection_id": "x", "heartbeat_s": 15}));
+        let failed: Value = serde_json::from_slice(&failure(None, &ApiError::unavailable(), "req_1")).unwrap();
+        assert_eq!((&failed["op"], &failed["error"]["request_id"]), (&json!("error"), &json!("req_1")));
+        assert!(failed.get("rid").is_none());
+    }
+}

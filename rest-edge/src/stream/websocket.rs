@@ -1,0 +1,129 @@
+//! `GET /v1/stream`: opens a WebSocket.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
+    header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE},
+};
+use http_body_util::Either;
+use sha1::{Digest as _, Sha1};
+use thesis_net::server::Upgrade;
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    v1::{self, OpenKind},
+};
+
+use super::{
+    one_credential,
+    socket::{Client, Socket},
+};
+use crate::{
+    answer::{Answer, Failure, copy_headers, envelope},
+    call::Call,
+    context::Context,
+    input::Param,
+    route::Route,
+};
+
+/// The value that RFC 6455 (1.3) adds to a client's key.
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+const QUERY: &[Param] = &[super::TICKET];
+
+/// The route of WebSockets.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/v1/stream", "StreamService/Open", |edge, call| Box::pin(open(edge, call)))
+            .named("openWebSocket", "Events", "Opens a WebSocket that streams events.")
+            .query(QUERY)
+            .answers_upgrade()
+            .fails(&[404, 426]),
+    ]
+}
+
+/// Whether a header lists a token.
+fn lists(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|listed| listed.trim().eq_ignore_ascii_case(token))
+}
+
+/// The answer to a client's key (RFC 6455, 4.2.2).
+fn accept(key: &HeaderValue) -> HeaderValue {
+    let hash = Sha1::new().chain_update(key.as_bytes()).chain_update(GUID).finalize();
+    HeaderValue::try_from(BASE64.encode(hash)).expect("Base64 is printable")
+}
+
+/// The key of a request that asks for a WebSocket.
+fn handshake(call: &Call) -> Result<&HeaderValue, Failure> {
+    let headers = &call.head.headers;
+    let asks = call.head.version == Version::HTTP_11
+        && lists(headers, CONNECTION, "upgrade")
+        && lists(headers, UPGRADE, "websocket");
+    if !asks {
+        let message = "this path answers WebSockets only: send Upgrade: websocket over HTTP/1.1";
+        return Err(Failure::shape(ErrorCode::InvalidRequest, message));
+    }
+    let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
+    let key = keys.next().filter(|key| BASE64.decode(key.as_bytes()).is_ok_and(|nonce| nonce.len() == 16));
+    key.filter(|_| keys.next().is_none()).ok_or_else(|| {
+        Failure::shape(ErrorCode::InvalidRequest, "Sec-WebSocket-Key must be one value of 16 bytes in Base64")
+    })
+}
+
+async fn open(edge: &Context, call: &Call) -> Answer {
+    let mut query = call.query()?;
+    let ticket = query.text("ticket");
+    query.finish(call);
+    one_credential(call, ticket.as_ref())?;
+    if call.head.method == Method::HEAD {
+        let mut request = v1::OpenRequest { ticket, ..v1::OpenRequest::default() };
+        request.set_kind(OpenKind::Check);
+        let (told, ..) = edge.core.streams.open(call.request(request)).await?.into_parts();
+        let mut response = Response::new(Either::Left(Default::default()));
+        copy_headers(&told, response.headers_mut());
+        return Ok(response);
+    }
+    let key = accept(handshake(call)?);
+    if call.head.headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
+        return Ok(other_version(call));
+    }
+    let client = Client::new(edge, call);
+    let mut response = Response::new(Either::Left(Default::default()));
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(SEC_WEBSOCKET_ACCEPT, key);
+    let has_fields_unread = !call.unread.lock().is_empty();
+    let opened = if ticket.is_some() || call.head.headers.contains_key(AUTHORIZATION) || has_fields_unread {
+        let mut request = v1::OpenRequest { ticket, ..v1::OpenRequest::default() };
+        request.set_kind(OpenKind::Place);
+        let (opened, stream) = edge.hub.open(call.request(request)).await?;
+        copy_headers(&opened.metadata, headers);
+        Some(stream)
+    } else {
+        None
+    };
+    response.extensions_mut().insert(Upgrade::new(|socket| Socket::new(socket, client, opened).run()));
+    Ok(response)
+}
+
+/// The answer to another version of the protocol (RFC 6455, 4.2.2).
+fn other_version(call: &Call) -> Response<crate::answer::Body> {
+    let error = ApiError::new(ErrorCode::InvalidRequest, "Sec-WebSocket-Version must be 13");
+    let headers = HeaderMap::from_iter([(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))]);
+    let mut response = envelope(&error, &headers, call.origin.request_id.to_str().unwrap_or_default());
+    *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_a_key_is_that_of_the_rfc() {
+        let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
+        assert_eq!(accept(&key), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+}

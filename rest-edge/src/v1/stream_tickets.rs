@@ -1,0 +1,31 @@
+//! Tickets for browsers, which cannot set headers where they open a stream.
+
+use http::{Method, StatusCode};
+use thesis_proto::{json, v1};
+
+use crate::{
+    answer::{Answer, Failure, json},
+    call::Call,
+    context::Context,
+    route::Route,
+};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::POST, "/v1/stream/tickets", "EventService/CreateStreamTicket", |edge, call| {
+            Box::pin(create(edge, call))
+        })
+        .named("createStreamTicket", "Events", "Makes a ticket with which a browser opens one stream.")
+        .body(&[])
+        .answers::<json::StreamTicket<'_>>(201)
+        .fails(&[404]),
+    ]
+}
+
+async fn create(edge: &Context, call: &Call) -> Answer {
+    call.fields()?.finish(call);
+    let request = v1::CreateStreamTicketRequest {};
+    let (told, answer, _) = edge.core.events.create_stream_ticket(call.request(request)).await?.into_parts();
+    let ticket = answer.stream_ticket.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::CREATED, &told, &json::StreamTicket::from(&ticket))
+}

@@ -1,0 +1,101 @@
+//! One dataset's newest events, and the connections that wait for more.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use thesis_proto::filter::CompiledFilter;
+
+use crate::{
+    interest::{Listener, Listeners},
+    ring::{Behind, Entry, Page, Ring},
+    signal::Signal,
+};
+
+/// One dataset's newest events, and the connections that wait for more.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) dataset: String,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    ring: Ring,
+    listeners: Listeners,
+}
+
+impl Feed {
+    /// A feed of the events after a position. It keeps at most `most_entries`.
+    pub(crate) fn new(dataset: &str, position: u64, most_entries: usize) -> Self {
+        let state = State { ring: Ring::new(position, most_entries), listeners: Listeners::default() };
+        Self { dataset: dataset.to_owned(), state: RwLock::new(state) }
+    }
+
+    /// The position up to which it has read the log.
+    pub(crate) fn position(&self) -> u64 {
+        self.state.read().ring.position()
+    }
+
+    /// Adds the next events, and wakes whom they may concern.
+    pub(crate) fn push(&self, page: Page) {
+        let mut woken = Vec::new();
+        let mut state = self.state.write();
+        let State { ring, listeners } = &mut *state;
+        ring.push(page, |entry| listeners.hear(&entry.keys, entry.position, &mut woken));
+        drop(state);
+        for listener in woken {
+            listener.signal.wake();
+        }
+    }
+
+    /// Begins to listen after a position, if every event after it is still here.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        after: u64,
+        filter: &Arc<CompiledFilter>,
+        signal: &Arc<Signal>,
+    ) -> Option<Listening> {
+        let mut state = self.state.write();
+        if !state.ring.covers(after) {
+            return None;
+        }
+        let waits = if after < state.ring.position() { after + 1 } else { 0 };
+        let listener = Listener::new(Arc::clone(signal), waits);
+        let number = state.listeners.add(filter, &listener);
+        Some(Listening { feed: Arc::clone(self), filter: Arc::clone(filter), listener, number })
+    }
+}
+
+/// A connection's place among a feed's listeners; given up when dropped.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    feed: Arc<Feed>,
+    filter: Arc<CompiledFilter>,
+    listener: Arc<Listener>,
+    number: u64,
+}
+
+impl Listening {
+    /// Whether an event waits that may pass the filter.
+    pub(crate) fn has_news(&self) -> bool {
+        self.listener.first().is_some()
+    }
+
+    /// Shows the events after a position that pass the filter, until `show` says to stop, and tells the position
+    /// reached.
+    pub(crate) fn read(&self, after: u64, mut show: impl FnMut(&Entry) -> bool) -> Result<u64, Behind> {
+        let state = self.feed.state.read();
+        // Nothing before the first that it heard of concerns it.
+        let Some(first) = self.listener.first() else { return Ok(after.max(state.ring.position())) };
+        let passes = |entry: &Entry| !self.filter.matches_keys(&entry.keys) || show(entry);
+        let reached = state.ring.read(after.max(first - 1), passes)?;
+        self.listener.read_up_to(if reached < state.ring.position() { reached + 1 } else { 0 });
+        Ok(reached)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.feed.state.write().listeners.remove(&self.filter, self.number);
+    }
+}

@@ -1,0 +1,146 @@
+//! The way in: opens streams, and gives them what they read.
+
+use std::{
+    sync::{
+        Arc, Once,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::future::select_all;
+use thesis_net::{clock::SharedIdSource, services::Streams};
+use thesis_proto::{filter::CompiledFilter, v1};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Status, metadata::MetadataMap};
+
+use crate::{
+    follower::{Follower, Shared},
+    link::{Link, OpenStream},
+    pages::{Pages, Wanted},
+    ring::{MOST_ENTRIES, Render},
+    subscription::Subscription,
+    tails::Tails,
+};
+
+/// Longest wait for a core at which a stream can be opened.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Everything that open streams share.
+pub struct Hub {
+    links: Vec<Arc<Link>>,
+    tails: Arc<Tails>,
+    pages: Arc<Pages>,
+    next: AtomicUsize,
+    started: Once,
+    shutdown: CancellationToken,
+}
+
+/// What core told about an opening.
+pub struct Opened {
+    /// The metadata of the answer.
+    pub metadata: MetadataMap,
+    /// Where it begins.
+    pub begin: v1::OpenResponse,
+}
+
+impl Hub {
+    /// A hub over cores: streams are opened at each in turn, the logs are read from any. `render` makes an event's body.
+    /// It works from its first stream on until `shutdown`; then its streams end.
+    #[must_use]
+    pub fn new(
+        cores: &[Arc<Streams>],
+        any: &Arc<Streams>,
+        render: Render,
+        ids: &SharedIdSource,
+        shutdown: CancellationToken,
+    ) -> Arc<Self> {
+        Self::with_rings(cores, any, render, ids, shutdown, MOST_ENTRIES)
+    }
+
+    pub(crate) fn with_rings(
+        cores: &[Arc<Streams>],
+        any: &Arc<Streams>,
+        render: Render,
+        ids: &SharedIdSource,
+        shutdown: CancellationToken,
+        ring_entries: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            links: cores.iter().map(|core| Link::new(Arc::clone(core), Arc::clone(ids))).collect(),
+            tails: Tails::new(Arc::clone(any), render, ring_entries),
+            pages: Pages::new(Arc::clone(any), render),
+            next: AtomicUsize::new(0),
+            started: Once::new(),
+            shutdown,
+        })
+    }
+
+    /// Opens a stream with the credentials of `request`.
+    ///
+    /// # Errors
+    /// Core's, or when no core can be reached.
+    pub async fn open(&self, request: Request<v1::OpenRequest>) -> Result<(Opened, OpenStream), Status> {
+        self.started.call_once(|| {
+            for link in &self.links {
+                tokio::spawn(Arc::clone(link).run(self.shutdown.clone()));
+            }
+            tokio::spawn(Arc::clone(&self.tails).run(self.shutdown.clone()));
+        });
+        let link = self.link().await.ok_or_else(|| Status::unavailable("no core is there for streams"))?;
+        let (answer, stream) = link.open(request).await?;
+        let (metadata, begin, _) = answer.into_parts();
+        Ok((Opened { metadata, begin }, stream))
+    }
+
+    /// Adds a subscription to an open stream.
+    ///
+    /// # Errors
+    /// Core's.
+    pub async fn subscribe(&self, stream: &OpenStream, request: Request<v1::OpenRequest>) -> Result<Opened, Status> {
+        let (metadata, begin, _) = stream.subscribe(request).await?.into_parts();
+        Ok(Opened { metadata, begin })
+    }
+
+    /// The events of a subscription that core has accepted.
+    #[must_use]
+    pub fn follow(
+        &self,
+        stream: &OpenStream,
+        begin: &v1::OpenResponse,
+        filter: CompiledFilter,
+        types: &[i32],
+        filters: Option<&v1::EventFilters>,
+    ) -> Subscription {
+        let shared = Shared {
+            pages: Arc::clone(&self.pages),
+            filter: Arc::new(filter),
+            wanted: Arc::new(Wanted::new(types, filters)),
+            signal: Arc::clone(&stream.signal),
+        };
+        let places = begin.positions.iter().zip(&begin.live);
+        let followers =
+            places.map(|(from, live)| Follower::new(self.tails.feed(&from.dataset, live.position), from.position));
+        Subscription::new(shared, followers.collect(), &begin.positions)
+    }
+
+    /// The next link at which streams can be opened.
+    async fn link(&self) -> Option<&Arc<Link>> {
+        let start = self.next.fetch_add(1, Ordering::Relaxed) % self.links.len().max(1);
+        let (late, early) = self.links.split_at_checked(start)?;
+        let order: Vec<&Arc<Link>> = early.iter().chain(late).collect();
+        if let Some(link) = order.iter().find(|link| *link.up().borrow()) {
+            return Some(link);
+        }
+        let waiting = order.iter().map(|link| {
+            Box::pin(async move {
+                let mut up = link.up();
+                // The link lives as long as the hub.
+                drop(up.wait_for(|up| *up).await);
+            })
+        });
+        let ((), index, _) = timeout(PATIENCE, select_all(waiting)).await.ok()?;
+        order.get(index).copied()
+    }
+}

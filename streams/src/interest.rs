@@ -1,0 +1,216 @@
+//! Finds the connections that an event may concern, so that the others sleep on.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use thesis_proto::{
+    filter::{CompiledFilter, EventKeys},
+    reference::{address_form, handle_form, symbol_form},
+    v1::EventType,
+};
+
+use crate::signal::Signal;
+
+/// A connection that waits for events of one dataset.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) signal: Arc<Signal>,
+    /// The position of the first event since it last read that may concern it; 0 for none.
+    first: AtomicU64,
+}
+
+impl Listener {
+    pub(crate) fn new(signal: Arc<Signal>, first: u64) -> Arc<Self> {
+        Arc::new(Self { signal, first: AtomicU64::new(first) })
+    }
+
+    /// The position of the first event that waits; none if there is none.
+    pub(crate) fn first(&self) -> Option<u64> {
+        Some(self.first.load(Ordering::Acquire)).filter(|first| *first > 0)
+    }
+
+    /// Everything before this position was read; 0 if nothing waits. No event may arrive meanwhile.
+    pub(crate) fn read_up_to(&self, first: u64) {
+        self.first.store(first, Ordering::Release);
+    }
+
+    /// Notes an event that may concern it; tells whether it is the first.
+    fn hears(&self, position: u64) -> bool {
+        self.first.compare_exchange(0, position, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// One property of events by which a filter can be found. A filter stands under the values of one dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Interest {
+    All,
+    Type(EventType),
+    Chain(String),
+    Handle(String),
+    TokenId(String),
+    /// Address and chain.
+    TokenOnChain(String, String),
+    Address(String),
+    Symbol(String),
+}
+
+/// What a filter waits for: an event that passes it has one of these properties.
+fn of_filter(filter: &CompiledFilter) -> HashSet<Interest> {
+    if !filter.handles().is_empty() {
+        return filter.handles().iter().cloned().map(Interest::Handle).collect();
+    }
+    if !filter.tokens().is_empty() {
+        let readings = filter.tokens().iter().flat_map(|token| {
+            let on_chain = token.on_chain.clone().map(|(chain, address)| Interest::TokenOnChain(address, chain));
+            let id = token.id.clone().map(Interest::TokenId);
+            let address = token.address.clone().map(Interest::Address);
+            [id, on_chain, address, Some(Interest::Symbol(token.symbol.clone()))].into_iter().flatten()
+        });
+        return readings.collect();
+    }
+    if !filter.chains().is_empty() {
+        return filter.chains().iter().cloned().map(Interest::Chain).collect();
+    }
+    if !filter.types().is_empty() {
+        return filter.types().iter().copied().map(Interest::Type).collect();
+    }
+    HashSet::from([Interest::All])
+}
+
+/// The properties of an event.
+fn of_event(keys: &EventKeys) -> impl Iterator<Item = Interest> {
+    let token = keys.token.as_ref().map(|token| {
+        let address = address_form(&token.address);
+        [
+            Interest::TokenId(token.id.clone()),
+            Interest::TokenOnChain(address.clone(), token.chain.clone()),
+            Interest::Address(address),
+            Interest::Symbol(symbol_form(&token.symbol)),
+            Interest::Chain(token.chain.clone()),
+        ]
+    });
+    let handle = keys.handle.as_ref().map(|handle| Interest::Handle(handle_form(handle)));
+    [Interest::All, Interest::Type(keys.event_type)].into_iter().chain(handle).chain(token.into_iter().flatten())
+}
+
+/// The listeners of one dataset, by what they wait for.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    by_interest: HashMap<Interest, HashMap<u64, Arc<Listener>>>,
+    last: u64,
+}
+
+impl Listeners {
+    /// Adds a listener; its number removes it.
+    pub(crate) fn add(&mut self, filter: &CompiledFilter, listener: &Arc<Listener>) -> u64 {
+        self.last += 1;
+        for interest in of_filter(filter) {
+            self.by_interest.entry(interest).or_default().insert(self.last, Arc::clone(listener));
+        }
+        self.last
+    }
+
+    /// Removes a listener that was added with this filter.
+    pub(crate) fn remove(&mut self, filter: &CompiledFilter, number: u64) {
+        for interest in of_filter(filter) {
+            if let Some(listeners) = self.by_interest.get_mut(&interest) {
+                listeners.remove(&number);
+                if listeners.is_empty() {
+                    self.by_interest.remove(&interest);
+                }
+            }
+        }
+    }
+
+    /// Notes an event at those whom it may concern, and collects those who must be woken for it.
+    pub(crate) fn hear(&self, keys: &EventKeys, position: u64, woken: &mut Vec<Arc<Listener>>) {
+        for interest in of_event(keys) {
+            for listener in self.by_interest.get(&interest).into_iter().flat_map(HashMap::values) {
+                if listener.hears(position) {
+                    woken.push(Arc::clone(listener));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use thesis_proto::v1::{EventFilters, TokenRef};
+
+    use super::*;
+
+    fn tokens() -> impl Strategy<Value = String> {
+        prop::sample::select(vec!["$Run", "run", "tk_1", "tk_2", "0xAb", "base:0xaB", "sol:0xab", "So1", "sol:So1"])
+            .prop_map(str::to_owned)
+    }
+
+    fn events() -> impl Strategy<Value = EventKeys> {
+        let token = (prop::sample::select(vec!["tk_1", "tk_2"]), 0..2_usize, 0..2_usize, 0..2_usize);
+        let token = token.prop_map(|(id, symbol, chain, address)| TokenRef {
+            id: id.to_owned(),
+            symbol: ["$RUN", "$ß"][symbol].to_owned(),
+            chain: ["base", "sol"][chain].to_owned(),
+            address: ["0xAB", "So1"][address].to_owned(),
+            ..TokenRef::default()
+        });
+        let handle = prop::sample::select(vec!["@Ann", "@bob"]).prop_map(str::to_owned);
+        (1..=4_i32, prop::option::of(token), prop::option::of(handle)).prop_map(|(kind, token, handle)| EventKeys {
+            event_type: EventType::try_from(kind).unwrap(),
+            token,
+            handle,
+        })
+    }
+
+    fn filters() -> impl Strategy<Value = CompiledFilter> {
+        let values = |all: &'static [&'static str]| {
+            prop::collection::vec(prop::sample::select(all).prop_map(str::to_owned), 0..3)
+        };
+        let types = prop::collection::vec((1..=4_i32).prop_map(|kind| EventType::try_from(kind).unwrap()), 0..3);
+        (types, prop::collection::vec(tokens(), 0..3), values(&["ann", "@BOB"]), values(&["base", "sol"])).prop_map(
+            |(types, token, handle, chain)| {
+                CompiledFilter::new(&types, Some(&EventFilters { token, handle, chain })).unwrap()
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn who_gets_an_event_hears_of_it(filter in filters(), keys in events()) {
+            let mut listeners = Listeners::default();
+            let listener = Listener::new(Arc::default(), 0);
+            let number = listeners.add(&filter, &listener);
+            let mut woken = Vec::new();
+            listeners.hear(&keys, 7, &mut woken);
+            if filter.matches_keys(&keys) {
+                prop_assert_eq!((listener.first(), woken.len()), (Some(7), 1));
+            }
+            listeners.hear(&keys, 8, &mut woken);
+            prop_assert!(woken.len() <= 1, "woken once until it reads");
+            listeners.remove(&filter, number);
+            prop_assert!(listeners.by_interest.is_empty());
+        }
+    }
+
+    #[test]
+    fn others_sleep_on() {
+        let mut listeners = Listeners::default();
+        let filter = |token: &str| {
+            let filters = EventFilters { token: vec![token.to_owned()], ..EventFilters::default() };
+            CompiledFilter::new(&[], Some(&filters)).unwrap()
+        };
+        let (mine, other) = (Listener::new(Arc::default(), 0), Listener::new(Arc::default(), 0));
+        listeners.add(&filter("$RUN"), &mine);
+        listeners.add(&filter("$SEEK"), &other);
+        let token = TokenRef { symbol: "$RUN".to_owned(), ..TokenRef::default() };
+        let keys = EventKeys { token: Some(token), ..EventKeys::default() };
+        listeners.hear(&keys, 3, &mut Vec::new());
+        assert_eq!((mine.first(), other.first()), (Some(3), None));
+    }
+}

@@ -1,0 +1,243 @@
+//! The streams that are open at one core.
+
+use std::{collections::HashMap, sync::Arc, task::Context, time::Duration};
+
+use futures::StreamExt as _;
+use parking_lot::Mutex;
+use thesis_net::{
+    clock::SharedIdSource,
+    services::{Streams, Trusted},
+};
+use thesis_proto::v1;
+use tokio::{
+    sync::{Notify, watch},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+use crate::signal::{End, Signal};
+
+/// The first and the longest pause before a broken session is begun again.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// Longest time that a closed stream waits for others that close, so that they are told together.
+const GATHER: Duration = Duration::from_millis(5);
+/// Pause before streams that could not be closed are told again.
+const CLOSE_AGAIN: Duration = Duration::from_millis(200);
+/// Number of steps in which streams end when this process stops, and the time between them.
+const DRAINING: (usize, Duration) = (16, Duration::from_millis(125));
+
+/// The way to one core, and the streams that are open there.
+pub(crate) struct Link {
+    core: Arc<Streams>,
+    ids: SharedIdSource,
+    state: Mutex<State>,
+    /// Whether streams can be opened.
+    up: watch::Sender<bool>,
+    closes: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// The session's id, while core knows it.
+    session: String,
+    streams: HashMap<u64, Arc<Signal>>,
+    last: u64,
+    /// Streams that core does not yet know to be closed.
+    closed: Vec<u64>,
+}
+
+impl Link {
+    pub(crate) fn new(core: Arc<Streams>, ids: SharedIdSource) -> Arc<Self> {
+        Arc::new(Self { core, ids, state: Mutex::default(), up: watch::Sender::new(false), closes: Notify::new() })
+    }
+
+    /// Whether streams can be opened, now and later.
+    pub(crate) fn up(&self) -> watch::Receiver<bool> {
+        self.up.subscribe()
+    }
+
+    /// Keeps a session at the core until `shutdown`, then ends its streams.
+    pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
+        let mut pause = PAUSES.0;
+        while let Some(ended) = shutdown.run_until_cancelled(self.session(&mut pause)).await {
+            tracing::warn!(status = %ended, "the session of streams broke; its streams end");
+            self.forget(|signal| signal.end(End::Reconnect));
+            if shutdown.run_until_cancelled(sleep(pause)).await.is_none() {
+                break;
+            }
+            pause = (pause * 2).min(PAUSES.1);
+        }
+        // Not all at once, so that their clients do not come back all at once.
+        let mut leaving = Vec::new();
+        self.forget(|signal| leaving.push(Arc::clone(signal)));
+        for some in leaving.chunks(leaving.len().div_ceil(DRAINING.0).max(64)) {
+            some.iter().for_each(|signal| signal.end(End::Reconnect));
+            sleep(DRAINING.1).await;
+        }
+    }
+
+    /// Leaves no stream open.
+    fn forget(&self, each: impl FnMut(&Arc<Signal>)) {
+        self.up.send_replace(false);
+        let mut state = self.state.lock();
+        state.session.clear();
+        state.closed.clear();
+        let streams = std::mem::take(&mut state.streams);
+        drop(state);
+        streams.values().for_each(each);
+    }
+
+    /// One session, until it breaks.
+    async fn session(&self, pause: &mut Duration) -> Status {
+        let mut random = [0; 16];
+        self.ids.fill(&mut random);
+        let session = hex::encode(random);
+        let mut ends = match self.core.endings(trusted(v1::EndingsRequest { session: session.clone() })).await {
+            Ok(ends) => ends.into_inner(),
+            Err(status) => return status,
+        };
+        let hearing = async {
+            while let Some(told) = ends.next().await {
+                match told {
+                    Ok(told) => self.hear(&session, told),
+                    Err(status) => return status,
+                }
+                *pause = PAUSES.0;
+            }
+            Status::unavailable("the core ended the session")
+        };
+        tokio::select! {
+            status = hearing => status,
+            () = self.tell_closed() => unreachable!("it never ends"),
+        }
+    }
+
+    fn hear(&self, session: &str, told: v1::EndingsResponse) {
+        let mut state = self.state.lock();
+        let begins = state.session.is_empty();
+        if begins {
+            session.clone_into(&mut state.session);
+        }
+        for end in told.ends {
+            // The stream stays until its connection is closed, and core is told so: it does no harm.
+            if let Some(signal) = state.streams.get(&end.stream) {
+                signal.end(end.reason().into());
+            }
+        }
+        drop(state);
+        if begins {
+            self.up.send_replace(true);
+        }
+    }
+
+    /// Tells core which streams were closed, many at once.
+    async fn tell_closed(&self) {
+        loop {
+            self.closes.notified().await;
+            sleep(GATHER).await;
+            loop {
+                let (session, streams) = {
+                    let mut state = self.state.lock();
+                    (state.session.clone(), std::mem::take(&mut state.closed))
+                };
+                if streams.is_empty() {
+                    break;
+                }
+                let request = v1::CloseRequest { session, streams: streams.clone() };
+                if self.core.close(trusted(request)).await.is_err() {
+                    self.state.lock().closed.extend(streams);
+                    sleep(CLOSE_AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// Opens a stream. Given up, it is closed again.
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        mut request: Request<v1::OpenRequest>,
+    ) -> Result<(Response<v1::OpenResponse>, OpenStream), Status> {
+        let signal = Arc::new(Signal::default());
+        let stream = {
+            let mut state = self.state.lock();
+            if state.session.is_empty() {
+                return Err(Status::unavailable("no core is there for streams"));
+            }
+            state.last += 1;
+            let id = state.last;
+            state.streams.insert(id, Arc::clone(&signal));
+            OpenStream { link: Arc::clone(self), session: state.session.clone(), id, signal }
+        };
+        let message = request.get_mut();
+        (message.session, message.stream) = (stream.session.clone(), stream.id);
+        match self.core.open(request).await {
+            Ok(answer) => Ok((answer, stream)),
+            Err(status) => {
+                // Core has nothing to close.
+                self.state.lock().streams.remove(&stream.id);
+                Err(status)
+            }
+        }
+    }
+
+    fn close(&self, session: &str, id: u64) {
+        let mut state = self.state.lock();
+        // In a later session core does not know the stream any more.
+        if state.session == session && state.streams.remove(&id).is_some() {
+            state.closed.push(id);
+            self.closes.notify_one();
+        }
+    }
+}
+
+/// A request of this process itself.
+fn trusted<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.extensions_mut().insert(Trusted::default());
+    request
+}
+
+/// An open stream and its place. Dropped, it is closed.
+pub struct OpenStream {
+    link: Arc<Link>,
+    session: String,
+    id: u64,
+    pub(crate) signal: Arc<Signal>,
+}
+
+impl OpenStream {
+    /// Why the stream ends, once it has to. Ask before each piece that is written.
+    #[must_use]
+    pub fn ended(&self) -> Option<End> {
+        self.signal.ended()
+    }
+
+    /// Ends the stream from this side.
+    pub fn end(&self, end: End) {
+        self.signal.end(end);
+    }
+
+    /// Wakes this task when the stream ends, or one of its subscriptions may have something to read. Ask for either
+    /// only after this.
+    pub fn register(&self, context: &Context<'_>) {
+        self.signal.register(context.waker());
+    }
+
+    /// Adds a subscription.
+    pub(crate) async fn subscribe(
+        &self,
+        mut request: Request<v1::OpenRequest>,
+    ) -> Result<Response<v1::OpenResponse>, Status> {
+        let message = request.get_mut();
+        (message.session, message.stream) = (self.session.clone(), self.id);
+        message.set_kind(v1::OpenKind::Subscription);
+        self.link.core.open(request).await
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.link.close(&self.session, self.id);
+    }
+}

@@ -1,0 +1,94 @@
+//! Pages of past events, read once for all connections that are behind at the same place.
+
+use std::sync::Arc;
+
+use futures::{FutureExt as _, future::BoxFuture};
+use prost::Message as _;
+use quick_cache::{Weighter, sync::Cache};
+use thesis_net::services::{Streams, Trusted};
+use thesis_proto::v1::{self, EventType};
+use tonic::{Request, Status};
+
+use crate::ring::{Page, Render};
+
+/// Most rendered bytes of pages kept.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
+/// Number of pages that are expected to be kept.
+const PAGES: usize = 512;
+/// Bytes that an event takes beside its body.
+const ENTRY: usize = 256;
+
+/// The events that a connection wants to be read: those of its filter where core has an index for it, or all, so that
+/// connections with other filters share the pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Wanted {
+    types: Vec<i32>,
+    /// Encoded, since messages have no hash.
+    filters: Option<Vec<u8>>,
+}
+
+impl Wanted {
+    pub(crate) fn new(types: &[i32], filters: Option<&v1::EventFilters>) -> Self {
+        let narrow = filters.is_some_and(|filters| {
+            !filters.token.is_empty() || !filters.handle.is_empty() || !filters.chain.is_empty()
+        });
+        let rare = !types.is_empty() && types.iter().all(|kind| *kind == i32::from(EventType::ProfileUpdated));
+        if !narrow && !rare {
+            return Self::default();
+        }
+        Self { types: types.to_vec(), filters: filters.map(v1::EventFilters::encode_to_vec) }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    dataset: String,
+    after: u64,
+    wanted: Arc<Wanted>,
+}
+
+#[derive(Clone)]
+struct Weight;
+
+impl Weighter<Place, Arc<Page>> for Weight {
+    fn weight(&self, _: &Place, page: &Arc<Page>) -> u64 {
+        ENTRY as u64 + page.entries.iter().map(|entry| (entry.body.len() + ENTRY) as u64).sum::<u64>()
+    }
+}
+
+/// A page on its way.
+pub(crate) type Fetching = BoxFuture<'static, Result<Arc<Page>, Status>>;
+
+/// Reads pages of the logs.
+pub(crate) struct Pages {
+    core: Arc<Streams>,
+    render: Render,
+    cache: Cache<Place, Arc<Page>, Weight>,
+}
+
+impl Pages {
+    pub(crate) fn new(core: Arc<Streams>, render: Render) -> Arc<Self> {
+        Arc::new(Self { core, render, cache: Cache::with_weighter(PAGES, MOST_BYTES, Weight) })
+    }
+
+    /// Reads the wanted events of a dataset after a position.
+    pub(crate) fn fetch(self: &Arc<Self>, dataset: &str, after: u64, wanted: &Arc<Wanted>) -> Fetching {
+        let pages = Arc::clone(self);
+        let place = Place { dataset: dataset.to_owned(), after, wanted: Arc::clone(wanted) };
+        async move { pages.cache.get_or_insert_async(&place, pages.read(&place)).await }.boxed()
+    }
+
+    async fn read(&self, place: &Place) -> Result<Arc<Page>, Status> {
+        let Place { dataset, after, wanted } = place.clone();
+        let filters = wanted.filters.as_deref().map(v1::EventFilters::decode).transpose();
+        let filters = filters.map_err(|error| Status::internal(error.to_string()))?;
+        let mut request = Request::new(v1::ReadRequest { dataset, after, types: wanted.types.clone(), filters });
+        request.extensions_mut().insert(Trusted::default());
+        let v1::ReadResponse { events, position } = self.core.read(request).await?.into_inner();
+        if position <= after {
+            // The core that was asked has not yet seen what another has; such a page must not be kept.
+            return Err(Status::unavailable("the log's reading stands still"));
+        }
+        Ok(Arc::new(Page::new(events, position, self.render)))
+    }
+}

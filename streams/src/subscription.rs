@@ -1,0 +1,87 @@
+//! What one filter lets through, from all datasets of a view.
+
+use std::task::{Context, Poll};
+
+use thesis_proto::{cursor::CursorEncoder, v1};
+use tonic::Status;
+
+use crate::{
+    follower::{Follower, Shared},
+    ring::Entry,
+};
+
+/// The events of a view that pass a filter, from the positions that core gives.
+pub struct Subscription {
+    shared: Shared,
+    followers: Box<[Follower]>,
+    positions: Box<[u64]>,
+    cursors: CursorEncoder,
+}
+
+impl Subscription {
+    pub(crate) fn new(shared: Shared, followers: Vec<Follower>, begin: &[v1::DatasetPosition]) -> Self {
+        let view: Vec<String> = begin.iter().map(|place| place.dataset.clone()).collect();
+        Self {
+            shared,
+            followers: followers.into(),
+            positions: begin.iter().map(|place| place.position).collect(),
+            cursors: CursorEncoder::new(&view),
+        }
+    }
+
+    /// The cursor that resumes after everything that was shown or does not match.
+    #[must_use]
+    pub fn cursor(&self) -> String {
+        self.cursors.encode(&self.positions)
+    }
+
+    /// The cursor that resumes after everything that all of these subscriptions of one view have shown; none if there
+    /// are none.
+    #[must_use]
+    pub fn common_cursor<'a>(subscriptions: impl IntoIterator<Item = &'a Self>) -> Option<String> {
+        let mut subscriptions = subscriptions.into_iter();
+        let first = subscriptions.next()?;
+        let mut least = first.positions.clone();
+        for subscription in subscriptions {
+            for (least, position) in least.iter_mut().zip(&subscription.positions) {
+                *least = (*least).min(*position);
+            }
+        }
+        Some(first.cursors.encode(&least))
+    }
+
+    /// Number of entries of its datasets that it has not looked at.
+    #[must_use]
+    pub fn behind(&self) -> u64 {
+        self.followers.iter().map(Follower::behind).sum()
+    }
+
+    /// Shows the events that are there, each with its cursor, until `show` says to stop with this dataset.
+    pub fn read(&mut self, mut show: impl FnMut(&str, &Entry) -> bool) {
+        let Self { shared, followers, positions, cursors } = self;
+        let mut cursor = String::new();
+        for (index, follower) in followers.iter_mut().enumerate() {
+            follower.read(shared, |entry| {
+                positions[index] = entry.position;
+                cursor.clear();
+                cursors.encode_to(positions, &mut cursor);
+                show(&cursor, entry)
+            });
+            positions[index] = follower.position();
+        }
+    }
+
+    /// Ready when there may be more to read. Fails when the log cannot be read; then the stream should end, to be
+    /// opened again. Giving up the wait loses nothing.
+    pub fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let mut more = Poll::Pending;
+        for follower in &mut self.followers {
+            match follower.poll_more(context) {
+                Poll::Ready(Ok(())) => more = Poll::Ready(Ok(())),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {}
+            }
+        }
+        more
+    }
+}

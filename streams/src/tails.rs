@@ -1,0 +1,164 @@
+//! Reads the followed datasets' logs as they grow, once for all connections.
+
+use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
+
+use futures::{
+    StreamExt as _, TryFutureExt as _,
+    stream::{BoxStream, SelectAll, once},
+};
+use parking_lot::Mutex;
+use thesis_net::services::{Streams, Trusted};
+use thesis_proto::v1;
+use tokio::{
+    sync::Notify,
+    time::{Instant, interval, sleep},
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+use crate::{
+    feed::Feed,
+    ring::{Page, Render},
+};
+
+/// Longest time that a feed lives on while nobody follows it.
+const LINGER: Duration = Duration::from_secs(30);
+/// How often feeds that nobody follows are looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Most calls at once. One more makes one call of all.
+const MOST_CALLS: usize = 16;
+/// Time in which datasets gather that a new call follows.
+const GATHER: Duration = Duration::from_millis(2);
+/// The first and the longest pause before broken calls are made again.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+type Messages = BoxStream<'static, Result<v1::TailResponse, Status>>;
+
+/// The feeds of all datasets that connections follow.
+pub(crate) struct Tails {
+    core: Arc<Streams>,
+    render: Render,
+    ring_entries: usize,
+    state: Mutex<State>,
+    added: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    feeds: HashMap<String, Followed>,
+    /// Feeds that no call follows yet.
+    new: Vec<Arc<Feed>>,
+}
+
+struct Followed {
+    feed: Arc<Feed>,
+    /// Since when nobody follows it.
+    idle_since: Option<Instant>,
+}
+
+impl Tails {
+    pub(crate) fn new(core: Arc<Streams>, render: Render, ring_entries: usize) -> Arc<Self> {
+        Arc::new(Self { core, render, ring_entries, state: Mutex::default(), added: Notify::new() })
+    }
+
+    /// A dataset's feed. The first follower starts it, after position `live`.
+    pub(crate) fn feed(&self, dataset: &str, live: u64) -> Arc<Feed> {
+        let mut state = self.state.lock();
+        if let Some(followed) = state.feeds.get_mut(dataset) {
+            followed.idle_since = None;
+            return Arc::clone(&followed.feed);
+        }
+        let feed = Arc::new(Feed::new(dataset, live, self.ring_entries));
+        state.feeds.insert(dataset.to_owned(), Followed { feed: Arc::clone(&feed), idle_since: None });
+        state.new.push(Arc::clone(&feed));
+        self.added.notify_one();
+        feed
+    }
+
+    /// Reads the logs until `shutdown`.
+    pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
+        let mut shutdown = pin!(shutdown.cancelled());
+        let mut looks = interval(LOOK_EVERY);
+        let mut calls: SelectAll<Messages> = SelectAll::new();
+        let mut pause = PAUSES.0;
+        loop {
+            tokio::select! {
+                () = &mut shutdown => return,
+                () = self.added.notified() => {
+                    sleep(GATHER).await;
+                    let new = std::mem::take(&mut self.state.lock().new);
+                    if calls.len() < MOST_CALLS {
+                        calls.push(self.call(&new));
+                    } else {
+                        calls.clear();
+                        calls.push(self.call(&self.feeds()));
+                    }
+                }
+                Some(told) = calls.next() => match told {
+                    Ok(told) => {
+                        self.push(told);
+                        pause = PAUSES.0;
+                    }
+                    Err(status) => {
+                        tracing::warn!(%status, "reading the logs broke; reading on from where it was");
+                        calls.clear();
+                        tokio::select! {
+                            () = &mut shutdown => return,
+                            () = sleep(pause) => pause = (pause * 2).min(PAUSES.1),
+                        }
+                        self.state.lock().new.clear();
+                        let feeds = self.feeds();
+                        if !feeds.is_empty() {
+                            calls.push(self.call(&feeds));
+                        }
+                    }
+                },
+                _ = looks.tick() => if self.forget_unfollowed() {
+                    calls.clear();
+                    let feeds = self.feeds();
+                    if !feeds.is_empty() {
+                        calls.push(self.call(&feeds));
+                    }
+                },
+            }
+        }
+    }
+
+    fn feeds(&self) -> Vec<Arc<Feed>> {
+        self.state.lock().feeds.values().map(|followed| Arc::clone(&followed.feed)).collect()
+    }
+
+    /// A call that follows feeds from where they are. It never ends without an error.
+    fn call(&self, feeds: &[Arc<Feed>]) -> Messages {
+        let place = |feed: &Arc<Feed>| v1::DatasetPosition { dataset: feed.dataset.clone(), position: feed.position() };
+        let mut request = Request::new(v1::TailRequest { after: feeds.iter().map(place).collect() });
+        request.extensions_mut().insert(Trusted::default());
+        let core = Arc::clone(&self.core);
+        let call = async move { core.tail(request).await };
+        let ended = once(async { Err(Status::unavailable("the core ended the reading")) });
+        call.map_ok(Response::into_inner).try_flatten_stream().chain(ended).boxed()
+    }
+
+    fn push(&self, told: v1::TailResponse) {
+        let feed = self.state.lock().feeds.get(&told.dataset).map(|followed| Arc::clone(&followed.feed));
+        if let Some(feed) = feed {
+            feed.push(Page::new(told.events, told.position, self.render));
+        }
+    }
+
+    /// Forgets feeds that nobody has followed for a while; tells whether there were any.
+    fn forget_unfollowed(&self) -> bool {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        let before = state.feeds.len();
+        state.feeds.retain(|_, followed| {
+            // One more than here is a follower, or a feed that no call follows yet.
+            if Arc::strong_count(&followed.feed) > 1 {
+                followed.idle_since = None;
+                return true;
+            }
+            now - *followed.idle_since.get_or_insert(now) < LINGER
+        });
+        state.feeds.len() < before
+    }
+}

@@ -1,0 +1,256 @@
+//! Streams over a core whose log grows as a test says.
+
+mod joining;
+mod sessions;
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicUsize, Ordering},
+    },
+};
+
+use futures::{
+    StreamExt as _,
+    stream::{once, select_all, unfold},
+};
+use parking_lot::Mutex;
+use thesis_net::{
+    clock::{IdSource, SharedIdSource},
+    services::{Stream, Streams},
+};
+use thesis_proto::{
+    filter::CompiledFilter,
+    v1::{self, stream_service_server::StreamService},
+};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, async_trait};
+
+use crate::{Hub, OpenStream, Subscription};
+
+/// An event about one of a few tokens, or an entry that is no event.
+type Written = Option<&'static str>;
+
+pub(super) const TOKENS: [&str; 3] = ["$A", "$B", "$C"];
+
+pub(super) fn event(position: u64, symbol: &str) -> v1::Event {
+    let token = Some(v1::TokenRef { symbol: symbol.to_owned(), ..v1::TokenRef::default() });
+    let data = v1::ThesisCreatedData { thesis_id: position.to_string(), token, ..v1::ThesisCreatedData::default() };
+    v1::Event {
+        id: format!("evt_{position}"),
+        r#type: v1::EventType::ThesisCreated.into(),
+        data: Some(v1::event::Data::ThesisCreated(data)),
+        ..v1::Event::default()
+    }
+}
+
+/// A dataset's log; its first entry is at position 1.
+pub(super) struct Log {
+    entries: Mutex<Vec<Written>>,
+    head: watch::Sender<u64>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { entries: Mutex::default(), head: watch::Sender::new(0) }
+    }
+}
+
+impl Log {
+    pub(super) fn append(&self, entries: &[Written]) {
+        let mut all = self.entries.lock();
+        all.extend(entries);
+        self.head.send_replace(all.len() as u64);
+    }
+
+    pub(super) fn head(&self) -> u64 {
+        *self.head.borrow()
+    }
+
+    /// The positions of the events after a position that pass a filter.
+    pub(super) fn after(&self, after: u64, filter: &CompiledFilter) -> Vec<u64> {
+        let entries = self.entries.lock();
+        let events = (1..).zip(entries.iter()).filter(|(position, _)| *position > after);
+        let passing = events.filter_map(|(position, written)| Some((position, event(position, (*written)?))));
+        passing.filter(|(_, event)| filter.matches(event)).map(|(position, _)| position).collect()
+    }
+
+    fn page(&self, after: u64, most: u64, filter: &CompiledFilter) -> (Vec<v1::TailEvent>, u64) {
+        let upto = self.head().min(after + most);
+        let entries = self.entries.lock();
+        let symbol = |position: u64| entries[usize::try_from(position).unwrap() - 1];
+        let events = (after + 1..=upto).filter_map(|position| Some((position, event(position, symbol(position)?))));
+        let passing = events.filter(|(_, event)| filter.matches(event));
+        (passing.map(|(position, event)| v1::TailEvent { position, event: Some(event) }).collect(), upto)
+    }
+}
+
+/// A core whose streams are in the hands of a test.
+pub(super) struct FakeCore {
+    logs: HashMap<String, Arc<Log>>,
+    /// Most entries of a page.
+    page: u64,
+    /// Number of messages after which a call of `Tail` breaks.
+    breaks_after: usize,
+    pub(super) tails: AtomicUsize,
+    pub(super) reads: AtomicUsize,
+    /// The ends of the present session's streams.
+    pub(super) ends: Mutex<Option<mpsc::UnboundedSender<Result<v1::EndingsResponse, Status>>>>,
+    pub(super) closed: watch::Sender<Vec<u64>>,
+}
+
+impl FakeCore {
+    pub(super) fn new(datasets: &[&str], page: u64, breaks_after: usize) -> Arc<Self> {
+        Arc::new(Self {
+            logs: datasets.iter().map(|name| ((*name).to_owned(), Arc::default())).collect(),
+            page,
+            breaks_after,
+            tails: AtomicUsize::default(),
+            reads: AtomicUsize::default(),
+            ends: Mutex::default(),
+            closed: watch::Sender::default(),
+        })
+    }
+
+    pub(super) fn log(&self, dataset: &str) -> &Arc<Log> {
+        &self.logs[dataset]
+    }
+
+    /// A hub over this core with small rings.
+    pub(super) fn hub(self: &Arc<Self>, shutdown: CancellationToken) -> Arc<Hub> {
+        let core: Arc<Streams> = Arc::clone(self) as _;
+        let ids: SharedIdSource = Arc::new(Counting::default());
+        Hub::with_rings(&[Arc::clone(&core)], &core, |event| event.id.clone().into(), &ids, shutdown, 8)
+    }
+
+    pub(super) fn end(&self, stream: u64, reason: v1::StreamEndReason) {
+        let ends = vec![v1::StreamEnd { stream, reason: reason.into() }];
+        self.ends.lock().as_ref().unwrap().send(Ok(v1::EndingsResponse { ends })).unwrap();
+    }
+}
+
+#[derive(Default)]
+struct Counting(AtomicU8);
+
+impl IdSource for Counting {
+    fn fill(&self, bytes: &mut [u8]) {
+        bytes.fill(self.0.fetch_add(1, Ordering::Relaxed));
+    }
+}
+
+#[async_trait]
+impl StreamService for FakeCore {
+    async fn open(&self, request: Request<v1::OpenRequest>) -> Result<Response<v1::OpenResponse>, Status> {
+        // The cursor of these tests is one position for every dataset.
+        let after: Option<u64> = request.get_ref().cursor.as_ref().and_then(|cursor| cursor.parse().ok());
+        let mut names: Vec<&String> = self.logs.keys().collect();
+        names.sort();
+        let place = |position: &dyn Fn(&Log) -> u64| -> Vec<v1::DatasetPosition> {
+            let named = names.iter();
+            named
+                .map(|name| v1::DatasetPosition { dataset: (*name).clone(), position: position(&self.logs[*name]) })
+                .collect()
+        };
+        let positions = place(&|log| after.unwrap_or(u64::MAX).min(log.head()));
+        Ok(Response::new(v1::OpenResponse { positions, live: place(&Log::head), gap: None, replayed: 0 }))
+    }
+
+    type EndingsStream = Stream<v1::EndingsResponse>;
+
+    async fn endings(&self, _: Request<v1::EndingsRequest>) -> Result<Response<Self::EndingsStream>, Status> {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        sender.send(Ok(v1::EndingsResponse::default())).unwrap();
+        *self.ends.lock() = Some(sender);
+        Ok(Response::new(futures::stream::poll_fn(move |context| receiver.poll_recv(context)).boxed()))
+    }
+
+    async fn close(&self, request: Request<v1::CloseRequest>) -> Result<Response<v1::CloseResponse>, Status> {
+        self.closed.send_modify(|closed| closed.extend(request.into_inner().streams));
+        Ok(Response::new(v1::CloseResponse {}))
+    }
+
+    type TailStream = Stream<v1::TailResponse>;
+
+    async fn tail(&self, request: Request<v1::TailRequest>) -> Result<Response<Self::TailStream>, Status> {
+        self.tails.fetch_add(1, Ordering::Relaxed);
+        let page = self.page;
+        let tails = request.into_inner().after.into_iter().map(|from| {
+            let log = Arc::clone(&self.logs[&from.dataset]);
+            let start = (Arc::clone(&log), log.head.subscribe(), from);
+            unfold(start, move |(log, mut head, mut from)| async move {
+                drop(head.wait_for(|head| *head > from.position).await.unwrap());
+                let (events, position) = log.page(from.position, page, &CompiledFilter::default());
+                from.position = position;
+                Some((Ok(v1::TailResponse { dataset: from.dataset.clone(), events, position }), (log, head, from)))
+            })
+            .boxed()
+        });
+        let broken = once(async { Err(Status::unavailable("the core went away")) });
+        Ok(Response::new(select_all(tails).take(self.breaks_after).chain(broken).boxed()))
+    }
+
+    async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<v1::ReadResponse>, Status> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        let v1::ReadRequest { dataset, after, types, filters } = request.into_inner();
+        assert!(types.is_empty());
+        let filter = CompiledFilter::new(&[], filters.as_ref()).unwrap();
+        let (events, position) = self.logs[&dataset].page(after, self.page, &filter);
+        Ok(Response::new(v1::ReadResponse { events, position }))
+    }
+}
+
+/// A client: its stream, its one subscription, and the events that it got.
+pub(super) struct Client {
+    pub(super) stream: OpenStream,
+    subscription: Subscription,
+    pub(super) got: Vec<u64>,
+}
+
+pub(super) fn filter(tokens: &[&str]) -> (CompiledFilter, v1::EventFilters) {
+    let token = tokens.iter().map(ToString::to_string).collect();
+    let filters = v1::EventFilters { token, ..v1::EventFilters::default() };
+    (CompiledFilter::new(&[], Some(&filters)).unwrap(), filters)
+}
+
+impl Client {
+    pub(super) async fn open(hub: &Hub, after: Option<u64>, tokens: &[&str]) -> Self {
+        let cursor = after.map(|after| after.to_string());
+        let request = v1::OpenRequest { cursor, ..v1::OpenRequest::default() };
+        let (opened, stream) = hub.open(Request::new(request)).await.unwrap();
+        let (filter, filters) = filter(tokens);
+        let subscription = hub.follow(&stream, &opened.begin, filter, &[], Some(&filters));
+        Self { stream, subscription, got: Vec::new() }
+    }
+
+    /// Takes at most so many events, of those that are there.
+    pub(super) fn read(&mut self, events: usize) {
+        let enough = self.got.len() + events;
+        let got = &mut self.got;
+        self.subscription.read(|_, entry| {
+            got.push(entry.position);
+            got.len() < enough
+        });
+    }
+
+    pub(super) async fn more(&mut self) -> Result<(), Status> {
+        poll_fn(|context| {
+            self.stream.register(context);
+            self.subscription.poll_more(context)
+        })
+        .await
+    }
+
+    /// Reads until nothing is left of its datasets.
+    pub(super) async fn drain(&mut self) {
+        loop {
+            self.read(usize::MAX / 2);
+            if self.subscription.behind() == 0 {
+                return;
+            }
+            self.more().await.unwrap();
+        }
+    }
+}
