@@ -209,14 +209,20 @@ async fn connection<A: Answers>(
         async move {
             let Serving { answers, lag, upgrade, .. } = &*serving;
             let becoming = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
-            let mut answer = if lag.is_overload() { answers.refusal() } else { answers.answer(&peer, request).await };
+            let mut answer = if lag.is_overload() {
+                answers.refusal()
+            } else {
+                // hyper keeps the room of this future as long as the connection, which may be a stream for days.
+                Box::pin(answers.answer(&peer, request)).await
+            };
             if let Some((becoming, serve)) = becoming.zip(answer.extensions_mut().remove::<Upgrade>()) {
                 *upgrade.lock() = Some((becoming, serve));
             }
             Ok::<_, Infallible>(begun.answered(answer, || answers.refusal()))
         }
     });
-    let connection = watcher.watch(protocol.serve_connection_with_upgrades(io, service));
+    // Apart from the task, so that nothing of it is left once the connection is no HTTP any more.
+    let connection = Box::pin(watcher.watch(protocol.serve_connection_with_upgrades(io, service)));
     let mut connection = pin!(async {
         connection.await?;
         let upgrade = serving.upgrade.lock().take();

@@ -1,6 +1,8 @@
 //! Streams over HTTP. `sse` writes what the stream engine reads as Server-Sent Events. `websocket` opens WebSockets,
-//! `socket` serves one, with the messages of `message`.
+//! `socket` serves one for a `client`, with the messages of `message` and the reasons of `closing`.
 
+mod client;
+mod closing;
 mod message;
 mod socket;
 mod sse;

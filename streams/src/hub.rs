@@ -13,7 +13,7 @@ use thesis_net::{clock::SharedIdSource, services::Streams};
 use thesis_proto::{filter::CompiledFilter, v1};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Status, metadata::MetadataMap};
+use tonic::{Code, Request, Status, metadata::MetadataMap};
 
 use crate::{
     follower::{Follower, Shared},
@@ -77,6 +77,12 @@ impl Hub {
         })
     }
 
+    /// Cancelled when streams end because this process stops.
+    #[must_use]
+    pub fn stopping(&self) -> CancellationToken {
+        self.shutdown.clone()
+    }
+
     /// Opens a stream with the credentials of `request`.
     ///
     /// # Errors
@@ -88,10 +94,21 @@ impl Hub {
             }
             tokio::spawn(Arc::clone(&self.tails).run(self.shutdown.clone()));
         });
-        let link = self.link().await.ok_or_else(|| Status::unavailable("no core is there for streams"))?;
-        let (answer, stream) = link.open(request).await?;
-        let (metadata, begin, _) = answer.into_parts();
-        Ok((Opened { metadata, begin }, stream))
+        let (metadata, extensions, message) = request.into_parts();
+        let mut last = Status::unavailable("no core is there for streams");
+        // A core may be up and yet unable to serve; then another may.
+        for link in self.links_up().await {
+            let request = Request::from_parts(metadata.clone(), extensions.clone(), message.clone());
+            match link.open(request).await {
+                Ok((answer, stream)) => {
+                    let (metadata, begin, _) = answer.into_parts();
+                    return Ok((Opened { metadata, begin }, stream));
+                }
+                Err(status) if status.code() == Code::Unavailable => last = status,
+                Err(status) => return Err(status),
+            }
+        }
+        Err(last)
     }
 
     /// Adds a subscription to an open stream.
@@ -125,13 +142,14 @@ impl Hub {
         Subscription::new(shared, followers.collect(), &begin.positions)
     }
 
-    /// The next link at which streams can be opened.
-    async fn link(&self) -> Option<&Arc<Link>> {
+    /// The links at which streams can be opened, each time another first; without any, the next one after a wait.
+    async fn links_up(&self) -> Vec<&Arc<Link>> {
         let start = self.next.fetch_add(1, Ordering::Relaxed) % self.links.len().max(1);
-        let (late, early) = self.links.split_at_checked(start)?;
+        let (late, early) = self.links.split_at(start);
         let order: Vec<&Arc<Link>> = early.iter().chain(late).collect();
-        if let Some(link) = order.iter().find(|link| *link.up().borrow()) {
-            return Some(link);
+        let up: Vec<&Arc<Link>> = order.iter().copied().filter(|link| *link.up().borrow()).collect();
+        if !up.is_empty() || order.is_empty() {
+            return up;
         }
         let waiting = order.iter().map(|link| {
             Box::pin(async move {
@@ -140,7 +158,7 @@ impl Hub {
                 drop(up.wait_for(|up| *up).await);
             })
         });
-        let ((), index, _) = timeout(PATIENCE, select_all(waiting)).await.ok()?;
-        order.get(index).copied()
+        let first = timeout(PATIENCE, select_all(waiting)).await;
+        first.ok().and_then(|((), index, _)| order.get(index).copied()).into_iter().collect()
     }
 }

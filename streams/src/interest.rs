@@ -101,7 +101,8 @@ fn of_event(keys: &EventKeys) -> impl Iterator<Item = Interest> {
 /// The listeners of one dataset, by what they wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
-    by_interest: HashMap<Interest, HashMap<u64, Arc<Listener>>>,
+    /// In the order of their numbers. Most properties have one listener, or all.
+    by_interest: HashMap<Interest, Vec<(u64, Arc<Listener>)>>,
     last: u64,
 }
 
@@ -110,7 +111,7 @@ impl Listeners {
     pub(crate) fn add(&mut self, filter: &CompiledFilter, listener: &Arc<Listener>) -> u64 {
         self.last += 1;
         for interest in of_filter(filter) {
-            self.by_interest.entry(interest).or_default().insert(self.last, Arc::clone(listener));
+            self.by_interest.entry(interest).or_default().push((self.last, Arc::clone(listener)));
         }
         self.last
     }
@@ -119,7 +120,9 @@ impl Listeners {
     pub(crate) fn remove(&mut self, filter: &CompiledFilter, number: u64) {
         for interest in of_filter(filter) {
             if let Some(listeners) = self.by_interest.get_mut(&interest) {
-                listeners.remove(&number);
+                if let Ok(place) = listeners.binary_search_by_key(&number, |(number, _)| *number) {
+                    listeners.remove(place);
+                }
                 if listeners.is_empty() {
                     self.by_interest.remove(&interest);
                 }
@@ -130,7 +133,7 @@ impl Listeners {
     /// Notes an event at those whom it may concern, and collects those who must be woken for it.
     pub(crate) fn hear(&self, keys: &EventKeys, position: u64, woken: &mut Vec<Arc<Listener>>) {
         for interest in of_event(keys) {
-            for listener in self.by_interest.get(&interest).into_iter().flat_map(HashMap::values) {
+            for (_, listener) in self.by_interest.get(&interest).into_iter().flatten() {
                 if listener.hears(position) {
                     woken.push(Arc::clone(listener));
                 }

@@ -1,6 +1,6 @@
 //! The streams that are open at one core.
 
-use std::{collections::HashMap, sync::Arc, task::Context, time::Duration};
+use std::{collections::HashMap, pin::pin, sync::Arc, task::Context, time::Duration};
 
 use futures::StreamExt as _;
 use parking_lot::Mutex;
@@ -15,6 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
+use tonic_types::StatusExt as _;
 
 use crate::signal::{End, Signal};
 
@@ -60,17 +61,36 @@ impl Link {
     /// Keeps a session at the core until `shutdown`, then ends its streams.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
         let mut pause = PAUSES.0;
-        while let Some(ended) = shutdown.run_until_cancelled(self.session(&mut pause)).await {
+        while !shutdown.is_cancelled() {
+            let mut session = pin!(self.session());
+            let (ended, was_up) = tokio::select! {
+                ended = &mut session => ended,
+                () = shutdown.cancelled() => {
+                    // The ends that core tells are heard until all have ended.
+                    tokio::select! {
+                        () = self.drain() => {}
+                        _ = session => {}
+                    }
+                    break;
+                }
+            };
             tracing::warn!(status = %ended, "the session of streams broke; its streams end");
-            self.forget(|signal| signal.end(End::Reconnect));
+            self.forget();
+            if was_up {
+                pause = PAUSES.0;
+            }
             if shutdown.run_until_cancelled(sleep(pause)).await.is_none() {
                 break;
             }
             pause = (pause * 2).min(PAUSES.1);
         }
-        // Not all at once, so that their clients do not come back all at once.
-        let mut leaving = Vec::new();
-        self.forget(|signal| leaving.push(Arc::clone(signal)));
+        self.forget();
+    }
+
+    /// Ends the streams, not all at once, so that their clients do not come back all at once.
+    async fn drain(&self) {
+        self.up.send_replace(false);
+        let leaving: Vec<Arc<Signal>> = self.state.lock().streams.values().cloned().collect();
         for some in leaving.chunks(leaving.len().div_ceil(DRAINING.0).max(64)) {
             some.iter().for_each(|signal| signal.end(End::Reconnect));
             sleep(DRAINING.1).await;
@@ -78,24 +98,24 @@ impl Link {
     }
 
     /// Leaves no stream open.
-    fn forget(&self, each: impl FnMut(&Arc<Signal>)) {
+    fn forget(&self) {
         self.up.send_replace(false);
         let mut state = self.state.lock();
         state.session.clear();
         state.closed.clear();
         let streams = std::mem::take(&mut state.streams);
         drop(state);
-        streams.values().for_each(each);
+        streams.values().for_each(|signal| signal.end(End::Reconnect));
     }
 
-    /// One session, until it breaks.
-    async fn session(&self, pause: &mut Duration) -> Status {
+    /// One session, until it breaks; tells whether it had begun.
+    async fn session(&self) -> (Status, bool) {
         let mut random = [0; 16];
         self.ids.fill(&mut random);
         let session = hex::encode(random);
         let mut ends = match self.core.endings(trusted(v1::EndingsRequest { session: session.clone() })).await {
             Ok(ends) => ends.into_inner(),
-            Err(status) => return status,
+            Err(status) => return (status, false),
         };
         let hearing = async {
             while let Some(told) = ends.next().await {
@@ -103,12 +123,11 @@ impl Link {
                     Ok(told) => self.hear(&session, told),
                     Err(status) => return status,
                 }
-                *pause = PAUSES.0;
             }
             Status::unavailable("the core ended the session")
         };
         tokio::select! {
-            status = hearing => status,
+            status = hearing => (status, *self.up.borrow()),
             () = self.tell_closed() => unreachable!("it never ends"),
         }
     }
@@ -120,8 +139,8 @@ impl Link {
             session.clone_into(&mut state.session);
         }
         for end in told.ends {
-            // The stream stays until its connection is closed, and core is told so: it does no harm.
-            if let Some(signal) = state.streams.get(&end.stream) {
+            // Core has nothing left to close.
+            if let Some(signal) = state.streams.remove(&end.stream) {
                 signal.end(end.reason().into());
             }
         }
@@ -174,8 +193,10 @@ impl Link {
         match self.core.open(request).await {
             Ok(answer) => Ok((answer, stream)),
             Err(status) => {
-                // Core has nothing to close.
-                self.state.lock().streams.remove(&stream.id);
+                if status.get_error_details().error_info().is_some() {
+                    // Core itself refused it, and has nothing to close.
+                    self.state.lock().streams.remove(&stream.id);
+                }
                 Err(status)
             }
         }

@@ -75,7 +75,9 @@ impl Pages {
     pub(crate) fn fetch(self: &Arc<Self>, dataset: &str, after: u64, wanted: &Arc<Wanted>) -> Fetching {
         let pages = Arc::clone(self);
         let place = Place { dataset: dataset.to_owned(), after, wanted: Arc::clone(wanted) };
-        async move { pages.cache.get_or_insert_async(&place, pages.read(&place)).await }.boxed()
+        // In a task of its own: the others who wait for the page must not wait for a connection that is not polled.
+        let reading = tokio::spawn(async move { pages.cache.get_or_insert_async(&place, pages.read(&place)).await });
+        async move { reading.await.map_err(|error| Status::internal(error.to_string()))? }.boxed()
     }
 
     async fn read(&self, place: &Place) -> Result<Arc<Page>, Status> {

@@ -1,13 +1,16 @@
 //! Reads the followed datasets' logs as they grow, once for all connections.
 
-use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use futures::{
     StreamExt as _, TryFutureExt as _,
     stream::{BoxStream, SelectAll, once},
 };
 use parking_lot::Mutex;
-use thesis_net::services::{Streams, Trusted};
+use thesis_net::{
+    panics,
+    services::{Streams, Trusted},
+};
 use thesis_proto::v1;
 use tokio::{
     sync::Notify,
@@ -25,8 +28,12 @@ use crate::{
 const LINGER: Duration = Duration::from_secs(30);
 /// How often feeds that nobody follows are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Most calls at once. One more makes one call of all.
+/// Most calls of some datasets each. With one more, all datasets are called anew.
 const MOST_CALLS: usize = 16;
+/// Most datasets of one call: requests have a limit.
+const MOST_DATASETS: usize = 1_000;
+/// Number of forgotten feeds, beyond as many as live, whose datasets are read in vain before all are called anew.
+const MOST_FORGOTTEN: usize = 100;
 /// Time in which datasets gather that a new call follows.
 const GATHER: Duration = Duration::from_millis(2);
 /// The first and the longest pause before broken calls are made again.
@@ -48,6 +55,8 @@ struct State {
     feeds: HashMap<String, Followed>,
     /// Feeds that no call follows yet.
     new: Vec<Arc<Feed>>,
+    /// Number of forgotten feeds whose datasets a call still follows.
+    forgotten: usize,
 }
 
 struct Followed {
@@ -88,10 +97,9 @@ impl Tails {
                     sleep(GATHER).await;
                     let new = std::mem::take(&mut self.state.lock().new);
                     if calls.len() < MOST_CALLS {
-                        calls.push(self.call(&new));
+                        calls.extend(self.calls(&new));
                     } else {
-                        calls.clear();
-                        calls.push(self.call(&self.feeds()));
+                        calls = self.all_calls();
                     }
                 }
                 Some(told) = calls.next() => match told {
@@ -106,26 +114,30 @@ impl Tails {
                             () = &mut shutdown => return,
                             () = sleep(pause) => pause = (pause * 2).min(PAUSES.1),
                         }
-                        self.state.lock().new.clear();
-                        let feeds = self.feeds();
-                        if !feeds.is_empty() {
-                            calls.push(self.call(&feeds));
-                        }
+                        calls = self.all_calls();
                     }
                 },
                 _ = looks.tick() => if self.forget_unfollowed() {
-                    calls.clear();
-                    let feeds = self.feeds();
-                    if !feeds.is_empty() {
-                        calls.push(self.call(&feeds));
-                    }
+                    calls = self.all_calls();
                 },
             }
         }
     }
 
-    fn feeds(&self) -> Vec<Arc<Feed>> {
-        self.state.lock().feeds.values().map(|followed| Arc::clone(&followed.feed)).collect()
+    /// Calls that follow all feeds.
+    fn all_calls(&self) -> SelectAll<Messages> {
+        let feeds: Vec<Arc<Feed>> = {
+            let mut state = self.state.lock();
+            state.new.clear();
+            state.forgotten = 0;
+            state.feeds.values().map(|followed| Arc::clone(&followed.feed)).collect()
+        };
+        self.calls(&feeds).collect()
+    }
+
+    /// Calls that follow these feeds.
+    fn calls<'a>(&'a self, feeds: &'a [Arc<Feed>]) -> impl Iterator<Item = Messages> + 'a {
+        feeds.chunks(MOST_DATASETS).map(|feeds| self.call(feeds))
     }
 
     /// A call that follows feeds from where they are. It never ends without an error.
@@ -136,7 +148,10 @@ impl Tails {
         let core = Arc::clone(&self.core);
         let call = async move { core.tail(request).await };
         let ended = once(async { Err(Status::unavailable("the core ended the reading")) });
-        call.map_ok(Response::into_inner).try_flatten_stream().chain(ended).boxed()
+        let told = call.map_ok(Response::into_inner).try_flatten_stream().chain(ended);
+        // In one process core's part is polled here. Its panic must not end the reading for all.
+        let caught = AssertUnwindSafe(told).catch_unwind();
+        caught.map(|told| told.unwrap_or_else(|panic| Err(Status::internal(panics::text(panic.as_ref()))))).boxed()
     }
 
     fn push(&self, told: v1::TailResponse) {
@@ -146,7 +161,8 @@ impl Tails {
         }
     }
 
-    /// Forgets feeds that nobody has followed for a while; tells whether there were any.
+    /// Forgets feeds that nobody has followed for a while; tells whether so many datasets are read in vain that all
+    /// should be called anew.
     fn forget_unfollowed(&self) -> bool {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -159,6 +175,7 @@ impl Tails {
             }
             now - *followed.idle_since.get_or_insert(now) < LINGER
         });
-        state.feeds.len() < before
+        state.forgotten += before - state.feeds.len();
+        state.forgotten > state.feeds.len() + MOST_FORGOTTEN || (state.forgotten > 0 && state.feeds.is_empty())
     }
 }

@@ -22,6 +22,7 @@ mod requests;
 mod rounds;
 mod starts;
 mod store;
+mod streams;
 
 use std::path::{Path, PathBuf};
 
@@ -81,9 +82,9 @@ struct Options {
     #[arg(long)]
     data_dir: Option<PathBuf>,
     /// What `cargo bench` passes
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, global = true)]
     bench: bool,
-    /// A process of the benchmark's own
+    /// Another measurement
     #[command(subcommand)]
     child: Option<Child>,
 }
@@ -96,12 +97,18 @@ enum StoreKind {
 }
 
 #[derive(Subcommand)]
-#[command(hide = true)]
 enum Child {
     /// The bare handler
+    #[command(hide = true)]
     Bare { by_id: PathBuf, list: PathBuf },
     /// A client
+    #[command(hide = true)]
     Client(client::Task),
+    /// A listener on many streams
+    #[command(hide = true)]
+    Listen(streams::Listen),
+    /// Measures open streams, beside Nchan where it is installed
+    Streams(streams::Streams),
 }
 
 fn main() -> Result<(), Failure> {
@@ -112,6 +119,12 @@ fn main() -> Result<(), Failure> {
             Builder::new_multi_thread().enable_all().build()?.block_on(bare::serve(&by_id, &list))
         }
         Some(Child::Client(task)) => Builder::new_current_thread().enable_all().build()?.block_on(client::run(task)),
+        Some(Child::Listen(task)) => {
+            Builder::new_current_thread().enable_all().build()?.block_on(streams::listen(task))
+        }
+        Some(Child::Streams(task)) => {
+            Builder::new_multi_thread().enable_all().build()?.block_on(streams::run(&options, &task))
+        }
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),
     }
 }

@@ -106,6 +106,11 @@ impl Service {
         self.processes.iter().filter_map(|process| cpu_seconds(process.id())).sum()
     }
 
+    /// Its processes.
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        self.processes.iter().map(Process::id).collect()
+    }
+
     /// The memory that its processes hold together.
     pub(crate) fn memory(&self) -> Memory {
         self.processes.iter().map(|process| Memory::of(process.id())).sum()

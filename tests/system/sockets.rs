@@ -50,9 +50,15 @@ async fn events_arrive_as_on_other_transports(service: &Service) {
         assert_eq!((&told["op"], &told["sub"], &told["event"]), (&json!("event"), &json!("a"), &event));
         assert_eq!((frame.cursor(), &frame.data), (text(&told, "cursor"), &event));
     }
+    // What does not match moves the cursor too.
+    let quiet = socket.ask(&json!({"op": "unsubscribe", "sub": "a"})).await;
+    assert_eq!(quiet["op"], "unsubscribed");
+    let narrow = socket.ask(&subscribe("b", &json!({"filters": {"token": ["$NOBODY"]}}))).await;
+    client.thesis("writer", "SOCKET", "more").await;
     let heartbeat = socket.next_within(SOON).await;
     assert_fields(&heartbeat, &["op", "cursor"]);
     assert_eq!(heartbeat["op"], "heartbeat");
+    assert_ne!(heartbeat["cursor"], narrow["cursor"]);
 }
 
 async fn a_socket_has_several_subscriptions(service: &Service) {
@@ -205,6 +211,8 @@ async fn a_first_message_authenticates(service: &Service) {
     for (first, code) in [
         (json!({"op": "auth", "key": format!("svc_test_{}", "0".repeat(40))}), 4500),
         (json!({"op": "auth", "key": "no key\u{7f}"}), 4500),
+        (json!({"op": "auth", "key": "<".repeat(3_000)}), 4500),
+        (json!({"op": "auth", "key": "<".repeat(65_000)}), 1009),
         (json!({"op": "auth", "key": narrow.client.key()}), 4503),
         (json!({"op": "auth"}), 4501),
         (subscribe("a", &json!({})), 4501),

@@ -215,7 +215,8 @@ impl Gate {
 
     /// Looks for rights that another replica has granted, before they are denied here.
     pub async fn look_for_unknown_key(&self, meta: &RequestMeta) {
-        let names_key = meta.key_id.is_some() || meta.authorization().and_then(bearer).is_some_and(is_api_key);
+        let names_key = meta.key_id.as_ref().is_some_and(|id| !id.is_empty())
+            || meta.authorization().and_then(bearer).is_some_and(is_api_key);
         if !self.control.is_shared() || !names_key {
             return;
         }

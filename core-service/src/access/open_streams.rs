@@ -6,7 +6,10 @@ mod tests;
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -47,18 +50,23 @@ struct Session {
 }
 
 impl Session {
-    /// Ends streams that `judge` gives a reason for; gives the tickets that opened them.
-    fn end(&mut self, mut judge: impl FnMut(u64, &Held) -> Option<StreamEndReason>) -> Vec<(String, u64)> {
-        let mut tickets = Vec::new();
+    /// Ends streams that `judge` gives a reason for.
+    fn end(&mut self, judge: impl Fn(&Held) -> Option<StreamEndReason>) {
         let Self { ends, streams, .. } = self;
         streams.retain(|stream, held| {
-            let Some(reason) = judge(*stream, held) else { return true };
+            let Some(reason) = judge(held) else { return true };
             // If nobody hears it, the session has ended and all its streams with it.
             let _gone = ends.send(StreamEnd { stream: *stream, reason: reason.into() });
-            tickets.extend(held.ticket.take().map(|ticket| (ticket, *stream)));
             false
         });
-        tickets
+    }
+
+    /// Remembers that a stream was closed before it was open.
+    fn close_early(&mut self, stream: u64) {
+        self.closed_early.push_back(stream);
+        if self.closed_early.len() > REMEMBERED {
+            self.closed_early.pop_front();
+        }
     }
 }
 
@@ -68,7 +76,9 @@ pub struct OpenStreams {
     control: Arc<Control>,
     clock: SharedClock,
     sessions: Mutex<HashMap<String, Session>>,
-    /// A stream was opened whose key expires.
+    /// When the first of the streams' keys expires, in unix milliseconds.
+    next_expiry: AtomicI64,
+    /// A key expires sooner than was known.
     expiring: Notify,
 }
 
@@ -90,7 +100,8 @@ impl OpenStreams {
     /// No streams yet.
     #[must_use]
     pub fn new(gate: Arc<Gate>, control: Arc<Control>, clock: SharedClock) -> Arc<Self> {
-        Arc::new(Self { gate, control, clock, sessions: Mutex::default(), expiring: Notify::new() })
+        let next_expiry = AtomicI64::new(i64::MAX);
+        Arc::new(Self { gate, control, clock, sessions: Mutex::default(), next_expiry, expiring: Notify::new() })
     }
 
     /// Begins a session, and gives the ends of its streams. An earlier session of this name has ended.
@@ -114,7 +125,7 @@ impl OpenStreams {
     /// # Errors
     /// The stream, which is not open.
     pub fn add(&self, session: &str, stream: u64, held: Held) -> Result<(), Held> {
-        let expires = held.expires_at.is_some();
+        let expires_at = held.expires_at.unwrap_or(i64::MAX);
         let mut sessions = self.sessions.lock();
         let Some(session) = sessions.get_mut(session) else { return Err(held) };
         if session.closed_early.contains(&stream) {
@@ -122,7 +133,7 @@ impl OpenStreams {
         }
         session.streams.insert(stream, held);
         drop(sessions);
-        if expires {
+        if self.next_expiry.fetch_min(expires_at, Ordering::Relaxed) > expires_at {
             self.expiring.notify_one();
         }
         Ok(())
@@ -142,11 +153,8 @@ impl OpenStreams {
         for stream in streams {
             match session.streams.remove(stream) {
                 Some(held) => closed.push((*stream, held)),
-                None => session.closed_early.push_back(*stream),
+                None => session.close_early(*stream),
             }
-        }
-        while session.closed_early.len() > REMEMBERED {
-            session.closed_early.pop_front();
         }
         drop(sessions);
         closed.into_iter().filter_map(|(stream, held)| Some((held.ticket?, stream))).collect()
@@ -155,9 +163,20 @@ impl OpenStreams {
     /// Ends a stream that another one replaces.
     pub fn replace(&self, session: &str, stream: u64) {
         let mut sessions = self.sessions.lock();
-        if let Some(session) = sessions.get_mut(session) {
-            session.end(|id, _| (id == stream).then_some(StreamEndReason::Replaced));
+        let Some(session) = sessions.get_mut(session) else { return };
+        match session.streams.remove(&stream) {
+            Some(_) => {
+                let _gone = session.ends.send(StreamEnd { stream, reason: StreamEndReason::Replaced.into() });
+            }
+            None => session.close_early(stream),
         }
+    }
+
+    /// Whether tickets opened any of the streams.
+    #[must_use]
+    pub fn have_tickets(&self) -> bool {
+        let sessions = self.sessions.lock();
+        sessions.values().any(|session| session.streams.values().any(|held| held.ticket.is_some()))
     }
 
     /// The tickets that opened streams, each with its session and stream.
@@ -179,24 +198,20 @@ impl OpenStreams {
                 () = stop.cancelled() => break,
                 Ok(()) = changes.changed() => {}
                 Ok(()) = current.changed() => {}
-                () = self.expiring.notified() => {}
+                () = self.expiring.notified() => continue,
                 () = sleep(self.pause()) => {}
             }
             self.look();
         }
         for session in self.sessions.lock().values_mut() {
-            session.end(|_, _| Some(StreamEndReason::ShuttingDown));
+            session.end(|_| Some(StreamEndReason::ShuttingDown));
         }
     }
 
     /// Time until the next look: a key expires to the moment.
     fn pause(&self) -> Duration {
-        let now_ms = self.clock.now_ms();
-        let sessions = self.sessions.lock();
-        let expiries =
-            sessions.values().flat_map(|session| session.streams.values()).filter_map(|held| held.expires_at);
-        let next = expiries.min().map(|at| Duration::from_millis((at - now_ms).max(1).unsigned_abs()));
-        next.map_or(LOOK_EVERY, |next| next.min(LOOK_EVERY))
+        let left = self.next_expiry.load(Ordering::Relaxed).saturating_sub(self.clock.now_ms());
+        Duration::from_millis(left.max(1).unsigned_abs()).min(LOOK_EVERY)
     }
 
     fn look(&self) {
@@ -209,7 +224,7 @@ impl OpenStreams {
         let admitted: HashSet<Arc<str>> =
             keys.into_iter().filter(|key| self.gate.still_admits(key, Operation::Open)).collect();
         for session in sessions.values_mut() {
-            session.end(|_, held| {
+            session.end(|held| {
                 if !is_current || held.slot.is_lost() {
                     Some(StreamEndReason::ShuttingDown)
                 } else if !admitted.contains(&held.key_id) {
@@ -219,5 +234,8 @@ impl OpenStreams {
                 }
             });
         }
+        let left = sessions.values().flat_map(|session| session.streams.values());
+        let next = left.filter_map(|held| held.expires_at).min().unwrap_or(i64::MAX);
+        self.next_expiry.store(next, Ordering::Relaxed);
     }
 }

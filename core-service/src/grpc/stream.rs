@@ -1,6 +1,6 @@
 //! `StreamService`: the calls that the stream engine is made of.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::{
     StreamExt as _,
@@ -11,7 +11,7 @@ use thesis_proto::{
     filter::CompiledFilter,
     v1::{self, OpenKind, stream_service_server::StreamService},
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Request, Response, Status, async_trait};
 
@@ -34,6 +34,8 @@ use crate::{
     },
 };
 
+/// The first and the longest pause before a log is read again that could not be read.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// Most ends in one message.
 const MOST_ENDS: usize = 1_000;
 
@@ -86,7 +88,7 @@ async fn open(
         kind => begin(core, call, query, kind == OpenKind::Subscription).await?,
     };
     if let Some(held) = held {
-        if let Some(ticket) = &ticket
+        if let Some(ticket) = ticket
             && !use_ticket(core, ticket, &message.session, message.stream).await?
         {
             return Err(Error::new(ErrorCode::InvalidApiKey, "another connection has just used this ticket"));
@@ -97,31 +99,53 @@ async fn open(
     Ok(begun)
 }
 
-/// The entries of one dataset after a position, as they are projected.
-fn tail(
+/// One dataset as a call of `Tail` reads it.
+struct TailRead {
     core: Arc<Core>,
     dataset: Dataset,
-    position: watch::Receiver<u64>,
+    /// None until it was first asked for.
+    position: Option<watch::Receiver<u64>>,
     after: u64,
-) -> BoxStream<'static, Result<v1::TailResponse, Status>> {
-    let start = Some((core, dataset, position, after));
-    unfold(start, |state| async move {
-        let (core, dataset, mut position, after) = state?;
-        let upto = *position.wait_for(|position| *position > after).await.ok()?;
-        match read_forward(&core.shared, &dataset, &CompiledFilter::default(), after, upto).await {
-            Ok(read) => {
-                let told =
-                    v1::TailResponse { dataset: dataset.to_string(), events: read.events, position: read.position };
-                Some((Ok(told), Some((core, dataset, position, read.position))))
+}
+
+impl TailRead {
+    /// The next entries, once they are projected; none when this core stops.
+    async fn next(&mut self) -> Outcome<Option<v1::ReadResponse>> {
+        let Self { core, dataset, position, after } = self;
+        let position = match position {
+            Some(position) => position,
+            None => position.insert(core.datasets.position(dataset).await?),
+        };
+        let Ok(upto) = position.wait_for(|position| *position > *after).await.map(|upto| *upto) else {
+            return Ok(None);
+        };
+        let read = read_forward(&core.shared, dataset, &CompiledFilter::default(), *after, upto).await?;
+        *after = read.position;
+        Ok(Some(read))
+    }
+}
+
+/// The entries of one dataset, as they are projected. When they cannot be read it tries again, so that other datasets of
+/// the same call are read on.
+fn tail(read: TailRead) -> BoxStream<'static, Result<v1::TailResponse, Status>> {
+    unfold(read, |mut read| async move {
+        let mut pause = PAUSES.0;
+        loop {
+            match read.next().await {
+                Ok(page) => {
+                    let v1::ReadResponse { events, position } = page?;
+                    let dataset = read.dataset.to_string();
+                    return Some((Ok(v1::TailResponse { dataset, events, position }), read));
+                }
+                Err(error) => {
+                    tracing::warn!(dataset = %read.dataset, %error, "reading a log for streams failed, trying again");
+                    sleep(pause).await;
+                    pause = (pause * 2).min(PAUSES.1);
+                }
             }
-            Err(error) => Some((Err(own_failure(&core, &error, "StreamService/Tail")), None)),
         }
     })
     .boxed()
-}
-
-fn own_failure(core: &Core, error: &Error, operation: &str) -> Status {
-    status(error, &core.gate.new_request_id(), operation)
 }
 
 fn dataset(name: &str) -> Result<Dataset, Status> {
@@ -178,7 +202,10 @@ impl StreamService for Api {
         service_only(&self.core, &request)?;
         let v1::CloseRequest { session, streams } = request.into_inner();
         let tickets = self.core.open_streams.close(&session, &streams);
-        stream_tickets::note(&self.core, &session, tickets).await;
+        if !tickets.is_empty() {
+            let core = Arc::clone(&self.core);
+            tokio::spawn(async move { stream_tickets::note(&core, &session, tickets).await });
+        }
         Ok(Response::new(v1::CloseResponse {}))
     }
 
@@ -188,10 +215,8 @@ impl StreamService for Api {
         service_only(&self.core, &request)?;
         let mut tails = Vec::new();
         for from in request.into_inner().after {
-            let dataset = dataset(&from.dataset)?;
-            let position = self.core.datasets.position(&dataset).await;
-            let position = position.map_err(|error| own_failure(&self.core, &error, "StreamService/Tail"))?;
-            tails.push(tail(Arc::clone(&self.core), dataset, position, from.position));
+            let (core, dataset) = (Arc::clone(&self.core), dataset(&from.dataset)?);
+            tails.push(tail(TailRead { core, dataset, position: None, after: from.position }));
         }
         let stop = self.core.stop.clone();
         Ok(Response::new(select_all(tails).take_until(async move { stop.cancelled().await }).boxed()))

@@ -62,6 +62,7 @@ pub(super) async fn subscribe(
         subscription,
         waiting,
         heartbeats,
+        request_id: meta.request_id.clone(),
         why_ended: Box::new({
             let core = Arc::clone(core);
             move || {
@@ -91,6 +92,7 @@ struct SubscribeCall {
     /// Messages that were read and not yet taken.
     waiting: VecDeque<Message>,
     heartbeats: Interval,
+    request_id: String,
     /// Tells why the key lost its rights.
     why_ended: Box<dyn Fn() -> Status + Send>,
 }
@@ -152,7 +154,7 @@ impl SubscribeCall {
         self.stream = None;
         match end {
             End::Revoked => (self.why_ended)(),
-            End::Reconnect | End::Replaced => Status::unavailable("the stream ends here; subscribe again"),
+            End::Reconnect | End::Replaced => error_status(&ApiError::unavailable(), &self.request_id),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::Core;
 use crate::{
     access::gate::Call,
     error::Result,
-    store::StoreResult,
+    store::{Consistency, StoreResult},
     tables::stream_tickets::{self as tickets, Ticket},
 };
 
@@ -24,6 +24,8 @@ const NOTE_EVERY: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Seconds for which a move is read again: it is on its way, and clocks differ.
 const MOVE_SECONDS: i64 = 5;
+/// Most times that a ticket is tried again that others write meanwhile.
+const TRIES: u32 = 5;
 /// Most tickets that are noted at once.
 const PARALLEL: usize = 16;
 
@@ -72,27 +74,44 @@ pub async fn create_stream_ticket(core: &Core, call: &Call, seed: &str) -> Resul
 /// When the store does not answer.
 pub async fn find_ticket(core: &Core, text: &str) -> Result<Option<FoundTicket>> {
     let hash = core.shared.keys.ticket_hash(text);
-    let Some((version, ticket)) = tickets::read(&core.shared.backend, &hash).await? else { return Ok(None) };
+    let found = tickets::read(&core.shared.backend, &hash, Consistency::Quorum).await?;
+    Ok(found.and_then(|(version, ticket)| in_time(core, FoundTicket { hash, version, ticket })))
+}
+
+/// The ticket, if it may be used now.
+fn in_time(core: &Core, found: FoundTicket) -> Option<FoundTicket> {
+    let ticket = &found.ticket;
     let now_ms = core.shared.clock.now_ms();
     let is_late = if ticket.connection.is_empty() {
         now_ms - ticket.created_at > FIRST_USE_MS
     } else {
         now_ms - ticket.open_at > AWAY_MS
     };
-    Ok((!is_late).then_some(FoundTicket { hash, version, ticket }))
+    (!is_late).then_some(found)
 }
 
 /// Uses a ticket for a stream, and ends the stream that used it before; tells whether it could still be used.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn use_ticket(core: &Core, found: &FoundTicket, session: &str, stream: u64) -> Result<bool> {
-    let before = &found.ticket.connection;
+pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stream: u64) -> Result<bool> {
     let now_ms = core.shared.clock.now_ms();
-    let used = Ticket { connection: connection(session, stream), open_at: now_ms, ..found.ticket.clone() };
-    if !tickets::write(&core.shared.backend, &found.hash, Some(found.version), &used).await? {
-        return Ok(false);
+    let mut tries = 0;
+    loop {
+        let used = Ticket { connection: connection(session, stream), open_at: now_ms, ..found.ticket.clone() };
+        if tickets::write(&core.shared.backend, &found.hash, Some(found.version), &used).await? {
+            break;
+        }
+        // Its use was noted meanwhile, or another connection took it: the last one counts.
+        let again = tickets::read(&core.shared.backend, &found.hash, Consistency::Serial).await?;
+        let again = again.map(|(version, ticket)| FoundTicket { hash: found.hash, version, ticket });
+        match again.and_then(|again| in_time(core, again)) {
+            Some(again) if tries < TRIES => found = again,
+            _ => return Ok(false),
+        }
+        tries += 1;
     }
+    let before = &found.ticket.connection;
     if !before.is_empty() && !replace_here(core, before) && !core.shared.backend.is_exclusive() {
         tickets::tell_replaced(&core.shared.backend, now_ms.div_euclid(1_000), before).await?;
     }
@@ -108,10 +127,14 @@ fn replace_here(core: &Core, connection: &str) -> bool {
     core.open_streams.knows(session)
 }
 
-/// Notes when the connections of tickets were last open, if they still use them.
+/// Notes when the connections of a session's tickets were last open.
 pub async fn note(core: &Core, session: &str, open: Vec<(String, u64)>) {
-    let noting = stream::iter(open).for_each_concurrent(PARALLEL, |(hash, stream)| async move {
-        if let Err(error) = note_one(core, &hash, &connection(session, stream)).await {
+    note_all(core, open.into_iter().map(|(hash, stream)| (hash, session.to_owned(), stream))).await;
+}
+
+async fn note_all(core: &Core, open: impl IntoIterator<Item = (String, String, u64)>) {
+    let noting = stream::iter(open).for_each_concurrent(PARALLEL, |(hash, session, stream)| async move {
+        if let Err(error) = note_one(core, &hash, &connection(&session, stream)).await {
             tracing::debug!(%error, "noting a ticket's use failed");
         }
     });
@@ -119,8 +142,13 @@ pub async fn note(core: &Core, session: &str, open: Vec<(String, u64)>) {
 }
 
 async fn note_one(core: &Core, hash: &str, connection: &str) -> StoreResult<()> {
-    let Some((version, ticket)) = tickets::read(&core.shared.backend, hash).await? else { return Ok(()) };
-    if ticket.connection == connection {
+    let Some((version, ticket)) = tickets::read(&core.shared.backend, hash, Consistency::Serial).await? else {
+        return Ok(());
+    };
+    if ticket.connection != connection {
+        // The news that it was replaced may have been lost.
+        replace_here(core, connection);
+    } else {
         let open_at = core.shared.clock.now_ms();
         // Another use of it meanwhile counts more.
         let _other = tickets::write(&core.shared.backend, hash, Some(version), &Ticket { open_at, ..ticket }).await?;
@@ -135,28 +163,40 @@ pub async fn watch(core: Arc<Core>) {
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         every
     };
-    let (mut notes, mut looks) = (every(NOTE_EVERY), every(LOOK_EVERY));
-    loop {
-        tokio::select! {
-            _ = notes.tick() => {
-                for (ticket, session, stream) in core.open_streams.tickets() {
-                    note(&core, &session, vec![(ticket, stream)]).await;
-                }
+    let noting = async {
+        let mut notes = every(NOTE_EVERY);
+        loop {
+            notes.tick().await;
+            note_all(&core, core.open_streams.tickets()).await;
+        }
+    };
+    // Apart, since a round of notes may take long.
+    let looking = async {
+        let mut looks = every(LOOK_EVERY);
+        let mut looked = now_in_seconds(&core);
+        loop {
+            looks.tick().await;
+            let now = now_in_seconds(&core);
+            if core.shared.backend.is_exclusive() || !core.open_streams.have_tickets() {
+                looked = now;
+                continue;
             }
-            _ = looks.tick() => {
-                if core.shared.backend.is_exclusive() || core.open_streams.tickets().is_empty() {
-                    continue;
-                }
-                let now = core.shared.clock.now_ms().div_euclid(1_000);
-                match tickets::replaced(&core.shared.backend, now - MOVE_SECONDS, now + 1).await {
-                    Ok(replaced) => for connection in replaced {
+            match tickets::replaced(&core.shared.backend, looked.min(now) - MOVE_SECONDS, now + 1).await {
+                Ok(replaced) => {
+                    looked = now;
+                    for connection in replaced {
                         replace_here(&core, &connection);
-                    },
-                    Err(error) => tracing::debug!(%error, "looking for replaced connections failed"),
+                    }
                 }
+                Err(error) => tracing::debug!(%error, "looking for replaced connections failed"),
             }
         }
-    }
+    };
+    tokio::join!(noting, looking);
+}
+
+fn now_in_seconds(core: &Core) -> i64 {
+    core.shared.clock.now_ms().div_euclid(1_000)
 }
 
 #[cfg(test)]

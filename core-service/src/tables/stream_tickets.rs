@@ -41,8 +41,8 @@ pub struct Ticket {
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn read(backend: &SharedBackend, hash: &str) -> StoreResult<Option<(i64, Ticket)>> {
-    let row = backend.get(&schema::STREAM_TICKET, &key![hash], Consistency::Serial).await?;
+pub async fn read(backend: &SharedBackend, hash: &str, consistency: Consistency) -> StoreResult<Option<(i64, Ticket)>> {
+    let row = backend.get(&schema::STREAM_TICKET, &key![hash], consistency).await?;
     let Some(row) = row else { return Ok(None) };
     let ticket = Ticket::decode(row.body).map_err(|error| StoreError::Damaged(format!("stream ticket: {error}")))?;
     Ok(Some((row.version, ticket)))

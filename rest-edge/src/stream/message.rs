@@ -87,6 +87,9 @@ impl Request {
         let mut errors = read.unread();
         missing.retain(|error| errors.iter().all(|unread| unread.param != error.param));
         errors.extend(missing);
+        if rid.as_ref().is_some_and(|rid| rid.chars().nth(64).is_some()) {
+            errors.push(FieldError::new("rid", "must have 64 characters at most"));
+        }
         let rid = rid.filter(|_| errors.iter().all(|error| error.param != "rid"));
         Some(Self { rid, asked: if errors.is_empty() { Ok(asked) } else { Err(ApiError::validation(&errors)) } })
     }

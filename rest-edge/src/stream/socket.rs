@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    net::IpAddr,
+    io,
     pin::Pin,
     sync::Arc,
     task::{Context as Task, Poll},
@@ -11,21 +11,27 @@ use std::{
 
 use bytes::Bytes;
 use futures::{FutureExt as _, Sink as _, SinkExt as _, Stream as _, StreamExt as _, future::BoxFuture};
-use http::HeaderValue;
-use thesis_net::{clock::SharedIdSource, server, services::Trusted};
+use thesis_net::server;
 use thesis_proto::{
-    error::{ApiError, ErrorCode, FieldError},
+    error::{ApiError, FieldError},
     filter::CompiledFilter,
     json::StreamGap,
     v1::{self, OpenKind},
 };
-use thesis_streams::{End, Hub, OpenStream, Opened, Subscription};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
+use thesis_streams::{OpenStream, Opened, Subscription};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
+};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use tokio_websockets::{CloseCode, Error, Limits, Message, Payload, ServerBuilder, WebSocketStream};
-use tonic::{Request as Asking, Status};
+use tonic::Status;
 
-use super::message::{Asked, HEARTBEAT_SECONDS, Request, Told, event, failure};
-use crate::{call::Call, context::Context};
+use super::{
+    client::Client,
+    closing::Closing,
+    message::{Asked, HEARTBEAT_SECONDS, Request, Told, event, failure},
+};
 
 const HEARTBEAT: Duration = Duration::from_secs(HEARTBEAT_SECONDS);
 /// Longest time until the first message of a client that has not yet shown its key.
@@ -42,97 +48,16 @@ const GOODBYE: Duration = Duration::from_secs(5);
 const MOST_SUBSCRIPTIONS: usize = 16;
 /// Most bytes of a message.
 const MOST_BYTES: usize = 64 * 1024;
+/// Most bytes of the first message of a client that has not yet shown its key.
+const MOST_AUTH_BYTES: usize = 4 * 1024;
+/// Most characters of a key: a longer one is none, and would not fit into a header.
+const MOST_KEY: usize = 200;
+/// Longest wait for core's answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most bytes still read of a client that broke the protocol, so that it can read why the socket closes.
+const MOST_DISCARDED: usize = 1024 * 1024;
 /// Events are written in pieces of about this size.
 const PIECE: usize = 16 * 1024;
-
-/// What a socket knows of its client and its edge.
-pub(super) struct Client {
-    hub: Arc<Hub>,
-    ids: SharedIdSource,
-    address: IpAddr,
-    /// The id of the request that opened the socket, and of the connection.
-    id: HeaderValue,
-}
-
-impl Client {
-    pub(super) fn new(edge: &Context, call: &Call) -> Self {
-        let (hub, ids) = (Arc::clone(&edge.hub), Arc::clone(&edge.ids));
-        Self { hub, ids, address: call.origin.client_address, id: call.origin.request_id.clone() }
-    }
-
-    /// A request to core for this client, with an id of its own.
-    fn request(&self, message: v1::OpenRequest) -> (Asking<v1::OpenRequest>, String) {
-        let id = crate::context::request_id(self.ids.as_ref());
-        let text = id.to_str().unwrap_or_default().to_owned();
-        let mut request = Asking::new(message);
-        let trusted = Trusted { client_address: Some(self.address), request_id: Some(id), malformed: false };
-        request.extensions_mut().insert(trusted);
-        (request, text)
-    }
-
-    fn request_id(&self) -> String {
-        crate::context::request_id(self.ids.as_ref()).to_str().unwrap_or_default().to_owned()
-    }
-}
-
-/// Why this side closes a socket, with the code that tells the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Closing {
-    ShuttingDown,
-    TooSlow,
-    NoPong,
-    Revoked,
-    NoObject,
-    NoAuth,
-    MissingScope,
-    StreamLimit,
-    Replaced,
-    Binary,
-    TooBig,
-    TryLater,
-}
-
-impl Closing {
-    fn code(self) -> (u16, &'static str) {
-        match self {
-            Self::ShuttingDown => (4001, "shutting down"),
-            Self::TooSlow => (4008, "too slow"),
-            Self::NoPong => (4012, "no pong"),
-            Self::Revoked => (4500, "bad, revoked or expired key"),
-            Self::NoObject => (4501, "not a JSON object, or not auth first"),
-            Self::NoAuth => (4502, "no auth in time"),
-            Self::MissingScope => (4503, "missing scope"),
-            Self::StreamLimit => (4504, "stream limit reached"),
-            Self::Replaced => (4505, "replaced by its ticket's new connection"),
-            Self::Binary => (1003, "text only"),
-            Self::TooBig => (1009, "64 KiB at most"),
-            Self::TryLater => (1013, "try again later"),
-        }
-    }
-
-    /// The closing for an authentication that failed.
-    fn of_failure(code: ErrorCode) -> Self {
-        match code {
-            ErrorCode::InsufficientScope => Self::MissingScope,
-            ErrorCode::StreamLimitReached => Self::StreamLimit,
-            ErrorCode::ServiceUnavailable
-            | ErrorCode::RateLimited
-            | ErrorCode::QuotaExceeded
-            | ErrorCode::InternalError => Self::TryLater,
-            _ => Self::Revoked,
-        }
-    }
-}
-
-impl From<End> for Closing {
-    fn from(end: End) -> Self {
-        match end {
-            End::Revoked => Self::Revoked,
-            End::Reconnect => Self::ShuttingDown,
-            End::Replaced => Self::Replaced,
-        }
-    }
-}
 
 /// A request of the client that core is working on.
 enum Working {
@@ -178,12 +103,24 @@ pub(super) struct Socket {
     heard_at: Instant,
     /// Since when the client takes nothing.
     blocked_at: Option<Instant>,
+    /// A heartbeat is due.
+    beat_due: bool,
+    /// The client broke the protocol.
+    broken: bool,
+    /// The place of the subscription that is served first.
+    first: usize,
+    /// Ends when the edge stops; only until the client has shown its key: then its stream ends.
+    stopping: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl Socket {
     /// A socket whose stream may be open already.
     pub(super) fn new(socket: server::Socket, client: Client, stream: Option<OpenStream>) -> Self {
-        let limits = Limits::default().max_payload_len(Some(MOST_BYTES));
+        let (most, stopping) = match stream {
+            Some(_) => (MOST_BYTES, None),
+            None => (MOST_AUTH_BYTES, Some(Box::pin(client.hub.stopping().cancelled_owned()))),
+        };
+        let limits = Limits::default().max_payload_len(Some(most));
         let now = Instant::now();
         let first = if stream.is_some() { HEARTBEAT } else { AUTH_PATIENCE };
         let mut heartbeats = interval_at(now + first, HEARTBEAT);
@@ -198,6 +135,10 @@ impl Socket {
             opened_at: now,
             heard_at: now,
             blocked_at: None,
+            beat_due: false,
+            broken: false,
+            first: 0,
+            stopping,
         }
     }
 
@@ -213,6 +154,7 @@ impl Socket {
                 Step::Heartbeat => self.beat(),
                 Step::More => self.write_events(),
                 Step::Close(closing) => Err(closing),
+                Step::Gone if self.broken => return self.linger().await,
                 Step::Gone => return,
             };
             if let Err(closing) = done {
@@ -230,7 +172,14 @@ impl Socket {
                 return Poll::Ready(Step::Close(end.into()));
             }
         }
-        let beat = self.heartbeats.poll_tick(task).is_ready();
+        if let Some(stopping) = &mut self.stopping
+            && stopping.poll_unpin(task).is_ready()
+        {
+            return Poll::Ready(Step::Close(Closing::ShuttingDown));
+        }
+        while self.heartbeats.poll_tick(task).is_ready() {
+            self.beat_due = true;
+        }
         if let Some(closing) = self.is_overdue() {
             return Poll::Ready(Step::Close(closing));
         }
@@ -247,7 +196,7 @@ impl Socket {
                 return Poll::Pending;
             }
         }
-        if beat {
+        if std::mem::take(&mut self.beat_due) {
             return Poll::Ready(Step::Heartbeat);
         }
         if let Some((_, _, working)) = &mut self.working {
@@ -259,10 +208,12 @@ impl Socket {
             match Pin::new(&mut self.socket).poll_next(task) {
                 Poll::Ready(Some(Ok(message))) => return Poll::Ready(Step::Heard(message)),
                 Poll::Ready(Some(Err(Error::PayloadTooLong { .. }))) => {
+                    self.broken = true;
                     return Poll::Ready(Step::Close(Closing::TooBig));
                 }
                 // The socket tells the client what else it did wrong before it ends.
                 Poll::Ready(Some(Err(_))) => {
+                    self.broken = true;
                     task.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -270,14 +221,15 @@ impl Socket {
                 Poll::Pending => {}
             }
         }
+        let mut more = Poll::Pending;
         for named in &mut self.subscriptions {
             match named.subscription.poll_more(task) {
-                Poll::Ready(Ok(())) => return Poll::Ready(Step::More),
+                Poll::Ready(Ok(())) => more = Poll::Ready(Step::More),
                 Poll::Ready(Err(_)) => return Poll::Ready(Step::Close(Closing::ShuttingDown)),
                 Poll::Pending => {}
             }
         }
-        Poll::Pending
+        more
     }
 
     /// Why the client has had its time, if it has.
@@ -290,6 +242,8 @@ impl Socket {
                 let behind = || self.subscriptions.iter().map(|named| named.subscription.behind()).sum::<u64>();
                 (since.elapsed() >= SLOW_PATIENCE && behind() > FAR_BEHIND).then_some(Closing::TooSlow)
             }
+            // Nothing is read while core works.
+            None if self.working.is_some() => None,
             None => (self.heard_at.elapsed() >= PONG_PATIENCE).then_some(Closing::NoPong),
         }
     }
@@ -307,6 +261,8 @@ impl Socket {
     }
 
     fn beat(&mut self) -> Result<(), Closing> {
+        // The positions move over what does not match only when it is read.
+        self.write_events()?;
         let cursor = Subscription::common_cursor(self.subscriptions.iter().map(|named| &named.subscription));
         if self.stream.is_some() {
             self.send(Told::Heartbeat { cursor: cursor.as_deref() }.text());
@@ -325,6 +281,10 @@ impl Socket {
             return Ok(());
         }
         let text = Bytes::from(message.as_payload().clone());
+        // The crate overlooks half a character before an empty last fragment.
+        if str::from_utf8(&text).is_err() {
+            return Err(Closing::NoText);
+        }
         let Some(Request { rid, asked }) = Request::read(&text) else { return Err(Closing::NoObject) };
         match (asked, self.stream.clone()) {
             (Ok(Asked::Auth { key }), None) => {
@@ -354,12 +314,17 @@ impl Socket {
         let mut message = v1::OpenRequest::default();
         message.set_kind(OpenKind::Place);
         let (mut request, id) = self.client.request(message);
-        if let Ok(mut value) = format!("Bearer {key}").parse::<tonic::metadata::AsciiMetadataValue>() {
+        let value = format!("Bearer {key}").parse::<tonic::metadata::AsciiMetadataValue>();
+        // Without the header core says and counts that the key is none.
+        if let Some(mut value) = value.ok().filter(|_| key.len() <= MOST_KEY) {
             value.set_sensitive(true);
             request.metadata_mut().insert("authorization", value);
         }
         let hub = Arc::clone(&self.client.hub);
-        let opening = async move { Working::Auth(hub.open(request).await.map(|(_, stream)| stream)) };
+        let opening = async move {
+            let opened = timeout(PATIENCE, hub.open(request)).await.unwrap_or_else(|_| Err(late()));
+            Working::Auth(opened.map(|(_, stream)| stream))
+        };
         self.working = Some((rid, id, opening.boxed()));
     }
 
@@ -391,8 +356,10 @@ impl Socket {
                 let (request, id) = self.client.request(message);
                 let subscribing = Subscribing { sub, types, filters, resumed };
                 let hub = Arc::clone(&self.client.hub);
-                let work =
-                    async move { Working::Subscribe(Box::new((subscribing, hub.subscribe(&stream, request).await))) };
+                let work = async move {
+                    let opened = timeout(PATIENCE, hub.subscribe(&stream, request)).await;
+                    Working::Subscribe(Box::new((subscribing, opened.unwrap_or_else(|_| Err(late())))))
+                };
                 self.working = Some((rid, id, work.boxed()));
                 Ok(())
             }
@@ -407,6 +374,8 @@ impl Socket {
             Working::Auth(Ok(stream)) => {
                 self.stream = Some(Arc::new(stream));
                 self.heartbeats.reset();
+                self.stopping = None;
+                *self.socket.limits_mut() = Limits::default().max_payload_len(Some(MOST_BYTES));
                 self.welcome();
             }
             Working::Auth(Err(status)) => {
@@ -448,7 +417,10 @@ impl Socket {
     fn write_events(&mut self) -> Result<(), Closing> {
         let Self { socket, subscriptions, .. } = self;
         let mut bytes = 0;
-        for Named { name, subscription } in subscriptions {
+        // Each time another is first, so that a busy one does not starve the others.
+        self.first = (self.first + 1) % subscriptions.len().max(1);
+        let (late, early) = subscriptions.split_at_mut(self.first);
+        for Named { name, subscription } in early.iter_mut().chain(late) {
             subscription.read(|cursor, entry| {
                 let text = event(name, cursor, &entry.body);
                 bytes += text.len();
@@ -474,5 +446,30 @@ impl Socket {
         };
         // Best effort: a client that takes nothing is cut off.
         let _late = timeout(GOODBYE, goodbye).await;
+        if self.broken {
+            self.linger().await;
+        }
     }
+
+    /// Reads on for a moment after the end: bytes that nobody read would make the system withdraw what was written.
+    async fn linger(mut self) {
+        let socket = self.socket.get_mut();
+        let reading = async {
+            socket.shutdown().await?;
+            let (mut bytes, mut left) = (vec![0; 4_096], MOST_DISCARDED);
+            while left > 0 {
+                match socket.read(&mut bytes).await? {
+                    0 => break,
+                    read => left = left.saturating_sub(read),
+                }
+            }
+            Ok::<_, io::Error>(())
+        };
+        let _late = timeout(GOODBYE, reading).await;
+    }
+}
+
+/// Core did not answer in time.
+fn late() -> Status {
+    Status::deadline_exceeded("core did not answer in time")
 }

@@ -1,6 +1,9 @@
 //! `GET /v1/stream`: opens a WebSocket.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use base64::{
+    Engine as _, alphabet,
+    engine::{GeneralPurpose, GeneralPurposeConfig},
+};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
     header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE},
@@ -13,10 +16,7 @@ use thesis_proto::{
     v1::{self, OpenKind},
 };
 
-use super::{
-    one_credential,
-    socket::{Client, Socket},
-};
+use super::{client::Client, one_credential, socket::Socket};
 use crate::{
     answer::{Answer, Failure, copy_headers, envelope},
     call::Call,
@@ -24,6 +24,10 @@ use crate::{
     input::Param,
     route::Route,
 };
+
+/// Keys are random, and some clients leave bits in their last character that mean nothing, as RFC 6455 (4.1) does.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
 /// The value that RFC 6455 (1.3) adds to a client's key.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -111,7 +115,11 @@ async fn open(edge: &Context, call: &Call) -> Answer {
 /// The answer to another version of the protocol (RFC 6455, 4.2.2).
 fn other_version(call: &Call) -> Response<crate::answer::Body> {
     let error = ApiError::new(ErrorCode::InvalidRequest, "Sec-WebSocket-Version must be 13");
-    let headers = HeaderMap::from_iter([(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))]);
+    let headers = HeaderMap::from_iter([
+        (SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
+        (UPGRADE, HeaderValue::from_static("websocket")),
+        (CONNECTION, HeaderValue::from_static("upgrade")),
+    ]);
     let mut response = envelope(&error, &headers, call.origin.request_id.to_str().unwrap_or_default());
     *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
     response

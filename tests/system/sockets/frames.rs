@@ -105,6 +105,7 @@ async fn broken_frames_close_the_socket_with_the_code_of_the_rfc() {
     let unmasked = vec![FIN | TEXT, 2, b'{', b'}'];
     let mut oversized = frame(FIN | TEXT, &[]);
     oversized.splice(1..2, [0x80 | 127, 0, 0, 0, 0, 0, 1, 0, 1]);
+    let whole_oversized = frame(FIN | TEXT, &[b' '; 100_000]);
     let long_ping = frame(FIN | PING, &[0; 126]);
     let cases: Vec<(&str, Vec<u8>, u16)> = vec![
         ("not masked", unmasked, 1002),
@@ -128,6 +129,8 @@ async fn broken_frames_close_the_socket_with_the_code_of_the_rfc() {
         ("half a character at the end", frame(FIN | TEXT, b"\"\xc3"), 1007),
         ("no UTF-8 in a later fragment", [frame(TEXT, b"\"\xc3"), frame(FIN, b"\x28\"")].concat(), 1007),
         ("65,537 bytes", oversized, 1009),
+        ("100,000 bytes, all of them", whole_oversized, 1009),
+        ("half a character before an empty fragment", [frame(TEXT, b"\"\xc3"), frame(FIN, b"")].concat(), 1007),
         ("65,537 bytes in fragments", [frame(TEXT, &[b' '; 40_000]), frame(FIN, &[b' '; 25_537])].concat(), 1009),
         ("no JSON object", frame(FIN | TEXT, b"[]"), 4501),
         ("an empty text", frame(FIN | TEXT, b""), 4501),

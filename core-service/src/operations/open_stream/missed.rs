@@ -134,7 +134,8 @@ impl Missed<'_> {
         let selection = select(&self.core.shared, &self.call.caller.view, self.filter).await?;
         let mut reader = self.backward(selection, begin);
         let mut replayed = 0;
-        while let Some((index, taken)) = reader.next().await? {
+        for _ in 0..MOST_LOOKED_AT {
+            let Some((index, taken)) = reader.next().await? else { break };
             tokio::task::coop::consume_budget().await;
             replayed += i64::from(reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)));
         }

@@ -1,0 +1,41 @@
+//! The client of a WebSocket, as its edge knows it.
+
+use std::{net::IpAddr, sync::Arc};
+
+use http::HeaderValue;
+use thesis_net::{clock::SharedIdSource, services::Trusted};
+use thesis_proto::v1;
+use thesis_streams::Hub;
+use tonic::Request as Asking;
+
+use crate::{call::Call, context::Context};
+
+/// What a socket knows of its client and its edge.
+pub(super) struct Client {
+    pub(super) hub: Arc<Hub>,
+    ids: SharedIdSource,
+    address: IpAddr,
+    /// The id of the request that opened the socket, and of the connection.
+    pub(super) id: HeaderValue,
+}
+
+impl Client {
+    pub(super) fn new(edge: &Context, call: &Call) -> Self {
+        let (hub, ids) = (Arc::clone(&edge.hub), Arc::clone(&edge.ids));
+        Self { hub, ids, address: call.origin.client_address, id: call.origin.request_id.clone() }
+    }
+
+    /// A request to core for this client, with an id of its own.
+    pub(super) fn request(&self, message: v1::OpenRequest) -> (Asking<v1::OpenRequest>, String) {
+        let id = crate::context::request_id(self.ids.as_ref());
+        let text = id.to_str().unwrap_or_default().to_owned();
+        let mut request = Asking::new(message);
+        let trusted = Trusted { client_address: Some(self.address), request_id: Some(id), malformed: false };
+        request.extensions_mut().insert(trusted);
+        (request, text)
+    }
+
+    pub(super) fn request_id(&self) -> String {
+        crate::context::request_id(self.ids.as_ref()).to_str().unwrap_or_default().to_owned()
+    }
+}
