@@ -119,6 +119,8 @@ async fn unknown_parameters(service: &Service) {
     let document = client.get("/v1/openapi.json").await.ok(200);
     let unknown = Told::Field("unknown".to_owned());
     for (path, item) in document["paths"].as_object().unwrap() {
+        // Of an address of its own: twenty failures are too many.
+        let stranger = service.anonymous();
         for method in item.as_object().unwrap().keys() {
             let path = path.replace("{id}", "nobody").replace("{ref}", "RUN");
             let method: Method = method.to_uppercase().parse().unwrap();
@@ -138,7 +140,7 @@ async fn unknown_parameters(service: &Service) {
             let told: Vec<&str> = told.map(|error| text(error, "message")).collect();
             assert_eq!(told, ["unknown"], "{method} {path}");
             // A caller without access is not told the error.
-            let anonymous = ask(&client.with_key(None), "zzz=1").await;
+            let anonymous = ask(&stranger, "zzz=1").await;
             match path.as_str() {
                 "/v1" | "/v1/openapi.json" => check(&anonymous, "zzz", &unknown, &path),
                 _ => drop(anonymous.error(401, "MISSING_API_KEY")),
@@ -156,9 +158,7 @@ async fn unknown_parameters(service: &Service) {
         let listed = error["details"]["errors"].as_array().unwrap();
         assert!(listed.contains(&json!({"param": misspelt, "message": rule})), "{path}: {error}");
     }
-    // A parameter that is not built is unknown; a path's unknown parameters are named beside the wrong ones.
-    let answer = client.get("/v1/events/stream?ticket=x").await;
-    check(&answer, "ticket", &unknown, "a ticket");
+    // A path's unknown parameters are named beside the wrong ones.
     client.get("/v1/theses?x=1&limit=abc&chain=").await.invalid(&["chain", "limit", "x"]);
     let body = json!({"handle": "writer", "token": "a b", "text": 7, "y": 1});
     let answer = client.post("/v1/test/theses?x=1", &body).await;

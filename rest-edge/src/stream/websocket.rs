@@ -79,7 +79,8 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     let ticket = query.text("ticket");
     query.finish(call);
     one_credential(call, ticket.as_ref())?;
-    if call.head.method == Method::HEAD {
+    // Core tells what is wrong with a parameter before the edge misses the upgrade.
+    if call.head.method == Method::HEAD || !call.unread.lock().is_empty() {
         let mut request = v1::OpenRequest { ticket, ..v1::OpenRequest::default() };
         request.set_kind(OpenKind::Check);
         let (told, ..) = edge.core.streams.open(call.request(request)).await?.into_parts();
@@ -98,8 +99,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, key);
-    let has_fields_unread = !call.unread.lock().is_empty();
-    let opened = if ticket.is_some() || call.head.headers.contains_key(AUTHORIZATION) || has_fields_unread {
+    let opened = if ticket.is_some() || call.head.headers.contains_key(AUTHORIZATION) {
         let mut request = v1::OpenRequest { ticket, ..v1::OpenRequest::default() };
         request.set_kind(OpenKind::Place);
         let (opened, stream) = edge.hub.open(call.request(request)).await?;

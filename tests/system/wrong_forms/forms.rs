@@ -166,6 +166,10 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
             }
             (wrong, vec!["abc".to_owned()])
         }
+        Form::Ticket => {
+            let both = |value: &str| Wrong { value: value.to_owned(), told: Told::Whole(400, "INVALID_REQUEST") };
+            (["", "x", "tkt_0"].map(both).into(), Vec::new())
+        }
         _ => panic!("no form of a query"),
     }
 }

@@ -41,6 +41,8 @@ pub(super) enum Form {
     Filters,
     /// A webhook's address.
     Url,
+    /// A ticket, which no request has beside its key.
+    Ticket,
     /// `Idempotency-Key`
     IdempotencyKey,
     /// `Last-Event-ID`
@@ -174,10 +176,13 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
             TOKENS,
             HANDLES,
             CHAINS,
+            query("ticket", Form::Ticket),
             query("from_cursor", Form::Cursor),
             header("Last-Event-ID", Form::LastEventId),
         ],
     ),
+    ("GET /v1/stream", &[query("ticket", Form::Ticket)]),
+    ("POST /v1/stream/tickets", &[KEY]),
     ("GET /v1/webhooks", &[LIMIT, CURSOR, query("status", Form::OneOf(&["enabled", "disabled", "disabled_failing"]))]),
     (
         "POST /v1/webhooks",
