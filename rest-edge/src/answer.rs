@@ -144,20 +144,7 @@ pub(crate) fn envelope(error: &ApiError, headers: &HeaderMap, request_id: &str) 
 }
 
 fn envelope_json(error: &ApiError, request_id: &str) -> Vec<u8> {
-    serde_json::to_vec(&ErrorEnvelope { error: error_json(error, request_id) }).unwrap_or_default()
-}
-
-/// An error as it stands in the envelope.
-pub(crate) fn error_json<'a>(error: &'a ApiError, request_id: &'a str) -> Error<'a> {
-    Error {
-        r#type: error.code.error_type(),
-        code: error.code.as_str(),
-        message: &error.message,
-        request_id,
-        param: error.param.as_deref(),
-        details: error.details.as_deref(),
-        doc_url: None,
-    }
+    serde_json::to_vec(&ErrorEnvelope { error: Error::new(error, request_id) }).unwrap_or_default()
 }
 
 fn status_of(error: &ApiError) -> StatusCode {

@@ -113,16 +113,7 @@ pub(super) fn refused_json(reason: &str) -> String {
 }
 
 fn object(error: &ApiError, request_id: &str) -> String {
-    let object = Error {
-        r#type: error.code.error_type(),
-        code: error.code.as_str(),
-        message: &error.message,
-        request_id,
-        param: error.param.as_deref(),
-        details: error.details.as_deref(),
-        doc_url: None,
-    };
-    serde_json::to_string(&object).expect("texts can be written")
+    serde_json::to_string(&Error::new(error, request_id)).expect("texts can be written")
 }
 
 /// The error for people.

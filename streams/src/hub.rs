@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::select_all;
 use thesis_net::{clock::SharedIdSource, services::Streams};
-use thesis_proto::{filter::CompiledFilter, v1};
+use thesis_proto::{error::FieldError, filter::CompiledFilter, v1};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status, metadata::MetadataMap};
@@ -121,15 +121,18 @@ impl Hub {
     }
 
     /// The events of a subscription that core has accepted.
-    #[must_use]
+    ///
+    /// # Errors
+    /// What is wrong with the filter; core refuses it too.
     pub fn follow(
         &self,
         stream: &OpenStream,
         begin: &v1::OpenResponse,
-        filter: CompiledFilter,
         types: &[i32],
         filters: Option<&v1::EventFilters>,
-    ) -> Subscription {
+    ) -> Result<Subscription, Vec<FieldError>> {
+        let named: Vec<_> = types.iter().map(|kind| v1::EventType::try_from(*kind).unwrap_or_default()).collect();
+        let filter = CompiledFilter::new(&named, filters)?;
         let shared = Shared {
             pages: Arc::clone(&self.pages),
             filter: Arc::new(filter),
@@ -139,7 +142,7 @@ impl Hub {
         let places = begin.positions.iter().zip(&begin.live);
         let followers =
             places.map(|(from, live)| Follower::new(self.tails.feed(&from.dataset, live.position), from.position));
-        Subscription::new(shared, followers.collect(), &begin.positions)
+        Ok(Subscription::new(shared, followers.collect(), &begin.positions))
     }
 
     /// The links at which streams can be opened, each time another first; without any, the next one after a wait.

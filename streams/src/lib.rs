@@ -21,7 +21,7 @@ mod tests;
 
 pub use self::{
     hub::{Hub, Opened},
-    link::OpenStream,
+    link::{OpenStream, Step},
     ring::{Entry, Render},
     signal::End,
     subscription::Subscription,

@@ -1,6 +1,12 @@
 //! The streams that are open at one core.
 
-use std::{collections::HashMap, pin::pin, sync::Arc, task::Context, time::Duration};
+use std::{
+    collections::HashMap,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use futures::StreamExt as _;
 use parking_lot::Mutex;
@@ -11,13 +17,16 @@ use thesis_net::{
 use thesis_proto::v1;
 use tokio::{
     sync::{Notify, watch},
-    time::sleep,
+    time::{Interval, sleep},
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 use tonic_types::StatusExt as _;
 
-use crate::signal::{End, Signal};
+use crate::{
+    signal::{End, Signal},
+    subscription::Subscription,
+};
 
 /// The first and the longest pause before a broken session is begun again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -219,6 +228,17 @@ fn trusted<T>(message: T) -> Request<T> {
     request
 }
 
+/// What happens next on a stream with one subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// There may be something to read.
+    More,
+    /// It is time for a sign of life.
+    Heartbeat,
+    /// It ends.
+    End(End),
+}
+
 /// An open stream and its place. Dropped, it is closed.
 pub struct OpenStream {
     link: Arc<Link>,
@@ -234,15 +254,29 @@ impl OpenStream {
         self.signal.ended()
     }
 
-    /// Ends the stream from this side.
-    pub fn end(&self, end: End) {
-        self.signal.end(end);
-    }
-
     /// Wakes this task when the stream ends, or one of its subscriptions may have something to read. Ask for either
     /// only after this.
     pub fn register(&self, context: &Context<'_>) {
         self.signal.register(context.waker());
+    }
+
+    /// What happens next on a stream with one subscription. Giving up the wait loses nothing.
+    pub fn poll_step(
+        &self,
+        subscription: &mut Subscription,
+        heartbeats: &mut Interval,
+        context: &mut Context<'_>,
+    ) -> Poll<Step> {
+        self.register(context);
+        if let Some(end) = self.ended() {
+            return Poll::Ready(Step::End(end));
+        }
+        match subscription.poll_more(context) {
+            Poll::Ready(Ok(())) => return Poll::Ready(Step::More),
+            Poll::Ready(Err(_)) => return Poll::Ready(Step::End(End::Reconnect)),
+            Poll::Pending => {}
+        }
+        heartbeats.poll_tick(context).map(|_| Step::Heartbeat)
     }
 
     /// Adds a subscription.

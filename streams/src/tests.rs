@@ -220,8 +220,8 @@ impl Client {
         let cursor = after.map(|after| after.to_string());
         let request = v1::OpenRequest { cursor, ..v1::OpenRequest::default() };
         let (opened, stream) = hub.open(Request::new(request)).await.unwrap();
-        let (filter, filters) = filter(tokens);
-        let subscription = hub.follow(&stream, &opened.begin, filter, &[], Some(&filters));
+        let (_, filters) = filter(tokens);
+        let subscription = hub.follow(&stream, &opened.begin, &[], Some(&filters)).unwrap();
         Self { stream, subscription, got: Vec::new() }
     }
 

@@ -1,12 +1,6 @@
 //! `EventService.Subscribe`: events over gRPC, from the stream engine.
 
-use std::{
-    collections::VecDeque,
-    future::poll_fn,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{collections::VecDeque, future::poll_fn, sync::Arc, time::Duration};
 
 use futures::{
     StreamExt as _,
@@ -16,10 +10,9 @@ use http::Extensions;
 use prost::Message as _;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
-    filter::CompiledFilter,
     v1::{self, subscribe_response::Message},
 };
-use thesis_streams::{End, Hub, OpenStream, Subscription};
+use thesis_streams::{End, Hub, OpenStream, Step, Subscription};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tonic::{Request, Response, Status};
 
@@ -46,10 +39,9 @@ pub(super) async fn subscribe(
     let opening =
         v1::OpenRequest { types: types.clone(), filters: filters.clone(), cursor, ..v1::OpenRequest::default() };
     let (opened, stream) = hub.open(Request::from_parts(metadata, extensions, opening)).await?;
-    let named: Vec<_> = types.iter().map(|kind| v1::EventType::try_from(*kind).unwrap_or_default()).collect();
-    let filter = CompiledFilter::new(&named, filters.as_ref());
-    let filter = filter.map_err(|_| error_status(&ApiError::internal(), &meta.request_id))?;
-    let subscription = hub.follow(&stream, &opened.begin, filter, &types, filters.as_ref());
+    let subscription = hub.follow(&stream, &opened.begin, &types, filters.as_ref());
+    // Core has accepted the same filter.
+    let subscription = subscription.map_err(|_| error_status(&ApiError::internal(), &meta.request_id))?;
     let mut heartbeats = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let gap = opened.begin.gap;
@@ -97,23 +89,18 @@ struct SubscribeCall {
     why_ended: Box<dyn Fn() -> Status + Send>,
 }
 
-enum Step {
-    More,
-    Heartbeat,
-    End(End),
-}
-
 impl SubscribeCall {
     /// The next message. It first checks whether the stream must end, however slowly the caller reads.
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         loop {
-            if let Some(end) = self.stream.as_ref()?.ended() {
+            let stream = self.stream.as_ref()?;
+            if let Some(end) = stream.ended() {
                 return Some(Err(self.end(end)));
             }
             if let Some(message) = self.waiting.pop_front() {
                 return Some(Ok(message));
             }
-            let Self { subscription, waiting, .. } = self;
+            let Self { subscription, waiting, heartbeats, .. } = self;
             let mut bytes = 0;
             subscription.read(|cursor, entry| {
                 bytes += entry.body.len();
@@ -122,10 +109,10 @@ impl SubscribeCall {
                 waiting.push_back(Message::Event(v1::StreamEvent { cursor: cursor.to_owned(), event }));
                 bytes < PIECE
             });
-            if !self.waiting.is_empty() {
+            if !waiting.is_empty() {
                 continue;
             }
-            match poll_fn(|context| self.poll_step(context)).await {
+            match poll_fn(|context| stream.poll_step(subscription, heartbeats, context)).await {
                 Step::More => {}
                 Step::Heartbeat => {
                     let cursor = self.subscription.cursor();
@@ -134,20 +121,6 @@ impl SubscribeCall {
                 Step::End(end) => return Some(Err(self.end(end))),
             }
         }
-    }
-
-    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Step> {
-        let Some(stream) = &self.stream else { return Poll::Ready(Step::End(End::Reconnect)) };
-        stream.register(context);
-        if let Some(end) = stream.ended() {
-            return Poll::Ready(Step::End(end));
-        }
-        match self.subscription.poll_more(context) {
-            Poll::Ready(Ok(())) => return Poll::Ready(Step::More),
-            Poll::Ready(Err(_)) => return Poll::Ready(Step::End(End::Reconnect)),
-            Poll::Pending => {}
-        }
-        self.heartbeats.poll_tick(context).map(|_| Step::Heartbeat)
     }
 
     fn end(&mut self, end: End) -> Status {

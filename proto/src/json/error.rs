@@ -3,6 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::error::ApiError;
+
 /// Every error answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorEnvelope<'a> {
@@ -33,4 +35,20 @@ pub struct Error<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String)]
     pub doc_url: Option<&'a str>,
+}
+
+impl<'a> Error<'a> {
+    /// An error as it is told for a request.
+    #[must_use]
+    pub fn new(error: &'a ApiError, request_id: &'a str) -> Self {
+        Self {
+            r#type: error.code.error_type(),
+            code: error.code.as_str(),
+            message: &error.message,
+            request_id,
+            param: error.param.as_deref(),
+            details: error.details.as_deref(),
+            doc_url: None,
+        }
+    }
 }

@@ -7,10 +7,7 @@ use thesis_proto::{
     json,
 };
 
-use crate::{
-    answer::error_json,
-    input::{JsonBody, Kind, Param},
-};
+use crate::input::{JsonBody, Kind, Param};
 
 /// Seconds between two heartbeats.
 pub(super) const HEARTBEAT_SECONDS: u64 = 15;
@@ -145,7 +142,7 @@ impl Told<'_> {
 
 /// The answer to a request that failed.
 pub(super) fn failure(rid: Option<&str>, error: &ApiError, request_id: &str) -> Vec<u8> {
-    Told::Error { rid, error: error_json(error, request_id) }.text()
+    Told::Error { rid, error: json::Error::new(error, request_id) }.text()
 }
 
 /// An event of a subscription.

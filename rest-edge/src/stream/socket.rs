@@ -14,7 +14,6 @@ use futures::{FutureExt as _, Sink as _, SinkExt as _, Stream as _, StreamExt as
 use thesis_net::server;
 use thesis_proto::{
     error::{ApiError, FieldError},
-    filter::CompiledFilter,
     json::StreamGap,
     v1::{self, OpenKind},
 };
@@ -396,11 +395,10 @@ impl Socket {
 
     fn begin(&mut self, rid: Option<&str>, asked: Subscribing, opened: &Opened) -> Result<(), ApiError> {
         let Subscribing { sub, types, filters, resumed } = asked;
-        let named: Vec<_> = types.iter().map(|kind| v1::EventType::try_from(*kind).unwrap_or_default()).collect();
-        // Core has accepted the same filter.
-        let filter = CompiledFilter::new(&named, filters.as_ref()).map_err(|_| ApiError::internal())?;
         let stream = self.stream.as_ref().ok_or_else(ApiError::internal)?;
-        let subscription = self.client.hub.follow(stream, &opened.begin, filter, &types, filters.as_ref());
+        let subscription = self.client.hub.follow(stream, &opened.begin, &types, filters.as_ref());
+        // Core has accepted the same filter.
+        let subscription = subscription.map_err(|_| ApiError::internal())?;
         let gap = opened.begin.gap.as_ref();
         let cursor = gap.map_or_else(|| subscription.cursor(), |gap| gap.first_cursor.clone());
         let replayed = opened.begin.replayed;

@@ -1,12 +1,6 @@
 //! `GET /v1/events/stream`: Server-Sent Events.
 
-use std::{
-    convert::Infallible,
-    future::poll_fn,
-    ops::RangeInclusive,
-    task::{self, Poll},
-    time::Duration,
-};
+use std::{convert::Infallible, future::poll_fn, ops::RangeInclusive, time::Duration};
 
 use bytes::Bytes;
 use futures::stream::unfold;
@@ -19,12 +13,11 @@ use hyper::body::Frame;
 use thesis_proto::{
     cursor::CursorEncoder,
     error::ErrorCode,
-    filter::CompiledFilter,
     json,
     names::event_type_name,
     v1::{self, OpenKind},
 };
-use thesis_streams::{End, OpenStream, Subscription};
+use thesis_streams::{End, OpenStream, Step, Subscription};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tonic::metadata::MetadataMap;
 
@@ -84,15 +77,12 @@ async fn open(edge: &Context, call: &Call) -> Answer {
         return Ok(response(&told, Either::Left(Default::default())));
     }
     let (types, filters) = (request.types.clone(), request.filters.clone());
-    let named: Vec<_> = request.types().collect();
-    let filter = CompiledFilter::new(&named, filters.as_ref());
-
     let (opened, stream) = edge.hub.open(call.request(request)).await?;
-    // Core has accepted the same filter.
-    let filter = filter.map_err(|_| Failure::incomplete())?;
+    let subscription = edge.hub.follow(&stream, &opened.begin, &types, filters.as_ref());
     let reconnect_ms = reconnect_ms(edge);
     let connection = Connection {
-        subscription: edge.hub.follow(&stream, &opened.begin, filter, &types, filters.as_ref()),
+        // Core has accepted the same filter.
+        subscription: subscription.map_err(|_| Failure::incomplete())?,
         stream: Some(stream),
         first: Some(first_piece(&opened.begin, reconnect_ms)),
         ping: pings(),
@@ -171,21 +161,12 @@ struct Connection {
     reconnect_ms: u32,
 }
 
-/// What happens next on a stream.
-enum Step {
-    /// There may be something to read.
-    More,
-    /// It is time for a sign of life.
-    Ping,
-    /// It ends.
-    End(End),
-}
-
 impl Connection {
     /// The next piece to write. It first checks whether the stream must end, however slowly the client reads.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(end) = self.stream.as_ref()?.ended() {
+            let stream = self.stream.as_ref()?;
+            if let Some(end) = stream.ended() {
                 return self.end(end);
             }
             if let Some(first) = self.first.take() {
@@ -200,9 +181,10 @@ impl Connection {
             if !piece.is_empty() {
                 return Some(piece.into());
             }
-            match poll_fn(|context| self.poll_step(context)).await {
+            let Self { subscription, ping, .. } = self;
+            match poll_fn(|context| stream.poll_step(subscription, ping, context)).await {
                 Step::More => {}
-                Step::Ping => {
+                Step::Heartbeat => {
                     piece.extend_from_slice(b": ping\n");
                     write_cursor(&mut piece, &self.subscription.cursor());
                     return Some(piece.into());
@@ -210,20 +192,6 @@ impl Connection {
                 Step::End(end) => return self.end(end),
             }
         }
-    }
-
-    fn poll_step(&mut self, context: &mut task::Context<'_>) -> Poll<Step> {
-        let Some(stream) = &self.stream else { return Poll::Ready(Step::End(End::Reconnect)) };
-        stream.register(context);
-        if let Some(end) = stream.ended() {
-            return Poll::Ready(Step::End(end));
-        }
-        match self.subscription.poll_more(context) {
-            Poll::Ready(Ok(())) => return Poll::Ready(Step::More),
-            Poll::Ready(Err(_)) => return Poll::Ready(Step::End(End::Reconnect)),
-            Poll::Pending => {}
-        }
-        self.ping.poll_tick(context).map(|_| Step::Ping)
     }
 
     fn end(&mut self, end: End) -> Option<Bytes> {
