@@ -8,45 +8,25 @@
 mod answering;
 mod answers;
 mod bodies;
+mod connection;
 mod connections;
 mod lag;
 mod meter;
 mod metered;
+mod takeover;
 #[cfg(test)]
 mod tests;
-mod upgrade;
 
-use std::{
-    convert::Infallible,
-    future::poll_fn,
-    net::SocketAddr,
-    pin::pin,
-    sync::Arc,
-    task::{Poll, ready},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response, Version, header::UPGRADE};
-use hyper::{
-    body::{Body, Incoming},
-    service::service_fn,
-    upgrade::OnUpgrade,
-};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{
-        conn::auto::Builder,
-        graceful::{GracefulShutdown, Watcher},
-    },
-};
-use parking_lot::Mutex;
-use rustix::net::sockopt::set_tcp_user_timeout;
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     task::JoinSet,
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -54,17 +34,16 @@ pub use self::{
     answering::Metering,
     answers::ServiceAnswers,
     bodies::{Bodies, BodyError},
+    connections::Room,
     metered::Metered,
-    upgrade::{Socket, Upgrade},
+    takeover::{Socket, Takeover},
 };
-use self::{answering::Place, connections::Connections, lag::Lag};
-
-/// How often a connection is checked for answers that it does not take.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Longest time, in milliseconds, in which a peer may leave sent bytes without an acknowledgement.
-const VANISHED_MS: u32 = 60_000;
-/// HTTP/2 window of one request body, and of a whole connection: bodies are small.
-const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
+use self::{
+    answering::Place,
+    connection::{Protocols, Served},
+    connections::Connections,
+    lag::Lag,
+};
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
@@ -91,8 +70,8 @@ pub trait Answers: Send + Sync + 'static {
     type Peer: Send + Sync + 'static;
     /// The body of an answer.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static;
-    /// A connection as it is read and written.
-    type Io: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+    /// A connection as HTTP reads and writes it.
+    type Io: AsyncRead + AsyncWrite + Into<Metered<TcpStream>> + Send + Unpin + 'static;
 
     /// A new connection from this address.
     fn peer(&self, address: SocketAddr) -> Self::Peer;
@@ -117,11 +96,10 @@ pub trait Answers: Send + Sync + 'static {
 /// Serves until `shutdown`, then finishes requests and returns.
 pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: Limits, shutdown: CancellationToken) {
     let open = Connections::new(limits.untaken);
-    let protocol = protocol(&limits);
     let lag = Arc::new(Lag::new(limits.lag));
     let watched = Arc::clone(&lag);
     let watching = tokio::spawn(async move { watched.watch().await });
-    let graceful = GracefulShutdown::new();
+    let served = Arc::new(Served { answers, lag, protocols: Protocols::new(&limits), shutdown: shutdown.clone() });
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -142,121 +120,17 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
         };
         if connections.len() >= limits.connections && !open.close_idle() {
             // Best effort: the connection is closed either way.
-            let _ = stream.try_write(&answers.turned_away());
+            let _ = stream.try_write(&served.answers.turned_away());
             continue;
         }
         let meter = open.add(limits.given_up, connections.len());
         let place = Place { meter, connections: Arc::clone(&open) };
-        let (answers, lag) = (Arc::clone(&answers), Arc::clone(&lag));
-        let serving = Arc::new(Serving { answers, lag, place, upgrade: Mutex::default() });
-        connections.spawn(connection(serving, protocol.clone(), graceful.watcher(), stream, address));
+        connections.spawn(connection::serve(Arc::clone(&served), place, stream, address));
     }
     drop(listener);
-    let ending = async {
-        graceful.shutdown().await;
-        // Connections that are no HTTP any more end by themselves.
-        while connections.join_next().await.is_some() {}
-    };
+    let ending = async { while connections.join_next().await.is_some() {} };
     if timeout(limits.drain, ending).await.is_err() {
         tracing::warn!("some requests did not end in time");
     }
     watching.abort();
-}
-
-fn protocol(limits: &Limits) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    let head = usize::try_from(limits.head).unwrap_or(usize::MAX);
-    // hyper's time limit for heads counts idle time too; the meter tells the two apart.
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(head);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Duration::from_secs(20))
-        .keep_alive_timeout(Duration::from_secs(10))
-        .initial_stream_window_size(WINDOWS.0)
-        .initial_connection_window_size(WINDOWS.1)
-        .max_concurrent_streams(limits.requests)
-        .max_header_list_size(limits.head);
-    builder
-}
-
-/// The parts that serve a connection.
-struct Serving<A> {
-    answers: Arc<A>,
-    lag: Arc<Lag>,
-    place: Place,
-    /// What the connection becomes, once it was answered 101.
-    upgrade: Mutex<Option<(OnUpgrade, Upgrade)>>,
-}
-
-async fn connection<A: Answers>(
-    serving: Arc<Serving<A>>,
-    protocol: Builder<TokioExecutor>,
-    watcher: Watcher,
-    stream: TcpStream,
-    address: SocketAddr,
-) {
-    let Serving { answers, place, .. } = &*serving;
-    let meter = &place.meter;
-    // A frame of a stream should leave at once. A peer that has vanished does not acknowledge what is sent.
-    if stream.set_nodelay(true).is_err() || set_tcp_user_timeout(&stream, VANISHED_MS).is_err() {
-        return;
-    }
-    let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(meter))));
-    let peer = Arc::new(answers.peer(address));
-    let service = service_fn(|mut request: Request<Incoming>| {
-        let (serving, peer, begun) = (Arc::clone(&serving), Arc::clone(&peer), place.begin(request.version()));
-        async move {
-            let Serving { answers, lag, upgrade, .. } = &*serving;
-            let becoming = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
-            let mut answer = if lag.is_overload() {
-                answers.refusal()
-            } else {
-                // hyper keeps the room of this future as long as the connection, which may be a stream for days.
-                Box::pin(answers.answer(&peer, request)).await
-            };
-            if let Some((becoming, serve)) = becoming.zip(answer.extensions_mut().remove::<Upgrade>()) {
-                *upgrade.lock() = Some((becoming, serve));
-            }
-            Ok::<_, Infallible>(begun.answered(answer, || answers.refusal()))
-        }
-    });
-    // Apart from the task, so that nothing of it is left once the connection is no HTTP any more.
-    let connection = Box::pin(watcher.watch(protocol.serve_connection_with_upgrades(io, service)));
-    let mut connection = pin!(async {
-        connection.await?;
-        let upgrade = serving.upgrade.lock().take();
-        if let Some((becoming, serve)) = upgrade {
-            let _open = place.begin(Version::HTTP_11);
-            serve.serve(becoming.await?).await;
-        }
-        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
-    });
-    let mut look = pin!(sleep(Duration::ZERO));
-    // Polled after each step of the connection, so that a time limit that has moved nearer is seen at once.
-    let watching = poll_fn(|context| {
-        loop {
-            let at = meter.closes_at().unwrap_or_else(|| Instant::now() + LOOK_EVERY);
-            if at < look.deadline() {
-                look.as_mut().reset(at);
-            }
-            ready!(look.as_mut().poll(context));
-            let now = Instant::now();
-            let at = meter.closes_at();
-            if meter.is_stuck() || at.is_some_and(|at| at <= now) {
-                return Poll::Ready(());
-            }
-            look.as_mut().reset(at.unwrap_or(now + LOOK_EVERY));
-        }
-    });
-    tokio::select! {
-        biased;
-        ended = connection.as_mut() => {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "connection ended");
-            }
-        }
-        () = meter.closed() => tracing::debug!(%address, "connection closed: it took too much or was idle"),
-        () = watching => tracing::debug!(%address, "connection closed: it did not ask or take its answers"),
-    }
 }

@@ -9,8 +9,12 @@ use std::{
 };
 
 use bytes::{Buf as _, Bytes};
+use thesis_net::server::Metered;
 use thesis_proto::error::{ApiError, ErrorCode};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
 
 use crate::{answer::raw, edge::Edge};
 
@@ -34,6 +38,12 @@ impl<T> Enveloped<T> {
         let error = ApiError::new(ErrorCode::InvalidRequest, "the request's head is malformed or larger than 16 KiB");
         tracing::info!(request_id = id, status = error.code.http_status(), "unreadable request refused");
         raw(&error, id)
+    }
+}
+
+impl From<Enveloped<Self>> for Metered<TcpStream> {
+    fn from(enveloped: Enveloped<Self>) -> Self {
+        enveloped.stream
     }
 }
 

@@ -32,12 +32,29 @@ impl Place {
     fn hold(&self, bytes: usize) -> Option<Room> {
         self.connections.hold(&self.meter, bytes)
     }
+
+    /// Takes room for a part of an answer that has begun, so that no refusal can replace it. Without room a slow peer
+    /// is cut off; one that takes its bytes may go on.
+    pub(super) fn hold_part(&self, bytes: usize) -> Option<Room> {
+        let room = self.hold(bytes);
+        if room.is_none() && self.meter.held_longer_than(SLOW).is_some() {
+            self.meter.close();
+        }
+        room
+    }
 }
 
 /// A request that is being answered; one that is dropped was given up.
 pub(super) struct Begun(Option<Place>);
 
 impl Begun {
+    /// The request is answered by what takes over the connection.
+    pub(super) fn taken_over(mut self) -> Taking {
+        let place = self.0.take().expect("it is answered once");
+        place.meter.is_ready(false);
+        Taking { place, whole: false, _room: None }
+    }
+
     /// Takes the answer, or the refusal where waiting answers leave no room for it.
     pub(super) fn answered<B: Body>(
         mut self,
@@ -65,8 +82,8 @@ impl Drop for Begun {
 }
 
 /// An answer on its way.
-struct Taking {
-    place: Place,
+pub(super) struct Taking {
+    pub(super) place: Place,
     /// It came whole, so its frames take no room of their own.
     whole: bool,
     _room: Option<Room>,
@@ -109,14 +126,8 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
         let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
         let ends = this.body.is_end_stream();
         let hold = |bytes: Bytes| {
-            let room = this.taking.as_ref().filter(|taking| !taking.whole).and_then(|Taking { place, .. }| {
-                let room = place.hold(bytes.len());
-                if room.is_none() && place.meter.held_longer_than(SLOW).is_some() {
-                    // It has begun, so no refusal can replace it. A peer that takes its bytes may go on.
-                    place.meter.close();
-                }
-                room
-            });
+            let part_of = this.taking.as_ref().filter(|taking| !taking.whole);
+            let room = part_of.and_then(|Taking { place, .. }| place.hold_part(bytes.len()));
             // The connection may drop the body long before it has written its last bytes.
             let taking = if ends { this.taking.take() } else { None };
             if room.is_none() && taking.is_none() {

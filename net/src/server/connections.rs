@@ -104,7 +104,7 @@ impl Connections {
 }
 
 /// Room that bytes of an answer take until they are written.
-pub(super) struct Room {
+pub struct Room {
     meter: Arc<Meter>,
     bytes: usize,
     _permit: OwnedSemaphorePermit,

@@ -43,6 +43,8 @@ pub(super) struct Meter {
     /// Since when a write waits, in milliseconds since the connection began.
     blocked_ms: AtomicU64,
     asked: AtomicBool,
+    /// Nothing that was to be written still waits.
+    flushed: AtomicBool,
     /// Over HTTP/2 the bytes between two requests are no head, and pings find peers that are gone.
     is_http2: AtomicBool,
     /// Bytes since a request began, and when they last reached [`MAX_READ`].
@@ -65,6 +67,7 @@ impl Meter {
             blocked_ms: AtomicU64::new(NEVER),
             is_http2: AtomicBool::new(false),
             asked: AtomicBool::new(false),
+            flushed: AtomicBool::new(true),
             read: AtomicU64::new(0),
             read_ms: AtomicU64::new(0),
             given_up: AtomicU32::new(0),
@@ -104,8 +107,24 @@ impl Meter {
             || since(&self.blocked_ms) > TAKES_NOTHING
     }
 
+    /// Whether nothing that was to be written still waits.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.flushed.load(Relaxed)
+    }
+
+    /// Notes that something is to be written.
+    pub(super) fn waits_for_flush(&self) {
+        self.flushed.store(false, Relaxed);
+    }
+
+    /// Notes that everything was written: HTTP flushes a connection only then.
+    pub(super) fn flushed(&self) {
+        self.flushed.store(true, Relaxed);
+    }
+
     /// Notes how a write went.
     pub(super) fn wrote(&self, written: &Poll<io::Result<usize>>) {
+        self.waits_for_flush();
         if written.is_ready() {
             self.blocked_ms.store(NEVER, Relaxed);
         } else if self.blocked_ms.load(Relaxed) == NEVER {

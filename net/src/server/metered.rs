@@ -22,6 +22,10 @@ impl<T> Metered<T> {
     pub(super) fn new(stream: T, meter: Arc<Meter>) -> Self {
         Self { stream, meter }
     }
+
+    pub(super) fn get_ref(&self) -> &T {
+        &self.stream
+    }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
@@ -61,6 +65,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.meter.flushed();
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use futures::StreamExt as _;
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};

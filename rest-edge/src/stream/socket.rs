@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{FutureExt as _, Sink as _, SinkExt as _, Stream as _, StreamExt as _, future::BoxFuture};
-use thesis_net::server;
+use thesis_net::server::{self, Room};
 use thesis_proto::{
     error::{ApiError, FieldError},
     json::StreamGap,
@@ -102,6 +102,8 @@ pub(super) struct Socket {
     heard_at: Instant,
     /// Since when the client takes nothing.
     blocked_at: Option<Instant>,
+    /// Room for what the client does not take at once.
+    room: Option<Room>,
     /// A heartbeat is due.
     beat_due: bool,
     /// The client broke the protocol.
@@ -134,6 +136,7 @@ impl Socket {
             opened_at: now,
             heard_at: now,
             blocked_at: None,
+            room: None,
             beat_due: false,
             broken: false,
             first: 0,
@@ -185,13 +188,17 @@ impl Socket {
         match Pin::new(&mut self.socket).poll_flush(task) {
             Poll::Ready(Ok(())) => {
                 if self.blocked_at.take().is_some() {
+                    self.room = None;
                     // It could not be heard while nothing was read.
                     self.heard_at = Instant::now();
                 }
             }
             Poll::Ready(Err(_)) => return Poll::Ready(Step::Gone),
             Poll::Pending => {
-                self.blocked_at.get_or_insert_with(Instant::now);
+                if self.blocked_at.is_none() {
+                    self.blocked_at = Some(Instant::now());
+                    self.room = self.socket.get_ref().hold(PIECE);
+                }
                 return Poll::Pending;
             }
         }

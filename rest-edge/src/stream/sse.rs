@@ -1,15 +1,20 @@
 //! `GET /v1/events/stream`: Server-Sent Events.
 
-use std::{convert::Infallible, future::poll_fn, ops::RangeInclusive, time::Duration};
+use std::{
+    convert::Infallible,
+    ops::RangeInclusive,
+    task::{Context as Task, Poll, ready},
+    time::Duration,
+};
 
-use bytes::Bytes;
-use futures::stream::unfold;
+use futures::stream::{pending, poll_fn};
 use http::{
-    HeaderValue, Method, Response,
+    HeaderValue, Method, Response, Version,
     header::{CACHE_CONTROL, CONTENT_TYPE},
 };
 use http_body_util::{BodyExt as _, Either, StreamBody};
 use hyper::body::Frame;
+use thesis_net::server::Takeover;
 use thesis_proto::{
     cursor::CursorEncoder,
     error::ErrorCode,
@@ -21,6 +26,7 @@ use thesis_streams::{End, OpenStream, Step, Subscription};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tonic::metadata::MetadataMap;
 
+use super::chunked::Chunked;
 use crate::{
     answer::{Answer, Body, Failure, copy_headers},
     call::Call,
@@ -80,7 +86,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     let (opened, stream) = edge.hub.open(call.request(request)).await?;
     let subscription = edge.hub.follow(&stream, &opened.begin, &types, filters.as_ref());
     let reconnect_ms = reconnect_ms(edge);
-    let connection = Connection {
+    let mut events = Events {
         // Core has accepted the same filter.
         subscription: subscription.map_err(|_| Failure::incomplete())?,
         stream: Some(stream),
@@ -88,9 +94,15 @@ async fn open(edge: &Context, call: &Call) -> Answer {
         ping: pings(),
         reconnect_ms,
     };
-    let pieces = unfold(connection, |mut connection| async move {
-        let piece = connection.next().await?;
-        Some((Ok::<_, Infallible>(Frame::data(piece)), connection))
+    if call.head.version == Version::HTTP_11 {
+        let mut response = response(&opened.metadata, Either::Right(StreamBody::new(pending()).boxed_unsync()));
+        response.extensions_mut().insert(Takeover::new(|socket| Chunked::new(socket, events).run()));
+        return Ok(response);
+    }
+    let pieces = poll_fn(move |task| {
+        let mut piece = Vec::new();
+        let has_more = ready!(events.poll_piece(task, &mut piece));
+        Poll::Ready(has_more.then(|| Ok::<_, Infallible>(Frame::data(piece.into()))))
     });
     Ok(response(&opened.metadata, Either::Right(StreamBody::new(pieces).boxed_unsync())))
 }
@@ -131,7 +143,7 @@ fn reconnect_ms(edge: &Context) -> u32 {
 }
 
 /// The piece right after the head: a cursor to resume with, and the gap of missed events that are not replayed.
-fn first_piece(begin: &v1::OpenResponse, reconnect_ms: u32) -> Bytes {
+fn first_piece(begin: &v1::OpenResponse, reconnect_ms: u32) -> Box<[u8]> {
     let view: Vec<String> = begin.positions.iter().map(|place| place.dataset.clone()).collect();
     let positions: Vec<u64> = begin.positions.iter().map(|place| place.position).collect();
     let cursor = CursorEncoder::new(&view).encode(&positions);
@@ -150,53 +162,58 @@ fn first_piece(begin: &v1::OpenResponse, reconnect_ms: u32) -> Bytes {
     piece.into()
 }
 
-/// One open stream.
-struct Connection {
+/// One open stream, as the pieces that its client gets.
+pub(super) struct Events {
     /// None once the stream has ended.
     stream: Option<OpenStream>,
     subscription: Subscription,
     /// The piece to write before any other.
-    first: Option<Bytes>,
+    first: Option<Box<[u8]>>,
     ping: Interval,
     reconnect_ms: u32,
 }
 
-impl Connection {
-    /// The next piece to write. It first checks whether the stream must end, however slowly the client reads.
-    async fn next(&mut self) -> Option<Bytes> {
+impl Events {
+    /// Adds the next piece to write; without one, the stream has ended. It first checks whether the stream must end,
+    /// however slowly the client reads.
+    pub(super) fn poll_piece(&mut self, task: &mut Task<'_>, piece: &mut Vec<u8>) -> Poll<bool> {
         loop {
-            let stream = self.stream.as_ref()?;
-            if let Some(end) = stream.ended() {
-                return self.end(end);
+            let Some(stream) = &self.stream else { return Poll::Ready(false) };
+            let step = stream.poll_step(&mut self.subscription, &mut self.ping, task);
+            if let Poll::Ready(Step::End(end)) = step {
+                self.stream = None;
+                if end == End::Reconnect {
+                    piece.extend_from_slice(format!("retry: {}\n\n", self.reconnect_ms).as_bytes());
+                }
+                return Poll::Ready(end == End::Reconnect);
             }
             if let Some(first) = self.first.take() {
-                return Some(first);
+                piece.extend_from_slice(&first);
+                return Poll::Ready(true);
             }
-            let mut piece = Vec::new();
+            let step = ready!(step);
+            let before = piece.len();
+            // Before a cursor too, which moves over what does not match only when it is read.
             self.subscription.read(|cursor, entry| {
-                let kind = event_type_name(entry.keys.event_type);
-                write_event(&mut piece, cursor, kind, &entry.body);
+                write_event(piece, cursor, event_type_name(entry.keys.event_type), &entry.body);
                 piece.len() < PIECE
             });
-            if !piece.is_empty() {
-                return Some(piece.into());
+            if step == Step::Heartbeat {
+                piece.extend_from_slice(b": ping\n");
+                write_cursor(piece, &self.subscription.cursor());
             }
-            let Self { subscription, ping, .. } = self;
-            match poll_fn(|context| stream.poll_step(subscription, ping, context)).await {
-                Step::More => {}
-                Step::Heartbeat => {
-                    piece.extend_from_slice(b": ping\n");
-                    write_cursor(&mut piece, &self.subscription.cursor());
-                    return Some(piece.into());
-                }
-                Step::End(end) => return self.end(end),
+            if piece.len() > before {
+                return Poll::Ready(true);
             }
         }
     }
 
-    fn end(&mut self, end: End) -> Option<Bytes> {
-        self.stream = None;
-        (end == End::Reconnect).then(|| format!("retry: {}\n\n", self.reconnect_ms).into())
+    /// Whether the stream must end now, also in the middle of a piece. If not, the task is woken when it must.
+    pub(super) fn must_end(&self, task: &Task<'_>) -> bool {
+        self.stream.as_ref().is_some_and(|stream| {
+            stream.register(task);
+            stream.ended().is_some()
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use http::{
 };
 use http_body_util::Either;
 use sha1::{Digest as _, Sha1};
-use thesis_net::server::Upgrade;
+use thesis_net::server::Takeover;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     v1::{self, OpenKind},
@@ -108,7 +108,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     } else {
         None
     };
-    response.extensions_mut().insert(Upgrade::new(|socket| Socket::new(socket, client, opened).run()));
+    response.extensions_mut().insert(Takeover::new(|socket| Socket::new(socket, client, opened).run()));
     Ok(response)
 }
 

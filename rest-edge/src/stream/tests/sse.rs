@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, Request, Version};
 use http_body_util::{BodyExt as _, Full};
 use prost::Message as _;
 use thesis_proto::{
@@ -20,7 +20,9 @@ use crate::{
 };
 
 async fn open(core: &Arc<FakeCore>, query: &str, shutdown: CancellationToken) -> (HeaderMap, Body) {
-    let request = Request::get(format!("/v1/events/stream{query}")).body(Full::<Bytes>::default()).unwrap();
+    // Over HTTP/1.1 the events are no body: they leave HTTP, and take over the connection.
+    let request = Request::get(format!("/v1/events/stream{query}")).version(Version::HTTP_2);
+    let request = request.body(Full::<Bytes>::default()).unwrap();
     let edge = edge(core, shutdown);
     let response = edge.respond([192, 0, 2, 1].into(), request).await;
     assert_eq!(response.status(), 200);

@@ -1,0 +1,234 @@
+//! One connection: HTTP/1.1 or HTTP/2 by its first bytes, watched for peers that do not ask or take.
+
+use std::{
+    convert::Infallible,
+    error::Error,
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Poll, ready},
+    time::Duration,
+};
+
+use http::{HeaderValue, Request, Response, StatusCode, Version, header::CONNECTION};
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::graceful::GracefulConnection,
+};
+use parking_lot::Mutex;
+use rustix::net::sockopt::set_tcp_user_timeout;
+use tokio::{
+    net::TcpStream,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Answers, Limits, Metered, Metering, Socket, Takeover,
+    answering::{Begun, Place},
+    lag::Lag,
+};
+
+/// How often a connection is checked for answers that it does not take.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Longest time, in milliseconds, in which a peer may leave sent bytes without an acknowledgement.
+const VANISHED_MS: u32 = 60_000;
+/// HTTP/2 window of one request body, and of a whole connection: bodies are small.
+const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
+/// The first bytes of HTTP/2's preface. No request over HTTP/1 begins with them.
+const PREFACE: &[u8; 4] = b"PRI ";
+/// Pause before the rest of a preface is looked for.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// The settings of both protocols.
+pub(super) struct Protocols {
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+}
+
+impl Protocols {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let (mut http1, mut http2) = (http1::Builder::new(), http2::Builder::new(TokioExecutor::new()));
+        let head = usize::try_from(limits.head).unwrap_or(usize::MAX);
+        // hyper's time limit for heads counts idle time too; the meter tells the two apart.
+        http1.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(head);
+        http2
+            .timer(TokioTimer::new())
+            .keep_alive_interval(Duration::from_secs(20))
+            .keep_alive_timeout(Duration::from_secs(10))
+            .initial_stream_window_size(WINDOWS.0)
+            .initial_connection_window_size(WINDOWS.1)
+            .max_concurrent_streams(limits.requests)
+            .max_header_list_size(limits.head);
+        Self { http1, http2 }
+    }
+}
+
+/// The parts that all connections of a server share.
+pub(super) struct Served<A> {
+    pub(super) answers: Arc<A>,
+    pub(super) lag: Arc<Lag>,
+    pub(super) protocols: Protocols,
+    pub(super) shutdown: CancellationToken,
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve<A: Answers>(served: Arc<Served<A>>, place: Place, stream: TcpStream, address: SocketAddr) {
+    // A frame of a stream should leave at once. A peer that has vanished does not acknowledge what is sent.
+    if stream.set_nodelay(true).is_err() || set_tcp_user_timeout(&stream, VANISHED_MS).is_err() {
+        return;
+    }
+    let meter = Arc::clone(&place.meter);
+    let mut serving = pin!(async {
+        // In a box, so that nothing of it is left once the connection is no HTTP any more.
+        let taken = Box::pin(http(served, place, stream, address)).await?;
+        if let Some((takeover, socket)) = taken {
+            takeover.serve(socket).await;
+        }
+        Ok::<_, Box<dyn Error + Send + Sync>>(())
+    });
+    let mut look = pin!(sleep(Duration::ZERO));
+    // Polled after each step of the connection, so that a time limit that has moved nearer is seen at once.
+    let watching = poll_fn(|context| {
+        loop {
+            let at = meter.closes_at().unwrap_or_else(|| Instant::now() + LOOK_EVERY);
+            if at < look.deadline() {
+                look.as_mut().reset(at);
+            }
+            ready!(look.as_mut().poll(context));
+            let now = Instant::now();
+            let at = meter.closes_at();
+            if meter.is_stuck() || at.is_some_and(|at| at <= now) {
+                return Poll::Ready(());
+            }
+            look.as_mut().reset(at.unwrap_or(now + LOOK_EVERY));
+        }
+    });
+    tokio::select! {
+        biased;
+        ended = serving.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "connection ended");
+            }
+        }
+        () = meter.closed() => tracing::debug!(%address, "connection closed: it took too much or was idle"),
+        () = watching => tracing::debug!(%address, "connection closed: it did not ask or take its answers"),
+    }
+}
+
+/// A connection as its requests see it.
+struct Asking<A: Answers> {
+    served: Arc<Served<A>>,
+    peer: A::Peer,
+    place: Place,
+    /// What the connection goes on as, once an answer's head is written.
+    takeover: Mutex<Option<Takeover>>,
+}
+
+impl<A: Answers> Asking<A> {
+    /// Answers a request that `begun` counts.
+    async fn answer(self: Arc<Self>, begun: Begun, request: Request<Incoming>) -> Response<Metering<A::Body>> {
+        let Served { answers, lag, .. } = &*self.served;
+        let mut answer = if lag.is_overload() {
+            answers.refusal()
+        } else {
+            // hyper keeps the room of this future as long as the connection.
+            Box::pin(answers.answer(&self.peer, request)).await
+        };
+        if let Some(takeover) = answer.extensions_mut().remove() {
+            if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            *self.takeover.lock() = Some(takeover);
+            // The head, which hyper writes next.
+            self.place.meter.waits_for_flush();
+        }
+        begun.answered(answer, || answers.refusal())
+    }
+
+    /// What the connection goes on as, now that nothing of HTTP is left to write.
+    fn taken(&self) -> Option<Takeover> {
+        let mut takeover = self.takeover.lock();
+        if takeover.is_some() && self.place.meter.is_flushed() { takeover.take() } else { None }
+    }
+}
+
+/// Speaks HTTP until the connection ends or goes on as something else.
+async fn http<A: Answers>(
+    served: Arc<Served<A>>,
+    place: Place,
+    stream: TcpStream,
+    address: SocketAddr,
+) -> Result<Option<(Takeover, Socket)>, Box<dyn Error + Send + Sync>> {
+    let Served { answers, protocols, shutdown, .. } = &*served;
+    let is_http2 = tokio::select! {
+        biased;
+        () = shutdown.cancelled() => return Ok(None),
+        is_http2 = is_http2(&stream) => is_http2?,
+    };
+    let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(&place.meter))));
+    let (served, peer) = (Arc::clone(&served), answers.peer(address));
+    let asking = Arc::new(Asking { served, peer, place, takeover: Mutex::default() });
+    let service = service_fn(|request: Request<Incoming>| {
+        let begun = asking.place.begin(request.version());
+        let answering = Arc::clone(&asking).answer(begun, request);
+        async { Ok::<_, Infallible>(answering.await) }
+    });
+    if is_http2 {
+        drained(pin!(protocols.http2.serve_connection(io, service)), shutdown).await?;
+        return Ok(None);
+    }
+    let mut connection = protocols.http1.serve_connection(io, service);
+    let taken = {
+        let mut ending = pin!(drained(Pin::new(&mut connection), shutdown));
+        let step = poll_fn(|context| {
+            let ended = ending.as_mut().poll(context);
+            match asking.taken() {
+                Some(takeover) => Poll::Ready(Ok(Some(takeover))),
+                None => ended.map_ok(|()| None),
+            }
+        });
+        step.await?
+    };
+    Ok(taken.map(|takeover| {
+        let open = asking.place.begin(Version::HTTP_11).taken_over();
+        let parts = connection.into_parts();
+        (takeover, Socket::new(parts.read_buf, parts.io.into_inner().into(), open))
+    }))
+}
+
+/// Whether the peer speaks HTTP/2.
+async fn is_http2(stream: &TcpStream) -> io::Result<bool> {
+    let mut first = [0; PREFACE.len()];
+    loop {
+        let read = stream.peek(&mut first).await?;
+        if read == 0 || !PREFACE.starts_with(&first[..read]) {
+            return Ok(false);
+        }
+        if read == PREFACE.len() {
+            return Ok(true);
+        }
+        // A look at bytes that stay does not wait for more.
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// Lets a connection end, after its open requests once the server stops.
+async fn drained<C: GracefulConnection>(
+    mut connection: Pin<&mut C>,
+    shutdown: &CancellationToken,
+) -> Result<(), C::Error> {
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => return ended,
+        () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}

@@ -1,0 +1,112 @@
+//! Server-Sent Events on a connection of their own, in the chunks of HTTP/1.1.
+
+use std::{
+    future::poll_fn,
+    io,
+    mem::MaybeUninit,
+    pin::Pin,
+    task::{Context as Task, Poll},
+};
+
+use thesis_net::server::{Room, Socket};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, AsyncWriteExt as _, ReadBuf};
+
+use super::sse::Events;
+
+/// Room for a chunk's size, in hexadecimal digits and a line's end.
+const HEAD: usize = 10;
+/// Size of most chunks, which have one event.
+const USUAL: usize = 1_024;
+/// The chunk that ends the answer (RFC 9112, 7.1).
+const LAST: &[u8] = b"0\r\n\r\n";
+
+/// Writes the events of one stream.
+pub(super) struct Chunked {
+    socket: Socket,
+    events: Events,
+    chunk: Vec<u8>,
+    /// Number of the chunk's bytes that are written.
+    written: usize,
+    /// Room for a chunk that the client does not take at once.
+    room: Option<Room>,
+    /// The last chunk is on its way.
+    is_last: bool,
+}
+
+impl Chunked {
+    pub(super) fn new(socket: Socket, events: Events) -> Self {
+        Self { socket, events, chunk: Vec::new(), written: 0, room: None, is_last: false }
+    }
+
+    /// Writes until the stream ends or the client goes.
+    pub(super) async fn run(mut self) {
+        if let Err(error) = poll_fn(|task| self.poll(task)).await {
+            tracing::debug!(%error, "the client of a stream is gone");
+        }
+        // Best effort: the connection closes either way.
+        let _closed = self.socket.shutdown().await;
+    }
+
+    fn poll(&mut self, task: &mut Task<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if self.written == self.chunk.len() {
+                // An idle stream keeps no memory for chunks.
+                (self.chunk, self.written, self.room) = (Vec::new(), 0, None);
+                if self.is_last {
+                    return Poll::Ready(Ok(()));
+                }
+                if !self.fill(task) {
+                    break;
+                }
+            } else if !self.is_last && self.events.must_end(task) {
+                // The client has part of the chunk, so nothing can follow.
+                return Poll::Ready(Ok(()));
+            }
+            match Pin::new(&mut self.socket).poll_write(task, &self.chunk[self.written..])? {
+                Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(written) => self.written += written,
+                Poll::Pending => {
+                    if self.room.is_none() {
+                        self.room = self.socket.hold(self.chunk.len());
+                    }
+                    break;
+                }
+            }
+        }
+        self.poll_gone(task)
+    }
+
+    /// Makes the next chunk; false when there is nothing to write yet.
+    fn fill(&mut self, task: &mut Task<'_>) -> bool {
+        let mut chunk = Vec::with_capacity(USUAL);
+        chunk.resize(HEAD, 0);
+        match self.events.poll_piece(task, &mut chunk) {
+            Poll::Pending => return false,
+            Poll::Ready(true) => {
+                let size = format!("{:x}\r\n", chunk.len() - HEAD);
+                self.written = HEAD - size.len();
+                chunk[self.written..HEAD].copy_from_slice(size.as_bytes());
+                chunk.extend_from_slice(b"\r\n");
+            }
+            Poll::Ready(false) => {
+                self.is_last = true;
+                chunk = LAST.to_vec();
+            }
+        }
+        self.chunk = chunk;
+        true
+    }
+
+    /// Ready when the client has closed the connection. What else it sends is no request any more.
+    fn poll_gone(&mut self, task: &mut Task<'_>) -> Poll<io::Result<()>> {
+        let mut bytes = [MaybeUninit::uninit(); 512];
+        loop {
+            let mut bytes = ReadBuf::uninit(&mut bytes);
+            match Pin::new(&mut self.socket).poll_read(task, &mut bytes)? {
+                Poll::Ready(()) if bytes.filled().is_empty() => return Poll::Ready(Ok(())),
+                Poll::Ready(()) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
