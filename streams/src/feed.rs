@@ -36,16 +36,21 @@ impl Feed {
         self.state.read().ring.position()
     }
 
-    /// Adds the next events, and wakes whom they may concern.
-    pub(crate) fn push(&self, page: Page) {
+    /// Adds the next events, keeps at most `most_bytes` of them all, and wakes whom they may concern.
+    pub(crate) fn push(&self, page: Page, most_bytes: usize) {
         let mut woken = Vec::new();
         let mut state = self.state.write();
         let State { ring, listeners } = &mut *state;
-        ring.push(page, |entry| listeners.hear(&entry.keys, entry.position, &mut woken));
+        ring.push(page, most_bytes, |entry| listeners.hear(&entry.keys, entry.position, &mut woken));
         drop(state);
         for listener in woken {
             listener.signal.wake();
         }
+    }
+
+    /// Keeps at most `most_bytes` of events.
+    pub(crate) fn trim(&self, most_bytes: usize) {
+        self.state.write().ring.trim(most_bytes);
     }
 
     /// Begins to listen after a position, if every event after it is still here.

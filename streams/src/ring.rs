@@ -6,9 +6,6 @@ use thesis_proto::{filter::EventKeys, v1};
 
 /// Most events kept for a dataset.
 pub(crate) const MOST_ENTRIES: usize = 4_096;
-/// Most rendered bytes kept for a dataset.
-const MOST_BYTES: usize = 8 * 1024 * 1024;
-
 /// Makes the bytes of an event that every connection gets.
 pub type Render = fn(&v1::Event) -> Vec<u8>;
 
@@ -72,8 +69,9 @@ impl Ring {
         after >= self.floor
     }
 
-    /// Adds the next events and shows each that is new; those that it has already are dropped.
-    pub(crate) fn push(&mut self, page: Page, mut show: impl FnMut(&Entry)) {
+    /// Adds the next events, keeps at most `most_bytes` of them all, and shows each that is new; those that it has
+    /// already are dropped.
+    pub(crate) fn push(&mut self, page: Page, most_bytes: usize, mut show: impl FnMut(&Entry)) {
         for entry in page.entries {
             if entry.position <= self.position {
                 continue;
@@ -84,7 +82,12 @@ impl Ring {
             self.entries.push_back(entry);
         }
         self.position = self.position.max(page.position);
-        while self.entries.len() > self.most_entries || self.bytes > MOST_BYTES {
+        self.trim(most_bytes);
+    }
+
+    /// Drops the oldest events, until the rest has at most `most_bytes`.
+    pub(crate) fn trim(&mut self, most_bytes: usize) {
+        while self.entries.len() > self.most_entries || self.bytes > most_bytes {
             let Some(oldest) = self.entries.pop_front() else {
                 break;
             };
@@ -122,7 +125,7 @@ mod tests {
 
     fn push(ring: &mut Ring, positions: impl IntoIterator<Item = u64>, position: u64) -> Vec<u64> {
         let mut new = Vec::new();
-        ring.push(page(positions, position), |entry| new.push(entry.position));
+        ring.push(page(positions, position), usize::MAX, |entry| new.push(entry.position));
         new
     }
 
@@ -159,6 +162,17 @@ mod tests {
         let mut ring = Ring::new(0, 8);
         push(&mut ring, [1, 2, 3], 5);
         assert_eq!(ring.read(0, |entry| entry.position < 2), Ok(2));
+    }
+
+    #[test]
+    fn bytes_have_a_limit_too() {
+        let mut ring = Ring::new(0, 8);
+        let events = (1..=6).map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) });
+        ring.push(Page::new(events.collect(), 6, |_| vec![0; 10]), 40, |_| {});
+        assert_eq!(read(&ring, 1), Err(Behind));
+        assert_eq!(read(&ring, 2), Ok((vec![3, 4, 5, 6], 6)));
+        ring.trim(19);
+        assert_eq!(read(&ring, 5), Ok((vec![6], 6)));
     }
 
     #[test]

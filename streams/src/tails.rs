@@ -28,6 +28,8 @@ use crate::{
 const LINGER: Duration = Duration::from_secs(30);
 /// How often feeds that nobody follows are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Most bytes of events kept in memory: for all datasets together, each an equal share, and for one.
+const MOST_BYTES: (usize, usize) = (256 * 1024 * 1024, 8 * 1024 * 1024);
 /// Most calls of some datasets each. With one more, all datasets are called anew.
 const MOST_CALLS: usize = 16;
 /// Most datasets of one call: requests have a limit.
@@ -57,6 +59,13 @@ struct State {
     new: Vec<Arc<Feed>>,
     /// Number of forgotten feeds whose datasets a call still follows.
     forgotten: usize,
+}
+
+impl State {
+    /// Most bytes that each feed keeps now.
+    fn most_bytes(&self) -> usize {
+        (MOST_BYTES.0 / self.feeds.len().max(1)).min(MOST_BYTES.1)
+    }
 }
 
 struct Followed {
@@ -155,13 +164,16 @@ impl Tails {
     }
 
     fn push(&self, told: v1::TailResponse) {
-        let feed = self.state.lock().feeds.get(&told.dataset).map(|followed| Arc::clone(&followed.feed));
+        let state = self.state.lock();
+        let feed = state.feeds.get(&told.dataset).map(|followed| Arc::clone(&followed.feed));
+        let most_bytes = state.most_bytes();
+        drop(state);
         if let Some(feed) = feed {
-            feed.push(Page::new(told.events, told.position, self.render));
+            feed.push(Page::new(told.events, told.position, self.render), most_bytes);
         }
     }
 
-    /// Forgets feeds that nobody has followed for a while; tells whether so many datasets are read in vain that all
+    /// Forgets feeds that nobody has followed for a while, and trims the others to their share; tells whether so many datasets are read in vain that all
     /// should be called anew.
     fn forget_unfollowed(&self) -> bool {
         let now = Instant::now();
@@ -176,6 +188,8 @@ impl Tails {
             now - *followed.idle_since.get_or_insert(now) < LINGER
         });
         state.forgotten += before - state.feeds.len();
+        let most_bytes = state.most_bytes();
+        state.feeds.values().for_each(|followed| followed.feed.trim(most_bytes));
         state.forgotten > state.feeds.len() + MOST_FORGOTTEN || (state.forgotten > 0 && state.feeds.is_empty())
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use self::{
     dice::Dice,
     ledger::Ledger,
     process::{Process, Setup},
-    project::{ALL_SCOPES, Project},
+    project::{ALL_SCOPES, Key, Project},
     receiver::Receiver,
     service::{LIVE_KEY, SERVICE_TOKEN, Service, TEST_KEY, cluster, embedded, nodes},
     socket::Socket,

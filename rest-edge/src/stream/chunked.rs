@@ -15,8 +15,6 @@ use super::sse::Events;
 
 /// Room for a chunk's size, in hexadecimal digits and a line's end.
 const HEAD: usize = 10;
-/// Size of most chunks, which have one event.
-const USUAL: usize = 1_024;
 /// The chunk that ends the answer (RFC 9112, 7.1).
 const LAST: &[u8] = b"0\r\n\r\n";
 
@@ -50,8 +48,7 @@ impl Chunked {
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<io::Result<()>> {
         loop {
             if self.written == self.chunk.len() {
-                // An idle stream keeps no memory for chunks.
-                (self.chunk, self.written, self.room) = (Vec::new(), 0, None);
+                self.room = None;
                 if self.is_last {
                     return Poll::Ready(Ok(()));
                 }
@@ -78,9 +75,12 @@ impl Chunked {
 
     /// Makes the next chunk; false when there is nothing to write yet.
     fn fill(&mut self, task: &mut Task<'_>) -> bool {
-        let mut chunk = Vec::with_capacity(USUAL);
+        let mut chunk = std::mem::take(&mut self.chunk);
+        self.written = 0;
+        chunk.clear();
         chunk.resize(HEAD, 0);
         match self.events.poll_piece(task, &mut chunk) {
+            // An idle stream keeps no memory for chunks.
             Poll::Pending => return false,
             Poll::Ready(true) => {
                 let size = format!("{:x}\r\n", chunk.len() - HEAD);

@@ -156,11 +156,12 @@ impl Socket {
                 Step::Heartbeat => self.beat(),
                 Step::More => self.write_events(),
                 Step::Close(closing) => Err(closing),
-                Step::Gone if self.broken => return self.linger().await,
+                // In boxes: an open socket keeps no room for its end.
+                Step::Gone if self.broken => return Box::pin(self.linger()).await,
                 Step::Gone => return,
             };
             if let Err(closing) = done {
-                return self.close(closing).await;
+                return Box::pin(self.close(closing)).await;
             }
         }
     }

@@ -16,6 +16,16 @@ impl Dice {
         Self(seed)
     }
 
+    /// Other numbers, for a task of their own.
+    pub(crate) fn another(&mut self) -> Self {
+        Self(self.roll(u64::MAX))
+    }
+
+    /// One of the places of a list of this length.
+    pub(crate) fn below(&mut self, length: usize) -> usize {
+        usize::try_from(self.roll(length as u64)).expect("it is below a length")
+    }
+
     /// One of `0..below`.
     pub(crate) fn roll(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

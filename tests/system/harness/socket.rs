@@ -23,15 +23,21 @@ pub(crate) struct Socket {
 impl Socket {
     /// Opens a socket, or gives the status and the error that refuse it.
     pub(crate) async fn open(url: &str, headers: &[(&'static str, String)]) -> Result<Self, (u16, Value)> {
+        match Self::try_open(url, headers).await {
+            Ok(socket) => Ok(socket),
+            Err(Error::Http(response)) => Err(refusal(&response)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Opens a socket if the other side is there and lets it.
+    pub(crate) async fn try_open(url: &str, headers: &[(&'static str, String)]) -> Result<Self, Error> {
         let mut request = url.replacen("http", "ws", 1).into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }
-        match connect_async(request).await {
-            Ok((socket, response)) => Ok(Self { socket, headers: response.headers().clone() }),
-            Err(Error::Http(response)) => Err(refusal(&response)),
-            Err(error) => panic!("{error}"),
-        }
+        let (socket, response) = connect_async(request).await?;
+        Ok(Self { socket, headers: response.headers().clone() })
     }
 
     /// Sends a message.
@@ -39,20 +45,32 @@ impl Socket {
         self.say(Message::text(message.to_string())).await;
     }
 
+    /// Sends a message; tells whether the socket was open for it.
+    pub(crate) async fn try_send(&mut self, message: &Value) -> bool {
+        self.socket.send(Message::text(message.to_string())).await.is_ok()
+    }
+
     /// Sends a frame.
     pub(crate) async fn say(&mut self, message: Message) {
         self.socket.send(message).await.unwrap();
     }
 
-    /// The next message, whatever it is.
-    pub(crate) async fn next_within(&mut self, within: Duration) -> Value {
+    /// The next message; at the end the code with which the other side closes, if it says one.
+    pub(crate) async fn hear(&mut self) -> Result<Value, Option<u16>> {
         loop {
-            match timeout(within, self.socket.next()).await.expect("a message in time") {
-                Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),
+            match self.socket.next().await {
+                Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                other => panic!("no message: {other:?}"),
+                Some(Ok(Message::Close(Some(frame)))) => return Err(Some(frame.code.into())),
+                _ => return Err(None),
             }
         }
+    }
+
+    /// The next message, whatever it is.
+    pub(crate) async fn next_within(&mut self, within: Duration) -> Value {
+        let heard = timeout(within, self.hear()).await.expect("a message in time");
+        heard.unwrap_or_else(|code| panic!("closed: {code:?}"))
     }
 
     /// The next message but heartbeats.
@@ -75,10 +93,8 @@ impl Socket {
     pub(crate) async fn closed(&mut self, within: Duration) -> u16 {
         let closing = async {
             loop {
-                match self.socket.next().await {
-                    Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
-                    Some(Ok(_)) => {}
-                    other => panic!("no close: {other:?}"),
+                if let Err(code) = self.hear().await {
+                    return code.expect("a code");
                 }
             }
         };

@@ -68,14 +68,19 @@ impl Sse {
         }
     }
 
-    /// The cursor that comes before all events.
-    pub(crate) async fn first_cursor(&mut self) -> String {
+    /// The cursor that comes before all events; none if the stream ends before.
+    pub(crate) async fn try_first_cursor(&mut self) -> Option<String> {
         while self.stands_at.is_none() {
-            let chunk = timeout(SOON, self.response.chunk()).await.expect("a cursor in time");
-            self.unread.extend(chunk.unwrap().expect("a cursor and not the end"));
+            self.unread.extend(self.response.chunk().await.ok()??);
             self.parse();
         }
-        self.stands_at.clone().expect("just seen")
+        self.stands_at.clone()
+    }
+
+    /// The cursor that comes before all events.
+    pub(crate) async fn first_cursor(&mut self) -> String {
+        let first = timeout(SOON, self.try_first_cursor()).await.expect("a cursor in time");
+        first.expect("a cursor and not the end")
     }
 
     /// The next frame.
