@@ -1,0 +1,252 @@
+"""Streams as the clients that people use read them. `run` beside this file says which, and installs them."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+import httpx
+import httpx_sse
+import websockets
+
+KEY = "svc_test_Clients0123456789ABCDEFGHIJKLMNopqrstuvw"
+AUTHORIZATION = {"Authorization": f"Bearer {KEY}"}
+# Longest wait for one thing to happen.
+SOON = 30
+HERE = pathlib.Path(__file__).parent
+
+
+class Service:
+    """The program, which can be killed and started again where it listened."""
+
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+        self.settings = {
+            "SVC_DATA_DIR": f"{folder}/data",
+            "SVC_BOOTSTRAP_PLAN": "business",
+            "SVC_BOOTSTRAP_TEST_KEY": KEY,
+            "SVC_SANDBOX_TICK_SECONDS": "0",
+            "SVC_HTTP_ADDR": "127.0.0.1:0",
+            "SVC_GRPC_ADDR": "127.0.0.1:0",
+            "SVC_OPS_ADDR": "127.0.0.1:0",
+        }
+        self.start()
+
+    def start(self):
+        log = open(f"{self.folder}/log", "ab")
+        self.process = subprocess.Popen([self.program], env=self.settings, stdout=subprocess.PIPE, stderr=log)
+        line = self.process.stdout.readline()
+        assert line, pathlib.Path(log.name).read_text()[-2000:]
+        ready = json.loads(line)
+        self.http, self.grpc = ready["http"], ready["grpc"]
+        for name in ("http", "grpc", "ops"):
+            self.settings[f"SVC_{name.upper()}_ADDR"] = ready[name].removeprefix("http://")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    @property
+    def socket(self):
+        return self.http.replace("http", "ws", 1) + "/v1/stream"
+
+    async def post(self, token, text="to the moon"):
+        """Creates a thesis; gives its event's id."""
+        async with httpx.AsyncClient() as client:
+            body = {"handle": "writer", "token": token, "text": text}
+            answer = await client.post(f"{self.http}/v1/test/theses", headers=AUTHORIZATION, json=body)
+            return answer.raise_for_status().json()["event"]["id"]
+
+    async def ticket(self):
+        async with httpx.AsyncClient() as client:
+            answer = await client.post(f"{self.http}/v1/stream/tickets", headers=AUTHORIZATION)
+            return answer.raise_for_status().json()["ticket"]
+
+
+def subscribe(token):
+    return json.dumps({"op": "subscribe", "sub": "all", "types": ["thesis.created"], "filters": {"token": [token]}})
+
+
+def stream(service, token):
+    return f"{service.http}/v1/events/stream?types=thesis.created&token={token}"
+
+
+async def python(service):
+    """httpx-sse and websockets get the same event with the same cursor, and each resumes with it."""
+    async with httpx.AsyncClient(timeout=SOON) as client, websockets.connect(
+        service.socket, additional_headers=AUTHORIZATION
+    ) as socket:
+        assert json.loads(await socket.recv())["op"] == "welcome"
+        await socket.send(subscribe("PYTHON"))
+        assert json.loads(await socket.recv())["op"] == "subscribed"
+        address = stream(service, "PYTHON")
+        async with httpx_sse.aconnect_sse(client, "GET", address, headers=AUTHORIZATION) as source:
+            events = source.aiter_sse()
+            first = await anext(events)
+            assert first.event == "stream.cursor" and 500 <= first.retry <= 5000, first
+            made = [await service.post("PYTHON"), await service.post("PYTHON")]
+            frames = [await anext(events), await anext(events)]
+        told = [json.loads(await socket.recv()) for _ in made]
+        assert [json.loads(frame.data)["id"] for frame in frames] == made
+        assert [(message["event"]["id"], message["cursor"]) for message in told] == [
+            (event, frame.id) for event, frame in zip(made, frames)
+        ]
+        resumed = AUTHORIZATION | {"Last-Event-ID": told[0]["cursor"]}
+        async with httpx_sse.aconnect_sse(client, "GET", address, headers=resumed) as source:
+            events = source.aiter_sse()
+            await anext(events)
+            assert json.loads((await anext(events)).data)["id"] == made[1]
+        await asyncio.wait_for(await socket.ping(), SOON)
+
+
+async def grpc_web(service):
+    """`Subscribe` over gRPC-web: a heartbeat at once, then the event."""
+    headers = AUTHORIZATION | {"content-type": "application/grpc-web+proto", "x-grpc-web": "1"}
+    address = f"{service.grpc}/thesis.v1.EventService/Subscribe"
+    # An empty message, in a frame of its own.
+    async with httpx.AsyncClient(timeout=SOON) as client, client.stream(
+        "POST", address, headers=headers, content=bytes(5)
+    ) as answer:
+        assert answer.status_code == 200, answer
+        chunks, got = answer.aiter_raw(), b""
+        while len(got) < 5 or len(got) < 5 + int.from_bytes(got[1:5], "big"):
+            got += await anext(chunks)
+        assert got[0] == 0, got
+        event = (await service.post("GRPCWEB")).encode()
+        while event not in got:
+            got += await anext(chunks)
+
+
+async def lines_until(process, found):
+    """Reads a program's output until it has what is wanted."""
+    text = ""
+    while not found(text):
+        line = await asyncio.wait_for(process.stdout.readline(), SOON)
+        assert line, f"it ended: {text}"
+        text += line.decode()
+    return text
+
+
+async def grpcurl(service):
+    """grpcurl finds `Subscribe` by reflection, and gets the event."""
+    process = await asyncio.create_subprocess_exec(
+        os.environ["GRPCURL"], "-plaintext", "-H", f"authorization: Bearer {KEY}",
+        "-d", '{"types": ["EVENT_TYPE_THESIS_CREATED"], "filters": {"token": ["GRPCURL"]}}',
+        service.grpc.removeprefix("http://"), "thesis.v1.EventService/Subscribe",
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    await lines_until(process, lambda text: '"heartbeat"' in text)
+    event = await service.post("GRPCURL")
+    await lines_until(process, lambda text: event in text)
+    process.kill()
+    await process.wait()
+
+
+async def node(service):
+    """The npm packages eventsource and ws get the same events."""
+    process = await asyncio.create_subprocess_exec(
+        "node", HERE / "node.cjs", service.http, service.socket, KEY, stdout=subprocess.PIPE
+    )
+    await lines_until(process, lambda text: "open" in text)
+    made = [await service.post("NODE"), await service.post("NODE")]
+    told = json.loads((await lines_until(process, lambda text: text.endswith("\n"))))
+    assert told == {"eventsource": made, "ws": made, "onmessage": 0}, told
+    await process.wait()
+
+
+class Page:
+    """A page of a browser without a window."""
+
+    def __init__(self, socket):
+        self.socket, self.last = socket, 0
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, folder, address):
+        process = await asyncio.create_subprocess_exec(
+            "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
+            f"--user-data-dir={folder}/browser", "about:blank",
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            port = pathlib.Path(f"{folder}/browser/DevToolsActivePort")
+            async with asyncio.timeout(SOON):
+                while not port.exists() or "\n" not in port.read_text():
+                    await asyncio.sleep(0.05)
+                debugger = f"http://127.0.0.1:{port.read_text().splitlines()[0]}/json"
+                async with httpx.AsyncClient() as client:
+                    pages = []
+                    while not pages:
+                        pages = [page for page in (await client.get(debugger)).json() if page["type"] == "page"]
+            async with websockets.connect(pages[0]["webSocketDebuggerUrl"], max_size=None) as socket:
+                page = cls(socket)
+                # A page of the service itself, so that it may ask it.
+                await page.call("Page.navigate", url=address)
+                yield page
+        finally:
+            process.kill()
+            await process.wait()
+
+    async def call(self, method, **params):
+        self.last += 1
+        await self.socket.send(json.dumps({"id": self.last, "method": method, "params": params}))
+        while True:
+            told = json.loads(await asyncio.wait_for(self.socket.recv(), SOON))
+            if told.get("id") == self.last:
+                return told["result"]
+
+    async def run(self, script):
+        told = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in told, told
+        return told["result"].get("value")
+
+    async def until(self, script):
+        """Waits until an expression is true."""
+        async with asyncio.timeout(SOON):
+            while not await self.run(script):
+                await asyncio.sleep(0.05)
+
+
+async def browser(service):
+    """EventSource and WebSocket with tickets. A reconnect before the first match loses nothing."""
+    async with Page.open(service.folder, f"{service.http}/v1") as page:
+        await page.until("location.pathname === '/v1'")
+        tickets = [await service.ticket() for _ in range(3)]
+        await page.run((HERE / "page.js").read_text())
+        await page.run(f"follow('busy', '{stream(service, 'BUSY')}&ticket={tickets[0]}')")
+        await page.run(f"follow('quiet', '{stream(service, 'QUIET')}&ticket={tickets[1]}')")
+        await page.run(f"socket('{service.socket}?ticket={tickets[2]}', {json.dumps(subscribe('BUSY'))})")
+        await page.until("got.busy.cursors > 0 && got.quiet.cursors > 0 && got.socket.ops.includes('subscribed')")
+        made = [await service.post("BUSY"), await service.post("BUSY")]
+        await page.until("got.busy.events.length === 2 && got.socket.events.length === 2")
+        # The stream that has seen no event yet must resume too.
+        service.kill()
+        service.start()
+        made.append(await service.post("BUSY"))
+        quiet = await service.post("QUIET")
+        await page.until("got.busy.events.length >= 3 && got.quiet.events.length >= 1")
+        got = await page.run("got")
+        assert got["busy"]["events"] == made and got["quiet"]["events"] == [quiet], got
+        assert got["busy"]["messages"] == got["quiet"]["messages"] == 0, got
+        assert got["socket"]["events"] == made[:2] and got["socket"]["code"] == 1006, got
+
+
+async def main():
+    program, *names = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        service = Service(program, folder)
+        try:
+            for name in names:
+                await globals()[name](service)
+                print(f"clients: {name} ok", flush=True)
+        finally:
+            service.kill()
+    print(f"{len(names)} passed, 0 failed")
+
+
+asyncio.run(main())
