@@ -5,6 +5,8 @@ use thesis_proto::{
     v1::{self, Environment},
 };
 
+use tonic::Status;
+
 use super::{
     Client, Service,
     service::{Admin, settle},
@@ -49,6 +51,16 @@ impl Project {
 
     /// A new key that ends at a time.
     pub(crate) async fn key_until(&self, environment: Environment, scopes: &[&str], end: Option<i64>) -> Key {
+        self.try_key(environment, scopes, end).await.unwrap()
+    }
+
+    /// The same, unless no core answers.
+    pub(crate) async fn try_key(
+        &self,
+        environment: Environment,
+        scopes: &[&str],
+        end: Option<i64>,
+    ) -> Result<Key, Status> {
         let request = v1::CreateKeyRequest {
             project_id: self.id.clone(),
             environment: environment.into(),
@@ -56,9 +68,9 @@ impl Project {
             scopes: scopes.iter().map(ToString::to_string).collect(),
             expires_at: end.map(from_millis),
         };
-        let made = self.admin.clone().create_key(request).await.unwrap().into_inner();
+        let made = self.admin.clone().create_key(request).await?.into_inner();
         let client = Client::over(&self.edges, Some(&made.key));
-        Key { id: made.api_key.unwrap().id, raw: made.key, client }
+        Ok(Key { id: made.api_key.unwrap().id, raw: made.key, client })
     }
 
     /// A client with a new test key of every scope.
@@ -91,8 +103,13 @@ impl Project {
 
     /// Revokes a key.
     pub(crate) async fn revoke(&self, key: &Key) {
-        self.admin.clone().revoke_key(v1::RevokeKeyRequest { id: key.id.clone() }).await.unwrap();
+        self.try_revoke(key).await.unwrap();
         settle(&self.cores).await;
+    }
+
+    /// Revokes a key, unless no core answers; all know it soon.
+    pub(crate) async fn try_revoke(&self, key: &Key) -> Result<(), Status> {
+        self.admin.clone().revoke_key(v1::RevokeKeyRequest { id: key.id.clone() }).await.map(drop)
     }
 
     /// The name of the project's own dataset.

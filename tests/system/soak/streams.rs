@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::transport::{Filter, Told, Transport};
-use crate::harness::{ALL_SCOPES, Client, Dice, Key, Project, Service, eventually, nodes, now_ms, text};
+use crate::harness::{ALL_SCOPES, Client, Dice, Key, Project, SOON, Service, eventually, nodes, now_ms, text};
 
 /// Streams open at once, in equal parts of these projects.
 const STREAMS: u64 = 300;
@@ -78,13 +78,14 @@ impl Customer {
 
     /// Replaces one of its keys.
     async fn revoke_one(&self, dice: &mut Dice) {
-        let new = self.project.key(Environment::Test, ALL_SCOPES).await;
+        let new = async || self.project.try_key(Environment::Test, ALL_SCOPES, None).await.ok();
+        let new = eventually("a new key", SOON, new).await;
         let old = {
             let mut keys = self.keys.lock().unwrap();
             let place = dice.below(keys.len());
             std::mem::replace(&mut keys[place], new)
         };
-        self.project.revoke(&old).await;
+        eventually("an answer", SOON, async || self.project.try_revoke(&old).await.ok()).await;
         self.revoked.lock().unwrap().insert(old.raw, now_ms());
     }
 
