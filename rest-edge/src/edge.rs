@@ -22,7 +22,10 @@ use thesis_proto::{
     metadata, v1,
 };
 use thesis_streams::Hub;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -46,6 +49,8 @@ const MAX_BODY: usize = 64 * 1024;
 const MAX_BODIES: usize = 64 * 1024 * 1024;
 /// Most requests that wait for core at once. More are refused, so that the others are answered soon.
 const MAX_CALLS: usize = 1_024;
+/// Most streams that are being opened at once. Others wait: after a deploy all clients come at the same moment.
+const MAX_OPENINGS: usize = 128;
 /// Most bytes still read of a body that is too large, so that its sender can read the answer.
 const MAX_DISCARDED: usize = 1024 * 1024;
 /// Longest wait for core's answer.
@@ -57,6 +62,8 @@ pub(crate) struct Edge {
     pub(crate) context: Context,
     /// Room for requests that wait for core.
     calls: Semaphore,
+    /// Room for streams that are being opened.
+    openings: Semaphore,
     /// Room for bodies that are held.
     bodies: Bodies,
     router: matchit::Router<PathRoutes>,
@@ -84,6 +91,7 @@ impl Edge {
         Self {
             context,
             calls: Semaphore::new(MAX_CALLS),
+            openings: Semaphore::new(MAX_OPENINGS),
             bodies: Bodies::new(MAX_BODIES),
             router: router(routes),
             trusted_proxies: config.trusted_proxies,
@@ -162,11 +170,11 @@ impl Edge {
         let mut call =
             Call { form: route.form(), head, id: String::new(), body: Bytes::new(), origin, unread: Mutex::default() };
         let answer = match self.read(route, &mut call, raw_id, body).await {
-            Ok(()) => match self.calls.try_acquire() {
-                Ok(_slot) => timeout(PATIENCE, (route.handler)(&self.context, &mut call))
+            Ok(()) => match self.room(route).await {
+                Some(_slot) => timeout(PATIENCE, (route.handler)(&self.context, &mut call))
                     .await
                     .unwrap_or_else(|_| Err(ApiError::unavailable().into())),
-                Err(_) => Err(ApiError::unavailable().into()),
+                None => Err(ApiError::unavailable().into()),
             },
             Err(failure) => Err(failure),
         };
@@ -180,6 +188,14 @@ impl Edge {
             }
             other => other,
         }
+    }
+
+    /// Room for a call, if there is any.
+    async fn room(&self, route: &Route) -> Option<SemaphorePermit<'_>> {
+        if route.opens_stream() {
+            return timeout(PATIENCE, self.openings.acquire()).await.ok()?.ok();
+        }
+        self.calls.try_acquire().ok()
     }
 
     /// Reads the path's parameter and the body, and checks the idempotency key.

@@ -165,6 +165,11 @@ impl Route {
         self
     }
 
+    /// Whether it opens streams.
+    pub(crate) fn opens_stream(&self) -> bool {
+        matches!(self.answers, Answers::Events | Answers::Upgrade)
+    }
+
     /// What its requests may hold.
     pub(crate) fn form(&self) -> Form {
         Form { query: self.query, body: self.body, repeatable: self.repeatable }
