@@ -1,6 +1,6 @@
 //! Streams over HTTP. `sse` writes what the stream engine reads as Server-Sent Events, and `chunked` sends them over
-//! HTTP/1.1. `websocket` opens WebSockets,
-//! `socket` serves one for a `client`, with the messages of `message` and the reasons of `closing`.
+//! HTTP/1.1. `websocket` opens WebSockets, and `socket` serves one for a `client`, with the messages of `message` and the
+//! reasons of `closing`.
 
 mod chunked;
 mod client;

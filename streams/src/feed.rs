@@ -36,19 +36,24 @@ impl Feed {
         self.state.read().ring.position()
     }
 
-    /// Adds the next events, keeps at most `most_bytes` of them all, and wakes whom they may concern.
-    pub(crate) fn push(&self, page: Page, most_bytes: usize) {
+    /// Bytes of memory that its events take, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.state.read().ring.bytes()
+    }
+
+    /// Adds the next events, and wakes whom they may concern.
+    pub(crate) fn push(&self, page: Page) {
         let mut woken = Vec::new();
         let mut state = self.state.write();
         let State { ring, listeners } = &mut *state;
-        ring.push(page, most_bytes, |entry| listeners.hear(&entry.keys, entry.position, &mut woken));
+        ring.push(page, |entry| listeners.hear(&entry.keys, entry.position, &mut woken));
         drop(state);
         for listener in woken {
             listener.signal.wake();
         }
     }
 
-    /// Keeps at most `most_bytes` of events.
+    /// Drops the oldest events, until the rest takes at most `most_bytes`.
     pub(crate) fn trim(&self, most_bytes: usize) {
         self.state.write().ring.trim(most_bytes);
     }

@@ -15,8 +15,8 @@ use crate::ring::{Page, Render};
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 /// Number of pages that are expected to be kept.
 const PAGES: usize = 512;
-/// Bytes that an event takes beside its body.
-const ENTRY: usize = 256;
+/// Bytes that a page takes beside its events.
+const PAGE: u64 = 256;
 
 /// The events that a connection wants to be read: those of its filter where core has an index for it, or all, so that
 /// connections with other filters share the pages.
@@ -52,7 +52,7 @@ struct Weight;
 
 impl Weighter<Place, Arc<Page>> for Weight {
     fn weight(&self, _: &Place, page: &Arc<Page>) -> u64 {
-        ENTRY as u64 + page.entries.iter().map(|entry| (entry.body.len() + ENTRY) as u64).sum::<u64>()
+        PAGE + page.entries.iter().map(|entry| entry.size() as u64).sum::<u64>()
     }
 }
 

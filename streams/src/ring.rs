@@ -6,6 +6,11 @@ use thesis_proto::{filter::EventKeys, v1};
 
 /// Most events kept for a dataset.
 pub(crate) const MOST_ENTRIES: usize = 4_096;
+/// Most bytes kept for a dataset.
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes that an event takes beside its body.
+const ENTRY: usize = 256;
+
 /// Makes the bytes of an event that every connection gets.
 pub type Render = fn(&v1::Event) -> Vec<u8>;
 
@@ -18,6 +23,13 @@ pub struct Entry {
     pub keys: EventKeys,
     /// The event as its hub renders it.
     pub body: Box<[u8]>,
+}
+
+impl Entry {
+    /// Bytes of memory, about.
+    pub(crate) fn size(&self) -> usize {
+        ENTRY + self.body.len()
+    }
 }
 
 /// The next events of a log, and the position up to which there is no other.
@@ -69,30 +81,34 @@ impl Ring {
         after >= self.floor
     }
 
-    /// Adds the next events, keeps at most `most_bytes` of them all, and shows each that is new; those that it has
-    /// already are dropped.
-    pub(crate) fn push(&mut self, page: Page, most_bytes: usize, mut show: impl FnMut(&Entry)) {
+    /// Bytes of memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds the next events and shows each that is new; those that it has already are dropped.
+    pub(crate) fn push(&mut self, page: Page, mut show: impl FnMut(&Entry)) {
         for entry in page.entries {
             if entry.position <= self.position {
                 continue;
             }
             show(&entry);
             self.position = entry.position;
-            self.bytes += entry.body.len();
+            self.bytes += entry.size();
             self.entries.push_back(entry);
         }
         self.position = self.position.max(page.position);
-        self.trim(most_bytes);
+        self.trim(MOST_BYTES);
     }
 
-    /// Drops the oldest events, until the rest has at most `most_bytes`.
+    /// Drops the oldest events, until the rest takes at most `most_bytes`.
     pub(crate) fn trim(&mut self, most_bytes: usize) {
         while self.entries.len() > self.most_entries || self.bytes > most_bytes {
             let Some(oldest) = self.entries.pop_front() else {
                 break;
             };
             self.floor = oldest.position;
-            self.bytes -= oldest.body.len();
+            self.bytes -= oldest.size();
         }
     }
 
@@ -125,7 +141,7 @@ mod tests {
 
     fn push(ring: &mut Ring, positions: impl IntoIterator<Item = u64>, position: u64) -> Vec<u64> {
         let mut new = Vec::new();
-        ring.push(page(positions, position), usize::MAX, |entry| new.push(entry.position));
+        ring.push(page(positions, position), |entry| new.push(entry.position));
         new
     }
 
@@ -168,10 +184,13 @@ mod tests {
     fn bytes_have_a_limit_too() {
         let mut ring = Ring::new(0, 8);
         let events = (1..=6).map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) });
-        ring.push(Page::new(events.collect(), 6, |_| vec![0; 10]), 40, |_| {});
+        ring.push(Page::new(events.collect(), 6, |_| vec![0; 10]), |_| {});
+        assert_eq!(ring.bytes(), 6 * (ENTRY + 10));
+        ring.trim(4 * (ENTRY + 10));
         assert_eq!(read(&ring, 1), Err(Behind));
         assert_eq!(read(&ring, 2), Ok((vec![3, 4, 5, 6], 6)));
-        ring.trim(19);
+        ring.trim(2 * (ENTRY + 10) - 1);
+        assert_eq!(read(&ring, 4), Err(Behind));
         assert_eq!(read(&ring, 5), Ok((vec![6], 6)));
     }
 

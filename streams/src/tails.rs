@@ -28,8 +28,8 @@ use crate::{
 const LINGER: Duration = Duration::from_secs(30);
 /// How often feeds that nobody follows are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Most bytes of events kept in memory: for all datasets together, each an equal share, and for one.
-const MOST_BYTES: (usize, usize) = (256 * 1024 * 1024, 8 * 1024 * 1024);
+/// Most bytes of events kept in memory for all datasets together, as of each look.
+const MOST_BYTES: usize = 256 * 1024 * 1024;
 /// Most calls of some datasets each. With one more, all datasets are called anew.
 const MOST_CALLS: usize = 16;
 /// Most datasets of one call: requests have a limit.
@@ -59,13 +59,6 @@ struct State {
     new: Vec<Arc<Feed>>,
     /// Number of forgotten feeds whose datasets a call still follows.
     forgotten: usize,
-}
-
-impl State {
-    /// Most bytes that each feed keeps now.
-    fn most_bytes(&self) -> usize {
-        (MOST_BYTES.0 / self.feeds.len().max(1)).min(MOST_BYTES.1)
-    }
 }
 
 struct Followed {
@@ -126,9 +119,12 @@ impl Tails {
                         calls = self.all_calls();
                     }
                 },
-                _ = looks.tick() => if self.forget_unfollowed() {
-                    calls = self.all_calls();
-                },
+                _ = looks.tick() => {
+                    if self.forget_unfollowed() {
+                        calls = self.all_calls();
+                    }
+                    self.trim();
+                }
             }
         }
     }
@@ -164,16 +160,13 @@ impl Tails {
     }
 
     fn push(&self, told: v1::TailResponse) {
-        let state = self.state.lock();
-        let feed = state.feeds.get(&told.dataset).map(|followed| Arc::clone(&followed.feed));
-        let most_bytes = state.most_bytes();
-        drop(state);
+        let feed = self.state.lock().feeds.get(&told.dataset).map(|followed| Arc::clone(&followed.feed));
         if let Some(feed) = feed {
-            feed.push(Page::new(told.events, told.position, self.render), most_bytes);
+            feed.push(Page::new(told.events, told.position, self.render));
         }
     }
 
-    /// Forgets feeds that nobody has followed for a while, and trims the others to their share; tells whether so many datasets are read in vain that all
+    /// Forgets feeds that nobody has followed for a while; tells whether so many datasets are read in vain that all
     /// should be called anew.
     fn forget_unfollowed(&self) -> bool {
         let now = Instant::now();
@@ -188,8 +181,39 @@ impl Tails {
             now - *followed.idle_since.get_or_insert(now) < LINGER
         });
         state.forgotten += before - state.feeds.len();
-        let most_bytes = state.most_bytes();
-        state.feeds.values().for_each(|followed| followed.feed.trim(most_bytes));
         state.forgotten > state.feeds.len() + MOST_FORGOTTEN || (state.forgotten > 0 && state.feeds.is_empty())
+    }
+    /// Takes events from the largest feeds, while all take more than their room.
+    fn trim(&self) {
+        let feeds: Vec<Arc<Feed>> =
+            self.state.lock().feeds.values().map(|followed| Arc::clone(&followed.feed)).collect();
+        let share = share(feeds.iter().map(|feed| feed.bytes()).collect(), MOST_BYTES);
+        feeds.iter().filter(|feed| feed.bytes() > share).for_each(|feed| feed.trim(share));
+    }
+}
+
+/// The most that each may keep, so that all keep at most `room`: who has less keeps it, and the largest share the rest.
+fn share(mut sizes: Vec<usize>, mut room: usize) -> usize {
+    sizes.sort_unstable();
+    for (place, size) in sizes.iter().enumerate() {
+        let each = room / (sizes.len() - place);
+        if *size > each {
+            return each;
+        }
+        room -= size;
+    }
+    usize::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_give_way() {
+        assert_eq!(share(vec![], 10), usize::MAX);
+        assert_eq!(share(vec![4, 3, 3], 10), usize::MAX);
+        assert_eq!(share(vec![100, 1, 0], 10), 9);
+        assert_eq!(share(vec![1, 100, 100], 11), 5);
     }
 }

@@ -409,18 +409,18 @@ async fn idle(options: &Options, task: &Streams, base: &Path) -> Result<(), Fail
         let address = service.address("http")?;
         let ten = path.replace("IDLE{}", "TEN");
         let ten = Side { name, id: service.ids(), subscribers: address, path: ten, protocol };
-        // Signs of life go on meanwhile.
+        // Signs of life go on meanwhile, each stream's every 15 seconds.
         let cost = async || {
             let before = ten.cpu_seconds();
-            sleep(Duration::from_secs(7)).await;
+            sleep(Duration::from_secs(15)).await;
             let idle = ten.cpu_seconds() - before;
-            let (_, cpu) = ten.measure(10, (50, 5), |text| thesis("TEN", text)).await?;
-            Ok::<_, Failure>((cpu - idle) * 1e6 / 250.0)
+            let (_, cpu) = ten.measure(10, (20, 13), |text| thesis("TEN", text)).await?;
+            Ok::<_, Failure>((cpu - idle) * 1e6 / f64::from(20 * 13))
         };
-        let few = Listener::start(address, path, protocol, (90, 60), &[]).await?;
+        let few = Listener::start(address, path, protocol, (90, 120), &[]).await?;
         let beside_few = cost().await?;
         let before = service.memory().resident;
-        let many = Listener::start(address, path, protocol, (task.idle, 60), &[]).await?;
+        let many = Listener::start(address, path, protocol, (task.idle, 120), &[]).await?;
         sleep(Duration::from_secs(2)).await;
         let each = (service.memory().resident - before) * 1024.0 / task.idle as f64;
         let beside_many = cost().await?;

@@ -37,7 +37,7 @@ impl Place {
     /// is cut off; one that takes its bytes may go on.
     pub(super) fn hold_part(&self, bytes: usize) -> Option<Room> {
         let room = self.hold(bytes);
-        if room.is_none() && self.meter.held_longer_than(SLOW).is_some() {
+        if room.is_none() && (self.meter.held_longer_than(SLOW).is_some() || self.meter.is_blocked_for(SLOW)) {
             self.meter.close();
         }
         room

@@ -34,6 +34,7 @@ use super::{
     Answers, Limits, Metered, Metering, Socket, Takeover,
     answering::{Begun, Place},
     lag::Lag,
+    meter::Meter,
 };
 
 /// How often a connection is checked for answers that it does not take.
@@ -42,10 +43,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 const VANISHED_MS: u32 = 60_000;
 /// HTTP/2 window of one request body, and of a whole connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
-/// The first bytes of HTTP/2's preface. No request over HTTP/1 begins with them.
+/// The first bytes of HTTP/2's preface. HTTP/1 reserves this method for it.
 const PREFACE: &[u8; 4] = b"PRI ";
-/// Pause before the rest of a preface is looked for.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The settings of both protocols.
 pub(super) struct Protocols {
@@ -168,12 +167,12 @@ async fn http<A: Answers>(
     address: SocketAddr,
 ) -> Result<Option<(Takeover, Socket)>, Box<dyn Error + Send + Sync>> {
     let Served { answers, protocols, shutdown, .. } = &*served;
-    let is_http2 = tokio::select! {
+    let first = tokio::select! {
         biased;
         () = shutdown.cancelled() => return Ok(None),
-        is_http2 = is_http2(&stream) => is_http2?,
+        first = first_bytes(&stream, &place.meter) => first?,
     };
-    let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(&place.meter))));
+    let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(&place.meter), &first)));
     let (served, peer) = (Arc::clone(&served), answers.peer(address));
     let asking = Arc::new(Asking { served, peer, place, takeover: Mutex::default() });
     let service = service_fn(|request: Request<Incoming>| {
@@ -181,7 +180,7 @@ async fn http<A: Answers>(
         let answering = Arc::clone(&asking).answer(begun, request);
         async { Ok::<_, Infallible>(answering.await) }
     });
-    if is_http2 {
+    if first == PREFACE {
         drained(pin!(protocols.http2.serve_connection(io, service)), shutdown).await?;
         return Ok(None);
     }
@@ -200,24 +199,25 @@ async fn http<A: Answers>(
     Ok(taken.map(|takeover| {
         let open = asking.place.begin(Version::HTTP_11).taken_over();
         let parts = connection.into_parts();
-        (takeover, Socket::new(parts.read_buf, parts.io.into_inner().into(), open))
+        (takeover, Socket::new(parts.io.into_inner().into(), &parts.read_buf, open))
     }))
 }
 
-/// Whether the peer speaks HTTP/2.
-async fn is_http2(stream: &TcpStream) -> io::Result<bool> {
-    let mut first = [0; PREFACE.len()];
-    loop {
-        let read = stream.peek(&mut first).await?;
-        if read == 0 || !PREFACE.starts_with(&first[..read]) {
-            return Ok(false);
+/// Reads the first bytes of a connection, until they tell HTTP/2 from HTTP/1.
+async fn first_bytes(stream: &TcpStream, meter: &Meter) -> io::Result<Vec<u8>> {
+    let mut first = Vec::with_capacity(PREFACE.len());
+    while first.len() < PREFACE.len() && PREFACE.starts_with(&first) {
+        stream.readable().await?;
+        let mut byte = [0];
+        match stream.try_read(&mut byte) {
+            Ok(0) => break,
+            Ok(read) => first.extend_from_slice(&byte[..read]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
         }
-        if read == PREFACE.len() {
-            return Ok(true);
-        }
-        // A look at bytes that stay does not wait for more.
-        sleep(LOOK_AGAIN).await;
+        meter.may_read(1);
     }
+    Ok(first)
 }
 
 /// Lets a connection end, after its open requests once the server stops.

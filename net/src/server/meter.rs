@@ -102,9 +102,17 @@ impl Meter {
 
     /// Whether the peer takes no whole answer, or no bytes at all, for too long.
     pub(super) fn is_stuck(&self) -> bool {
-        let since = |ms: &AtomicU64| Duration::from_millis(self.now_ms().saturating_sub(ms.load(Relaxed)));
-        (self.untaken.load(Relaxed) > 0 && since(&self.last_ms) > TAKEN_WITHIN)
-            || since(&self.blocked_ms) > TAKES_NOTHING
+        (self.untaken.load(Relaxed) > 0 && self.is_longer(&self.last_ms, TAKEN_WITHIN))
+            || self.is_blocked_for(TAKES_NOTHING)
+    }
+
+    /// Whether a write has waited for longer than this.
+    pub(super) fn is_blocked_for(&self, time: Duration) -> bool {
+        self.is_longer(&self.blocked_ms, time)
+    }
+
+    fn is_longer(&self, since_ms: &AtomicU64, time: Duration) -> bool {
+        Duration::from_millis(self.now_ms().saturating_sub(since_ms.load(Relaxed))) > time
     }
 
     /// Whether nothing that was to be written still waits.
@@ -117,7 +125,7 @@ impl Meter {
         self.flushed.store(false, Relaxed);
     }
 
-    /// Notes that everything was written: HTTP flushes a connection only then.
+    /// Notes that everything was written. hyper flushes a connection only then, as it does not gather pipelined answers.
     pub(super) fn flushed(&self) {
         self.flushed.store(true, Relaxed);
     }

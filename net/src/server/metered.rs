@@ -7,6 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::meter::Meter;
@@ -16,11 +17,19 @@ use super::meter::Meter;
 pub struct Metered<T> {
     stream: T,
     meter: Arc<Meter>,
+    /// Bytes that were read and counted already, and come before all others.
+    first: Bytes,
 }
 
 impl<T> Metered<T> {
-    pub(super) fn new(stream: T, meter: Arc<Meter>) -> Self {
-        Self { stream, meter }
+    /// Counts the bytes of a stream, except for `first`, which were read from it before.
+    pub(super) fn new(stream: T, meter: Arc<Meter>, first: &[u8]) -> Self {
+        Self { stream, meter, first: Bytes::copy_from_slice(first) }
+    }
+
+    /// Takes back bytes that were read and not used.
+    pub(super) fn take_back(&mut self, unused: &[u8]) {
+        self.first = [unused, &self.first].concat().into();
     }
 
     pub(super) fn get_ref(&self) -> &T {
@@ -34,6 +43,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.first.is_empty() {
+            let some = self.first.len().min(buffer.remaining());
+            buffer.put_slice(&self.first.split_to(some));
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if self.meter.may_read(buffer.filled().len() - before) {
@@ -86,7 +100,7 @@ mod tests {
     async fn a_peer_is_gone_that_takes_nothing_for_a_minute() {
         let meter = Arc::new(Meter::new(0));
         let (server, mut client) = duplex(8);
-        let mut server = Metered::new(server, Arc::clone(&meter));
+        let mut server = Metered::new(server, Arc::clone(&meter), &[]);
         let mut write =
             async || poll_fn(|context| Poll::Ready(Pin::new(&mut server).poll_write(context, b"12345678"))).await;
         assert!(write().await.is_ready() && write().await.is_pending());

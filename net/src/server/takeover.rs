@@ -8,7 +8,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::{Buf as _, Bytes};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use rustix::net::sockopt::set_socket_send_buffer_size;
@@ -19,15 +18,15 @@ use tokio::{
 
 use super::{Metered, answering::Taking, connections::Room};
 
-/// Bytes that the system keeps for a peer, half of it for its own use: enough for a thousand events a second to a peer
-/// that is a tenth of a second away.
+/// Bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. Enough for hundreds of
+/// events a second to a peer that is a fifth of a second away.
 const SEND_BUFFER: usize = 64 * 1024;
 
 type Serve = Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>;
 
-/// What serves a connection over HTTP/1.1 once the head of an answer is written, as an extension of that answer. The
-/// answer's body has no known size, so that the head tells of chunks, and is never read. The connection still counts,
-/// is metered and drained as before, and closes in the end.
+/// Serves a connection over HTTP/1.1 once the head of an answer is written; an extension of that answer. The answer's body
+/// stays pending and has no known size, so that hyper announces chunks in the head. The connection still counts, is metered
+/// and drained as before, and closes in the end.
 #[derive(Clone)]
 pub struct Takeover(Arc<Mutex<Option<Serve>>>);
 
@@ -55,17 +54,17 @@ impl fmt::Debug for Takeover {
 
 /// The bytes of a connection after HTTP.
 pub struct Socket {
-    /// The bytes that HTTP had read and not used.
-    first: Bytes,
     stream: Metered<TcpStream>,
     taking: Taking,
 }
 
 impl Socket {
-    pub(super) fn new(first: Bytes, stream: Metered<TcpStream>, taking: Taking) -> Self {
+    /// The socket of a connection, of which HTTP had read some bytes too many.
+    pub(super) fn new(mut stream: Metered<TcpStream>, unused: &[u8], taking: Taking) -> Self {
+        stream.take_back(unused);
         // Otherwise the system keeps up to megabytes for a peer that reads slowly.
         let _best_effort = set_socket_send_buffer_size(stream.get_ref(), SEND_BUFFER);
-        Self { first, stream, taking }
+        Self { stream, taking }
     }
 
     /// Takes room for bytes that the peer does not take at once, which all connections share. Without room a slow peer
@@ -81,13 +80,7 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
-        }
-        let some = self.first.len().min(buffer.remaining());
-        buffer.put_slice(&self.first[..some]);
-        self.first.advance(some);
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 

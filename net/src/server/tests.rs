@@ -162,6 +162,36 @@ fn preface() -> Vec<u8> {
 /// `GET /wait` of `a`: three indexed headers and two literal ones.
 const HEADERS: &[u8] = b"\x82\x86\x04\x05/wait\x41\x01a";
 
+#[tokio::test]
+async fn the_first_bytes_tell_the_protocol_however_they_come() {
+    let (address, _) = start(LIMITS).await;
+    for begin in ["P", "PR", "PU", "G"] {
+        let mut stream = send(address, begin).await;
+        // The server has most likely read what is there.
+        assert!(is_served(address).await);
+        let rest = match begin {
+            "P" => "OST / HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(),
+            "PR" => "OPFIND / HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(),
+            "PU" => "T / HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(),
+            _ => get("/").split_off(1),
+        };
+        stream.write_all(rest.as_bytes()).await.unwrap();
+        assert!(read_until(&mut stream, "hello").await.ends_with("hello"), "{begin}");
+    }
+    let preface = preface();
+    let (begin, rest) = preface.split_at(3);
+    let mut http2 = send(address, begin).await;
+    assert!(is_served(address).await);
+    http2.write_all(rest).await.unwrap();
+    // Its settings.
+    let mut head = [0; 5];
+    http2.read_exact(&mut head).await.unwrap();
+    assert_eq!((head[3], head[4]), (4, 0));
+    let mut gone = send(address, "P").await;
+    gone.shutdown().await.unwrap();
+    assert!(timeout(Duration::from_secs(5), gone.read_to_end(&mut Vec::new())).await.is_ok());
+}
+
 /// Writes again and again until the connection ends, but not for ever.
 async fn flood(address: SocketAddr, mut next: impl FnMut(u32) -> Vec<u8> + Send + 'static) {
     let (mut reading, mut writing) = send(address, preface()).await.into_split();

@@ -55,8 +55,8 @@ impl Chunked {
                 if !self.fill(task) {
                     break;
                 }
-            } else if !self.is_last && self.events.must_end(task) {
-                // The client has part of the chunk, so nothing can follow.
+            } else if self.events.is_withdrawn(task) {
+                // A chunk that has begun cannot be cut and ended well.
                 return Poll::Ready(Ok(()));
             }
             match Pin::new(&mut self.socket).poll_write(task, &self.chunk[self.written..])? {

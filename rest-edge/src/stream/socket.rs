@@ -196,8 +196,8 @@ impl Socket {
             }
             Poll::Ready(Err(_)) => return Poll::Ready(Step::Gone),
             Poll::Pending => {
-                if self.blocked_at.is_none() {
-                    self.blocked_at = Some(Instant::now());
+                self.blocked_at.get_or_insert_with(Instant::now);
+                if self.room.is_none() {
                     self.room = self.socket.get_ref().hold(PIECE);
                 }
                 return Poll::Pending;

@@ -208,11 +208,11 @@ impl Events {
         }
     }
 
-    /// Whether the stream must end now, also in the middle of a piece. If not, the task is woken when it must.
-    pub(super) fn must_end(&self, task: &Task<'_>) -> bool {
+    /// Whether the client must get no more of a piece. If it may, the task is woken when that changes.
+    pub(super) fn is_withdrawn(&self, task: &Task<'_>) -> bool {
         self.stream.as_ref().is_some_and(|stream| {
             stream.register(task);
-            stream.ended().is_some()
+            stream.ended().is_some_and(|end| end != End::Reconnect)
         })
     }
 }

@@ -6,7 +6,10 @@ use base64::{
 };
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
-    header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE},
+    header::{
+        AUTHORIZATION, CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
+        TRANSFER_ENCODING, UPGRADE,
+    },
 };
 use http_body_util::Either;
 use sha1::{Digest as _, Sha1};
@@ -66,6 +69,10 @@ fn handshake(call: &Call) -> Result<&HeaderValue, Failure> {
     if !asks {
         let message = "this path answers WebSockets only: send Upgrade: websocket over HTTP/1.1";
         return Err(Failure::shape(ErrorCode::InvalidRequest, message));
+    }
+    // Its bytes would be taken for frames.
+    if headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0") {
+        return Err(Failure::shape(ErrorCode::InvalidRequest, "a request for a WebSocket has no body"));
     }
     let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
     let key = keys.next().filter(|key| BASE64.decode(key.as_bytes()).is_ok_and(|nonce| nonce.len() == 16));
