@@ -183,6 +183,7 @@ impl Tails {
         state.forgotten += before - state.feeds.len();
         state.forgotten > state.feeds.len() + MOST_FORGOTTEN || (state.forgotten > 0 && state.feeds.is_empty())
     }
+
     /// Takes events from the largest feeds, while all take more than their room.
     fn trim(&self) {
         let feeds: Vec<Arc<Feed>> =

@@ -342,6 +342,8 @@ async fn near(service: &Service, task: &Streams) -> Result<(), Failure> {
 async fn resumes(service: &Service) -> Result<(), Failure> {
     let address = service.address("http")?;
     let path = "/v1/events/stream?token=MISSED&types=thesis.created";
+    let (id, protocol) = (service.ids(), Protocol::Sse);
+    let side = Side { name: "SSE", id, subscribers: address, path: path.to_owned(), protocol };
     let head = format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\r\n", test_key());
     let mut first = TcpStream::connect(address).await?;
     first.write_all(head.as_bytes()).await?;
@@ -361,17 +363,17 @@ async fn resumes(service: &Service) -> Result<(), Failure> {
     println!();
     for streams in [1, 1_000] {
         let more = ["--cursor", &cursor, "--enough", &MISSED.to_string(), "--at-once"];
-        let before = service.ids().into_iter().filter_map(cpu_seconds).sum::<f64>();
-        let listener = Listener::start(address, path, Protocol::Sse, (streams, 120), &more).await?;
+        let before = side.cpu_seconds();
+        let listener = Listener::start(address, path, protocol, (streams, 120), &more).await?;
         let heard = listener.heard().await?;
-        let cpu = service.ids().into_iter().filter_map(cpu_seconds).sum::<f64>() - before;
+        let cpu = side.cpu_seconds() - before;
         if heard.deliveries < (MISSED * streams) as u64 {
             return Err(format!("only {} of the missed events came", heard.deliveries).into());
         }
         let (took, us) = (heard.took_ms, cpu * 1e6 / heard.deliveries as f64);
         println!("{streams} resume after {MISSED} missed events: live after {took:.0} ms, {us:.1} µs of CPU an event");
     }
-    let all = Listener::start(address, path, Protocol::Sse, (3_000, 0), &["--at-once"]).await?;
+    let all = Listener::start(address, path, protocol, (3_000, 0), &["--at-once"]).await?;
     println!("3000 streams that open at once: all served after {} ms", all.open_ms);
     Ok(())
 }

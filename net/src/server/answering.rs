@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The connection of a request, and its server's others.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) meter: Arc<Meter>,
     pub(super) connections: Arc<Connections>,
@@ -82,6 +82,7 @@ impl Drop for Begun {
 }
 
 /// An answer on its way.
+#[derive(Debug)]
 pub(super) struct Taking {
     pub(super) place: Place,
     /// It came whole, so its frames take no room of their own.

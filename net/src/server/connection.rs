@@ -199,7 +199,8 @@ async fn http<A: Answers>(
     Ok(taken.map(|takeover| {
         let open = asking.place.begin(Version::HTTP_11).taken_over();
         let parts = connection.into_parts();
-        (takeover, Socket::new(parts.io.into_inner().into(), &parts.read_buf, open))
+        let socket: Socket = parts.io.into_inner().into();
+        (takeover, socket.taken_over(&parts.read_buf, open))
     }))
 }
 

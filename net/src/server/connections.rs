@@ -104,6 +104,7 @@ impl Connections {
 }
 
 /// Room that bytes of an answer take until they are written.
+#[derive(Debug)]
 pub struct Room {
     meter: Arc<Meter>,
     bytes: usize,

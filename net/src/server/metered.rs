@@ -8,9 +8,17 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
 
-use super::meter::Meter;
+use super::{answering::Taking, connections::Room, meter::Meter};
+
+/// Bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. Enough for hundreds of
+/// events a second to a peer that is a fifth of a second away.
+const SEND_BUFFER: usize = 64 * 1024;
 
 /// A connection whose arriving bytes are counted.
 #[derive(Debug)]
@@ -19,21 +27,31 @@ pub struct Metered<T> {
     meter: Arc<Meter>,
     /// Bytes that were read and counted already, and come before all others.
     first: Bytes,
+    /// The answer that goes on without HTTP.
+    taking: Option<Taking>,
 }
 
 impl<T> Metered<T> {
     /// Counts the bytes of a stream, except for `first`, which were read from it before.
     pub(super) fn new(stream: T, meter: Arc<Meter>, first: &[u8]) -> Self {
-        Self { stream, meter, first: Bytes::copy_from_slice(first) }
+        Self { stream, meter, first: Bytes::copy_from_slice(first), taking: None }
     }
 
-    /// Takes back bytes that were read and not used.
-    pub(super) fn take_back(&mut self, unused: &[u8]) {
+    /// Takes room for bytes that the peer does not take at once, which all connections share; none while HTTP has the
+    /// connection. Without room a slow peer is cut off, and others go on.
+    pub fn hold(&self, bytes: usize) -> Option<Room> {
+        self.taking.as_ref()?.place.hold_part(bytes)
+    }
+}
+
+impl Metered<TcpStream> {
+    /// Goes on without HTTP, which had read some bytes too many.
+    pub(super) fn taken_over(mut self, unused: &[u8], taking: Taking) -> Self {
+        // Otherwise the system keeps up to megabytes for a peer that reads slowly.
+        let _best_effort = set_socket_send_buffer_size(&self.stream, SEND_BUFFER);
         self.first = [unused, &self.first].concat().into();
-    }
-
-    pub(super) fn get_ref(&self) -> &T {
-        &self.stream
+        self.taking = Some(taking);
+        self
     }
 }
 

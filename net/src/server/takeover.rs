@@ -1,26 +1,16 @@
 //! Connections that go on without HTTP, as WebSockets and long answers do. The buffers of HTTP, more than 16 KiB, are
 //! free then.
 
-use std::{
-    fmt, io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use rustix::net::sockopt::set_socket_send_buffer_size;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::net::TcpStream;
 
-use super::{Metered, answering::Taking, connections::Room};
+use super::Metered;
 
-/// Bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. Enough for hundreds of
-/// events a second to a peer that is a fifth of a second away.
-const SEND_BUFFER: usize = 64 * 1024;
+/// The bytes of a connection after HTTP.
+pub type Socket = Metered<TcpStream>;
 
 type Serve = Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>;
 
@@ -49,63 +39,5 @@ impl Takeover {
 impl fmt::Debug for Takeover {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Takeover")
-    }
-}
-
-/// The bytes of a connection after HTTP.
-pub struct Socket {
-    stream: Metered<TcpStream>,
-    taking: Taking,
-}
-
-impl Socket {
-    /// The socket of a connection, of which HTTP had read some bytes too many.
-    pub(super) fn new(mut stream: Metered<TcpStream>, unused: &[u8], taking: Taking) -> Self {
-        stream.take_back(unused);
-        // Otherwise the system keeps up to megabytes for a peer that reads slowly.
-        let _best_effort = set_socket_send_buffer_size(stream.get_ref(), SEND_BUFFER);
-        Self { stream, taking }
-    }
-
-    /// Takes room for bytes that the peer does not take at once, which all connections share. Without room a slow peer
-    /// is cut off, and others go on.
-    pub fn hold(&self, bytes: usize) -> Option<Room> {
-        self.taking.place.hold_part(bytes)
-    }
-}
-
-impl AsyncRead for Socket {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -4,7 +4,6 @@ use thesis_proto::{
     time::from_millis,
     v1::{self, Environment},
 };
-
 use tonic::Status;
 
 use super::{

@@ -96,8 +96,7 @@ impl Transport {
     pub(super) async fn next(&mut self) -> Told {
         match self {
             Self::Sse(sse) => {
-                let stood_at = sse.stands_at.clone();
-                if stood_at.is_none() {
+                if sse.stands_at.is_none() {
                     // Each stream begins with its cursor, before a gap too.
                     return match sse.try_first_cursor().await {
                         Some(cursor) => Told::Cursor(cursor),
