@@ -17,11 +17,15 @@ pub mod list_events;
 pub mod list_theses;
 pub mod list_webhooks;
 pub mod open_stream;
+pub mod replay_delivery;
 pub mod resolve;
+pub mod rotate_webhook_secret;
 pub mod search;
 pub mod stream_tickets;
+pub mod test_webhook;
 mod theses;
 mod token_counts;
+pub mod update_webhook;
 pub mod verify_thesis;
 
 use std::sync::Arc;

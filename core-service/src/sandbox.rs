@@ -80,6 +80,13 @@ fn token(index: usize, seed: SandboxSeed) -> Token {
     }
 }
 
+/// A profile and a token of the sandbox, for events that are made up.
+#[must_use]
+pub fn a_profile_and_token() -> (Profile, Token) {
+    let seed = SandboxSeed { at: FIRST_ACCOUNT_MS };
+    (profile(0, seed), token(0, seed))
+}
+
 const SEEDED: &str = "sbx_seed_";
 
 fn thesis_id(kind: &str, number: u64) -> String {

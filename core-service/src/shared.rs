@@ -4,14 +4,17 @@ pub mod control;
 pub mod key_ring;
 pub mod queue_hints;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use thesis_net::clock::{SharedClock, SharedIdSource};
 
 use self::{control::Control, key_ring::KeyRing, queue_hints::QueueHints};
+use self::queue_hints::Made;
 use crate::{
-    store::SharedBackend,
-    tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
+    store::{SharedBackend, StoreResult},
+    tables::{
+        deliveries::DeliveryStore, events::EventIndex, log::LogStore, queue::shard_of, theses::ThesisStore, wake,
+    },
 };
 
 /// Longest time that a request may still take while the store is away.
@@ -42,6 +45,28 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Makes deliveries, and tells whoever hands them out.
+    ///
+    /// # Errors
+    /// When the store does not answer; nothing is lost when it is then done again.
+    pub async fn make_deliveries(&self, made: Vec<Made>, now_ms: i64) -> StoreResult<()> {
+        let deliveries: Vec<_> = made.iter().map(|made| made.delivery.clone()).collect();
+        self.deliveries.create(&deliveries, now_ms).await?;
+        if !self.backend.is_exclusive() {
+            let elsewhere = deliveries.iter().filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));
+            let mut queues: HashMap<String, i64> = HashMap::new();
+            for made in elsewhere {
+                let first = queues.entry(made.webhook_id.clone()).or_insert(made.created_at);
+                *first = made.created_at.min(*first);
+            }
+            if !queues.is_empty() {
+                wake::leave_queue_hints(&self.backend, queues, now_ms.div_euclid(1_000)).await?;
+            }
+        }
+        self.hints.add(made);
+        Ok(())
+    }
+
     /// Waits until the store has been away for a moment. Requests that need no store are answered in that moment.
     pub async fn store_is_away(&self) {
         let Some(mut away) = self.backend.away() else { return std::future::pending().await };

@@ -147,6 +147,7 @@ impl Core {
     fn spawn(self: &Arc<Self>, tick_seconds: u32) {
         self.tasks.spawn(Arc::clone(&self.datasets).watch());
         self.tasks.spawn(Arc::clone(&self.dispatcher).run(self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.dispatcher).keep_shards(self.stop.clone()));
         self.tasks.spawn(sandbox::tick(
             Arc::clone(&self.shared),
             Arc::clone(&self.datasets),

@@ -12,6 +12,7 @@ pub mod leases;
 pub mod log;
 pub mod log_losers;
 pub mod members;
+pub mod queue;
 mod recent_theses;
 mod row_cache;
 pub mod stream_places;

@@ -76,8 +76,6 @@ impl IdSource for CountingIds {
 pub(crate) struct SharedMemory {
     store: SharedBackend,
     away: AtomicBool,
-    /// Conditional writes under way, and the most there were at once.
-    flying: Mutex<(usize, usize)>,
     /// Calls made, by table.
     calls: Mutex<HashMap<&'static str, usize>>,
     /// Changes applied, by table.
@@ -88,19 +86,14 @@ pub(crate) struct SharedMemory {
 
 impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
-        let (away, flying, calls) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+        let (away, calls) = (AtomicBool::new(false), Mutex::default());
         let (applied, scanned) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { store: memory(clock), away, flying, calls, applied, scanned })
+        Arc::new(Self { store: memory(clock), away, calls, applied, scanned })
     }
 
     /// How many calls were made that read or write a table.
     pub(crate) fn calls(&self, table: &Table) -> usize {
         self.calls.lock().get(table.name).copied().unwrap_or_default()
-    }
-
-    /// The most conditional writes that were under way at once.
-    pub(crate) fn most_flying(&self) -> usize {
-        self.flying.lock().1
     }
 
     fn called(&self, table: &Table) {
@@ -161,17 +154,7 @@ impl Backend for SharedMemory {
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
         self.called(transaction.table);
-        {
-            let mut flying = self.flying.lock();
-            flying.0 += 1;
-            flying.1 = flying.1.max(flying.0);
-        }
-        let written = match self.store() {
-            Ok(store) => store.transact(transaction).await,
-            Err(error) => Err(error),
-        };
-        self.flying.lock().0 -= 1;
-        written
+        self.store()?.transact(transaction).await
     }
 
     fn is_exclusive(&self) -> bool {

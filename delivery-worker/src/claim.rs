@@ -3,15 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, TryStreamExt as _};
-use thesis_net::{clock::SharedIdSource, services::Stream};
-use thesis_proto::v1::{AttemptReleased, ClaimResponse, ReportRequest, report_request::Outcome};
+use thesis_net::services::Stream;
+use thesis_proto::v1::{AttemptReleased, AttemptReport, ClaimResponse, attempt_report::Outcome};
 use tokio::{select, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::{
     backoff::Backoff,
-    report::Core,
+    report::Cores,
     send::{Sender, Sent, drain},
 };
 
@@ -19,32 +19,36 @@ use crate::{
 const LAST_WORDS: Duration = Duration::from_millis(7_500);
 
 pub(crate) struct Worker {
-    pub(crate) core: Core,
+    pub(crate) cores: Arc<Cores>,
     pub(crate) sender: Sender,
-    pub(crate) ids: SharedIdSource,
     pub(crate) capacity: usize,
 }
 
 impl Worker {
+    /// Works for every core.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
+        let each = (0..self.cores.count()).map(|core| Arc::clone(&self).work_for(core, shutdown.clone()));
+        futures::future::join_all(each).await;
+    }
+
+    async fn work_for(self: Arc<Self>, core: usize, shutdown: CancellationToken) {
         let mut attempts = JoinSet::new();
         let mut backoff = Backoff::new();
         // Attempts outlive the stream that brought them: core going away is no reason to send twice.
         while !shutdown.is_cancelled() {
-            let worker_id = self.worker_id();
-            let Some(claims) = shutdown.run_until_cancelled(self.core.claim(&worker_id, self.capacity)).await else {
+            let Some(claims) = shutdown.run_until_cancelled(self.cores.claim(core, self.capacity)).await else {
                 break;
             };
             let ended = match claims {
                 Ok(claims) => {
                     backoff = Backoff::new();
-                    self.take(claims, &worker_id.into(), &mut attempts, &shutdown).await
+                    self.take(core, claims, &mut attempts, &shutdown).await
                 }
                 Err(status) => Some(status),
             };
             if !shutdown.is_cancelled() {
                 tracing::warn!(status = ended.map(tracing::field::display), "no claims from core, asking again");
-                shutdown.run_until_cancelled(tokio::time::sleep(backoff.next(&*self.ids))).await;
+                shutdown.run_until_cancelled(tokio::time::sleep(backoff.next(&**self.cores.ids()))).await;
             }
         }
         let finished = tokio::time::timeout(LAST_WORDS, async { while attempts.join_next().await.is_some() {} }).await;
@@ -56,8 +60,8 @@ impl Worker {
     /// Starts attempts for claims until the stream ends or the worker stops. Gives the error that ended the stream.
     async fn take(
         self: &Arc<Self>,
+        core: usize,
         mut claims: Stream<ClaimResponse>,
-        worker_id: &Arc<str>,
         attempts: &mut JoinSet<()>,
         shutdown: &CancellationToken,
     ) -> Option<Status> {
@@ -71,7 +75,7 @@ impl Worker {
                 }
                 claim = claims.try_next(), if attempts.len() < self.capacity => match claim {
                     Ok(Some(claim)) => {
-                        attempts.spawn(Arc::clone(self).attempt(Arc::clone(worker_id), claim));
+                        attempts.spawn(Arc::clone(self).attempt(core, claim));
                     }
                     Ok(None) => return None,
                     Err(status) => return Some(status),
@@ -83,43 +87,34 @@ impl Worker {
         // Core would send the released claims to this stream again.
         drop(claims);
         for claim in unstarted {
-            attempts.spawn(Arc::clone(self).release(Arc::clone(worker_id), claim));
+            attempts.spawn(Arc::clone(self).release(core, claim));
         }
         None
     }
 
-    async fn attempt(self: Arc<Self>, worker_id: Arc<str>, claim: ClaimResponse) {
+    async fn attempt(self: Arc<Self>, core: usize, claim: ClaimResponse) {
         let (delivery_id, attempt) = (claim.delivery_id.clone(), claim.attempt);
         let Sent { started_at, latency_ms, outcome, answer, deadline } = self.sender.send(claim).await;
         count(&outcome, latency_ms);
-        let report = ReportRequest {
-            worker_id: worker_id.to_string(),
+        let report = AttemptReport {
             delivery_id,
             attempt,
             started_at: Some(started_at),
             latency_ms,
             outcome: Some(outcome),
         };
-        tokio::join!(self.core.report(report), drain(answer, deadline));
+        tokio::join!(self.cores.report(core, report), drain(answer, deadline));
     }
 
-    async fn release(self: Arc<Self>, worker_id: Arc<str>, claim: ClaimResponse) {
-        let report = ReportRequest {
-            worker_id: worker_id.to_string(),
+    async fn release(self: Arc<Self>, core: usize, claim: ClaimResponse) {
+        let report = AttemptReport {
             delivery_id: claim.delivery_id,
             attempt: claim.attempt,
             started_at: None,
             latency_ms: 0,
             outcome: Some(Outcome::Released(AttemptReleased {})),
         };
-        self.core.report(report).await;
-    }
-
-    /// A new id for each stream, so that the reports of an old stream do not count for it.
-    fn worker_id(&self) -> String {
-        let mut random = [0; 8];
-        self.ids.fill(&mut random);
-        format!("wrk_{}", hex::encode(random))
+        self.cores.report(core, report).await;
     }
 }
 

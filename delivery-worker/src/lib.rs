@@ -49,12 +49,12 @@ impl Default for WorkerConfig {
     }
 }
 
-/// Works until `shutdown`, then lets attempts under way finish; returns within 8 s of it.
+/// Works for each of these cores until `shutdown`, then lets attempts under way finish; returns within 8 s of it.
 ///
 /// # Errors
 /// When the configuration cannot be used. A core that is away is no error: it is tried until it comes back.
 pub async fn run(
-    core: Arc<Deliveries>,
+    cores: Vec<Arc<Deliveries>>,
     config: WorkerConfig,
     clock: SharedClock,
     ids: SharedIdSource,
@@ -63,9 +63,8 @@ pub async fn run(
     let guard = guard::Guard::new(thesis_net::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
     let clients = client::Clients::new(config.root_certificate.as_deref())?;
     let worker = claim::Worker {
-        core: report::Core::new(core, Arc::clone(&ids)),
+        cores: report::Cores::new(cores, Arc::clone(&ids)),
         sender: send::Sender { guard, clients, timeout: config.timeout, clock },
-        ids,
         capacity: config.capacity.max(1),
     };
     Arc::new(worker).run(shutdown).await;

@@ -9,7 +9,7 @@ use thesis_net::clock::SharedClock;
 use thesis_proto::{
     names::event_type_name,
     time::from_millis,
-    v1::{AttemptFailure, AttemptResponse, ClaimResponse, report_request::Outcome},
+    v1::{AttemptFailure, AttemptResponse, ClaimResponse, attempt_report::Outcome},
 };
 use tokio::time::{Instant, timeout_at};
 

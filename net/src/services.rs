@@ -61,8 +61,8 @@ pub struct Trusted {
 /// The services that edge and worker call.
 #[derive(Clone)]
 pub struct Services {
-    /// `DeliveryService`.
-    pub deliveries: Arc<Deliveries>,
+    /// `DeliveryService` of each core apart: an attempt is reported to the core that handed it out.
+    pub deliveries: Vec<Arc<Deliveries>>,
     /// `EventService`.
     pub events: Arc<Events>,
     /// `GateService`.
@@ -105,7 +105,7 @@ impl Services {
     {
         let api = Arc::new(api);
         Self {
-            deliveries: api.clone(),
+            deliveries: vec![api.clone()],
             events: api.clone(),
             gate: api.clone(),
             meta: api.clone(),
@@ -129,8 +129,10 @@ impl Services {
         let mut credential = HeaderValue::try_from(credential.expose_secret())?;
         credential.set_sensitive(true);
         let remote = |channel| Remote { channel, credential: credential.clone() };
-        let streams_of = each.into_iter().map(|channel| Arc::new(remote(channel)) as Arc<Streams>).collect();
-        Ok(Self { streams_of, ..Self::of(remote(channel)) })
+        let each: Vec<_> = each.into_iter().map(|channel| Arc::new(remote(channel))).collect();
+        let deliveries = each.iter().map(|core| Arc::clone(core) as Arc<Deliveries>).collect();
+        let streams_of = each.into_iter().map(|core| core as Arc<Streams>).collect();
+        Ok(Self { deliveries, streams_of, ..Self::of(remote(channel)) })
     }
 }
 

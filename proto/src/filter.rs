@@ -1,5 +1,9 @@
 //! Event filters, compiled once and matched against every event: history, streams and webhooks filter alike.
 
+mod interest;
+
+pub use self::interest::Interest;
+
 use crate::{
     error::FieldError,
     reference::{TokenReference, handle_form, is_handle},

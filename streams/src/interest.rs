@@ -1,18 +1,14 @@
 //! Finds the connections that an event may concern, so that the others sleep on.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use thesis_proto::{
-    filter::{CompiledFilter, EventKeys},
-    reference::{address_form, handle_form, symbol_form},
-    v1::EventType,
-};
+use thesis_proto::filter::{CompiledFilter, EventKeys, Interest};
 
 use crate::signal::Signal;
 
@@ -45,59 +41,6 @@ impl Listener {
     }
 }
 
-/// One property of events by which a filter can be found. A filter stands under the values of one dimension.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Interest {
-    All,
-    Type(EventType),
-    Chain(String),
-    Handle(String),
-    TokenId(String),
-    /// Address and chain.
-    TokenOnChain(String, String),
-    Address(String),
-    Symbol(String),
-}
-
-/// What a filter waits for: an event that passes it has one of these properties.
-fn of_filter(filter: &CompiledFilter) -> HashSet<Interest> {
-    if !filter.handles().is_empty() {
-        return filter.handles().iter().cloned().map(Interest::Handle).collect();
-    }
-    if !filter.tokens().is_empty() {
-        let readings = filter.tokens().iter().flat_map(|token| {
-            let on_chain = token.on_chain.clone().map(|(chain, address)| Interest::TokenOnChain(address, chain));
-            let id = token.id.clone().map(Interest::TokenId);
-            let address = token.address.clone().map(Interest::Address);
-            [id, on_chain, address, Some(Interest::Symbol(token.symbol.clone()))].into_iter().flatten()
-        });
-        return readings.collect();
-    }
-    if !filter.chains().is_empty() {
-        return filter.chains().iter().cloned().map(Interest::Chain).collect();
-    }
-    if !filter.types().is_empty() {
-        return filter.types().iter().copied().map(Interest::Type).collect();
-    }
-    HashSet::from([Interest::All])
-}
-
-/// The properties of an event.
-fn of_event(keys: &EventKeys) -> impl Iterator<Item = Interest> {
-    let token = keys.token.as_ref().map(|token| {
-        let address = address_form(&token.address);
-        [
-            Interest::TokenId(token.id.clone()),
-            Interest::TokenOnChain(address.clone(), token.chain.clone()),
-            Interest::Address(address),
-            Interest::Symbol(symbol_form(&token.symbol)),
-            Interest::Chain(token.chain.clone()),
-        ]
-    });
-    let handle = keys.handle.as_ref().map(|handle| Interest::Handle(handle_form(handle)));
-    [Interest::All, Interest::Type(keys.event_type)].into_iter().chain(handle).chain(token.into_iter().flatten())
-}
-
 /// The listeners of one dataset, by what they wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
@@ -110,7 +53,7 @@ impl Listeners {
     /// Adds a listener; its number removes it.
     pub(crate) fn add(&mut self, filter: &CompiledFilter, listener: &Arc<Listener>) -> u64 {
         self.last += 1;
-        for interest in of_filter(filter) {
+        for interest in filter.interests() {
             self.by_interest.entry(interest).or_default().push((self.last, Arc::clone(listener)));
         }
         self.last
@@ -118,7 +61,7 @@ impl Listeners {
 
     /// Removes a listener that was added with this filter.
     pub(crate) fn remove(&mut self, filter: &CompiledFilter, number: u64) {
-        for interest in of_filter(filter) {
+        for interest in filter.interests() {
             if let Some(listeners) = self.by_interest.get_mut(&interest) {
                 if let Ok(place) = listeners.binary_search_by_key(&number, |(number, _)| *number) {
                     listeners.remove(place);
@@ -132,7 +75,7 @@ impl Listeners {
 
     /// Notes an event at those whom it may concern, and collects those who must be woken for it.
     pub(crate) fn hear(&self, keys: &EventKeys, position: u64, woken: &mut Vec<Arc<Listener>>) {
-        for interest in of_event(keys) {
+        for interest in keys.interests() {
             for (_, listener) in self.by_interest.get(&interest).into_iter().flatten() {
                 if listener.hears(position) {
                     woken.push(Arc::clone(listener));
@@ -145,7 +88,7 @@ impl Listeners {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use thesis_proto::v1::{EventFilters, TokenRef};
+    use thesis_proto::v1::{EventFilters, EventType, TokenRef};
 
     use super::*;
 

@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq as _;
 use thesis_net::clock::{SharedClock, SharedIdSource};
 use thesis_proto::error::{ApiError, ErrorCode};
 
-use super::limits::{Limits, Month, Rate};
+use super::limits::{Limits, Month, Rate, SENDS_PER_MINUTE};
 use crate::{
     domain::{
         control::{ApiKey, Organization, Project},
@@ -106,6 +106,18 @@ impl Call {
         Err(ApiError::new(ErrorCode::QuotaExceeded, format!("the plan's {limit} requests of this month are used up"))
             .with_retry_after(wait)
             .into())
+    }
+
+    /// Counts a test send or a replay.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` when the project has had all of this minute.
+    pub fn take_send(&self) -> Result<()> {
+        if self.gate.limits.sends.take(&self.caller.project.id, self.now_ms) {
+            return Ok(());
+        }
+        let message = format!("more than {SENDS_PER_MINUTE} test sends and replays of the project in this minute");
+        Err(ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(self.now_ms)).into())
     }
 
     /// The lower bound of a read in the plan's history window.

@@ -20,6 +20,8 @@ use crate::{
 
 /// Most failed authentications of one address in a minute.
 pub const AUTH_FAILURES_PER_MINUTE: u64 = 20;
+/// Most test sends and replays of a project in a minute.
+pub const SENDS_PER_MINUTE: u64 = 10;
 /// Most addresses whose failures are counted: a flood from invented addresses must not take all memory.
 const ADDRESSES: usize = 100_000;
 /// Seconds that the counts of a minute are kept.
@@ -214,6 +216,34 @@ impl Quota {
     }
 }
 
+/// A minute's test sends and replays of a project.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SendWindow {
+    project: Arc<str>,
+    minute: i64,
+}
+
+impl Counted for SendWindow {
+    fn partition(&self) -> CountKey {
+        CountKey::of_minute(format!("{}/sends", self.project), self.minute)
+    }
+
+    fn has_ended(&self, now_ms: i64) -> bool {
+        self.minute < now_ms.div_euclid(MINUTE_MS)
+    }
+}
+
+/// Test sends and replays a minute, per project.
+pub struct Sends(SharedCounts<SendWindow>);
+
+impl Sends {
+    /// Counts a send; false when the project has had all of this minute.
+    pub fn take(&self, project: &str, now_ms: i64) -> bool {
+        let window = SendWindow { project: project.into(), minute: now_ms.div_euclid(MINUTE_MS) };
+        self.0.take(&window, SENDS_PER_MINUTE, now_ms).0
+    }
+}
+
 /// Everything that is counted.
 pub struct Limits {
     /// Requests a minute.
@@ -222,6 +252,8 @@ pub struct Limits {
     pub quota: Quota,
     /// Failed authentications.
     pub failures: AuthFailures,
+    /// Test sends and replays.
+    pub sends: Sends,
 }
 
 impl Limits {
@@ -234,6 +266,7 @@ impl Limits {
         Self {
             rates: RateWindows(SharedCounts::new(backend(), replica(), minutes(0))),
             quota: Quota { counts: SharedCounts::new(backend(), replica(), months), month: Mutex::new(Month::of(0)) },
+            sends: Sends(SharedCounts::new(backend(), replica(), minutes(0))),
             // A single failure is not stored: a flood from many addresses would become a flood of writes.
             failures: AuthFailures(
                 SharedCounts::new(backend(), replica(), minutes(2)),
@@ -246,7 +279,8 @@ impl Limits {
     pub async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
         let (rates, failures, months) = (&self.rates.0, &self.failures.0, &self.quota.counts);
         let abuse = self.failures.1.run(clock, stop);
-        tokio::join!(rates.run(clock, stop), failures.run(clock, stop), months.run(clock, stop), abuse);
+        let sends = self.sends.0.run(clock, stop);
+        tokio::join!(rates.run(clock, stop), sends, failures.run(clock, stop), months.run(clock, stop), abuse);
     }
 
     /// Stores the counts that must outlive this process.
@@ -257,6 +291,7 @@ impl Limits {
     /// Forgets ended windows.
     pub fn sweep(&self, now_ms: i64) {
         self.rates.0.sweep(now_ms);
+        self.sends.0.sweep(now_ms);
         self.failures.sweep(now_ms);
         self.quota.counts.sweep(now_ms);
     }

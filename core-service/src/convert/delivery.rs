@@ -20,8 +20,8 @@ pub fn delivery(row: &Delivery) -> v1::WebhookDelivery {
         response_status: last.and_then(|attempt| attempt.response_status),
         latency_ms: last.map(|attempt| attempt.latency_ms),
         next_attempt_at: optional_time(row.next_attempt_at),
-        is_replay: false,
-        is_test: false,
+        is_replay: row.replay_of.is_some(),
+        is_test: row.is_test,
         created_at: Some(from_millis(row.created_at)),
         delivered_at: optional_time(row.delivered_at),
         attempts: row

@@ -1,16 +1,19 @@
 //! Hands out due attempts to workers and takes their reports.
 //!
-//! A replica hands out the attempts of the shards whose lease it holds, and holds leases only while workers are
-//! connected to it. Leases only save duplicate work: a report of the expected attempt counts, whoever sends it.
+//! A core hands out the attempts of the shards whose lease it holds. What fan-out has just made goes from memory to a
+//! worker. Everything else is read from the queues: what a core finds when it takes a shard over, retries when their
+//! timer says so, and what memory had no room for. Leases only save duplicate work: a report of the expected attempt
+//! counts, whoever sends it.
 
-mod leases;
-mod minutes;
+mod health;
+mod read;
 mod report;
+mod shards;
 mod state;
+mod timers;
 mod unsendable;
 
 use std::{
-    ops::Bound,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -18,50 +21,59 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use parking_lot::Mutex;
-use thesis_proto::v1;
-use tokio::sync::mpsc;
+use quick_cache::sync::Cache;
+use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
+pub use self::report::Reported;
 use self::{
-    leases::Leases,
-    minutes::LATE_MINUTES,
-    state::{Out, State, Worker},
+    read::Pages,
+    shards::Shards,
+    state::{State, Worker},
+    unsendable::Unsendable,
 };
-use super::serving::Serving;
+use super::serving::{Serving, Verdict};
 use crate::{
     domain::{control::Webhook, delivery::Delivery},
-    error::{Error, Result},
-    shared::Shared,
-    tables::deliveries::{Queued, first_of, minute_of, shard_of},
+    error::Result,
+    shared::{Shared, queue_hints::Made},
+    tables::{deliveries::Step, queue::shard_of, wake},
 };
 
-/// How often the ready minutes are read without a hint.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often timers, the slow lane and late attempts are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Longest wait for a report; then the attempt is handed out again.
 const CLAIM_MS: i64 = 15_000;
 /// The same after its worker's stream has ended: attempts under way end and are reported within this time.
 const ORPHAN_MS: i64 = 8_000;
+/// Most queues read at once.
+const READS: usize = 16;
+/// Most events that are kept as JSON for their next attempts.
+const BODIES: usize = 2_000;
 
 /// An attempt to be made.
 #[derive(Debug)]
 pub struct Claimed {
     /// The delivery as it is before the attempt.
-    pub delivery: Delivery,
+    pub delivery: Arc<Delivery>,
     /// The webhook it goes to.
     pub webhook: Arc<Webhook>,
-    /// The event it tells.
-    pub event: v1::Event,
-    /// The secret that signs it.
-    pub secret: String,
+    /// The event as JSON.
+    pub body: Bytes,
+    /// The secrets that sign it, the newest first.
+    pub secrets: Vec<String>,
 }
 
 /// Hands out due attempts.
 pub struct Dispatcher {
     shared: Arc<Shared>,
-    leases: Leases,
+    shards: Shards,
+    bodies: Cache<(String, u64), Bytes>,
     next_worker: AtomicU64,
     state: Mutex<State>,
+    streaks: report::Streaks,
 }
 
 /// A worker's place; given up when dropped.
@@ -75,7 +87,7 @@ impl Drop for WorkerPlace {
         let until = self.dispatcher.shared.clock.now_ms() + ORPHAN_MS;
         let mut state = self.dispatcher.state.lock();
         state.workers.remove(&self.id);
-        for out in state.out.values_mut().filter(|out| out.worker == self.id) {
+        for out in state.outs().filter(|out| out.worker == self.id) {
             out.until = out.until.min(until);
         }
         drop(state);
@@ -83,12 +95,24 @@ impl Drop for WorkerPlace {
     }
 }
 
+/// Why a delivery that was due is not sent.
+enum Ended {
+    Cancelled,
+    Unsendable(Unsendable),
+}
+
 impl Dispatcher {
     /// A dispatcher of this replica.
     #[must_use]
     pub fn new(shared: Arc<Shared>, replica: String) -> Arc<Self> {
-        let leases = Leases::new(Arc::clone(&shared.backend), replica);
-        Arc::new(Self { shared, leases, next_worker: AtomicU64::new(1), state: Mutex::default() })
+        Arc::new(Self {
+            shards: Shards::new(Arc::clone(&shared), replica),
+            shared,
+            bodies: Cache::new(BODIES),
+            next_worker: AtomicU64::new(1),
+            state: Mutex::default(),
+            streaks: report::Streaks::default(),
+        })
     }
 
     /// Takes a worker's stream: it gets claims until the place is dropped, at most `capacity` unreported.
@@ -96,203 +120,247 @@ impl Dispatcher {
         let (claims, receiver) = mpsc::channel(capacity.max(1));
         let id = self.next_worker.fetch_add(1, Ordering::Relaxed);
         self.state.lock().workers.insert(id, Worker { claims, capacity, out: 0 });
+        self.shards.has_workers(true);
         self.shared.hints.wake();
         (WorkerPlace { dispatcher: Arc::clone(self), id }, receiver)
     }
 
-    /// Takes back an attempt that was reported, or not made.
+    /// Takes back an attempt that was not made.
     pub fn release_claim(&self, delivery_id: &str) {
-        self.state.lock().give_back(delivery_id);
+        let now_ms = self.shared.clock.now_ms();
+        let mut state = self.state.lock();
+        if let Some(out) = state.settle(delivery_id, now_ms) {
+            state.read_from(&out.webhook, (out.delivery.next_attempt_at.unwrap_or_default(), String::new()));
+        }
+        drop(state);
         self.shared.hints.wake();
     }
 
-    /// Gives up all leases.
+    /// Gives up all shards.
     pub async fn release(&self) {
-        self.leases.release(self.shared.clock.now_ms()).await;
+        self.shards.release_all(self.shared.clock.now_ms()).await;
     }
 
-    /// Runs until stopped.
+    /// Takes shards and renews their leases, apart from the work, until stopped.
+    pub async fn keep_shards(self: Arc<Self>, stop: CancellationToken) {
+        stop.run_until_cancelled(self.shards.keep(|shard| self.is_out(shard))).await;
+    }
+
+    fn is_out(&self, shard: i64) -> bool {
+        self.state.lock().outs().any(|out| shard_of(&out.webhook) == shard)
+    }
+
+    /// Hands out attempts until stopped.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut every = tokio::time::interval(LOOK_EVERY);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut reads = JoinSet::new();
+        let mut pages = Pages::default();
         loop {
             let looks = tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.shared.hints.news() => false,
+                () = self.shared.hints.changed() => false,
+                Some(_) = reads.join_next() => false,
                 _ = every.tick() => true,
             };
             let now_ms = self.shared.clock.now_ms();
-            if self.state.lock().workers.is_empty() {
-                self.release().await;
-                continue;
-            }
+            self.hear(now_ms);
+            let has_workers = !self.state.lock().workers.is_empty();
+            self.shards.has_workers(has_workers);
             if !self.shared.control.is_current() {
                 // Live access may be withdrawn.
                 continue;
             }
-            let step = async {
-                self.leases.renew(now_ms).await?;
-                let hinted = self.shared.hints.take();
-                self.activate(hinted, minute_of(now_ms));
-                if looks {
-                    self.look(now_ms).await?;
-                }
-                self.hand_out(now_ms).await;
-                Ok::<(), Error>(())
-            };
-            if let Err(error) = step.await {
-                tracing::warn!(%error, "handing out webhook attempts failed, trying again");
+            if looks && let Err(error) = self.look(&mut pages, now_ms).await {
+                tracing::warn!(%error, "looking for due webhook attempts failed, trying again");
+            }
+            let ended = self.hand_out(looks, now_ms).await;
+            if !ended.is_empty()
+                && let Err(error) = self.end(ended, now_ms).await
+            {
+                tracing::warn!(%error, "ending deliveries failed, trying again");
+            }
+            while reads.len() < READS {
+                let Some((webhook, place)) = self.state.lock().next_read() else { break };
+                reads.spawn(Arc::clone(&self).read_queue(webhook, place));
             }
         }
     }
 
-    /// Goes once round the webhooks with something due, until the workers are full.
-    async fn hand_out(&self, now_ms: i64) {
-        let round: Vec<(String, i64)> = {
-            let state = self.state.lock();
-            let after = (Bound::Excluded(state.turn.clone()), Bound::Unbounded);
-            let upto = (Bound::Unbounded, Bound::Included(state.turn.clone()));
-            let places = state.active.range::<String, _>(after).chain(state.active.range::<String, _>(upto));
-            places.map(|(webhook, minute)| (webhook.clone(), *minute)).collect()
-        };
-        for (webhook, minute) in round {
-            if !self.leases.holds(shard_of(&webhook), now_ms) {
-                continue;
-            }
-            match self.hand_out_from(&webhook, minute, now_ms).await {
-                Ok(true) => {}
-                Ok(false) => return,
-                // One webhook's trouble must not stop the others.
-                Err(error) => tracing::warn!(webhook, %error, "handing out attempts failed, trying again"),
-            }
+    /// Takes in what was just made here.
+    fn hear(&self, now_ms: i64) {
+        let news = self.shared.hints.take();
+        if news.made.is_empty() && news.queues.is_empty() {
+            return;
         }
-    }
-
-    /// Hands out due attempts of one webhook; false when the workers are full.
-    async fn hand_out_from(&self, webhook: &str, minute: i64, now_ms: i64) -> Result<bool> {
-        let (room, out, share) = {
-            let mut state = self.state.lock();
-            state.touched.remove(webhook);
-            (state.room(), state.out_by_webhook.get(webhook).copied().unwrap_or_default(), state.share())
-        };
-        if room == 0 {
-            return Ok(false);
-        }
-        let take = room.min(share.saturating_sub(out));
-        if take == 0 {
-            return Ok(true);
-        }
-        let from_ms = first_of(minute - LATE_MINUTES);
-        let due = self.shared.deliveries.due(webhook, from_ms, now_ms, out + take).await?;
-        let looked_at_all = due.len() < out + take;
-        let minute = match due.first() {
-            Some(first) => self.state.lock().move_on(webhook, minute, minute_of(first.due_at)),
-            None => minute,
-        };
-        let fresh: Vec<Queued> = {
-            let state = self.state.lock();
-            due.into_iter().filter(|queued| !state.out.contains_key(&queued.delivery)).collect()
-        };
-        let all_done = self.hand_out_of(webhook, fresh, minute, now_ms).await?;
         let mut state = self.state.lock();
-        webhook.clone_into(&mut state.turn);
-        // Attempts that are out are looked at again when reported or late.
-        if looked_at_all && all_done && !state.touched.contains(webhook) {
-            state.active.remove(webhook);
+        for made in news.made {
+            let Some(due_at) = made.delivery.next_attempt_at else { continue };
+            let webhook = &made.delivery.webhook_id;
+            match self.shards.taken_at(shard_of(webhook)) {
+                // Only this core can have sent what was made since.
+                Some(taken_at) if made.delivery.created_at >= taken_at => state.add(made, now_ms),
+                Some(_) => state.read_from(&webhook.as_str().into(), (due_at, String::new())),
+                None => {}
+            }
         }
-        Ok(true)
+        for (webhook, due_at) in news.queues {
+            if self.shards.taken_at(shard_of(&webhook)).is_some() {
+                state.read_from(&webhook.into(), (due_at, String::new()));
+            }
+        }
     }
 
-    async fn hand_out_of(&self, webhook_id: &str, due: Vec<Queued>, minute: i64, now_ms: i64) -> Result<bool> {
-        let mut webhook = self.usable(webhook_id);
-        if matches!(&webhook, Usable::No) || matches!(&webhook, Usable::Yes(webhook, _) if webhook.live) {
-            // The webhook may be too new for this replica to know, or its live access was just withdrawn.
-            self.shared.control.refresh().await?;
-            webhook = self.usable(webhook_id);
-        }
-        let ids: Vec<String> = due.iter().map(|queued| queued.delivery.clone()).collect();
-        let deliveries = self.shared.deliveries.get_many(&ids).await?;
-        for (queued, delivery) in due.into_iter().zip(deliveries) {
-            if self.state.lock().out.contains_key(&queued.delivery) {
-                continue; // It stands in the queue twice.
+    /// Looks at everything that time brings.
+    async fn look(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
+        {
+            let mut state = self.state.lock();
+            let late: Vec<String> =
+                state.outs().filter(|out| out.until <= now_ms).map(|out| out.delivery.id.clone()).collect();
+            for delivery in late {
+                if let Some(out) = state.settle(&delivery, now_ms) {
+                    state.read_from(&out.webhook, (out.delivery.next_attempt_at.unwrap_or_default(), String::new()));
+                }
             }
-            let is_due = |at: i64| at <= queued.due_at;
-            let Some(delivery) = delivery.filter(|delivery| delivery.next_attempt_at.is_some_and(is_due)) else {
-                self.shared.deliveries.unqueue(webhook_id, &queued).await?;
-                continue;
+            state.read_due(now_ms);
+            let waiting: Vec<_> = state.waiting().cloned().collect();
+            for webhook in waiting {
+                if self.serving(&webhook, now_ms).is_none_or(|(_, serving)| !serving.waits()) {
+                    state.wait_no_more(&webhook);
+                }
+            }
+        }
+        self.hear_others(pages, now_ms).await?;
+        self.look_at_marks(pages, now_ms).await
+    }
+
+    /// Hears of queue rows that other cores wrote.
+    async fn hear_others(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
+        if self.shared.backend.is_exclusive() {
+            return Ok(());
+        }
+        let second = now_ms.div_euclid(1_000);
+        let from = second.min(pages.heard.unwrap_or(second)) - read::HINT_SECONDS;
+        let hints = wake::queue_hints(&self.shared.backend, from, second + 1).await?;
+        pages.heard = Some(second);
+        let new = pages.new_hints(hints, second);
+        let mut state = self.state.lock();
+        for (webhook, due_at) in new {
+            if self.shards.taken_at(shard_of(&webhook)).is_some() {
+                state.read_from(&webhook.into(), (due_at, String::new()));
+            }
+        }
+        Ok(())
+    }
+
+    /// A webhook and what becomes of its deliveries; none if it is gone.
+    fn serving(&self, webhook: &str, now_ms: i64) -> Option<(Arc<Webhook>, Serving)> {
+        let state = self.shared.control.state();
+        let webhook = state.webhook(webhook)?;
+        Some((Arc::clone(webhook), Serving::of(&state, webhook, now_ms)))
+    }
+
+    fn verdict(&self, delivery: &Delivery, now_ms: i64) -> (Option<Arc<Webhook>>, Verdict) {
+        match self.serving(&delivery.webhook_id, now_ms) {
+            Some((webhook, serving)) => (Some(webhook), serving.verdict(delivery)),
+            None => (None, Verdict::Cancel),
+        }
+    }
+
+    /// Hands out what is ready, until the workers are full. Gives what cannot be sent.
+    async fn hand_out(&self, looks: bool, now_ms: i64) -> Vec<(Made, Ended)> {
+        let mut ended = Vec::new();
+        let mut refreshed = !self.shared.control.is_shared();
+        let slow = if looks { self.state.lock().slow_round(now_ms) } else { Vec::new() };
+        let mut slow = slow.into_iter();
+        loop {
+            let made = match slow.next() {
+                Some(made) => made,
+                None => {
+                    let mut state = self.state.lock();
+                    if state.room() == 0 {
+                        return ended;
+                    }
+                    let Some(made) = state.next(now_ms) else { return ended };
+                    made
+                }
             };
-            match &webhook {
-                Usable::Yes(webhook, serving) if !serving.cancels(delivery.created_at) => {
-                    if !self.send(delivery, queued.due_at, webhook, minute, now_ms).await? {
-                        return Ok(false);
+            let (mut webhook, mut verdict) = self.verdict(&made.delivery, now_ms);
+            if !refreshed && webhook.as_ref().is_none_or(|webhook| webhook.live) {
+                // The webhook may be too new for this replica to know, or its live access was just withdrawn.
+                self.shared.control.look().await;
+                refreshed = true;
+                (webhook, verdict) = self.verdict(&made.delivery, now_ms);
+            }
+            match (webhook, verdict) {
+                (Some(webhook), Verdict::Send) => {
+                    // The present time, since a round may take long.
+                    if !self.shards.serves(shard_of(&webhook.id), self.shared.clock.now_ms()) {
+                        continue;
+                    }
+                    match self.secrets(&webhook, now_ms) {
+                        Ok(secrets) => {
+                            if !self.send(made, webhook, secrets, now_ms) {
+                                let mut state = self.state.lock();
+                                slow.for_each(|made| state.put_back(made, now_ms));
+                                return ended;
+                            }
+                        }
+                        Err(unsendable) => ended.push((made, Ended::Unsendable(unsendable))),
                     }
                 }
-                // The attempts wait; enabling the webhook must make it ready again, from the minute of the first on.
-                Usable::Disabled => return Ok(true),
-                Usable::Yes(..) | Usable::No => {
-                    let cancelled = delivery.cancelled();
-                    self.shared.deliveries.advance(&delivery, &cancelled, Some(queued.due_at), now_ms).await?;
+                (_, Verdict::Wait) => {
+                    let due_at = made.delivery.next_attempt_at.unwrap_or_default();
+                    self.state.lock().wait(&made.delivery.webhook_id.as_str().into(), due_at);
                 }
+                (_, Verdict::Cancel) | (None, _) => ended.push((made, Ended::Cancelled)),
             }
-        }
-        Ok(true)
-    }
-
-    fn usable(&self, webhook_id: &str) -> Usable {
-        let state = self.shared.control.state();
-        let Some(webhook) = state.webhook(webhook_id) else { return Usable::No };
-        let serving = Serving::of(&state, webhook);
-        match (serving.is_any(), serving.is_enabled) {
-            (true, true) => Usable::Yes(Arc::clone(webhook), serving),
-            (true, false) => Usable::Disabled,
-            (false, _) => Usable::No,
         }
     }
 
-    /// Gives an attempt to the worker with the fewest out, or lets it fail when there is nothing to send; false when no
-    /// worker has any room.
-    async fn send(
-        &self,
-        delivery: Delivery,
-        queued_at: i64,
-        webhook: &Arc<Webhook>,
-        minute: i64,
-        now_ms: i64,
-    ) -> Result<bool> {
-        let (event, secret) = match (self.event(&delivery).await?, self.secret(webhook)) {
-            (Ok(event), Ok(secret)) => (event, secret),
-            (Err(unsendable), _) | (_, Err(unsendable)) => {
-                self.fail(&delivery, queued_at, &unsendable, now_ms).await?;
-                return Ok(true);
-            }
-        };
+    /// Gives an attempt to the worker with the fewest out; false when none has room.
+    fn send(&self, made: Made, webhook: Arc<Webhook>, secrets: Vec<String>, now_ms: i64) -> bool {
         let mut state = self.state.lock();
-        let Some((id, worker)) = state
-            .workers
-            .iter_mut()
-            .filter(|(_, worker)| worker.out < worker.capacity)
-            .min_by_key(|(_, worker)| worker.out)
-        else {
-            return Ok(false);
+        let delivery = Arc::new(made.delivery);
+        let claimed = Claimed { delivery: Arc::clone(&delivery), webhook, body: made.body, secrets };
+        let sent = match state.freest() {
+            Some((id, worker)) => worker.claims.try_send(claimed).map(|()| id).map_err(mpsc::error::TrySendError::into_inner),
+            None => Err(claimed),
         };
-        let (id, delivery_id, attempt) = (*id, delivery.id.clone(), delivery.attempts_made() + 1);
-        let claimed = Claimed { delivery, webhook: Arc::clone(webhook), event, secret };
-        if worker.claims.try_send(claimed).is_err() {
-            return Ok(false);
+        match sent {
+            Ok(worker) => {
+                state.send(worker, delivery, now_ms, now_ms + CLAIM_MS);
+                true
+            }
+            Err(Claimed { body, .. }) => {
+                state.put_back(Made { delivery: Arc::unwrap_or_clone(delivery), body }, now_ms);
+                false
+            }
         }
-        worker.out += 1;
-        *state.out_by_webhook.entry(webhook.id.clone()).or_default() += 1;
-        let webhook = webhook.id.clone();
-        let out = Out { worker: id, webhook, attempt, queued_at, since: now_ms, until: now_ms + CLAIM_MS, minute };
-        state.out.insert(delivery_id, out);
-        Ok(true)
     }
-}
 
-enum Usable {
-    Yes(Arc<Webhook>, Serving),
-    Disabled,
-    No,
+    /// Ends deliveries that cannot be sent.
+    async fn end(&self, ended: Vec<(Made, Ended)>, now_ms: i64) -> Result<()> {
+        let mut steps = Vec::with_capacity(ended.len());
+        for (Made { delivery: before, .. }, why) in ended {
+            let after = match why {
+                Ended::Cancelled => before.cancelled(),
+                Ended::Unsendable(why) => unsendable::failed(&before, &why, now_ms),
+            };
+            steps.push(Step { before, after });
+        }
+        let advanced = self.shared.deliveries.advance(&steps, now_ms).await;
+        let mut state = self.state.lock();
+        for Step { before, after } in steps {
+            let webhook: Arc<str> = before.webhook_id.as_str().into();
+            match (&advanced, after.next_attempt_at) {
+                (Ok(_), Some(due_at)) => state.set_timer(&webhook, due_at),
+                (Ok(_), None) => {}
+                (Err(_), _) => state.read_from(&webhook, (before.next_attempt_at.unwrap_or_default(), String::new())),
+            }
+        }
+        Ok(advanced.map(drop)?)
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The rows that operators and customers set up: organizations, projects, keys, webhooks. The control log holds every
 //! change as the whole new row.
 
+use super::window::DAY_MS;
+
 /// A customer.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Organization {
@@ -124,6 +126,45 @@ pub struct Webhook {
     /// Unix milliseconds.
     #[prost(int64, tag = "14")]
     pub updated_at: i64,
+    /// The secret before the last rotation, encrypted; it signs too, until [`Self::old_secret_until`].
+    #[prost(bytes = "vec", optional, tag = "15")]
+    pub old_secret: Option<Vec<u8>>,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "16")]
+    pub old_secret_until: i64,
+    /// When it was last enabled no more, in unix milliseconds; none while it is enabled.
+    #[prost(int64, optional, tag = "17")]
+    pub disabled_at: Option<i64>,
+    /// Deliveries of events created up to this time are cancelled: it was enabled too late for them. Unix milliseconds.
+    #[prost(int64, tag = "18")]
+    pub cancelled_until: i64,
+}
+
+impl Webhook {
+    /// Longest time that deliveries wait for a disabled webhook, and that an old secret signs after a rotation, in
+    /// milliseconds.
+    pub const PATIENCE_MS: i64 = DAY_MS;
+
+    /// The status that sends, as a number of `thesis.v1.WebhookStatus`.
+    pub const ENABLED: i32 = 1;
+
+    /// Whether it gets events.
+    #[must_use]
+    pub const fn is_enabled(&self) -> bool {
+        self.status == Self::ENABLED
+    }
+
+    /// Gives it a status, by its number. Enabling one that was disabled for too long cancels what waited.
+    pub fn set_status(&mut self, status: i32, now_ms: i64) {
+        if status == Self::ENABLED {
+            if self.disabled_at.take().is_some_and(|at| now_ms - at >= Self::PATIENCE_MS) {
+                self.cancelled_until = now_ms;
+            }
+        } else {
+            self.disabled_at.get_or_insert(now_ms);
+        }
+        self.status = status;
+    }
 }
 
 /// When the sandbox's fixtures were first laid out; their ages count from here.

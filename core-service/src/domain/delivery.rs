@@ -1,6 +1,7 @@
 //! A webhook delivery and its state after an attempt.
 
 use super::{
+    id,
     retry::{MAX_ATTEMPTS, delay_after},
     window::DAY_MS,
 };
@@ -47,7 +48,7 @@ pub struct Attempt {
 /// An event on its way to a webhook.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Delivery {
-    /// `del_…`, derived from event and webhook.
+    /// `del_…`; see [`delivery_id`].
     #[prost(string, tag = "1")]
     pub id: String,
     /// The webhook.
@@ -80,9 +81,94 @@ pub struct Delivery {
     /// Unix milliseconds.
     #[prost(int64, optional, tag = "11")]
     pub delivered_at: Option<i64>,
+    /// The body of a test or a replay, as JSON; these refer to no entry of a log. Empty for all others.
+    #[prost(bytes = "vec", tag = "12")]
+    pub body: Vec<u8>,
+    /// Whether it is a test send, or a replay of one.
+    #[prost(bool, tag = "13")]
+    pub is_test: bool,
+    /// The first original, when this is a replay.
+    #[prost(string, optional, tag = "14")]
+    pub replay_of: Option<String>,
+}
+
+/// The event that a delivery tells, as the log row and the first queue row of the delivery name it.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Told {
+    /// The event's id.
+    #[prost(string, tag = "1")]
+    pub event_id: String,
+    /// Number of its type.
+    #[prost(int32, tag = "2")]
+    pub event_type: i32,
+    /// Its dataset; empty for tests and replays, whose own row has everything.
+    #[prost(string, tag = "3")]
+    pub dataset: String,
+    /// Its sequence number there.
+    #[prost(uint64, tag = "4")]
+    pub seq: u64,
+}
+
+/// Milliseconds in an id take this many characters of 5 bits.
+const TIME_CHARS: usize = 10;
+/// Characters of an id that tell a webhook's deliveries of the same millisecond apart: 80 bits.
+const HASH_CHARS: usize = 16;
+
+/// The id of a webhook's delivery: it tells the webhook and the time, so that the log row can be found before there is
+/// any other, and is derived, so that making the delivery twice makes it once.
+#[must_use]
+pub fn delivery_id(webhook: &str, created_at: i64, parts: &[&str]) -> String {
+    let webhook = webhook.strip_prefix("wh_").unwrap_or(webhook);
+    let hash = id::derive("", parts);
+    format!("del_{webhook}_{}{}", id::number(created_at, TIME_CHARS), &hash[..HASH_CHARS])
+}
+
+/// The webhook and the time that a delivery's id tells; none if it was made otherwise.
+#[must_use]
+pub fn told_by_id(delivery: &str) -> Option<(String, i64)> {
+    let (webhook, rest) = delivery.strip_prefix("del_")?.rsplit_once('_')?;
+    let time = rest.get(..TIME_CHARS).filter(|_| rest.len() == TIME_CHARS + HASH_CHARS)?;
+    Some((format!("wh_{webhook}"), id::read_number(time)?))
 }
 
 impl Delivery {
+    /// A webhook's delivery before its first attempt. Its times are its event's.
+    #[must_use]
+    pub fn pending(id: String, webhook_id: String, created_at: i64, told: Told) -> Self {
+        Self {
+            id,
+            webhook_id,
+            event_id: told.event_id,
+            event_type: told.event_type,
+            dataset: told.dataset,
+            seq: told.seq,
+            status: Status::Pending.into(),
+            next_attempt_at: Some(created_at),
+            created_at,
+            ..Self::default()
+        }
+    }
+
+    /// The event that it tells.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        let (dataset, seq) = (self.dataset.clone(), self.seq);
+        Told { event_id: self.event_id.clone(), event_type: self.event_type, dataset, seq }
+    }
+
+    /// Whether somebody asked for it: a test or a replay. These go out whatever the webhook's status, and count in no
+    /// streak.
+    #[must_use]
+    pub const fn is_asked_for(&self) -> bool {
+        self.is_test || self.replay_of.is_some()
+    }
+
+    /// Whether it has a row of its own: from its first attempt on; tests and replays always.
+    #[must_use]
+    pub const fn has_row(&self) -> bool {
+        !self.body.is_empty() || !self.attempts.is_empty()
+    }
+
     /// Whether nothing more will be tried.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -161,6 +247,16 @@ mod tests {
 
     fn attempt(number: i32, status: Option<i32>) -> Attempt {
         Attempt { number, response_status: status, ..Attempt::default() }
+    }
+
+    #[test]
+    fn an_id_tells_webhook_and_time() {
+        let id = delivery_id("wh_7x_y", 1_780_315_200_123, &["evt_1"]);
+        assert_eq!(told_by_id(&id), Some(("wh_7x_y".to_owned(), 1_780_315_200_123)));
+        assert_ne!(id, delivery_id("wh_7x_y", 1_780_315_200_123, &["evt_2"]));
+        for other in ["", "del_", "del_7x", "del_83atr5fdxf22ddvwyw4p6y6g", "del_a_b", "wh_a_00000000000000000000000000"] {
+            assert_eq!(told_by_id(other), None, "{other}");
+        }
     }
 
     #[test]

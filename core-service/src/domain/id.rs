@@ -45,6 +45,22 @@ pub fn of_thesis(dataset: &str, upstream_id: &str) -> String {
     derive("th_", &[dataset, "upstream", upstream_id])
 }
 
+/// A number of at most `chars` × 5 bits as text that sorts as the numbers do; a negative one counts as 0.
+#[must_use]
+pub fn number(value: i64, chars: usize) -> String {
+    let value = value.max(0).unsigned_abs();
+    (0..chars).rev().map(|place| char::from(ALPHABET[(value >> (5 * place)) as usize & 31])).collect()
+}
+
+/// Reads what [`number`] wrote.
+#[must_use]
+pub fn read_number(text: &str) -> Option<i64> {
+    text.bytes().try_fold(0_i64, |value, byte| {
+        let digit = ALPHABET.iter().position(|letter| *letter == byte)?;
+        value.checked_mul(32)?.checked_add(i64::try_from(digit).ok()?)
+    })
+}
+
 fn encode(prefix: &str, bytes: &[u8]) -> String {
     let mut text = String::with_capacity(prefix.len() + BYTES * 8 / 5);
     text.push_str(prefix);
@@ -63,6 +79,15 @@ fn encode(prefix: &str, bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_read_back_and_sort() {
+        for value in [0, 1, 31, 32, 1_780_315_200_123] {
+            assert_eq!(read_number(&number(value, 10)), Some(value));
+        }
+        assert!(number(31, 10) < number(32, 10));
+        assert_eq!((read_number("u"), read_number("zzzzzzzzzzzzzz")), (None, None));
+    }
 
     #[test]
     fn derived_ids_are_stable_and_depend_on_every_part() {

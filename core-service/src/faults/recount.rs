@@ -239,12 +239,7 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
         found.extend(state.organizations().map(|row| ControlChange::Organization((**row).clone())));
         found.extend(state.projects().map(|row| ControlChange::Project((**row).clone())));
         found.extend(state.keys().map(|row| ControlChange::ApiKey((**row).clone())));
-        found.extend(
-            [true, false]
-                .into_iter()
-                .flat_map(|live| state.webhooks_of(live))
-                .map(|row| ControlChange::Webhook((**row).clone())),
-        );
+        found.extend(state.every_webhook().map(|row| ControlChange::Webhook((**row).clone())));
         found.extend(state.seed().map(ControlChange::SandboxSeed));
         let found: BTreeMap<_, _> = found.into_iter().map(|change| (kind_and_id(&change), change)).collect();
         assert_eq!(found, rows);
@@ -292,7 +287,7 @@ fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<S
         let since = created(webhook);
         for (dataset, entries) in all.iter().filter(|(dataset, _)| *dataset != Dataset::Live) {
             for Sequenced { seq, entry } in entries {
-                let id = id::derive("del_", &[&entry.id, webhook]);
+                let id = delivery_id(webhook, entry.created_at, &[&entry.id]);
                 let is_event = convert::entry::event(dataset, entry).is_some();
                 let row = rows.iter().find(|row| row.id == id);
                 if is_event && entry.created_at > since + SKEW_MS {

@@ -1,11 +1,9 @@
 //! `DeliveryService`: due attempts for delivery workers.
 
-use futures::TryFutureExt as _;
-use futures::stream::BoxStream;
+use futures::{TryFutureExt as _, stream::BoxStream};
 use thesis_proto::{
-    json::event_json,
     time::to_millis,
-    v1::{self, delivery_service_server::DeliveryService, report_request::Outcome as Reported},
+    v1::{self, attempt_report::Outcome, delivery_service_server::DeliveryService},
 };
 use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, async_trait};
@@ -14,25 +12,30 @@ use super::{
     Api,
     answer::{internal, reached, service_only},
 };
-use crate::{delivery::dispatch::Claimed, domain::delivery::Attempt};
+use crate::{
+    delivery::dispatch::{Claimed, Reported},
+    domain::delivery::Attempt,
+};
 
 /// Most unreported attempts that one worker may ask for.
 const MAX_CAPACITY: i32 = 4_096;
+/// Most reports of one call.
+const MAX_REPORTS: usize = 1_000;
 
-fn claim(claimed: Claimed) -> v1::ClaimResponse {
-    let delivery = claimed.delivery;
+fn claim(claimed: &Claimed) -> v1::ClaimResponse {
+    let delivery = &claimed.delivery;
     v1::ClaimResponse {
         attempt: delivery.attempts_made() + 1,
-        delivery_id: delivery.id,
-        webhook_id: delivery.webhook_id,
+        delivery_id: delivery.id.clone(),
+        webhook_id: delivery.webhook_id.clone(),
         url: claimed.webhook.url.clone(),
-        event_id: delivery.event_id,
+        event_id: delivery.event_id.clone(),
         event_type: delivery.event_type,
-        body: event_json(&claimed.event).into(),
-        secrets: vec![claimed.secret],
+        body: claimed.body.clone(),
+        secrets: claimed.secrets.clone(),
         livemode: claimed.webhook.live,
-        is_test: false,
-        replay_of: None,
+        is_test: delivery.is_test,
+        replay_of: delivery.replay_of.clone(),
     }
 }
 
@@ -48,7 +51,7 @@ impl DeliveryService for Api {
         let stream = ReceiverStream::new(claims).map(move |claimed| {
             // The place is given up when the stream is dropped.
             let _holds = &place;
-            Ok(claim(claimed))
+            Ok(claim(&claimed))
         });
         let stopped = async move { stop.cancelled_owned().await };
         let stream = futures::StreamExt::take_until(stream, Box::pin(stopped));
@@ -57,24 +60,32 @@ impl DeliveryService for Api {
 
     async fn report(&self, request: Request<v1::ReportRequest>) -> Result<Response<v1::ReportResponse>, Status> {
         service_only(&self.core, &request)?;
-        let message = request.into_inner();
-        let (response_status, failure) = match message.outcome {
-            Some(Reported::Response(response)) => (Some(response.status), None),
-            Some(Reported::Failure(failure)) => (None, Some(failure.reason)),
-            Some(Reported::Released(_)) => {
-                self.core.dispatcher.release_claim(&message.delivery_id);
-                return Ok(Response::new(v1::ReportResponse {}));
-            }
-            None => return Err(Status::invalid_argument("outcome: is required")),
-        };
-        let attempt = Attempt {
-            number: message.attempt,
-            started_at: message.started_at.as_ref().map_or_else(|| self.core.shared.clock.now_ms(), to_millis),
-            response_status,
-            latency_ms: message.latency_ms,
-            failure,
-        };
-        let reported = reached(&self.core, self.core.dispatcher.report(&message.delivery_id, attempt));
+        let reports = request.into_inner().reports;
+        if reports.len() > MAX_REPORTS {
+            return Err(Status::invalid_argument(format!("reports: must be at most {MAX_REPORTS}")));
+        }
+        let mut ended = Vec::with_capacity(reports.len());
+        for report in reports {
+            let (response_status, failure) = match report.outcome {
+                Some(Outcome::Response(response)) => (Some(response.status), None),
+                Some(Outcome::Failure(failure)) => (None, Some(failure.reason)),
+                Some(Outcome::Released(_)) => {
+                    self.core.dispatcher.release_claim(&report.delivery_id);
+                    continue;
+                }
+                None => return Err(Status::invalid_argument("reports.outcome: is required")),
+            };
+            let now_ms = || self.core.shared.clock.now_ms();
+            let attempt = Attempt {
+                number: report.attempt,
+                started_at: report.started_at.as_ref().map_or_else(now_ms, to_millis),
+                response_status,
+                latency_ms: report.latency_ms,
+                failure,
+            };
+            ended.push(Reported { delivery: report.delivery_id, attempt });
+        }
+        let reported = reached(&self.core, self.core.dispatcher.report(ended));
         internal(&self.core, "DeliveryService/Report", reported.map_ok(|()| v1::ReportResponse {})).await
     }
 }

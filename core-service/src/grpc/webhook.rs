@@ -20,17 +20,20 @@ use crate::{
         get_webhook::get_webhook,
         list_deliveries::{DeliveryQuery, list_deliveries},
         list_webhooks::list_webhooks,
+        replay_delivery::replay_delivery,
+        rotate_webhook_secret::rotate_webhook_secret,
+        test_webhook::test_webhook,
+        update_webhook::{WebhookChanges, update_webhook},
     },
 };
 
-fn new_webhook(message: &v1::CreateWebhookRequest) -> Outcome<NewWebhook> {
-    let mut fields = Fields::default();
-    let url = fields.required("url", message.url.as_deref(), 1..=2048);
-    if !(1..=10).contains(&message.events.len()) {
+/// The event types of a webhook, each once.
+fn event_types(fields: &mut Fields, numbers: &[i32]) -> Vec<i32> {
+    if !(1..=10).contains(&numbers.len()) {
         fields.reject("events", "must have 1 to 10 items");
     }
     let mut events = Vec::new();
-    for number in &message.events {
+    for number in numbers {
         if v1::EventType::try_from(*number).is_ok_and(|event| event != v1::EventType::Unspecified) {
             if !events.contains(number) {
                 events.push(*number);
@@ -39,6 +42,13 @@ fn new_webhook(message: &v1::CreateWebhookRequest) -> Outcome<NewWebhook> {
             fields.reject("events", "names an unknown event type");
         }
     }
+    events
+}
+
+fn new_webhook(message: &v1::CreateWebhookRequest) -> Outcome<NewWebhook> {
+    let mut fields = Fields::default();
+    let url = fields.required("url", message.url.as_deref(), 1..=2048);
+    let events = event_types(&mut fields, &message.events);
     compile(&mut fields, &[], message.filters.as_ref(), "filters.");
     fields.optional_length("description", message.description.as_deref(), 0..=500);
     fields.finish()?;
@@ -48,6 +58,51 @@ fn new_webhook(message: &v1::CreateWebhookRequest) -> Outcome<NewWebhook> {
         filters: message.filters.clone().unwrap_or_default(),
         description: message.description.clone(),
     })
+}
+
+/// The fields that a request gives, where it does not say so itself.
+fn given(message: &v1::UpdateWebhookRequest) -> Vec<&str> {
+    let given = [
+        ("url", message.url.is_some()),
+        ("events", !message.events.is_empty()),
+        ("filters", message.filters.is_some()),
+        ("description", message.description.is_some()),
+        ("status", message.status != 0),
+    ];
+    given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+}
+
+/// The fields that the mask names change; one that is absent is cleared, where it may be.
+fn changes(message: &v1::UpdateWebhookRequest) -> Outcome<WebhookChanges> {
+    let mut fields = Fields::default();
+    let mut changes = WebhookChanges::default();
+    let paths = match &message.update_mask {
+        Some(mask) => mask.paths.iter().map(String::as_str).collect(),
+        None => given(message),
+    };
+    for path in paths {
+        match path {
+            "url" => changes.url = Some(fields.required("url", message.url.as_deref(), 1..=2048).to_owned()),
+            "events" => changes.events = Some(event_types(&mut fields, &message.events)),
+            "filters" => {
+                compile(&mut fields, &[], message.filters.as_ref(), "filters.");
+                changes.filters = Some(message.filters.clone().unwrap_or_default());
+            }
+            "description" => {
+                fields.optional_length("description", message.description.as_deref(), 0..=500);
+                changes.description = Some(message.description.clone());
+            }
+            "status" => {
+                if !matches!(message.status(), v1::WebhookStatus::Enabled | v1::WebhookStatus::Disabled) {
+                    fields.reject("status", "must be enabled or disabled");
+                }
+                changes.status = Some(message.status);
+            }
+            _ => fields.reject("update_mask", "must be of: url, events, filters, description, status"),
+        }
+    }
+    fields.finish()?;
+    Ok(changes)
 }
 
 /// An enum's number that may be absent; an unknown one is noted.
@@ -112,9 +167,19 @@ impl WebhookService for Api {
 
     async fn update_webhook(
         &self,
-        _: Request<v1::UpdateWebhookRequest>,
+        request: Request<v1::UpdateWebhookRequest>,
     ) -> Result<Response<v1::UpdateWebhookResponse>, Status> {
-        Err(Status::unimplemented("changing webhooks is not built yet"))
+        let operation = Operation::UpdateWebhook;
+        answer(&self.core, operation, request, |call, message| async move {
+            let changes = changes(&message)?;
+            call.charge().await?;
+            let update = async |_: &str| {
+                let webhook = update_webhook(&self.core, &call, &message.id, &changes).await?;
+                Ok(v1::UpdateWebhookResponse { webhook: Some(convert::control::webhook(&webhook)) })
+            };
+            self.core.idempotency.once(&call, operation, &message, update).await
+        })
+        .await
     }
 
     async fn delete_webhook(
@@ -131,16 +196,35 @@ impl WebhookService for Api {
 
     async fn rotate_webhook_secret(
         &self,
-        _: Request<v1::RotateWebhookSecretRequest>,
+        request: Request<v1::RotateWebhookSecretRequest>,
     ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
-        Err(Status::unimplemented("rotating secrets is not built yet"))
+        let operation = Operation::RotateWebhookSecret;
+        answer(&self.core, operation, request, |call, message| async move {
+            call.charge().await?;
+            let rotate = async |seed: &str| {
+                let (webhook, secret) = rotate_webhook_secret(&self.core, &call, &message.id, seed).await?;
+                let webhook = Some(convert::control::webhook(&webhook));
+                Ok(v1::RotateWebhookSecretResponse { webhook, secret })
+            };
+            self.core.idempotency.once(&call, operation, &message, rotate).await
+        })
+        .await
     }
 
     async fn test_webhook(
         &self,
-        _: Request<v1::TestWebhookRequest>,
+        request: Request<v1::TestWebhookRequest>,
     ) -> Result<Response<v1::TestWebhookResponse>, Status> {
-        Err(Status::unimplemented("test sends are not built yet"))
+        let operation = Operation::TestWebhook;
+        answer(&self.core, operation, request, |call, message| async move {
+            call.charge().await?;
+            let test = async |seed: &str| {
+                let delivery = test_webhook(&self.core, &call, &message.id, seed).await?;
+                Ok(v1::TestWebhookResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
+            };
+            self.core.idempotency.once(&call, operation, &message, test).await
+        })
+        .await
     }
 
     async fn list_deliveries(
@@ -169,8 +253,17 @@ impl WebhookService for Api {
 
     async fn replay_delivery(
         &self,
-        _: Request<v1::ReplayDeliveryRequest>,
+        request: Request<v1::ReplayDeliveryRequest>,
     ) -> Result<Response<v1::ReplayDeliveryResponse>, Status> {
-        Err(Status::unimplemented("replays are not built yet"))
+        let operation = Operation::ReplayDelivery;
+        answer(&self.core, operation, request, |call, message| async move {
+            call.charge().await?;
+            let replay = async |seed: &str| {
+                let delivery = replay_delivery(&self.core, &call, &message.id, seed).await?;
+                Ok(v1::ReplayDeliveryResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
+            };
+            self.core.idempotency.once(&call, operation, &message, replay).await
+        })
+        .await
     }
 }

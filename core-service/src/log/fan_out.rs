@@ -1,9 +1,10 @@
 //! Owes each event to the webhooks that match it, as pending deliveries. A projection of the log with its own
 //! checkpoint: it neither delays an answer nor misses an event.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use thesis_proto::filter::CompiledFilter;
+use bytes::Bytes;
+use thesis_proto::{filter::EventKeys, json::event_json};
 use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
@@ -16,12 +17,11 @@ use crate::{
     domain::{
         control::Webhook,
         dataset::Dataset,
-        delivery::{Delivery, Status},
+        delivery::{Delivery, Told, delivery_id},
         entry::Entry,
-        id,
     },
     error,
-    shared::Shared,
+    shared::{Shared, queue_hints::Made},
     tables::log::{checkpoint_change, decode},
 };
 
@@ -39,9 +39,6 @@ const MOST_UNSTORED: u64 = 1_000;
 const CLOCK_SKEW_MS: i64 = 2_000;
 
 type Result<T, E = error::Error> = std::result::Result<T, E>;
-
-/// By webhook id: the time of its last change, and its filter since then.
-type Filters = HashMap<String, (i64, Option<CompiledFilter>)>;
 
 /// Follows a dataset's projected position and owes the new events, until stopped.
 pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Receiver<u64>, stop: CancellationToken) {
@@ -75,8 +72,8 @@ struct FanOut {
     store_by: Option<Instant>,
     /// Whether `stored` is certainly the checkpoint in the store.
     current: bool,
-    /// The webhook filters that judged the last entries.
-    filters: Filters,
+    /// The state of the webhooks that judged the last entries, as a number of changes.
+    judged_by: u64,
 }
 
 impl FanOut {
@@ -89,7 +86,7 @@ impl FanOut {
             stored: 0,
             store_by: None,
             current: false,
-            filters: Filters::new(),
+            judged_by: 0,
         }
     }
 
@@ -106,20 +103,20 @@ impl FanOut {
             }
             // So a webhook whose creation was answered before an event's append is known here before that event.
             self.shared.control.catch_up().await?;
-            let webhooks = self.webhooks();
-            let is_judged_by = |webhook: &Webhook| {
-                self.filters.get(&webhook.id).is_some_and(|(updated_at, _)| *updated_at == webhook.updated_at)
+            let (judgements, is_unseen) = {
+                let state = self.shared.control.state();
+                (state.judgements(), state.is_unseen(&self.dataset))
             };
-            if self.filters.len() != webhooks.len() || !webhooks.iter().all(|(webhook, _)| is_judged_by(webhook)) {
+            if self.judged_by != judgements {
                 // Entries judged by the old settings are never judged again by the new ones, not even after a restart.
                 self.store().await?;
-                self.filters = webhooks.iter().map(|(webhook, _)| compiled(webhook)).collect();
+                self.judged_by = judgements;
             }
             let before = self.done;
-            if webhooks.is_empty() {
+            if is_unseen {
                 self.reach(upto, false).await?;
             } else {
-                self.owe(&webhooks, upto).await?;
+                self.owe(upto).await?;
             }
             if self.done == before || self.done >= upto {
                 return Ok(());
@@ -165,28 +162,14 @@ impl FanOut {
         position.changed().await
     }
 
-    /// The enabled webhooks that see this dataset, each with what becomes of its deliveries.
-    fn webhooks(&self) -> Vec<(Arc<Webhook>, Serving)> {
-        let state = self.shared.control.state();
-        let served = |webhook: &Arc<Webhook>| {
-            let serving = Serving::of(&state, webhook);
-            (serving.is_enabled && serving.is_any()).then(|| (Arc::clone(webhook), serving))
-        };
-        match &self.dataset {
-            Dataset::Live => state.webhooks_of(true).filter_map(served).collect(),
-            Dataset::Sandbox => state.webhooks_of(false).filter_map(served).collect(),
-            Dataset::Project(id) => state.webhooks(id, false).filter_map(served).collect(),
-        }
-    }
-
     /// Owes the events of a page of entries.
-    async fn owe(&mut self, webhooks: &[(Arc<Webhook>, Serving)], upto: u64) -> Result<()> {
+    async fn owe(&mut self, upto: u64) -> Result<()> {
         let (mut last, mut owes) = (self.done, false);
         let mut owed = Vec::new();
         for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
             last = seq;
             match decode(body) {
-                Ok(entry) => self.owe_entry(seq, &entry, webhooks, &mut owed),
+                Ok(entry) => self.owe_entry(seq, &entry, &mut owed),
                 // Waiting for it would hold up all later entries for ever.
                 Err(error) => tracing::error!(dataset = self.name, seq, %error, "an entry cannot be told to webhooks"),
             }
@@ -201,37 +184,37 @@ impl FanOut {
         self.reach(last, owes).await
     }
 
-    fn owe_entry(&self, seq: u64, entry: &Entry, webhooks: &[(Arc<Webhook>, Serving)], owed: &mut Vec<Delivery>) {
+    fn owe_entry(&self, seq: u64, entry: &Entry, owed: &mut Vec<Made>) {
         let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
-        for (webhook, serving) in webhooks {
-            let is_old = self.is_old(entry, webhook) || serving.cancels(entry.created_at);
-            let filter = self.filters.get(&webhook.id).and_then(|(_, filter)| filter.as_ref());
-            if is_old || !filter.is_some_and(|filter| filter.matches(&event)) {
-                continue;
-            }
-            owed.push(Delivery {
-                id: id::derive("del_", &[&event.id, &webhook.id]),
-                webhook_id: webhook.id.clone(),
-                event_id: event.id.clone(),
-                event_type: event.r#type,
-                dataset: self.name.clone(),
-                seq,
-                status: Status::Pending.into(),
-                attempts: Vec::new(),
-                // The event's time, so that a repeat makes the same delivery.
-                next_attempt_at: Some(entry.created_at),
-                created_at: entry.created_at,
-                delivered_at: None,
+        let now_ms = self.shared.clock.now_ms();
+        let webhooks: Vec<Arc<Webhook>> = {
+            let state = self.shared.control.state();
+            let mut webhooks = state.matching(&self.dataset, &EventKeys::from(&event));
+            webhooks.retain(|webhook| {
+                let serving = Serving::of(&state, webhook, now_ms);
+                serving.is_any() && !serving.cancels(entry.created_at) && !self.is_old(entry, webhook)
             });
+            webhooks
+        };
+        if webhooks.is_empty() {
+            return;
         }
+        let body = Bytes::from(event_json(&event));
+        owed.extend(webhooks.iter().map(|webhook| {
+            // The event's time and id, so that a repeat makes the same delivery.
+            let id = delivery_id(&webhook.id, entry.created_at, &[&event.id]);
+            let (event_id, event_type) = (event.id.clone(), event.r#type);
+            let told = Told { event_id, event_type, dataset: self.name.clone(), seq };
+            let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, told);
+            Made { delivery, body: body.clone() }
+        }));
     }
 
-    async fn write(&self, owed: &mut Vec<Delivery>) -> Result<()> {
-        if owed.is_empty() {
-            return Ok(());
+    async fn write(&self, owed: &mut Vec<Made>) -> Result<()> {
+        while !owed.is_empty() {
+            let some = owed.drain(..owed.len().min(CHUNK)).collect();
+            self.shared.make_deliveries(some, self.shared.clock.now_ms()).await?;
         }
-        self.shared.deliveries.create(owed, self.shared.clock.now_ms()).await?;
-        self.shared.hints.add(owed.drain(..).map(|delivery| delivery.webhook_id));
         Ok(())
     }
 
@@ -239,12 +222,6 @@ impl FanOut {
         let skew = if self.shared.backend.is_exclusive() { 0 } else { CLOCK_SKEW_MS };
         entry.created_at + skew < webhook.created_at
     }
-}
-
-fn compiled(webhook: &Arc<Webhook>) -> (String, (i64, Option<CompiledFilter>)) {
-    let types = convert::control::event_types(webhook);
-    let filter = CompiledFilter::new(&types, Some(&convert::control::filters(webhook))).ok();
-    (webhook.id.clone(), (webhook.updated_at, filter))
 }
 
 #[cfg(test)]

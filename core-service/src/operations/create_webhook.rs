@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Most characters of a signing secret that may be shown.
-const SECRET_PREFIX: usize = "whsec_".len() + 4;
+pub(super) const SECRET_PREFIX: usize = "whsec_".len() + 4;
 
 /// A webhook to create; its shape was checked.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
     let caller = &call.caller;
     core.urls.vet(&new.url, caller.key.live).await?;
     let id = id::derive("wh_", &[seed]);
-    let secret = core.shared.keys.new_signing_secret();
+    let secret = core.shared.keys.signing_secret(&format!("{id} {seed}"));
     let sealed = core.shared.keys.seal(secret.as_bytes());
     let limit = caller.plan.webhook_endpoints;
     let webhook = core
@@ -74,6 +74,7 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
                 secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),
                 created_at: call.now_ms,
                 updated_at: call.now_ms,
+                ..Webhook::default()
             };
             Ok((vec![ControlChange::Webhook(webhook.clone())], Arc::new(webhook)))
         })

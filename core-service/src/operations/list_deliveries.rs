@@ -41,7 +41,7 @@ pub async fn list_deliveries(
     query: &DeliveryQuery,
 ) -> Result<Page<Delivery>> {
     let webhook = get_webhook(core, &call.caller, webhook_id).await?;
-    let as_counted = |delivery| Serving::of(&core.shared.control.state(), &webhook).counted(delivery);
+    let as_counted = |delivery| Serving::of(&core.shared.control.state(), &webhook, call.now_ms).counted(delivery);
     let signer = core.shared.keys.cursor_signer();
     let number = |number: Option<i32>| number.unwrap_or_default().to_string();
     let event_id = query.event_id.as_deref().unwrap_or_default();
@@ -57,18 +57,16 @@ pub async fn list_deliveries(
     let mut looked_at = 0;
     let mut has_more = true;
     while has_more && rows.len() < query.limit && looked_at < LOOKED_AT {
-        let positions = core.shared.deliveries.log(webhook_id, after.as_ref(), call.now_ms, query.limit + 1).await?;
-        has_more = positions.len() > query.limit;
-        let ids: Vec<String> = positions.iter().map(|(_, id)| id.clone()).collect();
-        let found = core.shared.deliveries.get_many(&ids).await?;
-        looked_at += positions.len();
-        for (position, delivery) in positions.into_iter().zip(found) {
+        let found = core.shared.deliveries.page(webhook_id, after.as_ref(), call.now_ms, query.limit + 1).await?;
+        has_more = found.len() > query.limit;
+        looked_at += found.len();
+        for (position, delivery) in found {
             if rows.len() == query.limit {
                 has_more = true;
                 break;
             }
             after = Some(position);
-            rows.extend(delivery.map(as_counted).filter(|delivery| {
+            rows.extend(Some(as_counted(delivery)).filter(|delivery| {
                 query.status.is_none_or(|status| status == delivery.status)
                     && query.event_type.is_none_or(|event_type| event_type == delivery.event_type)
                     && query.event_id.as_ref().is_none_or(|id| *id == delivery.event_id)

@@ -30,7 +30,7 @@ use crate::{
     error::{Error, Result},
     store::{Consistency, SharedBackend, StoreError, StoreResult},
     tables::{
-        members::{self, BEAT_KEPT, Beat},
+        members::{self, BEAT_KEPT, Beat, Service},
         stream_places::{self, Held, Places},
     },
 };
@@ -245,7 +245,7 @@ impl StreamSlots {
 
     /// Looks which beats have moved. A missing beat stands still.
     async fn look(&self, named: impl Iterator<Item = &String>) -> StoreResult<()> {
-        let beats = members::beats(&self.backend).await?;
+        let beats = members::beats(&self.backend, Service::Core).await?;
         let now_ms = self.clock.now_ms();
         let mut state = self.state.lock();
         state.others.retain(|_, seen| now_ms - seen.since < i64::from(BEAT_KEPT) * 1_000);
@@ -291,7 +291,7 @@ impl StreamSlots {
             state.beat += 1;
             state.beat
         };
-        members::write_beat(&self.backend, Beat { replica: self.replica.clone(), number, gone }).await?;
+        members::write_beat(&self.backend, Service::Core, Beat { replica: self.replica.clone(), number, gone }).await?;
         // Streams from before a lapse end, however late it is noticed.
         self.end_lapsed();
         let mut state = self.state.lock();

@@ -3,6 +3,7 @@
 //! A change is decided on the state at the log's head, and appended only if the head is still the same. So limits and
 //! uniqueness are exact without locks. Every replica follows the log, so that a change acts everywhere.
 
+mod matching;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -85,10 +85,13 @@ impl KeyRing {
         self.base62(if live { LIVE_PREFIX } else { TEST_PREFIX }, KEY_LENGTH)
     }
 
-    /// Makes a new webhook signing secret at random.
+    /// The webhook signing secret that is named after a seed.
     #[must_use]
-    pub fn new_signing_secret(&self) -> String {
-        self.base62("whsec_", 40)
+    pub fn signing_secret(&self, seed: &str) -> String {
+        let first = hmac(&self.pepper, format!("signing secret {seed}").as_bytes());
+        let second = hmac(&self.pepper, &first);
+        let letters = first.iter().chain(&second).map(|byte| char::from(BASE62[usize::from(byte % 62)]));
+        format!("whsec_{}", letters.take(40).collect::<String>())
     }
 
     /// The text of the stream ticket that is named after a seed.

@@ -88,12 +88,12 @@ tables! {
     DELIVERY "delivery" (text("id")) asc Conditional;
     /// Deliveries of a webhook by month and time.
     DELIVERY_LOG "delivery_log" (text("webhook"), int("month"); int("created_at"), text("id")) desc Versioned;
-    /// Attempts due, by webhook.
-    QUEUE "queue" (text("webhook"); int("due_at"), text("delivery")) asc Versioned;
-    /// Webhooks with something due in a minute.
-    READY "ready" (int("shard"), int("minute"); text("webhook")) asc Versioned;
-    /// The last minute of a shard that is done: version = minute.
-    READY_DONE "ready_done" (int("shard")) asc Versioned;
+    /// Attempts due, by webhook and the hour in which they are due; version = the due time.
+    DELIVERY_QUEUE "delivery_queue" (text("webhook"), int("hour"); int("due_at"), text("delivery")) asc Versioned;
+    /// Webhooks with attempts due from a minute on, by the minute in which a core that takes the shard over looks.
+    QUEUE_MARK "queue_mark" (int("shard"), int("hour"); int("minute"), text("webhook"), int("since")) asc Versioned;
+    /// The last minute of a shard whose marks need no reading: version = minute.
+    QUEUE_DONE "queue_done" (int("shard")) asc Versioned;
     /// Failures of a webhook since its last success.
     WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;
     /// Addresses that failed to authenticate too often.

@@ -89,7 +89,7 @@ impl Backend for ScyllaStore {
     }
 
     async fn check(&self) -> StoreResult<()> {
-        self.get(&schema::READY_DONE, &[Value::Int(0)], Consistency::Quorum).await.map(drop)
+        self.get(&schema::QUEUE_DONE, &[Value::Int(0)], Consistency::Quorum).await.map(drop)
     }
 
     async fn sweep(&self, _now_ms: i64) -> StoreResult<()> {

@@ -11,8 +11,8 @@ use thesis_net::{
     services::{Stream as Messages, Trusted},
 };
 use thesis_proto::v1::{
-    ClaimRequest, ClaimResponse, EventType, ReportRequest, ReportResponse, delivery_service_server::DeliveryService,
-    report_request::Outcome,
+    AttemptReport, ClaimRequest, ClaimResponse, EventType, ReportRequest, ReportResponse, delivery_service_server::DeliveryService,
+    attempt_report::Outcome,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
@@ -23,7 +23,7 @@ type Claims = mpsc::Sender<Result<ClaimResponse, Status>>;
 
 struct FakeCore {
     streams: mpsc::UnboundedSender<Stream>,
-    reports: mpsc::UnboundedSender<ReportRequest>,
+    reports: mpsc::UnboundedSender<AttemptReport>,
     refuse_reports: Arc<AtomicUsize>,
 }
 
@@ -42,7 +42,7 @@ impl Stream {
 /// A worker at work, and core's side of it.
 pub(crate) struct Harness {
     streams: mpsc::UnboundedReceiver<Stream>,
-    reports: mpsc::UnboundedReceiver<ReportRequest>,
+    reports: mpsc::UnboundedReceiver<AttemptReport>,
     pub(crate) refuse_reports: Arc<AtomicUsize>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) worker: JoinHandle<Result<(), WorkerError>>,
@@ -55,7 +55,7 @@ impl Harness {
         let refuse_reports = Arc::new(AtomicUsize::new(0));
         let shutdown = CancellationToken::new();
         let core = FakeCore { streams, reports, refuse_reports: Arc::clone(&refuse_reports) };
-        let worker = run(Arc::new(core), config, Arc::new(SystemClock), Arc::new(SystemIdSource), shutdown.clone());
+        let worker = run(vec![Arc::new(core)], config, Arc::new(SystemClock), Arc::new(SystemIdSource), shutdown.clone());
         let worker = tokio::spawn(worker);
         Self { streams: streams_here, reports: reports_here, refuse_reports, shutdown, worker }
     }
@@ -64,7 +64,7 @@ impl Harness {
         self.streams.recv().await.unwrap()
     }
 
-    pub(crate) async fn report(&mut self) -> ReportRequest {
+    pub(crate) async fn report(&mut self) -> AttemptReport {
         self.reports.recv().await.unwrap()
     }
 
@@ -113,7 +113,9 @@ impl DeliveryService for FakeCore {
             self.refuse_reports.fetch_sub(1, Ordering::Relaxed);
             return Err(Status::unavailable("the store is away"));
         }
-        let _ = self.reports.send(request.into_inner());
+        for report in request.into_inner().reports {
+            let _ = self.reports.send(report);
+        }
         Ok(Response::new(ReportResponse {}))
     }
 }

@@ -76,6 +76,19 @@ impl JsonBody {
         self.take(name).filter(|value| !value.is_null())
     }
 
+    /// The declared fields that are there, null included.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let given = self.params.iter().filter(|param| self.fields.contains_key(param.name));
+        given.map(|param| param.name.to_owned()).collect()
+    }
+
+    /// Notes that a field must not be null, if it is.
+    pub(crate) fn refuse_null(&mut self, name: &'static str) {
+        if self.fields.get(name).is_some_and(Value::is_null) {
+            self.errors.add(name, "must not be null");
+        }
+    }
+
     /// A text. Another value becomes an empty text, so that core does not take it for absent.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         match self.given(name)? {
@@ -108,6 +121,18 @@ impl JsonBody {
             Some(number) if number.fract() == 0.0 => Some(number as i32),
             _ => self.wrong(name, "must be a whole number"),
         }
+    }
+
+    /// One of these texts.
+    pub(crate) fn one_of<E: Into<i32>>(
+        &mut self,
+        name: &'static str,
+        parse: impl Fn(&str) -> Option<E>,
+        known: fn() -> Vec<&'static str>,
+    ) -> Option<i32> {
+        let text = self.text(name)?;
+        let known_one = known().contains(&text.as_str()).then_some(text.as_str());
+        some_of(name, known_one.or(Some("")).into_iter(), parse, known, &mut self.errors).pop()
     }
 
     /// An array of event types.

@@ -23,6 +23,19 @@ const CREATE: &[Param] = &[
     Param::new("description", Kind::NullableText(500), "For people"),
 ];
 
+/// The states that a webhook may be given.
+fn given_statuses() -> Vec<&'static str> {
+    vec!["enabled", "disabled"]
+}
+
+const UPDATE: &[Param] = &[
+    Param::new("url", Kind::Text(1, 2048), "Public endpoint: `https`, or `http` for test keys"),
+    Param::new("events", Kind::EventTypeList(1, 10), "Types to deliver"),
+    Param::new("filters", Kind::Filters, "All filters anew; `{}` clears them"),
+    Param::new("description", Kind::NullableText(500), "For people; null clears it"),
+    Param::new("status", Kind::OneOf(given_statuses), "Whether it gets events"),
+];
+
 const LIST: &[Param] = &[
     Param::LIMIT,
     Param::CURSOR,
@@ -57,6 +70,50 @@ pub(super) fn routes() -> Vec<Route> {
         .path_parameter(ID)
         .answers::<json::Webhook<'_>>(200)
         .tagged(),
+        Route::new(Method::PATCH, "/v1/webhooks/{id}", "WebhookService/UpdateWebhook", |edge, call| {
+            Box::pin(update(edge, call))
+        })
+        .named("updateWebhook", TAG, "Changes the fields that are given. Events after the answer are matched by them.")
+        .path_parameter(ID)
+        .body(UPDATE)
+        .answers::<json::Webhook<'_>>(200)
+        .fails(&[409]),
+        Route::new(Method::POST, "/v1/webhooks/{id}/rotate-secret", "WebhookService/RotateWebhookSecret", |edge, call| {
+            Box::pin(rotate(edge, call))
+        })
+        .named(
+            "rotateWebhookSecret",
+            TAG,
+            "Makes a new signing secret, which is told this once. The old one signs too for 24 hours.",
+        )
+        .path_parameter(ID)
+        .body(&[])
+        .answers::<json::WebhookWithSecret<'_>>(200)
+        .fails(&[409]),
+        Route::new(Method::POST, "/v1/webhooks/{id}/test", "WebhookService/TestWebhook", |edge, call| {
+            Box::pin(test(edge, call))
+        })
+        .named(
+            "testWebhook",
+            TAG,
+            "Sends one `thesis.created` event with `test` true, whatever the webhook's events, filters and status.",
+        )
+        .path_parameter(ID)
+        .body(&[])
+        .answers::<json::WebhookDelivery<'_>>(202)
+        .fails(&[409]),
+        Route::new(Method::POST, "/v1/webhook-deliveries/{id}/replay", "WebhookService/ReplayDelivery", |edge, call| {
+            Box::pin(replay(edge, call))
+        })
+        .named(
+            "replayDelivery",
+            TAG,
+            "Sends a delivery that is over again, as a new one with the same event id. It has six attempts of its own.",
+        )
+        .path_parameter("The delivery, `del_…`")
+        .body(&[])
+        .answers::<json::WebhookDelivery<'_>>(202)
+        .fails(&[409]),
         Route::new(Method::DELETE, "/v1/webhooks/{id}", "WebhookService/DeleteWebhook", |edge, call| {
             Box::pin(delete(edge, call))
         })
@@ -108,6 +165,52 @@ async fn get(edge: &Context, call: &mut Call) -> Answer {
         edge.core.webhooks.get_webhook(call.request(v1::GetWebhookRequest { id })).await?.into_parts();
     let webhook = answer.webhook.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Webhook::from(&webhook))
+}
+
+async fn update(edge: &Context, call: &mut Call) -> Answer {
+    let id = take(&mut call.id);
+    let mut fields = call.fields()?;
+    let paths = fields.names();
+    ["url", "events", "filters", "status"].into_iter().for_each(|name| fields.refuse_null(name));
+    let request = v1::UpdateWebhookRequest {
+        id,
+        update_mask: Some(prost_types::FieldMask { paths }),
+        url: fields.text("url"),
+        events: fields.event_types("events"),
+        filters: fields.filters("filters"),
+        description: fields.nullable_text("description"),
+        status: fields.one_of("status", names::parse_webhook_status, given_statuses).unwrap_or_default(),
+    };
+    fields.finish(call);
+    let (told, answer, _) = edge.core.webhooks.update_webhook(call.request(request)).await?.into_parts();
+    let webhook = answer.webhook.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::OK, &told, &json::Webhook::from(&webhook))
+}
+
+async fn rotate(edge: &Context, call: &mut Call) -> Answer {
+    let id = take(&mut call.id);
+    call.fields()?.finish(call);
+    let request = v1::RotateWebhookSecretRequest { id };
+    let (told, answer, _) = edge.core.webhooks.rotate_webhook_secret(call.request(request)).await?.into_parts();
+    json(StatusCode::OK, &told, &json::WebhookWithSecret::from(&answer))
+}
+
+async fn test(edge: &Context, call: &mut Call) -> Answer {
+    let id = take(&mut call.id);
+    call.fields()?.finish(call);
+    let request = v1::TestWebhookRequest { id };
+    let (told, answer, _) = edge.core.webhooks.test_webhook(call.request(request)).await?.into_parts();
+    let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::ACCEPTED, &told, &json::WebhookDelivery::from(&delivery))
+}
+
+async fn replay(edge: &Context, call: &mut Call) -> Answer {
+    let id = take(&mut call.id);
+    call.fields()?.finish(call);
+    let request = v1::ReplayDeliveryRequest { id };
+    let (told, answer, _) = edge.core.webhooks.replay_delivery(call.request(request)).await?.into_parts();
+    let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
+    json(StatusCode::ACCEPTED, &told, &json::WebhookDelivery::from(&delivery))
 }
 
 async fn delete(edge: &Context, call: &mut Call) -> Answer {

@@ -1,68 +1,192 @@
 //! Takes the reports of attempts, and gives up webhooks that are gone or fail all the time.
 
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use futures::future::try_join_all;
+use parking_lot::Mutex;
 use thesis_proto::v1::WebhookStatus;
 
 use super::Dispatcher;
 use crate::{
-    delivery::serving::Serving,
+    delivery::serving::Verdict,
     domain::{
         control::{ControlChange, Webhook},
         delivery::{Attempt, Delivery, Status},
     },
     error::Result,
     shared::control::ControlState,
+    tables::{deliveries::Step, queue::shard_of, wake},
 };
 
 /// The answer of an endpoint that is gone for good.
 const GONE: i32 = 410;
+/// Longest time for which a webhook is known to have no failures in a row: another core may have noted one.
+const KNOWN_MS: i64 = 60_000;
+
+/// Webhooks without failures in a row, and since when that is known.
+#[derive(Default)]
+pub(super) struct Streaks {
+    none: Mutex<HashMap<Arc<str>, i64>>,
+}
+
+/// The end of an attempt.
+#[derive(Clone, Debug)]
+pub struct Reported {
+    /// The delivery.
+    pub delivery: String,
+    /// The attempt.
+    pub attempt: Attempt,
+}
 
 impl Dispatcher {
-    /// Takes a report. A repeat of it, or of another worker's report, changes nothing.
+    /// Takes reports. A repeat of one, or of another worker's report, changes nothing.
     ///
     /// # Errors
-    /// When the store does not answer; the report must be repeated then.
-    pub async fn report(&self, delivery_id: &str, attempt: Attempt) -> Result<()> {
+    /// When the store does not answer; all reports must be repeated then.
+    pub async fn report(&self, mut reports: Vec<Reported>) -> Result<()> {
         let now_ms = self.shared.clock.now_ms();
-        if let Some(before) = self.shared.deliveries.get(delivery_id).await?
-            && !before.is_over()
-            && before.attempts_made() + 1 == attempt.number
-        {
-            let webhook = &before.webhook_id;
-            if attempt.response_status == Some(GONE) {
-                // First: once the attempt is written, a repeated report changes nothing.
-                self.disable(webhook, WebhookStatus::Disabled, now_ms).await?;
-            }
-            let mut after = before.after(attempt, now_ms);
-            let succeeded = after.status() == Status::Delivered;
-            if self.was_cancelled(&before).await? {
-                after = after.cancelled();
-            }
-            // If another replica handed the attempt out, that one takes its row out of the queue.
-            let queued_at = self.state.lock().out.get(delivery_id).map(|out| out.queued_at);
-            if self.shared.deliveries.advance(&before, &after, queued_at, now_ms).await? {
-                self.note(webhook, succeeded, now_ms).await;
-            }
+        let mut once = HashSet::new();
+        reports.retain(|report| once.insert(report.delivery.clone()));
+        let known: Vec<(Reported, Option<Arc<Delivery>>)> = {
+            let state = self.state.lock();
+            let out = |report: &Reported| state.out(&report.delivery).map(|out| Arc::clone(&out.delivery));
+            reports.into_iter().map(|report| (out(&report), report)).map(|(out, report)| (report, out)).collect()
+        };
+        let lost = self.count(known, now_ms).await?;
+        if !lost.is_empty() {
+            // Another report came first, or this core knew an older state.
+            let again = lost.into_iter().map(|report| (report, None)).collect();
+            self.count(again, now_ms).await?;
         }
-        self.release_claim(delivery_id);
+        self.shared.hints.wake();
         Ok(())
     }
 
-    /// Whether live access was withdrawn while an attempt was under way: its end does not bring the delivery back.
-    async fn was_cancelled(&self, delivery: &Delivery) -> Result<bool> {
-        let webhook =
-            |state: &ControlState| state.webhook(&delivery.webhook_id).filter(|webhook| webhook.live).cloned();
-        if webhook(&self.shared.control.state()).is_some() {
+    /// Counts attempts, each once, on the known states of their deliveries or on the stored ones. Gives those whose
+    /// known state was not the stored one.
+    async fn count(&self, reports: Vec<(Reported, Option<Arc<Delivery>>)>, now_ms: i64) -> Result<Vec<Reported>> {
+        let befores = reports.iter().map(async |(report, known)| match known {
+            Some(delivery) => Result::Ok(Some((**delivery).clone())),
+            None => Ok(self.shared.deliveries.get(&report.delivery).await?),
+        });
+        let befores = try_join_all(befores).await?;
+        if self.shared.control.is_shared() && befores.iter().flatten().any(|before| self.is_live(before)) {
+            // Live access may have been withdrawn while an attempt was under way.
             self.shared.control.refresh().await?;
         }
-        let state = self.shared.control.state();
-        Ok(webhook(&state)
-            .is_some_and(|webhook| !delivery.is_over() && Serving::of(&state, &webhook).cancels(delivery.created_at)))
+        let (mut counted, mut steps) = (Vec::new(), Vec::new());
+        for ((report, known), before) in reports.into_iter().zip(befores) {
+            let Reported { delivery: id, attempt } = &report;
+            let before = before.filter(|before| !before.is_over() && before.attempts_made() + 1 == attempt.number);
+            let Some(before) = before else {
+                // It was counted before, perhaps by a call whose answer was lost.
+                self.settle_counted(id, now_ms).await?;
+                continue;
+            };
+            if attempt.response_status == Some(GONE) {
+                // First: once the attempt is written, a repeated report changes nothing.
+                self.disable(&before.webhook_id, WebhookStatus::Disabled, now_ms).await?;
+            }
+            let mut after = before.after(attempt.clone(), now_ms);
+            let succeeded = after.status() == Status::Delivered;
+            if self.is_cancelled(&before, now_ms) {
+                // The end of the attempt does not bring the delivery back.
+                after = after.cancelled();
+            }
+            counted.push((report, known.is_some(), succeeded));
+            steps.push(Step { before, after });
+        }
+        let written = self.shared.deliveries.advance(&steps, now_ms).await?;
+        let mut lost = Vec::new();
+        let mut noted = Vec::new();
+        for (((report, was_known, succeeded), step), written) in counted.into_iter().zip(steps).zip(written) {
+            if written {
+                self.settle(&step, succeeded, now_ms);
+                noted.push((step, succeeded));
+            } else if was_known {
+                lost.push(report);
+            } else {
+                self.settle_counted(&report.delivery, now_ms).await?;
+            }
+        }
+        self.tell_others(&noted, now_ms).await;
+        for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_asked_for()) {
+            self.note(&step.before.webhook_id, *succeeded, now_ms).await;
+        }
+        Ok(lost)
+    }
+
+    fn is_live(&self, delivery: &Delivery) -> bool {
+        self.shared.control.state().webhook(&delivery.webhook_id).is_some_and(|webhook| webhook.live)
+    }
+
+    /// Whether a delivery was cancelled while its attempt was under way, by withdrawn access.
+    fn is_cancelled(&self, delivery: &Delivery, now_ms: i64) -> bool {
+        let serving = self.serving(&delivery.webhook_id, now_ms);
+        serving.is_some_and(|(_, serving)| serving.verdict(delivery) == Verdict::Cancel)
+    }
+
+    /// Takes an attempt that counted out of memory, and notes when the next is due.
+    fn settle(&self, step: &Step, succeeded: bool, now_ms: i64) {
+        let webhook: Arc<str> = step.before.webhook_id.as_str().into();
+        let mut state = self.state.lock();
+        state.settle(&step.before.id, now_ms);
+        if self.shards.taken_at(shard_of(&webhook)).is_some() {
+            state.note(&webhook, &step.before.id, step.after.attempts_made(), succeeded);
+            if let Some(due_at) = step.after.next_attempt_at {
+                state.set_timer(&webhook, due_at);
+            }
+        }
+    }
+
+    /// The same for an attempt that was counted before. Its queue row may still be there, and goes when it is read.
+    async fn settle_counted(&self, delivery: &str, now_ms: i64) -> Result<()> {
+        let out = self.state.lock().settle(delivery, now_ms);
+        if let Some(out) = out {
+            let due_at = out.delivery.next_attempt_at.unwrap_or_default();
+            self.state.lock().read_from(&out.webhook, (due_at, String::new()));
+            if let Some(stored) = self.shared.deliveries.get(delivery).await?
+                && let Some(due_at) = stored.next_attempt_at
+            {
+                self.state.lock().set_timer(&out.webhook, due_at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the cores that hand these webhooks' attempts out when the next ones are due.
+    async fn tell_others(&self, steps: &[(Step, bool)], now_ms: i64) {
+        if self.shared.backend.is_exclusive() {
+            return;
+        }
+        let elsewhere = steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
+        let queues: HashMap<(String, i64), ()> = elsewhere
+            .filter_map(|(step, _)| Some(((step.after.webhook_id.clone(), step.after.next_attempt_at?), ())))
+            .collect();
+        if !queues.is_empty()
+            && let Err(error) =
+                wake::leave_queue_hints(&self.shared.backend, queues.into_keys(), now_ms.div_euclid(1_000)).await
+        {
+            tracing::warn!(%error, "telling of a retry failed; the core that sends it finds it later");
+        }
     }
 
     /// Counts consecutive failures. The attempt itself is written already, so a failure to count it is only logged.
     async fn note(&self, webhook: &str, succeeded: bool, now_ms: i64) {
+        let known = self.streaks.none.lock().get(webhook).is_some_and(|since| now_ms - since < KNOWN_MS);
+        if succeeded && known {
+            return;
+        }
         let note = async {
             let streak = self.shared.deliveries.note(webhook, succeeded, now_ms).await?;
+            if succeeded {
+                self.streaks.none.lock().insert(webhook.into(), now_ms);
+            } else {
+                self.streaks.none.lock().remove(webhook);
+            }
             if streak.is_hopeless(now_ms) {
                 self.disable(webhook, WebhookStatus::DisabledFailing, now_ms).await?;
                 // A webhook enabled again begins at zero.
@@ -78,9 +202,9 @@ impl Dispatcher {
     /// Gives an enabled webhook another status.
     async fn disable(&self, id: &str, status: WebhookStatus, now_ms: i64) -> Result<()> {
         let disable = |state: &ControlState| {
-            let enabled = |webhook: &&std::sync::Arc<Webhook>| webhook.status == i32::from(WebhookStatus::Enabled);
-            let change = state.webhook(id).filter(enabled).map(|webhook| {
-                let changed = Webhook { status: status.into(), updated_at: now_ms, ..Webhook::clone(webhook) };
+            let change = state.webhook(id).filter(|webhook| webhook.is_enabled()).map(|webhook| {
+                let mut changed = Webhook { updated_at: now_ms, ..Webhook::clone(webhook) };
+                changed.set_status(status.into(), now_ms);
                 ControlChange::Webhook(changed)
             });
             Ok((change.into_iter().collect(), ()))

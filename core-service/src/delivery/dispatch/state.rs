@@ -1,13 +1,33 @@
-//! A dispatcher's memory: its workers, the attempts out, and the webhooks with something due.
+//! A dispatcher's memory: its workers, the attempts out, and the webhooks with something due. It asks nobody.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
 
 use tokio::sync::mpsc;
 
-use super::Claimed;
+use super::{Claimed, health::Health, timers::Timers};
+use crate::{domain::delivery::Delivery, shared::queue_hints::Made, tables::queue::minute_of};
 
 /// Most attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
 pub(super) const PER_WEBHOOK: usize = 64;
+/// Most deliveries of one webhook that are held ready with their bodies.
+pub(super) const READY_EACH: usize = 256;
+/// Fewer ready deliveries than this, and the webhook's queue is read on.
+const READY_LOW: usize = 64;
+/// Most deliveries that are held ready.
+const READY_ALL: usize = 20_000;
+/// An endpoint that leaves an attempt without an answer for longer counts as slow until it answers, in milliseconds.
+const HANGING_MS: i64 = 1_000;
+/// The slow lane's part of all places.
+const SLOW_PART: usize = 4;
+/// Attempts that were reported lately, remembered in two halves.
+const SETTLED: usize = 50_000;
+
+/// A place in a queue: the due time and the delivery after which reading goes on.
+pub(super) type Place = (i64, String);
 
 /// A worker that is connected.
 pub(super) struct Worker {
@@ -19,87 +39,381 @@ pub(super) struct Worker {
 /// An attempt that is out.
 pub(super) struct Out {
     pub(super) worker: u64,
-    pub(super) webhook: String,
-    /// The attempt's number.
-    pub(super) attempt: i32,
-    /// Its due time in the queue.
-    pub(super) queued_at: i64,
+    pub(super) webhook: Arc<str>,
+    /// The delivery as it was before the attempt.
+    pub(super) delivery: Arc<Delivery>,
     pub(super) since: i64,
     pub(super) until: i64,
-    /// The minute in which the webhook was found to have something due.
-    pub(super) minute: i64,
+    is_slow: bool,
+}
+
+/// What is known of a webhook with something due.
+#[derive(Default)]
+pub(super) struct Endpoint {
+    ready: VecDeque<Made>,
+    /// Where its queue has rows that may be due and are not read.
+    pub(super) unread: Option<Place>,
+    /// The due time of the first row that waits until the webhook is enabled.
+    pub(super) waiting: Option<i64>,
+    /// Whether its queue is to be read, or is being read.
+    is_read: bool,
+    /// The due time from which on it is being read.
+    reading: Option<i64>,
+    in_turn: bool,
+    out: BTreeSet<(i64, String)>,
+    health: Health,
+}
+
+impl Endpoint {
+    fn is_slow(&self, now_ms: i64) -> bool {
+        self.health.is_slow() || self.out.first().is_some_and(|(since, _)| now_ms - since > HANGING_MS)
+    }
+
+    /// The due time of the first delivery that is not over, as far as is known.
+    fn first(&self) -> Option<i64> {
+        let ready = self.ready.iter().filter_map(|made| made.delivery.next_attempt_at).min();
+        let unread = self.unread.as_ref().map(|(due_at, _)| *due_at);
+        [ready, unread, self.waiting, self.reading].into_iter().flatten().min()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.ready.is_empty() && self.unread.is_none() && self.waiting.is_none() && !self.is_read && self.out.is_empty()
+    }
+}
+
+/// The attempts that were reported lately. A delivery that is made or read again meanwhile is not sent again.
+#[derive(Default)]
+struct Settled {
+    new: HashSet<u64>,
+    old: HashSet<u64>,
+}
+
+fn attempt_key(delivery: &str, number: i32) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (delivery, number).hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Settled {
+    fn add(&mut self, delivery: &str, number: i32) {
+        if self.new.len() >= SETTLED {
+            self.old = std::mem::take(&mut self.new);
+        }
+        self.new.insert(attempt_key(delivery, number));
+    }
+
+    fn has(&self, delivery: &str, number: i32) -> bool {
+        let key = attempt_key(delivery, number);
+        self.new.contains(&key) || self.old.contains(&key)
+    }
 }
 
 /// A dispatcher's memory.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) workers: BTreeMap<u64, Worker>,
+    timers: Timers,
+    endpoints: HashMap<Arc<str>, Endpoint>,
     /// Attempts that are out, by delivery.
-    pub(super) out: HashMap<String, Out>,
-    pub(super) out_by_webhook: HashMap<String, usize>,
-    /// Webhooks with something due, and since which minute.
-    pub(super) active: BTreeMap<String, i64>,
-    /// Webhooks with an attempt that came back since their queue was last read.
-    pub(super) touched: HashSet<String>,
-    /// The webhook that was served last; the round goes on after it.
-    pub(super) turn: String,
-    /// By shard, the last minute that is done, as stored, and the newest that was read.
-    pub(super) done: HashMap<i64, (i64, i64)>,
-    /// The second in which past minutes were last read.
-    pub(super) second: i64,
+    out: HashMap<String, Out>,
+    /// Deliveries that are ready.
+    ready: HashSet<String>,
+    /// Healthy webhooks with something ready, in turn; and slow ones.
+    turns: VecDeque<Arc<str>>,
+    slow_turns: VecDeque<Arc<str>>,
+    slow_out: usize,
+    /// Webhooks whose queues are to be read.
+    to_read: VecDeque<Arc<str>>,
+    /// Webhooks with rows that wait until they are enabled.
+    waiting: HashSet<Arc<str>>,
+    settled: Settled,
+    /// The minutes in which webhooks were found to have something due.
+    seen: HashSet<(i64, Arc<str>)>,
 }
 
 impl State {
-    fn settle(&mut self, delivery: &str) {
-        if let Some(out) = self.out.remove(delivery) {
-            if let Some(count) = self.out_by_webhook.get_mut(&out.webhook) {
-                *count -= 1;
-                if *count == 0 {
-                    self.out_by_webhook.remove(&out.webhook);
+    /// Notes that a webhook has something due at a time to come.
+    pub(super) fn set_timer(&mut self, webhook: &Arc<str>, due_at: i64) {
+        self.see(webhook, due_at);
+        self.timers.set(webhook, due_at);
+    }
+
+    /// Has the queues read whose time has come.
+    pub(super) fn read_due(&mut self, now_ms: i64) {
+        while let Some((due_at, webhook)) = self.timers.next_due(now_ms) {
+            self.read_from(&webhook, (due_at, String::new()));
+        }
+    }
+
+    fn see(&mut self, webhook: &Arc<str>, due_at: i64) {
+        let place = (minute_of(due_at), Arc::clone(webhook));
+        if !self.seen.contains(&place) {
+            self.seen.insert(place);
+        }
+    }
+
+    /// Whether a webhook is known to have had something due in a minute.
+    pub(super) fn saw(&self, webhook: &str, minute: i64) -> bool {
+        self.seen.contains(&(minute, webhook.into()))
+    }
+
+    /// Forgets which webhooks had something due before a minute.
+    pub(super) fn forget_seen(&mut self, before: i64) {
+        self.seen.retain(|(minute, _)| *minute >= before);
+    }
+
+    /// Takes in a delivery that may be sent; one that is known already is left alone.
+    pub(super) fn add(&mut self, made: Made, now_ms: i64) {
+        let delivery = &made.delivery;
+        let (id, number) = (&delivery.id, delivery.attempts_made() + 1);
+        if self.out.contains_key(id) || self.ready.contains(id) || self.settled.has(id, number) {
+            return;
+        }
+        let webhook: Arc<str> = delivery.webhook_id.as_str().into();
+        let endpoint = self.endpoints.entry(Arc::clone(&webhook)).or_default();
+        if endpoint.ready.len() >= READY_EACH || self.ready.len() >= READY_ALL {
+            let due_at = delivery.next_attempt_at.unwrap_or_default();
+            self.read_from(&webhook, (due_at, String::new()));
+            return;
+        }
+        let due_at = delivery.next_attempt_at.unwrap_or_default();
+        self.ready.insert(id.clone());
+        endpoint.ready.push_back(made);
+        self.see(&webhook, due_at);
+        self.take_turn(&webhook, now_ms);
+    }
+
+    /// Has a webhook's queue read from a place on.
+    pub(super) fn read_from(&mut self, webhook: &Arc<str>, place: Place) {
+        self.see(webhook, place.0);
+        let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
+        endpoint.unread = Some(endpoint.unread.take().map_or(place.clone(), |unread| unread.min(place)));
+        self.ask_to_read(webhook);
+    }
+
+    fn ask_to_read(&mut self, webhook: &Arc<str>) {
+        let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
+        if endpoint.unread.is_some() && !endpoint.is_read && endpoint.ready.len() < READY_LOW {
+            endpoint.is_read = true;
+            self.to_read.push_back(Arc::clone(webhook));
+        }
+    }
+
+    /// The next queue to read, and from where.
+    pub(super) fn next_read(&mut self) -> Option<(Arc<str>, Place)> {
+        while let Some(webhook) = self.to_read.pop_front() {
+            let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
+            match endpoint.unread.take() {
+                Some(place) => {
+                    endpoint.reading = Some(place.0);
+                    return Some((webhook, place));
+                }
+                None => endpoint.is_read = false,
+            }
+        }
+        None
+    }
+
+    /// Ends a reading, which goes on at `next` if there may be more that is due.
+    pub(super) fn end_read(&mut self, webhook: &Arc<str>, next: Option<Place>) {
+        let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
+        (endpoint.is_read, endpoint.reading) = (false, None);
+        match next {
+            Some(place) => self.read_from(webhook, place),
+            None => self.ask_to_read(webhook),
+        }
+        self.forget_if_idle(webhook);
+    }
+
+    /// Notes that a row waits until its webhook is enabled.
+    pub(super) fn wait(&mut self, webhook: &Arc<str>, due_at: i64) {
+        let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
+        endpoint.waiting = Some(endpoint.waiting.map_or(due_at, |first| first.min(due_at)));
+        self.waiting.insert(Arc::clone(webhook));
+    }
+
+    /// Webhooks with rows that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.waiting.iter()
+    }
+
+    /// Reads again what waited.
+    pub(super) fn wait_no_more(&mut self, webhook: &Arc<str>) {
+        self.waiting.remove(webhook);
+        if let Some(first) = self.endpoints.get_mut(webhook).and_then(|endpoint| endpoint.waiting.take()) {
+            self.read_from(webhook, (first, String::new()));
+        }
+    }
+
+    fn take_turn(&mut self, webhook: &Arc<str>, now_ms: i64) {
+        let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
+        if endpoint.in_turn || endpoint.ready.is_empty() {
+            return;
+        }
+        endpoint.in_turn = true;
+        let turns = if endpoint.is_slow(now_ms) { &mut self.slow_turns } else { &mut self.turns };
+        turns.push_back(Arc::clone(webhook));
+    }
+
+    /// The next delivery to hand out of a healthy webhook, in turn.
+    pub(super) fn next(&mut self, now_ms: i64) -> Option<Made> {
+        while let Some(webhook) = self.turns.pop_front() {
+            let waiting = self.turns.len() + 1;
+            let most = (self.capacity() * 3).div_ceil(4 * waiting).clamp(1, PER_WEBHOOK);
+            let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
+            endpoint.in_turn = false;
+            if endpoint.is_slow(now_ms) {
+                self.take_turn(&webhook, now_ms);
+                continue;
+            }
+            // Its next report gives it another turn.
+            if endpoint.out.len() >= most {
+                continue;
+            }
+            if let Some(made) = self.take_ready(&webhook, now_ms) {
+                return Some(made);
+            }
+        }
+        None
+    }
+
+    /// The webhooks of the slow lane that have their turn now: each once, as long as the lane has places.
+    pub(super) fn slow_round(&mut self, now_ms: i64) -> Vec<Made> {
+        let places = (self.capacity() / SLOW_PART).max(1).saturating_sub(self.slow_out).min(self.room());
+        let mut round = Vec::new();
+        for _ in 0..self.slow_turns.len() {
+            if round.len() >= places {
+                break;
+            }
+            let Some(webhook) = self.slow_turns.pop_front() else { break };
+            if let Some(endpoint) = self.endpoints.get_mut(&webhook) {
+                endpoint.in_turn = false;
+                if endpoint.out.len() < PER_WEBHOOK {
+                    round.extend(self.take_ready(&webhook, now_ms));
+                } else {
+                    self.take_turn(&webhook, now_ms);
                 }
             }
-            if let Some(worker) = self.workers.get_mut(&out.worker) {
-                worker.out = worker.out.saturating_sub(1);
+        }
+        round
+    }
+
+    fn take_ready(&mut self, webhook: &Arc<str>, now_ms: i64) -> Option<Made> {
+        let made = self.endpoints.get_mut(webhook)?.ready.pop_front()?;
+        self.ready.remove(&made.delivery.id);
+        self.take_turn(webhook, now_ms);
+        self.ask_to_read(webhook);
+        Some(made)
+    }
+
+    /// Puts a delivery back in front of its webhook's others.
+    pub(super) fn put_back(&mut self, made: Made, now_ms: i64) {
+        let webhook: Arc<str> = made.delivery.webhook_id.as_str().into();
+        self.ready.insert(made.delivery.id.clone());
+        self.endpoints.entry(Arc::clone(&webhook)).or_default().ready.push_front(made);
+        self.take_turn(&webhook, now_ms);
+    }
+
+    /// The worker with the fewest attempts out, if one has room.
+    pub(super) fn freest(&mut self) -> Option<(u64, &mut Worker)> {
+        let free = self.workers.iter_mut().filter(|(_, worker)| worker.out < worker.capacity);
+        free.min_by_key(|(_, worker)| worker.out).map(|(id, worker)| (*id, worker))
+    }
+
+    /// Notes an attempt that is out.
+    pub(super) fn send(&mut self, worker: u64, delivery: Arc<Delivery>, now_ms: i64, until: i64) {
+        let webhook: Arc<str> = delivery.webhook_id.as_str().into();
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.out += 1;
+        }
+        let endpoint = self.endpoints.entry(Arc::clone(&webhook)).or_default();
+        let is_slow = endpoint.is_slow(now_ms);
+        self.slow_out += usize::from(is_slow);
+        endpoint.out.insert((now_ms, delivery.id.clone()));
+        let id = delivery.id.clone();
+        self.out.insert(id, Out { worker, webhook, delivery, since: now_ms, until, is_slow });
+    }
+
+    /// An attempt that is out.
+    pub(super) fn out(&self, delivery: &str) -> Option<&Out> {
+        self.out.get(delivery)
+    }
+
+    /// The attempts that are out.
+    pub(super) fn outs(&mut self) -> impl Iterator<Item = &mut Out> {
+        self.out.values_mut()
+    }
+
+    /// Takes an attempt back, as reported or not. Gives it if it was out.
+    pub(super) fn settle(&mut self, delivery: &str, now_ms: i64) -> Option<Out> {
+        let out = self.out.remove(delivery)?;
+        self.slow_out -= usize::from(out.is_slow);
+        if let Some(worker) = self.workers.get_mut(&out.worker) {
+            worker.out = worker.out.saturating_sub(1);
+        }
+        if let Some(endpoint) = self.endpoints.get_mut(&out.webhook) {
+            endpoint.out.remove(&(out.since, delivery.to_owned()));
+        }
+        self.take_turn(&out.webhook, now_ms);
+        self.forget_if_idle(&out.webhook);
+        Some(out)
+    }
+
+    /// Notes how an attempt ended.
+    pub(super) fn note(&mut self, webhook: &str, delivery: &str, number: i32, succeeded: bool) {
+        self.settled.add(delivery, number);
+        if let Some(endpoint) = self.endpoints.get_mut(webhook) {
+            endpoint.health.note(succeeded);
+        } else if !succeeded {
+            self.endpoints.entry(webhook.into()).or_default().health.note(false);
+        }
+    }
+
+    fn forget_if_idle(&mut self, webhook: &Arc<str>) {
+        let idle = |endpoint: &Endpoint| endpoint.is_idle() && !endpoint.in_turn && endpoint.health.is_good();
+        if self.endpoints.get(webhook).is_some_and(idle) {
+            self.endpoints.remove(webhook);
+        }
+    }
+
+    /// The due time of the first delivery of each webhook that is not over.
+    pub(super) fn firsts(&self) -> HashMap<Arc<str>, i64> {
+        let mut firsts: HashMap<Arc<str>, i64> = HashMap::new();
+        let known = self.endpoints.iter().filter_map(|(webhook, endpoint)| Some((webhook, endpoint.first()?)));
+        let out = self.out.values().filter_map(|out| Some((&out.webhook, out.delivery.next_attempt_at?)));
+        for (webhook, due_at) in known.chain(out) {
+            let first = firsts.entry(Arc::clone(webhook)).or_insert(due_at);
+            *first = due_at.min(*first);
+        }
+        firsts
+    }
+
+    /// Forgets webhooks; attempts that are out stay.
+    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.timers.retain(&keep);
+        self.seen.retain(|(_, webhook)| keep(webhook));
+        self.waiting.retain(|webhook| keep(webhook));
+        for turns in [&mut self.turns, &mut self.slow_turns, &mut self.to_read] {
+            turns.retain(|webhook| keep(webhook));
+        }
+        for (_, endpoint) in self.endpoints.extract_if(|webhook, _| !keep(webhook)) {
+            for made in endpoint.ready {
+                self.ready.remove(&made.delivery.id);
             }
         }
     }
 
-    /// Settles an attempt and has its webhook's queue read again.
-    pub(super) fn give_back(&mut self, delivery: &str) {
-        let Some((webhook, minute)) = self.out.get(delivery).map(|out| (out.webhook.clone(), out.minute)) else {
-            return;
-        };
-        self.settle(delivery);
-        self.touched.insert(webhook.clone());
-        self.activate(webhook, minute);
-    }
-
-    pub(super) fn activate(&mut self, webhook: String, minute: i64) {
-        self.active.entry(webhook).and_modify(|known| *known = minute.min(*known)).or_insert(minute);
-    }
-
-    /// Notes that a queue read from minute `read` on begins in `begins`; gives the minute since when something is due.
-    pub(super) fn move_on(&mut self, webhook: &str, read: i64, begins: i64) -> i64 {
-        match self.active.get_mut(webhook) {
-            // Otherwise an earlier minute was noted meanwhile.
-            Some(minute) if *minute == read => {
-                *minute = begins.max(read);
-                *minute
-            }
-            _ => read,
-        }
-    }
-
-    /// Most attempts that one webhook may have out: the rest is for webhooks that become due meanwhile.
-    pub(super) fn share(&self) -> usize {
-        let capacity: usize = self.workers.values().map(|worker| worker.capacity).sum();
-        let busy: HashSet<&String> = self.active.keys().chain(self.out_by_webhook.keys()).collect();
-        // A webhook alone is limited by `PER_WEBHOOK` only.
-        let parts = if busy.len() < 2 { 1 } else { busy.len() + 1 };
-        (capacity / parts).clamp(1, PER_WEBHOOK)
+    fn capacity(&self) -> usize {
+        self.workers.values().map(|worker| worker.capacity).sum()
     }
 
     pub(super) fn room(&self) -> usize {
         self.workers.values().map(|worker| worker.capacity.saturating_sub(worker.out)).sum()
+    }
+
+    /// Whether nothing is out, ready or to be read.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.out.is_empty() && self.ready.is_empty() && self.endpoints.values().all(Endpoint::is_idle)
     }
 }

@@ -1,12 +1,11 @@
 use thesis_proto::v1::{EventType, WebhookStatus};
 
-use super::{leases::LEASE_MS, state::PER_WEBHOOK, *};
+use super::{shards::LEASE_MS, state::PER_WEBHOOK, *};
 use crate::{
     domain::{
         control::ControlChange,
         dataset::Dataset,
-        delivery::{Attempt, Status},
-        id,
+        delivery::{Attempt, Status, Told, delivery_id},
         row::{Profile, Thesis, Token},
     },
     log::writer::NewThesis,
@@ -97,12 +96,18 @@ impl Bench {
     async fn counted(&self, event: &str, webhook: &str) -> Status {
         let delivery = self.delivery(event, webhook).await;
         let state = self.core.shared.control.state();
-        Serving::of(&state, state.webhook(webhook).unwrap()).counted(delivery).status()
+        let now_ms = self.core.shared.clock.now_ms();
+        Serving::of(&state, state.webhook(webhook).unwrap(), now_ms).counted(delivery).status()
+    }
+
+    async fn find(&self, event: &str, webhook: &str) -> Option<Delivery> {
+        let now_ms = self.core.shared.clock.now_ms();
+        let page = self.core.shared.deliveries.page(webhook, None, now_ms, 1_000).await.unwrap();
+        page.into_iter().map(|(_, delivery)| delivery).find(|delivery| delivery.event_id == event)
     }
 
     async fn delivery(&self, event: &str, webhook: &str) -> Delivery {
-        let id = id::derive("del_", &[event, webhook]);
-        self.core.shared.deliveries.get(&id).await.unwrap().unwrap()
+        self.find(event, webhook).await.unwrap()
     }
 
     /// Whether nothing is handed out while the dispatcher looks several times.
@@ -118,7 +123,7 @@ impl Bench {
     /// Waits until a delivery has this status.
     async fn becomes(&self, event: &str, webhook: &str, status: Status) {
         for _ in 0..10_000 {
-            if self.delivery(event, webhook).await.status() == status {
+            if self.find(event, webhook).await.is_some_and(|delivery| delivery.status() == status) {
                 return;
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -132,7 +137,8 @@ impl Bench {
             response_status: Some(response_status),
             ..Attempt::default()
         };
-        self.core.dispatcher.report(&claimed.delivery.id, attempt).await.unwrap();
+        let report = Reported { delivery: claimed.delivery.id.clone(), attempt };
+        self.core.dispatcher.report(vec![report]).await.unwrap();
     }
 }
 
@@ -196,10 +202,10 @@ async fn a_worker_gets_no_more_than_it_can_take_and_another_gets_what_it_left() 
     bench.clock.advance(ORPHAN_MS);
     let mut left: Vec<String> = Vec::new();
     for _ in 0..2 {
-        left.push(claims.recv().await.unwrap().delivery.id);
+        left.push(claims.recv().await.unwrap().delivery.id.clone());
     }
     left.sort_unstable();
-    let mut expected = [first[1].delivery.id.clone(), third.delivery.id];
+    let mut expected = [first[1].delivery.id.clone(), third.delivery.id.clone()];
     expected.sort_unstable();
     assert_eq!(left, expected);
 }
@@ -246,33 +252,11 @@ async fn one_webhooks_backlog_leaves_room_for_its_neighbours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_taken_out_of_a_queue_long_ago_is_not_read_again() {
-    const HOUR_MS: i64 = 3_600_000;
-    let clock = ManualClock::new();
-    let backend = SharedMemory::new(&clock);
-    let mut bench = Bench::on(backend.clone(), clock).await;
-    let webhook = bench.webhook("wh_busy").await;
-    let (_place, mut claims) = bench.core.dispatcher.join(10);
-    for _ in 0..3 {
-        let event = bench.post().await;
-        let claimed = claims.recv().await.unwrap();
-        assert_eq!(claimed.delivery.event_id, event);
-        bench.report(&claimed, 200).await;
-        bench.becomes(&event, &webhook.id, Status::Delivered).await;
-        let scan = backend.scanned(&schema::QUEUE).unwrap();
-        let Bound::Included(from) = &scan.from else { panic!("read from the beginning: {scan:?}") };
-        assert!(from[0].int() > clock_now(&bench.core) - HOUR_MS / 2);
-        assert!(bench.stays_away(&mut claims).await);
-        bench.clock.advance(HOUR_MS);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn of_two_replicas_one_hands_out_an_attempt() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    let leases = [&cores[0].dispatcher.leases, &cores[1].dispatcher.leases];
+    let leases = [&cores[0].dispatcher.shards, &cores[1].dispatcher.shards];
     let now = clock_now(&cores[0]);
     assert!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap());
     assert!(!leases[1].lease(3, now, now + LEASE_MS).await.unwrap(), "held by the other");
@@ -290,21 +274,18 @@ async fn what_cannot_be_sent_fails_and_holds_up_nothing() {
     bench.webhook("wh_fine").await;
     // Deliveries whose events are not in the log, or are no events there.
     let head = bench.core.shared.log.head("sandbox", 0, crate::store::Consistency::Quorum).await.unwrap();
-    let nothing = |number: u64| Delivery {
-        id: id::derive("del_", &[&format!("evt_lost {number}"), "wh_fine"]),
-        webhook_id: "wh_fine".to_owned(),
-        event_id: format!("evt_lost {number}"),
-        dataset: "sandbox".to_owned(),
-        seq: head + 1 + number,
-        status: Status::Pending.into(),
-        next_attempt_at: Some(clock_now(&bench.core) - 1),
-        created_at: clock_now(&bench.core) - 1,
-        ..Delivery::default()
+    let at = clock_now(&bench.core) - 1;
+    let nothing = |number: u64| {
+        let event_id = format!("evt_lost {number}");
+        let id = delivery_id("wh_fine", at, &[&event_id]);
+        let told = Told { event_id, event_type: 1, dataset: "sandbox".to_owned(), seq: head + 1 + number };
+        Delivery::pending(id, "wh_fine".to_owned(), at, told)
     };
     let garbage = bytes::Bytes::from_static(b"\xff\xff");
     bench.core.shared.log.append("sandbox", head, [9; 16], &[garbage]).await.unwrap();
     let lost: Vec<Delivery> = (0..2).map(nothing).collect();
     bench.core.shared.deliveries.create(&lost, clock_now(&bench.core)).await.unwrap();
+    bench.core.dispatcher.state.lock().read_from(&"wh_fine".into(), (at, String::new()));
     let event = bench.post().await;
 
     let (_place, mut claims) = bench.core.dispatcher.join(8);
@@ -324,11 +305,7 @@ async fn what_cannot_be_sent_fails_and_holds_up_nothing() {
     assert_eq!(delivery.attempts[0].failure.as_deref(), Some("the signing secret cannot be read"));
     assert_eq!(delivery.next_attempt_at, Some(clock_now(&bench.core) + 60_000));
     assert!(bench.stays_away(&mut claims).await);
-    let (out, active) = {
-        let state = bench.core.dispatcher.state.lock();
-        (state.out.len(), state.active.len())
-    };
-    assert_eq!((out, active), (0, 0), "nothing is waited for");
+    assert!(bench.core.dispatcher.state.lock().is_empty(), "nothing is waited for");
 }
 
 fn clock_now(core: &Core) -> i64 {
@@ -439,8 +416,7 @@ async fn withdrawn_live_access_cancels_what_waits_and_approval_revives_none_of_i
         assert_eq!(bench.counted(event, "wh_1").await, Status::Failed);
         bench.becomes(event, "wh_1", Status::Failed).await;
     }
-    let id = id::derive("del_", &[&unseen, "wh_1"]);
-    assert_eq!(bench.core.shared.deliveries.get(&id).await.unwrap(), None);
+    assert_eq!(bench.find(&unseen, "wh_1").await, None);
 }
 
 #[tokio::test(start_paused = true)]

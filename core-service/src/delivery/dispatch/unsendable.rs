@@ -1,6 +1,7 @@
 //! Attempts that cannot be sent: they fail here, since waiting would hold up the queue for ever.
 
-use thesis_proto::v1;
+use bytes::Bytes;
+use thesis_proto::json::event_json;
 
 use super::Dispatcher;
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
         dataset::Dataset,
         delivery::{Attempt, Delivery},
     },
-    error::Result,
+    error::{Error, Result},
     store::StoreError,
     tables::log::decode,
 };
@@ -27,9 +28,16 @@ pub(super) enum Unsendable {
 }
 
 impl Dispatcher {
-    /// Reads the event that a delivery tells. A store that does not answer is an error and asked again; an entry that
-    /// is missing, damaged or no event stays so for ever.
-    pub(super) async fn event(&self, delivery: &Delivery) -> Result<std::result::Result<v1::Event, Unsendable>> {
+    /// Reads the event that a delivery tells, as JSON. A store that does not answer is an error and asked again; an
+    /// entry that is missing, damaged or no event stays so for ever.
+    pub(super) async fn body(&self, delivery: &Delivery) -> Result<std::result::Result<Bytes, Unsendable>> {
+        if !delivery.body.is_empty() {
+            return Ok(Ok(delivery.body.clone().into()));
+        }
+        let place = (delivery.dataset.clone(), delivery.seq);
+        if let Some(body) = self.bodies.get(&place) {
+            return Ok(Ok(body));
+        }
         let unreadable = |why: String| Ok(Err(Unsendable::Event(why)));
         let seq = delivery.seq;
         let entry = match self.shared.log.read(&delivery.dataset, seq.saturating_sub(1), seq, 1).await {
@@ -43,40 +51,45 @@ impl Dispatcher {
             Err(error) => return Err(error.into()),
         };
         let event = Dataset::parse(&delivery.dataset).and_then(|dataset| convert::entry::event(&dataset, &entry));
-        match event {
-            Some(event) => Ok(Ok(event)),
-            None => unreadable(format!("entry {seq} is no event")),
-        }
+        let Some(event) = event else { return unreadable(format!("entry {seq} is no event")) };
+        let body = Bytes::from(event_json(&event));
+        self.bodies.insert(place, body.clone());
+        Ok(Ok(body))
     }
 
-    /// Reads the secret that a webhook's deliveries are signed with.
-    pub(super) fn secret(&self, webhook: &Webhook) -> std::result::Result<String, Unsendable> {
-        let secret = self.shared.keys.open(&webhook.secret).and_then(|plain| String::from_utf8(plain).ok());
-        secret.ok_or_else(|| Unsendable::Secret("it was encrypted with another secret key".to_owned()))
+    /// Reads the event that a delivery tells, as JSON.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the store does not answer.
+    pub async fn body_of(&self, delivery: &Delivery) -> Result<Bytes> {
+        self.body(delivery).await?.map_err(Error::internal)
     }
 
-    /// Lets an attempt fail unsent: for good if its event is unreadable, otherwise it is tried again by the table.
-    pub(super) async fn fail(
+    /// Reads the secrets that a webhook's deliveries are signed with, the newest first.
+    pub(super) fn secrets(
         &self,
-        delivery: &Delivery,
-        queued_at: i64,
-        unsendable: &Unsendable,
+        webhook: &Webhook,
         now_ms: i64,
-    ) -> Result<()> {
-        let (Unsendable::Event(why) | Unsendable::Secret(why)) = unsendable;
-        let (id, webhook) = (&delivery.id, &delivery.webhook_id);
-        tracing::error!(delivery = id, webhook, why, "a webhook attempt fails: {unsendable}");
-        let attempt = Attempt {
-            number: delivery.attempts_made() + 1,
-            started_at: now_ms,
-            failure: Some(unsendable.to_string()),
-            ..Attempt::default()
-        };
-        let mut after = delivery.after(attempt, now_ms);
-        if matches!(unsendable, Unsendable::Event(_)) {
-            after = after.cancelled();
-        }
-        self.shared.deliveries.advance(delivery, &after, Some(queued_at), now_ms).await?;
-        Ok(())
+    ) -> std::result::Result<Vec<String>, Unsendable> {
+        let open = |sealed: &Vec<u8>| self.shared.keys.open(sealed).and_then(|plain| String::from_utf8(plain).ok());
+        let old = webhook.old_secret.as_ref().filter(|_| now_ms < webhook.old_secret_until);
+        let secrets: Option<Vec<String>> = [Some(&webhook.secret), old].into_iter().flatten().map(open).collect();
+        secrets.ok_or_else(|| Unsendable::Secret("it was encrypted with another secret key".to_owned()))
     }
+}
+
+/// A delivery after an attempt that failed unsent: for good if its event is unreadable, otherwise it is tried again by
+/// the table.
+pub(super) fn failed(delivery: &Delivery, unsendable: &Unsendable, now_ms: i64) -> Delivery {
+    let (Unsendable::Event(why) | Unsendable::Secret(why)) = unsendable;
+    let (id, webhook) = (&delivery.id, &delivery.webhook_id);
+    tracing::error!(delivery = id, webhook, why, "a webhook attempt fails: {unsendable}");
+    let attempt = Attempt {
+        number: delivery.attempts_made() + 1,
+        started_at: now_ms,
+        failure: Some(unsendable.to_string()),
+        ..Attempt::default()
+    };
+    let after = delivery.after(attempt, now_ms);
+    if matches!(unsendable, Unsendable::Event(_)) { after.cancelled() } else { after }
 }

@@ -5,7 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use crate::domain::control::{ApiKey, ControlChange, Organization, Project, SandboxSeed, Webhook};
+use thesis_proto::filter::EventKeys;
+
+use super::matching::Matching;
+use crate::domain::{
+    control::{ApiKey, ControlChange, Organization, Project, SandboxSeed, Webhook},
+    dataset::Dataset,
+};
 
 /// The state that the control log has led to.
 #[derive(Debug, Default)]
@@ -16,6 +22,10 @@ pub struct ControlState {
     keys: BTreeMap<String, Arc<ApiKey>>,
     keys_by_hash: HashMap<Vec<u8>, Arc<ApiKey>>,
     webhooks: HashMap<(String, bool), BTreeMap<String, Arc<Webhook>>>,
+    webhooks_by_id: HashMap<String, Arc<Webhook>>,
+    matching: Matching,
+    /// How often something changed that decides which events a webhook gets.
+    judgements: u64,
     seed: Option<SandboxSeed>,
 }
 
@@ -64,15 +74,33 @@ impl ControlState {
         self.webhooks.get(&(project.to_owned(), live)).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Every webhook of an environment.
-    pub fn webhooks_of(&self, live: bool) -> impl Iterator<Item = &Arc<Webhook>> {
-        self.webhooks.iter().filter(move |((_, is_live), _)| *is_live == live).flat_map(|(_, hooks)| hooks.values())
+    /// Every webhook.
+    pub fn every_webhook(&self) -> impl Iterator<Item = &Arc<Webhook>> {
+        self.webhooks_by_id.values()
     }
 
     /// A webhook of any project.
     #[must_use]
     pub fn webhook(&self, id: &str) -> Option<&Arc<Webhook>> {
-        self.webhooks.values().find_map(|hooks| hooks.get(id))
+        self.webhooks_by_id.get(id)
+    }
+
+    /// Whether no enabled webhook sees a dataset.
+    #[must_use]
+    pub fn is_unseen(&self, dataset: &Dataset) -> bool {
+        self.matching.is_unseen(dataset)
+    }
+
+    /// The enabled webhooks that an event of a dataset concerns by its filters.
+    #[must_use]
+    pub fn matching(&self, dataset: &Dataset, keys: &EventKeys) -> Vec<Arc<Webhook>> {
+        self.matching.matching(dataset, keys)
+    }
+
+    /// How often something changed that decides which events a webhook gets.
+    #[must_use]
+    pub const fn judgements(&self) -> u64 {
+        self.judgements
     }
 
     /// When the sandbox was first laid out.
@@ -87,6 +115,7 @@ impl ControlState {
                 self.organizations.insert(row.id.clone(), Arc::new(row));
             }
             ControlChange::Project(row) => {
+                self.judgements += 1;
                 self.projects.insert(row.id.clone(), Arc::new(row));
             }
             ControlChange::ApiKey(row) => {
@@ -95,15 +124,30 @@ impl ControlState {
                 self.keys.insert(row.id.clone(), row);
             }
             ControlChange::Webhook(row) => {
+                self.judgements += 1;
+                let row = Arc::new(row);
+                self.forget_webhook(&row.id);
+                self.matching.set(&row);
                 let owner = (row.project_id.clone(), row.live);
-                self.webhooks.entry(owner).or_default().insert(row.id.clone(), Arc::new(row));
+                self.webhooks.entry(owner).or_default().insert(row.id.clone(), Arc::clone(&row));
+                self.webhooks_by_id.insert(row.id.clone(), row);
             }
             ControlChange::WebhookDeleted(id) => {
-                for hooks in self.webhooks.values_mut() {
-                    hooks.remove(&id);
-                }
+                self.judgements += 1;
+                self.matching.remove(&id);
+                self.forget_webhook(&id);
             }
             ControlChange::SandboxSeed(seed) => self.seed = Some(seed),
+        }
+    }
+    fn forget_webhook(&mut self, id: &str) {
+        let Some(webhook) = self.webhooks_by_id.remove(id) else { return };
+        let owner = (webhook.project_id.clone(), webhook.live);
+        if let Some(hooks) = self.webhooks.get_mut(&owner) {
+            hooks.remove(id);
+            if hooks.is_empty() {
+                self.webhooks.remove(&owner);
+            }
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0006_control",
     "0007_access",
     "0008_replicas",
-    "0009_deliveries",
+    "0009_webhooks",
 ];
 
 /// Seconds that the lock lasts. Renewed before each statement, it outlasts one and the wait for all nodes to know it.

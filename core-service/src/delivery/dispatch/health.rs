@@ -1,0 +1,63 @@
+//! Whether an endpoint has failed lately.
+
+/// Failures in a row that make an endpoint slow.
+const IN_A_ROW: u32 = 3;
+/// Attempts that are remembered.
+const LAST: u32 = 20;
+const MASK: u32 = (1 << LAST) - 1;
+
+/// How the last attempts at an endpoint ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Health {
+    /// A bit each, the last one lowest; 1 is a failure.
+    failures: u32,
+    seen: u32,
+    is_slow: bool,
+}
+
+impl Health {
+    /// Notes how an attempt ended. An endpoint that failed three times in a row, or in half of its last 20 attempts, is
+    /// slow until an attempt succeeds.
+    pub(super) fn note(&mut self, succeeded: bool) {
+        self.failures = (self.failures << 1 | u32::from(!succeeded)) & MASK;
+        self.seen = (self.seen + 1).min(LAST);
+        let row = (1 << IN_A_ROW) - 1;
+        let often = self.seen == LAST && self.failures.count_ones() * 2 >= LAST;
+        self.is_slow = !succeeded && (self.is_slow || self.failures & row == row || often);
+    }
+
+    /// Whether it shares the slow lane.
+    pub(super) const fn is_slow(self) -> bool {
+        self.is_slow
+    }
+
+    /// Whether nothing is known against it.
+    pub(super) const fn is_good(self) -> bool {
+        self.failures == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(outcomes: &[bool]) -> bool {
+        let mut health = Health::default();
+        outcomes.iter().for_each(|succeeded| health.note(*succeeded));
+        health.is_slow()
+    }
+
+    #[test]
+    fn three_failures_in_a_row_are_slow_until_a_success() {
+        assert!(!after(&[]) && !after(&[false, false]) && !after(&[false, false, true, false, false]));
+        assert!(after(&[false, false, false]) && after(&[true, false, false, false, false]));
+        assert!(!after(&[false, false, false, true]) && !after(&[false, false, false, true, false]));
+    }
+
+    #[test]
+    fn half_of_the_last_twenty_is_slow() {
+        let mixed = |length: usize| (0..length).map(|n| n % 2 == 0).collect::<Vec<_>>();
+        assert!(after(&mixed(20)) && !after(&mixed(18)));
+        assert!(!after(&[mixed(20), vec![true]].concat()));
+    }
+}

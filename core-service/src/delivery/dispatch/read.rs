@@ -1,0 +1,224 @@
+//! Reads what the queues have: rows that are due, hints of other cores, and marks.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{Dispatcher, state::Place, unsendable};
+use crate::{
+    delivery::serving::{Serving, Verdict},
+    domain::{
+        delivery::Delivery,
+        window::{HOUR_MS, MINUTE_MS},
+    },
+    error::Result,
+    shared::queue_hints::Made,
+    tables::{
+        deliveries::{KEPT, Step},
+        queue::{Mark, Queued, first_of, minute_of, shard_of},
+    },
+};
+
+/// Most rows of a queue read at once.
+const PAGE: usize = 128;
+/// Seconds by which a hint may be older than the last look.
+pub(super) const HINT_SECONDS: i64 = 3;
+/// Minutes after which all marks of a minute are written, whatever the clocks of other cores say.
+const LATE_MINUTES: i64 = 3;
+/// Minutes for which a mark of something that is left is put off.
+const PUT_OFF_MINUTES: i64 = 5;
+/// Longest time to the next attempt, in milliseconds.
+const LONGEST_DELAY_MS: i64 = 12 * HOUR_MS;
+/// The pause after a queue could not be read.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What was read of hints and marks.
+#[derive(Default)]
+pub(super) struct Pages {
+    /// The second in which hints were last read.
+    pub(super) heard: Option<i64>,
+    hints: HashMap<(String, i64), i64>,
+    /// The minute in which marks were last looked at.
+    minute: i64,
+    /// By shard, the last minute whose marks need no reading.
+    done: HashMap<i64, i64>,
+}
+
+impl Pages {
+    /// The hints that were not heard before.
+    pub(super) fn new_hints(&mut self, hints: Vec<(String, i64)>, second: i64) -> Vec<(String, i64)> {
+        self.hints.retain(|_, heard| second - *heard < 60);
+        hints.into_iter().filter(|hint| self.hints.insert(hint.clone(), second).is_none()).collect()
+    }
+}
+
+impl Dispatcher {
+    /// Reads a webhook's queue from a place on, and takes in what is due.
+    pub(super) async fn read_queue(self: Arc<Self>, webhook: Arc<str>, place: Place) {
+        let next = match self.read_page(&webhook, &place, self.shared.clock.now_ms()).await {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(webhook = &*webhook, %error, "reading a queue failed, trying again");
+                tokio::time::sleep(PAUSE).await;
+                Some(place)
+            }
+        };
+        self.state.lock().end_read(&webhook, next);
+        self.shared.hints.wake();
+    }
+
+    /// Reads a page; gives the place where there may be more that is due.
+    async fn read_page(&self, webhook: &Arc<str>, place: &Place, now_ms: i64) -> Result<Option<Place>> {
+        if self.serving(webhook, now_ms).is_none() {
+            // It may be too new for this core to know.
+            self.shared.control.look().await;
+        }
+        let serving = self.serving(webhook, now_ms).map(|(_, serving)| serving);
+        // What is cancelled is cancelled before it is due.
+        let is_over = serving.is_none_or(Serving::ends_all);
+        let to = if is_over { now_ms + LONGEST_DELAY_MS } else { first_of(minute_of(now_ms) + 1) - 1 };
+        let oldest = now_ms - i64::from(KEPT) * 1_000;
+        let from = if place.0 < oldest { (oldest, String::new()) } else { place.clone() };
+        let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE).await?;
+        let last = rows.last().filter(|_| rows.len() == PAGE).map(|row| (row.due_at, row.delivery.clone()));
+        let ids: Vec<String> = rows.iter().map(|row| row.delivery.clone()).collect();
+        let stored = self.shared.deliveries.rows(&ids).await?;
+        let (mut stale, mut steps) = (Vec::new(), Vec::new());
+        for (row, stored) in rows.into_iter().zip(stored) {
+            let Some(delivery) = due(webhook, &row, stored) else {
+                // An attempt that has not ended yet may be about to need a later row.
+                if row.due_at <= now_ms {
+                    stale.push(row);
+                }
+                continue;
+            };
+            match serving.map_or(Verdict::Cancel, |serving| serving.verdict(&delivery)) {
+                Verdict::Cancel => {
+                    let after = delivery.cancelled();
+                    steps.push(Step { before: delivery, after });
+                }
+                _ if row.due_at > now_ms => {
+                    self.state.lock().set_timer(webhook, row.due_at);
+                    if !is_over {
+                        break;
+                    }
+                }
+                Verdict::Wait => self.state.lock().wait(webhook, row.due_at),
+                Verdict::Send => match self.body(&delivery).await? {
+                    Ok(body) => self.take_in(webhook, Made { delivery, body }, now_ms),
+                    Err(why) => {
+                        let after = unsendable::failed(&delivery, &why, now_ms);
+                        steps.push(Step { before: delivery, after });
+                    }
+                },
+            }
+        }
+        if !stale.is_empty() {
+            self.shared.deliveries.queue.remove(webhook, &stale).await?;
+        }
+        if !steps.is_empty() {
+            self.shared.deliveries.advance(&steps, now_ms).await?;
+        }
+        Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
+    }
+
+    fn take_in(&self, webhook: &str, made: Made, now_ms: i64) {
+        if self.shards.taken_at(shard_of(webhook)).is_some() {
+            self.state.lock().add(made, now_ms);
+        }
+    }
+
+    /// Takes over the queues of shards that are new here. Once a minute, looks for rows that nobody told this core of,
+    /// and puts off the marks of what is left, so that the next core has little to read.
+    pub(super) async fn look_at_marks(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
+        let shards = self.shards.held();
+        if pages.done.keys().any(|shard| !shards.contains(shard)) {
+            pages.done.retain(|shard, _| shards.contains(shard));
+            self.state.lock().retain(|webhook| shards.contains(&shard_of(webhook)));
+        }
+        for shard in &shards {
+            if !pages.done.contains_key(shard) {
+                let done = self.take_over(*shard, now_ms).await?;
+                pages.done.insert(*shard, done);
+            }
+        }
+        let minute = minute_of(now_ms);
+        if pages.minute != minute {
+            self.look_at_minutes(&mut pages.done, minute - LATE_MINUTES, minute).await?;
+            pages.minute = minute;
+        }
+        Ok(())
+    }
+
+    /// Reads every mark that a shard's last core may have left.
+    async fn take_over(&self, shard: i64, now_ms: i64) -> Result<i64> {
+        let queue = &self.shared.deliveries.queue;
+        let done = match queue.done(shard).await? {
+            Some(done) => done,
+            // Nothing was due before the service first started.
+            None => {
+                let first_start = self.shared.control.state().seed().map_or(now_ms, |seed| seed.at);
+                minute_of(first_start.max(now_ms - i64::from(KEPT) * 1_000)) - LATE_MINUTES
+            }
+        };
+        let last = minute_of(now_ms + LONGEST_DELAY_MS) + 1;
+        for Mark { webhook, since } in self.marks(shard, done + 1, last).await? {
+            let (webhook, at) = (webhook.into(), first_of(since));
+            let mut state = self.state.lock();
+            if at <= now_ms {
+                state.read_from(&webhook, (at, String::new()));
+            } else {
+                state.set_timer(&webhook, at);
+            }
+        }
+        Ok(done)
+    }
+
+    /// The marks of a shard's minutes.
+    async fn marks(&self, shard: i64, from: i64, to: i64) -> Result<BTreeSet<Mark>> {
+        let mut marks = BTreeSet::new();
+        let mut minute = from;
+        while minute <= to {
+            marks.extend(self.shared.deliveries.queue.marks(shard, minute, to).await?);
+            let hour = first_of(minute).div_euclid(HOUR_MS);
+            minute = (hour + 1) * HOUR_MS / MINUTE_MS;
+        }
+        Ok(marks)
+    }
+
+    async fn look_at_minutes(&self, done: &mut HashMap<i64, i64>, upto: i64, now: i64) -> Result<()> {
+        let queue = &self.shared.deliveries.queue;
+        for (shard, done) in done.iter_mut().filter(|(_, done)| **done < upto) {
+            let marks = self.marks(*shard, *done + 1, upto).await?;
+            let left: Vec<Mark> = {
+                let mut state = self.state.lock();
+                for Mark { webhook, since } in marks {
+                    if !state.saw(&webhook, since) {
+                        state.read_from(&webhook.into(), (first_of(since), String::new()));
+                    }
+                }
+                let firsts = state.firsts().into_iter();
+                let left = firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= upto);
+                left.map(|(webhook, first)| Mark { webhook: webhook.to_string(), since: minute_of(first) }).collect()
+            };
+            if !left.is_empty() {
+                queue.mark(&left, now + PUT_OFF_MINUTES).await?;
+            }
+            queue.set_done(*shard, upto).await?;
+            *done = upto;
+        }
+        self.state.lock().forget_seen(upto - 2 * PUT_OFF_MINUTES);
+        Ok(())
+    }
+}
+
+/// The delivery of a queue row, if its attempt is still to be made.
+fn due(webhook: &str, row: &Queued, stored: Option<Delivery>) -> Option<Delivery> {
+    let pending = || {
+        let told = row.told.clone()?;
+        Some(Delivery::pending(row.delivery.clone(), webhook.to_owned(), row.due_at, told))
+    };
+    stored.or_else(pending).filter(|delivery| delivery.next_attempt_at == Some(row.due_at))
+}

@@ -1,0 +1,238 @@
+//! The shards of webhooks: shared fairly among the cores that have workers. A core hands out the attempts of its
+//! shards. Leases only save duplicate work; they are renewed apart from it, so that long work loses none.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::MissedTickBehavior};
+
+use crate::{
+    domain::id,
+    shared::Shared,
+    store::StoreResult,
+    tables::{
+        leases::lease,
+        members::{self, Beat, Service},
+        queue::SHARDS,
+    },
+};
+
+/// Longest time that a shard's lease lasts.
+pub(super) const LEASE_MS: i64 = 10_000;
+/// A lease with less time than this left is renewed.
+const RENEW_MS: i64 = 7_000;
+/// How often leases and members are looked at.
+const EVERY: Duration = Duration::from_secs(1);
+/// Longest time that a beat stands still; then its core has no part of the shards.
+const GONE_MS: i64 = 11_000;
+
+/// A shard that this core hands out.
+#[derive(Clone, Copy)]
+struct Held {
+    until: i64,
+    taken_at: i64,
+    /// It goes to another core as soon as no attempt of it is out.
+    is_leaving: bool,
+}
+
+/// Another core's last beat, and when it was first seen; none for the first beat, whose age nobody knows.
+#[derive(Clone, Copy)]
+struct Seen {
+    beat: i64,
+    at: Option<i64>,
+}
+
+/// The shards of one core.
+pub(super) struct Shards {
+    shared: Arc<Shared>,
+    replica: String,
+    started_at: i64,
+    has_workers: AtomicBool,
+    changed: Notify,
+    held: Mutex<HashMap<i64, Held>>,
+    beat: AtomicI64,
+    is_member: AtomicBool,
+    /// The beats of other cores.
+    others: Mutex<HashMap<String, Seen>>,
+}
+
+impl Shards {
+    pub(super) fn new(shared: Arc<Shared>, replica: String) -> Self {
+        let started_at = shared.clock.now_ms();
+        Self {
+            shared,
+            replica,
+            started_at,
+            has_workers: AtomicBool::new(false),
+            changed: Notify::new(),
+            held: Mutex::default(),
+            beat: AtomicI64::new(0),
+            is_member: AtomicBool::new(false),
+            others: Mutex::default(),
+        }
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.shared.backend.is_exclusive()
+    }
+
+    /// Notes whether workers are connected to this core.
+    pub(super) fn has_workers(&self, has: bool) {
+        if self.has_workers.swap(has, Ordering::Relaxed) != has {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Since when this core holds a shard without a break; none if it does not. In unix milliseconds.
+    pub(super) fn taken_at(&self, shard: i64) -> Option<i64> {
+        if self.is_exclusive() {
+            return Some(self.started_at);
+        }
+        self.held.lock().get(&shard).map(|held| held.taken_at)
+    }
+
+    /// Whether this core may hand out a shard's attempts now.
+    pub(super) fn serves(&self, shard: i64, now_ms: i64) -> bool {
+        self.is_exclusive()
+            || self.held.lock().get(&shard).is_some_and(|held| held.until > now_ms && !held.is_leaving)
+    }
+
+    /// The shards that this core holds.
+    pub(super) fn held(&self) -> HashSet<i64> {
+        if self.is_exclusive() { (0..SHARDS).collect() } else { self.held.lock().keys().copied().collect() }
+    }
+
+    /// Takes its part of the shards and renews the leases; never ends. `is_out` tells whether a shard has attempts out.
+    pub(super) async fn keep(&self, is_out: impl Fn(i64) -> bool) {
+        if self.is_exclusive() {
+            return std::future::pending().await;
+        }
+        let mut every = tokio::time::interval(EVERY);
+        every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = every.tick() => {}
+                () = self.changed.notified() => {}
+            }
+            let now_ms = self.shared.clock.now_ms();
+            if let Err(error) = self.settle(now_ms, &is_out).await {
+                tracing::warn!(%error, "keeping the leases of webhook shards failed, trying again");
+            }
+            let now_ms = self.shared.clock.now_ms();
+            let lost: Vec<i64> =
+                self.held.lock().extract_if(|_, held| held.until <= now_ms).map(|(shard, _)| shard).collect();
+            for shard in lost {
+                self.shared.hints.set_served(shard, false);
+                self.shared.hints.wake();
+            }
+        }
+    }
+
+    async fn settle(&self, now_ms: i64, is_out: &impl Fn(i64) -> bool) -> StoreResult<()> {
+        if !self.has_workers.load(Ordering::Relaxed) {
+            if self.is_member.load(Ordering::Relaxed) {
+                self.release_all(now_ms).await;
+            }
+            return Ok(());
+        }
+        self.is_member.store(true, Ordering::Relaxed);
+        self.beat(false).await?;
+        let members = self.members(now_ms).await?;
+        let steps = (0..SHARDS).map(|shard| self.settle_shard(shard, &members, now_ms, is_out));
+        futures::future::try_join_all(steps).await.map(drop)
+    }
+
+    async fn settle_shard(
+        &self,
+        shard: i64,
+        members: &[String],
+        now_ms: i64,
+        is_out: &impl Fn(i64) -> bool,
+    ) -> StoreResult<()> {
+        let rank = |member: &String| id::derive("", &[member, &shard.to_string()]);
+        let is_mine = members.iter().max_by_key(|member| rank(member)).is_none_or(|first| *first == self.replica);
+        let held = self.held.lock().get(&shard).copied();
+        match held {
+            Some(_) if !is_mine => {
+                if let Some(held) = self.held.lock().get_mut(&shard) {
+                    held.is_leaving = true;
+                }
+                if !is_out(shard) {
+                    self.held.lock().remove(&shard);
+                    self.shared.hints.set_served(shard, false);
+                    self.lease(shard, now_ms, 0).await?;
+                }
+            }
+            Some(held) if held.until - now_ms > RENEW_MS && !held.is_leaving => {}
+            None if !is_mine => {}
+            held => {
+                let until = now_ms + LEASE_MS;
+                if self.lease(shard, now_ms, until).await? {
+                    // A lease that ended meanwhile may have been another's.
+                    let taken_at = held.filter(|held| held.until > now_ms).map_or(now_ms, |held| held.taken_at);
+                    self.held.lock().insert(shard, Held { until, taken_at, is_leaving: false });
+                    self.shared.hints.set_served(shard, true);
+                    self.shared.hints.wake();
+                } else {
+                    self.held.lock().remove(&shard);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a lease of this core if the shard is free or its own.
+    pub(super) async fn lease(&self, shard: i64, now_ms: i64, until: i64) -> StoreResult<bool> {
+        lease(&self.shared.backend, shard, &self.replica, now_ms, until).await
+    }
+
+    async fn beat(&self, gone: bool) -> StoreResult<()> {
+        let number = self.beat.fetch_add(1, Ordering::Relaxed) + 1;
+        let beat = Beat { replica: self.replica.clone(), number, gone };
+        members::write_beat(&self.shared.backend, Service::Delivery, beat).await
+    }
+
+    /// The cores that live and have workers, this one included.
+    async fn members(&self, now_ms: i64) -> StoreResult<Vec<String>> {
+        let beats = members::beats(&self.shared.backend, Service::Delivery).await?;
+        let mut others = self.others.lock();
+        let mut live = vec![self.replica.clone()];
+        for beat in beats.into_iter().filter(|beat| beat.replica != self.replica) {
+            let seen = others.entry(beat.replica.clone()).or_insert(Seen { beat: beat.number, at: None });
+            if seen.beat != beat.number {
+                *seen = Seen { beat: beat.number, at: Some(now_ms) };
+            }
+            if !beat.gone && seen.at.is_some_and(|at| now_ms - at < GONE_MS) {
+                live.push(beat.replica);
+            }
+        }
+        Ok(live)
+    }
+
+    /// Gives up all shards.
+    pub(super) async fn release_all(&self, now_ms: i64) {
+        if self.is_exclusive() {
+            return;
+        }
+        if !self.is_member.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let held: Vec<i64> = self.held.lock().drain().map(|(shard, _)| shard).collect();
+        for shard in held {
+            self.shared.hints.set_served(shard, false);
+            if let Err(error) = self.lease(shard, now_ms, 0).await {
+                tracing::debug!(%error, shard, "giving up a lease failed; it ends by itself");
+            }
+        }
+        if let Err(error) = self.beat(true).await {
+            tracing::debug!(%error, "telling that this core has no workers failed");
+        }
+    }
+}

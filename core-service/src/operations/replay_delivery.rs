@@ -1,0 +1,66 @@
+//! Sends a delivery again.
+
+use thesis_proto::error::ErrorCode;
+
+use super::Core;
+use crate::{
+    access::gate::Call,
+    delivery::serving::Serving,
+    domain::delivery::{Delivery, Status, delivery_id},
+    error::{Error, Result},
+    shared::queue_hints::Made,
+};
+
+/// Sends a delivery of the caller's project and environment again, as a new one that is named after the seed.
+///
+/// # Errors
+/// `DELIVERY_NOT_FOUND`, `DELIVERY_IN_PROGRESS`, `RATE_LIMITED`, or when the store does not answer.
+pub async fn replay_delivery(core: &Core, call: &Call, id: &str, seed: &str) -> Result<Delivery> {
+    let missing = || Error::new(ErrorCode::DeliveryNotFound, "there is no such delivery");
+    core.shared.control.refresh().await?;
+    let delivery = core.shared.deliveries.get(id).await?.ok_or_else(missing)?;
+    let counted = {
+        let state = core.shared.control.state();
+        let mut own = state.webhooks(&call.caller.project.id, call.caller.key.live);
+        let webhook = own.find(|webhook| webhook.id == delivery.webhook_id).ok_or_else(missing)?;
+        Serving::of(&state, webhook, call.now_ms).counted(delivery)
+    };
+    if !counted.is_over() {
+        let message = "the delivery is still under way: replay it once it is delivered or failed";
+        return Err(Error::new(ErrorCode::DeliveryInProgress, message));
+    }
+    call.take_send()?;
+    replay(core, &counted, call.now_ms, seed).await
+}
+
+/// Sends a delivery again, whoever asks for it.
+///
+/// # Errors
+/// When its event cannot be read, or the store does not answer.
+pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -> Result<Delivery> {
+    let body = core.dispatcher.body_of(original).await?.to_vec();
+    let replay = Delivery {
+        id: delivery_id(&original.webhook_id, now_ms, &["replay", seed, &original.id]),
+        webhook_id: original.webhook_id.clone(),
+        event_id: original.event_id.clone(),
+        event_type: original.event_type,
+        status: Status::Pending.into(),
+        next_attempt_at: Some(now_ms),
+        created_at: now_ms,
+        body,
+        is_test: original.is_test,
+        replay_of: Some(original.replay_of.as_ref().unwrap_or(&original.id).clone()),
+        ..Delivery::default()
+    };
+    make(core, replay, now_ms).await
+}
+
+/// Makes a delivery that somebody asked for, and has it sent.
+///
+/// # Errors
+/// When the store does not answer.
+pub(super) async fn make(core: &Core, delivery: Delivery, now_ms: i64) -> Result<Delivery> {
+    let made = Made { delivery: delivery.clone(), body: delivery.body.clone().into() };
+    core.shared.make_deliveries(vec![made], now_ms).await?;
+    Ok(delivery)
+}

@@ -1,0 +1,51 @@
+//! Gives a webhook a new signing secret.
+
+use std::sync::Arc;
+
+use super::{
+    Core,
+    create_webhook::{SECRET_PREFIX, signing_secret},
+    get_webhook::not_found,
+};
+use crate::{
+    access::gate::Call,
+    domain::control::{ControlChange, Webhook},
+    error::Result,
+    shared::control::ControlState,
+};
+
+/// Gives a webhook of the caller's project and environment a new signing secret, which is named after the seed and told
+/// this once. The old one signs too for 24 hours; one that is older still does not.
+///
+/// # Errors
+/// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
+pub async fn rotate_webhook_secret(
+    core: &Core,
+    call: &Call,
+    id: &str,
+    seed: &str,
+) -> Result<(Arc<Webhook>, String)> {
+    let caller = &call.caller;
+    let secret = core.shared.keys.signing_secret(&format!("{id} {seed}"));
+    let sealed = core.shared.keys.seal(secret.as_bytes());
+    let rotate = |state: &ControlState| {
+        let mut own = state.webhooks(&caller.project.id, caller.key.live);
+        let webhook = own.find(|webhook| webhook.id == id).ok_or_else(not_found)?;
+        // An earlier try of this very request has done it.
+        if core.shared.keys.open(&webhook.secret).as_deref() == Some(secret.as_bytes()) {
+            return Ok((Vec::new(), Arc::clone(webhook)));
+        }
+        let rotated = Webhook {
+            secret: sealed.clone(),
+            secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),
+            old_secret: Some(webhook.secret.clone()),
+            old_secret_until: call.now_ms + Webhook::PATIENCE_MS,
+            updated_at: call.now_ms.max(webhook.updated_at),
+            ..Webhook::clone(webhook)
+        };
+        Ok((vec![ControlChange::Webhook(rotated.clone())], Arc::new(rotated)))
+    };
+    let webhook = core.shared.control.change(rotate).await?;
+    let secret = signing_secret(core, &webhook)?;
+    Ok((webhook, secret))
+}

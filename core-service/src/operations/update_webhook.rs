@@ -1,0 +1,130 @@
+//! Changes a webhook.
+
+use std::sync::Arc;
+
+use thesis_proto::v1;
+
+use super::{Core, get_webhook::not_found};
+use crate::{
+    access::gate::Call,
+    domain::control::{ControlChange, Webhook},
+    error::Result,
+    shared::control::ControlState,
+};
+
+/// The fields of a webhook to change; their shape was checked. Others stay.
+#[derive(Clone, Debug, Default)]
+pub struct WebhookChanges {
+    /// The address that receives its deliveries.
+    pub url: Option<String>,
+    /// Numbers of the event types, each once.
+    pub events: Option<Vec<i32>>,
+    /// All filters anew.
+    pub filters: Option<v1::EventFilters>,
+    /// A text for people, or none.
+    pub description: Option<Option<String>>,
+    /// Number of the status, enabled or disabled.
+    pub status: Option<i32>,
+}
+
+impl WebhookChanges {
+    fn make(&self, webhook: &Webhook, now_ms: i64) -> Webhook {
+        let mut changed = webhook.clone();
+        if let Some(url) = &self.url {
+            changed.url.clone_from(url);
+        }
+        if let Some(events) = &self.events {
+            changed.events.clone_from(events);
+        }
+        if let Some(filters) = &self.filters {
+            changed.tokens.clone_from(&filters.token);
+            changed.handles.clone_from(&filters.handle);
+            changed.chains.clone_from(&filters.chain);
+        }
+        if let Some(description) = &self.description {
+            changed.description.clone_from(description);
+        }
+        if let Some(status) = self.status {
+            changed.set_status(status, now_ms);
+        }
+        if changed != *webhook {
+            changed.updated_at = now_ms.max(webhook.updated_at);
+        }
+        changed
+    }
+}
+
+/// Changes a webhook of the caller's project and environment. Enabling one that was disabled because it failed begins
+/// its count of failures anew.
+///
+/// # Errors
+/// `WEBHOOK_NOT_FOUND`, `WEBHOOK_URL_FORBIDDEN`, or when the store does not answer.
+pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &WebhookChanges) -> Result<Arc<Webhook>> {
+    let caller = &call.caller;
+    let own = |state: &ControlState| {
+        let mut own = state.webhooks(&caller.project.id, caller.key.live);
+        own.find(|webhook| webhook.id == id).cloned().ok_or_else(not_found)
+    };
+    core.shared.control.refresh().await?;
+    let found = own(&core.shared.control.state())?;
+    if let Some(url) = &changes.url {
+        core.urls.vet(url, caller.key.live).await?;
+    }
+    let is_enabling = changes.status == Some(Webhook::ENABLED);
+    if is_enabling && found.status == i32::from(v1::WebhookStatus::DisabledFailing) {
+        // First: failures that are counted once it is enabled must stay.
+        core.shared.deliveries.note(id, true, call.now_ms).await?;
+    }
+    let change = |state: &ControlState| {
+        let webhook = own(state)?;
+        let changed = changes.make(&webhook, call.now_ms);
+        if changed == *webhook {
+            return Ok((Vec::new(), webhook));
+        }
+        Ok((vec![ControlChange::Webhook(changed.clone())], Arc::new(changed)))
+    };
+    let changed = core.shared.control.change(change).await?;
+    core.shared.hints.wake();
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_given_changes() {
+        let webhook = Webhook {
+            url: "https://a/".to_owned(),
+            events: vec![1],
+            tokens: vec!["$RUN".to_owned()],
+            description: Some("x".to_owned()),
+            status: 1,
+            updated_at: 5,
+            ..Webhook::default()
+        };
+        assert_eq!(WebhookChanges::default().make(&webhook, 9), webhook, "an empty change changes nothing");
+        let cleared = WebhookChanges {
+            filters: Some(v1::EventFilters::default()),
+            description: Some(None),
+            ..WebhookChanges::default()
+        };
+        let expected = Webhook { tokens: Vec::new(), description: None, updated_at: 9, ..webhook.clone() };
+        assert_eq!(cleared.make(&webhook, 9), expected);
+    }
+
+    #[test]
+    fn enabling_after_a_day_cancels_what_waited() {
+        let status = |status: v1::WebhookStatus| WebhookChanges { status: Some(status.into()), ..WebhookChanges::default() };
+        let (on, off) = (status(v1::WebhookStatus::Enabled), status(v1::WebhookStatus::Disabled));
+        let disabled = off.make(&Webhook { status: 1, ..Webhook::default() }, 10);
+        assert_eq!((disabled.status, disabled.disabled_at), (2, Some(10)));
+        assert_eq!(off.make(&disabled, 20), disabled, "the time counts from the first");
+        let soon = on.make(&disabled, 9 + Webhook::PATIENCE_MS);
+        assert_eq!((soon.status, soon.disabled_at, soon.cancelled_until), (1, None, 0));
+        let late = 10 + Webhook::PATIENCE_MS;
+        assert_eq!(on.make(&disabled, late).cancelled_until, late);
+        let failing = Webhook { status: 3, ..disabled };
+        assert_eq!((off.make(&failing, 30).status, off.make(&failing, 30).disabled_at), (2, Some(10)));
+    }
+}

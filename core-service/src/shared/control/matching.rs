@@ -1,0 +1,176 @@
+//! Finds the webhooks that an event concerns. The cost grows with those that it may concern, not with all.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use thesis_proto::filter::{CompiledFilter, EventKeys, Interest};
+
+use crate::{
+    convert::control::{event_types, filters},
+    domain::{control::Webhook, dataset::Dataset},
+};
+
+/// An enabled webhook with its filter.
+#[derive(Debug)]
+struct Judge {
+    webhook: Arc<Webhook>,
+    filter: CompiledFilter,
+}
+
+/// The enabled webhooks that see a dataset, by what they wait for.
+#[derive(Debug, Default)]
+struct Judges {
+    by_interest: HashMap<Interest, Vec<Arc<Judge>>>,
+    count: usize,
+}
+
+/// The enabled webhooks, by the datasets that they see and by what they wait for.
+#[derive(Debug, Default)]
+pub(super) struct Matching {
+    of: HashMap<Dataset, Judges>,
+    known: HashMap<String, Arc<Judge>>,
+}
+
+/// The datasets that a webhook sees.
+fn datasets(webhook: &Webhook) -> Vec<Dataset> {
+    if webhook.live {
+        vec![Dataset::Live]
+    } else {
+        vec![Dataset::Sandbox, Dataset::Project(webhook.project_id.clone())]
+    }
+}
+
+impl Matching {
+    /// Takes a webhook in as it is now.
+    pub(super) fn set(&mut self, webhook: &Arc<Webhook>) {
+        self.remove(&webhook.id);
+        // Filters were compiled before they were kept.
+        let Ok(filter) = CompiledFilter::new(&event_types(webhook), Some(&filters(webhook))) else { return };
+        if !webhook.is_enabled() {
+            return;
+        }
+        let judge = Arc::new(Judge { webhook: Arc::clone(webhook), filter });
+        for dataset in datasets(webhook) {
+            let judges = self.of.entry(dataset).or_default();
+            judges.count += 1;
+            for interest in judge.filter.interests() {
+                judges.by_interest.entry(interest).or_default().push(Arc::clone(&judge));
+            }
+        }
+        self.known.insert(webhook.id.clone(), judge);
+    }
+
+    /// Forgets a webhook.
+    pub(super) fn remove(&mut self, id: &str) {
+        let Some(judge) = self.known.remove(id) else { return };
+        for dataset in datasets(&judge.webhook) {
+            let Some(judges) = self.of.get_mut(&dataset) else { continue };
+            judges.count -= 1;
+            for interest in judge.filter.interests() {
+                if let Some(of) = judges.by_interest.get_mut(&interest) {
+                    of.retain(|other| !Arc::ptr_eq(other, &judge));
+                    if of.is_empty() {
+                        judges.by_interest.remove(&interest);
+                    }
+                }
+            }
+            if judges.count == 0 {
+                self.of.remove(&dataset);
+            }
+        }
+    }
+
+    /// Whether no webhook sees a dataset.
+    pub(super) fn is_unseen(&self, dataset: &Dataset) -> bool {
+        !self.of.contains_key(dataset)
+    }
+
+    /// The enabled webhooks that an event of a dataset concerns, each once.
+    pub(super) fn matching(&self, dataset: &Dataset, keys: &EventKeys) -> Vec<Arc<Webhook>> {
+        let Some(judges) = self.of.get(dataset) else { return Vec::new() };
+        let mut seen = HashSet::new();
+        let near = keys.interests().filter_map(|interest| judges.by_interest.get(&interest)).flatten();
+        let found = near.filter(|judge| judge.filter.matches_keys(keys) && seen.insert(Arc::as_ptr(judge)));
+        found.map(|judge| Arc::clone(&judge.webhook)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use thesis_proto::v1::{EventType, TokenRef};
+
+    use super::*;
+
+    fn webhooks() -> impl Strategy<Value = Webhook> {
+        let texts = |all: &'static [&'static str]| {
+            prop::collection::vec(prop::sample::select(all).prop_map(str::to_owned), 0..3)
+        };
+        let events = prop::collection::vec(1..=4_i32, 1..3);
+        let of = (any::<bool>(), prop::sample::select(vec!["a", "b"]), 0..4_u8, 1..=2_i32);
+        (of, events, texts(&["$RUN", "tk_2", "base:0xab"]), texts(&["ann", "@BOB"]), texts(&["base", "sol"])).prop_map(
+            |((live, project, id, status), events, tokens, handles, chains)| Webhook {
+                id: format!("wh_{id}"),
+                project_id: project.to_owned(),
+                live,
+                events,
+                tokens,
+                handles,
+                chains,
+                status,
+                ..Webhook::default()
+            },
+        )
+    }
+
+    fn events() -> impl Strategy<Value = EventKeys> {
+        let token = prop::sample::select(vec![("tk_1", "$RUN", "base", "0xAB"), ("tk_2", "$TWO", "sol", "So1")]);
+        let handle = prop::option::of(prop::sample::select(vec!["@Ann", "@bob"]).prop_map(str::to_owned));
+        (1..=4_i32, prop::option::of(token), handle).prop_map(|(kind, token, handle)| EventKeys {
+            event_type: EventType::try_from(kind).unwrap(),
+            token: token.map(|(id, symbol, chain, address)| TokenRef {
+                id: id.to_owned(),
+                symbol: symbol.to_owned(),
+                chain: chain.to_owned(),
+                address: address.to_owned(),
+                ..TokenRef::default()
+            }),
+            handle,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_what_a_look_at_all_finds(
+            changes in prop::collection::vec((webhooks(), prop::bool::weighted(0.2)), 0..12), keys in events(),
+        ) {
+            let (mut matching, mut plain) = (Matching::default(), HashMap::new());
+            for (webhook, gone) in changes {
+                if gone {
+                    matching.remove(&webhook.id);
+                    plain.remove(&webhook.id);
+                } else {
+                    let webhook = Arc::new(webhook);
+                    matching.set(&webhook);
+                    plain.insert(webhook.id.clone(), webhook);
+                }
+            }
+            for dataset in [Dataset::Live, Dataset::Sandbox, Dataset::Project("a".to_owned())] {
+                let mut found = matching.matching(&dataset, &keys);
+                found.sort_by(|a, b| a.id.cmp(&b.id));
+                let mut expected: Vec<Arc<Webhook>> = plain.values().filter(|webhook| {
+                    let filter = CompiledFilter::new(&event_types(webhook), Some(&filters(webhook))).unwrap();
+                    webhook.is_enabled() && datasets(webhook).contains(&dataset) && filter.matches_keys(&keys)
+                }).cloned().collect();
+                expected.sort_by(|a, b| a.id.cmp(&b.id));
+                prop_assert_eq!(found, expected);
+            }
+            for id in 0..4 {
+                matching.remove(&format!("wh_{id}"));
+            }
+            prop_assert!(matching.of.is_empty() && matching.known.is_empty());
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What filters wait for, so that an event finds those that it may concern without a look at the others.
+
+use std::collections::HashSet;
+
+use super::{CompiledFilter, EventKeys};
+use crate::{
+    reference::{address_form, handle_form, symbol_form},
+    v1::EventType,
+};
+
+/// One property of events by which a filter can be found. A filter stands under the values of one dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Interest {
+    /// Every event.
+    All,
+    /// Events of a type.
+    Type(EventType),
+    /// Events about tokens of a chain.
+    Chain(String),
+    /// Events that name a handle, by its form.
+    Handle(String),
+    /// Events about a token, by its id.
+    TokenId(String),
+    /// Events about a token, by the form of its address, and its chain.
+    TokenOnChain(String, String),
+    /// Events about tokens with an address, by its form.
+    Address(String),
+    /// Events about tokens with a symbol, by its form.
+    Symbol(String),
+}
+
+impl CompiledFilter {
+    /// What the filter waits for: an event that passes it has one of these properties.
+    #[must_use]
+    pub fn interests(&self) -> HashSet<Interest> {
+        if !self.handles.is_empty() {
+            return self.handles.iter().cloned().map(Interest::Handle).collect();
+        }
+        if !self.tokens.is_empty() {
+            let readings = self.tokens.iter().flat_map(|token| {
+                let on_chain = token.on_chain.clone().map(|(chain, address)| Interest::TokenOnChain(address, chain));
+                let id = token.id.clone().map(Interest::TokenId);
+                let address = token.address.clone().map(Interest::Address);
+                [id, on_chain, address, Some(Interest::Symbol(token.symbol.clone()))].into_iter().flatten()
+            });
+            return readings.collect();
+        }
+        if !self.chains.is_empty() {
+            return self.chains.iter().cloned().map(Interest::Chain).collect();
+        }
+        if !self.types.is_empty() {
+            return self.types.iter().copied().map(Interest::Type).collect();
+        }
+        HashSet::from([Interest::All])
+    }
+}
+
+impl EventKeys {
+    /// The properties of the event.
+    pub fn interests(&self) -> impl Iterator<Item = Interest> {
+        let token = self.token.as_ref().map(|token| {
+            let address = address_form(&token.address);
+            [
+                Interest::TokenId(token.id.clone()),
+                Interest::TokenOnChain(address.clone(), token.chain.clone()),
+                Interest::Address(address),
+                Interest::Symbol(symbol_form(&token.symbol)),
+                Interest::Chain(token.chain.clone()),
+            ]
+        });
+        let handle = self.handle.as_ref().map(|handle| Interest::Handle(handle_form(handle)));
+        [Interest::All, Interest::Type(self.event_type)].into_iter().chain(handle).chain(token.into_iter().flatten())
+    }
+}
