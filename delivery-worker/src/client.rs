@@ -30,11 +30,13 @@ const IDLE: Duration = Duration::from_secs(4);
 /// connection to an address that was not judged for this attempt.
 pub(crate) struct Clients {
     tls: ClientConfig,
+    connect_timeout: Duration,
     by_target: Cache<(Host, Vec<IpAddr>), Client>,
 }
 
 impl Clients {
-    pub(crate) fn new(root_certificate: Option<&[u8]>) -> Result<Self, WorkerError> {
+    /// Clients that trust the public roots and the given ones.
+    pub(crate) fn new(root_certificate: Option<&[u8]>, connect_timeout: Duration) -> Result<Self, WorkerError> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         if let Some(pem) = root_certificate {
             add_roots(&mut roots, pem)?;
@@ -43,7 +45,7 @@ impl Clients {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { tls, by_target: Cache::new(CLIENTS) })
+        Ok(Self { tls, connect_timeout, by_target: Cache::new(CLIENTS) })
     }
 
     pub(crate) fn get(&self, target: &Vetted) -> reqwest::Result<Client> {
@@ -62,6 +64,8 @@ impl Clients {
             .referer(false)
             .no_proxy()
             .http1_only()
+            // An attempt that gets another's connection leaves its own half made, and this alone ends it.
+            .connect_timeout(self.connect_timeout)
             .pool_idle_timeout(IDLE)
             .build()
     }

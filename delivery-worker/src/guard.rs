@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use thesis_net::{
-    guard::{judge_address, judge_url},
+    guard::{judge_address, judge_form, judge_url},
     resolve::Resolver,
 };
 use url::{Host, Url};
@@ -31,14 +31,19 @@ impl Guard {
         Self { resolver, allow }
     }
 
-    /// Judges the URL, resolves its host and judges each address; one refused address refuses all.
+    /// Judges the URL, as given and as it is read, resolves its host and judges each address; one refused address
+    /// refuses all.
     pub(crate) async fn vet(&self, url: &str, livemode: bool) -> Result<Vetted, Failure> {
+        judge_form(url).map_err(Failure::Refused)?;
         let target = judge_url(url, livemode, &self.allow).map_err(Failure::Refused)?;
         let mut addresses = match &target.host {
             Host::Domain(name) => self.resolver.addresses(name).await.map_err(|_| Failure::Dns)?,
             Host::Ipv4(address) => vec![IpAddr::V4(*address)],
             Host::Ipv6(address) => vec![IpAddr::V6(*address)],
         };
+        if addresses.is_empty() {
+            return Err(Failure::Dns);
+        }
         for &address in &addresses {
             judge_address(address, &self.allow).map_err(Failure::Refused)?;
         }

@@ -27,7 +27,7 @@ pub use self::error::WorkerError;
 pub struct WorkerConfig {
     /// Most attempts under way at once.
     pub capacity: usize,
-    /// Longest time for DNS, connection and response head of an attempt together.
+    /// Longest time for DNS, connection, request and response of an attempt together.
     pub timeout: Duration,
     /// Networks to which the address rules do not apply.
     pub allow_networks: Vec<IpNet>,
@@ -61,7 +61,7 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> Result<(), WorkerError> {
     let guard = guard::Guard::new(thesis_net::resolve::Resolver::new(&config.dns_servers)?, config.allow_networks);
-    let clients = client::Clients::new(config.root_certificate.as_deref())?;
+    let clients = client::Clients::new(config.root_certificate.as_deref(), config.timeout)?;
     let worker = claim::Worker {
         cores: report::Cores::new(cores, Arc::clone(&ids)),
         sender: send::Sender { guard, clients, timeout: config.timeout, clock },

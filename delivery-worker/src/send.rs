@@ -63,6 +63,9 @@ impl Sender {
 /// Reads the rest of a short answer, so that its connection can be used again.
 pub(crate) async fn drain(answer: Option<Response>, deadline: Instant) {
     let Some(mut answer) = answer else { return };
+    if answer.content_length().is_some_and(|length| length > DRAIN_BYTES as u64) {
+        return;
+    }
     let mut left = DRAIN_BYTES;
     let rest = async {
         while let Ok(Some(chunk)) = answer.chunk().await
@@ -106,7 +109,9 @@ fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
 }
 
 fn why(error: &reqwest::Error) -> Failure {
-    if !error.is_connect() {
+    if error.is_timeout() {
+        Failure::Timeout
+    } else if !error.is_connect() {
         Failure::Response
     } else if is_tls(error) {
         Failure::Tls

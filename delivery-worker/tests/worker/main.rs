@@ -5,8 +5,11 @@
 mod core;
 mod dns;
 mod endpoint;
+mod hostile;
+mod name_server;
+mod receiver;
 
-use std::{net::Ipv4Addr, sync::atomic::Ordering, time::Duration};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use delivery_worker::WorkerConfig;
 use thesis_proto::v1::{ClaimResponse, attempt_report::Outcome};
@@ -14,6 +17,8 @@ use thesis_proto::v1::{ClaimResponse, attempt_report::Outcome};
 use crate::{
     core::{Harness, claim},
     endpoint::Endpoint,
+    name_server::Reply,
+    receiver::{Receiver, Script, Then},
 };
 
 const HOST: &str = "hooks.receiver.dev";
@@ -87,58 +92,27 @@ async fn reports_whatever_status_and_follows_no_redirect() {
 }
 
 #[tokio::test]
-async fn survives_hostile_endpoints() {
-    let silent = endpoint::raw(Vec::new()).await;
-    assert_eq!(outcome(hasty(), claim(format!("http://{silent}/"))).await, Err("timeout".into()));
-
-    let slow_head = endpoint::raw(b"HTTP/1.1 200 OK\r\nx: ".to_vec()).await;
-    assert_eq!(outcome(hasty(), claim(format!("http://{slow_head}/"))).await, Err("timeout".into()));
-
-    let endless_head = [b"HTTP/1.1 200 OK\r\nx: ".to_vec(), vec![b'x'; 1 << 20]].concat();
-    let endless_head = endpoint::raw(endless_head).await;
-    assert_eq!(outcome(config(), claim(format!("http://{endless_head}/"))).await, Err("no valid response".into()));
-
-    let noise = endpoint::raw(b"SSH-2.0-OpenSSH_9.9\r\n\r\n".to_vec()).await;
-    assert_eq!(outcome(config(), claim(format!("http://{noise}/"))).await, Err("no valid response".into()));
-
-    let endless_body = Endpoint::start().await;
-    assert_eq!(outcome(config(), claim(endless_body.url("/endless"))).await, Ok(200));
-}
-
-#[tokio::test]
 async fn refuses_what_the_rules_refuse() {
     let mut endpoint = Endpoint::start().await;
     let url = endpoint.url("/status/200");
     let refused = |why: &str| Err(format!("address refused: {why}"));
     assert_eq!(outcome(WorkerConfig::default(), claim(&url)).await, refused("loopback"));
     assert_eq!(outcome(config(), ClaimResponse { livemode: true, ..claim(&url) }).await, refused("scheme"));
+    let malformed = url.replacen("//", "/\\", 1);
+    assert_eq!(outcome(config(), claim(malformed)).await, refused("scheme"));
+    assert_eq!(outcome(config(), claim(format!("{url} "))).await, refused("hostname"));
     assert!(endpoint.received.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn resolves_and_judges_before_every_attempt() {
-    let mut endpoint = Endpoint::start().await;
-    let (server, answer) = dns::start(&[Ipv4Addr::LOCALHOST]).await;
-    let mut harness = Harness::start(WorkerConfig { dns_servers: vec![server], ..config() });
-    let stream = harness.stream().await;
-    let claim = claim(format!("http://{HOST}:{}/status/200", endpoint.address.port()));
-
-    assert_eq!(harness.outcome(&stream, claim.clone()).await, Ok(200));
-    let (headers, _) = endpoint.received.recv().await.unwrap();
-    assert_eq!(headers["host"], format!("{HOST}:{}", endpoint.address.port()));
-
-    *answer.lock().unwrap() = vec![Ipv4Addr::LOCALHOST, Ipv4Addr::new(10, 0, 0, 7)];
-    assert_eq!(harness.outcome(&stream, claim.clone()).await, Err("address refused: private".into()));
-
-    answer.lock().unwrap().clear();
-    assert_eq!(harness.outcome(&stream, claim).await, Err("dns failed".into()));
-    assert!(endpoint.received.is_empty());
-}
-
-#[tokio::test]
 async fn trusts_the_public_roots_and_the_given_one() {
-    let (address, root) = endpoint::tls(HOST).await;
-    let (server, _answer) = dns::start(&[Ipv4Addr::LOCALHOST]).await;
+    let (acceptor, root) = receiver::certificate(HOST);
+    let address = Receiver::start_tls(Script::new("HTTP/1.1 204 No Content\r\n\r\n", Then::Wait), acceptor).address;
+    let server = name_server::start(|_, _| {
+        let hosts = [HOST, "another.receiver.dev"];
+        Reply::Records(hosts.map(|host| (host, name_server::address("127.0.0.1"))).into())
+    })
+    .await;
     let trusting = WorkerConfig { dns_servers: vec![server], root_certificate: Some(root), ..config() };
     let wary = WorkerConfig { root_certificate: None, ..trusting.clone() };
     let live = |host: &str| ClaimResponse { livemode: true, ..claim(format!("https://{host}:{}/", address.port())) };

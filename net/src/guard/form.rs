@@ -11,7 +11,7 @@ use super::Refusal;
 ///
 /// # Errors
 /// [`Refusal::Scheme`] where the text does not begin with a scheme and `://`, [`Refusal::Credentials`] for empty
-/// credentials, [`Refusal::Hostname`] for everything else.
+/// credentials. For everything else [`Refusal::Hostname`], or [`Refusal::Scheme`] where the scheme is wrong too.
 pub fn judge_form(url: &str) -> Result<(), Refusal> {
     let (scheme, rest) = url.split_once("://").ok_or(Refusal::Scheme)?;
     let of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -31,7 +31,12 @@ pub fn judge_form(url: &str) -> Result<(), Refusal> {
         && consists_of(path, b"/:@")
         && consists_of(query, b"/?:@")
         && consists_of(fragment, b"/?:@");
-    if has_form { Ok(()) } else { Err(Refusal::Hostname) }
+    let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    match (has_form, is_http) {
+        (true, _) => Ok(()),
+        (false, true) => Err(Refusal::Hostname),
+        (false, false) => Err(Refusal::Scheme),
+    }
 }
 
 /// Whether a text has only unreserved characters, sub-delimiters, percent-encoded bytes and these others.
