@@ -5,6 +5,7 @@ mod answer;
 mod key;
 mod organization;
 mod project;
+mod webhook;
 
 use std::{
     io::{self, Write as _},
@@ -13,9 +14,10 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use prost_types::Timestamp;
 use secrecy::ExposeSecret as _;
 use thesis_net::{channel::CoreChannel, clock::SystemClock};
-use thesis_proto::{metadata, v1::admin_service_client::AdminServiceClient};
+use thesis_proto::{metadata, time::parse_iso8601, v1::admin_service_client::AdminServiceClient};
 use tonic::{
     Request, Status,
     metadata::{Ascii, MetadataValue},
@@ -52,6 +54,9 @@ enum Subject {
     /// Addresses that fail to authenticate too often
     #[command(subcommand)]
     Abuse(abuse::Command),
+    /// Webhooks of projects, and their deliveries
+    #[command(subcommand)]
+    Webhook(webhook::Command),
 }
 
 /// A client that shows the service token.
@@ -78,6 +83,7 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::Project(command) => project::run(command, client).await,
         Subject::Key(command) => key::run(command, client).await,
         Subject::Abuse(command) => abuse::run(command, client).await,
+        Subject::Webhook(command) => webhook::run(command, client, admin.json).await,
     };
     match (answer, admin.json) {
         (Ok(answer), json) => print(&if json { answer.json() } else { answer.text() }, ExitCode::SUCCESS),
@@ -118,6 +124,11 @@ fn client(settings: &Settings) -> Result<Client, Refused> {
 /// The part of an answer that a well-formed one always has.
 fn part<T>(part: Option<T>) -> Result<T, Status> {
     part.ok_or_else(|| Status::internal("core left out the resource"))
+}
+
+/// Reads a time.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    parse_iso8601(text).ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z".to_owned())
 }
 
 fn one<T: Into<answer::Resource>>(answer: Option<T>) -> Result<Answer, Status> {

@@ -10,6 +10,7 @@ use clap::{
 use crate::{
     admin::{self, Admin},
     config::Settings,
+    listen::Listen,
 };
 
 /// What was asked for.
@@ -23,7 +24,7 @@ use crate::{
         Every setting is a flag and an environment variable; the flag wins."
 )]
 pub(crate) struct Invocation {
-    /// The role to run, or the admin commands; everything in one process without.
+    /// The role to run, or another command; everything in one process without.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     /// How to run it.
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Worker,
     /// Operate a running core
     Admin(Admin),
+    /// Forward events to an endpoint of this machine, signed as a webhook's deliveries are
+    Listen(Listen),
 }
 
 /// Reads the command line and the environment. On an error, its message is already printed.
@@ -70,9 +73,12 @@ fn wants_json(arguments: &[OsString]) -> bool {
 /// The command line. All settings may come before or after the command.
 pub(crate) fn command() -> clap::Command {
     let global = |arg: Arg| arg.global(true).hide_env_values(true);
-    let mut command = without_empty_variables(Invocation::command().mut_args(global));
+    let command = without_empty_variables(Invocation::command().mut_args(global));
+    let mut command = command.mut_subcommand("listen", without_empty_variables);
     command.build();
-    command.mut_subcommand("admin", hide_what_admin_does_not_use)
+    command
+        .mut_subcommand("admin", |admin| hide_unused(admin, &["core_url", "service_token", "data_dir"]))
+        .mut_subcommand("listen", |listen| hide_unused(listen, &["webhook_ca_file"]))
 }
 
 /// Compose files and the like pass on unset variables as empty ones.
@@ -83,13 +89,13 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     })
 }
 
-fn hide_what_admin_does_not_use(command: clap::Command) -> clap::Command {
-    let used = ["core_url", "service_token", "data_dir"];
+/// Leaves settings that a command does not use out of its help.
+fn hide_unused(command: clap::Command, used: &[&str]) -> clap::Command {
     let hidden = |arg: Arg| {
         let hide = arg.is_global_set() && arg.get_env().is_some() && !used.contains(&arg.get_id().as_str());
         arg.hide(hide)
     };
-    command.mut_args(hidden).mut_subcommands(hide_what_admin_does_not_use)
+    command.mut_args(hidden).mut_subcommands(|command| hide_unused(command, used))
 }
 
 /// The error in the command line, with the variable's name first if it concerns a setting.

@@ -16,6 +16,7 @@ pub(crate) use self::{
     addresses::{Addresses, reachable},
     features::FeatureFlags,
     keys::{Keys, decode_secret, encode_secret},
+    parse::{public_url, web_url},
     store::{Store, StoreKind},
     webhooks::Webhooks,
 };

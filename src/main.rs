@@ -4,6 +4,7 @@ mod admin;
 mod command;
 mod config;
 mod files;
+mod listen;
 mod ops;
 mod ready;
 mod role;
@@ -45,8 +46,13 @@ async fn run() -> ExitCode {
         Some(Command::Edge) => Role::Edge,
         Some(Command::Worker) => Role::Worker,
         Some(Command::Admin(admin)) => return admin::run(admin, &settings).await,
+        Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
     };
-    match roles::run(role, &settings).await {
+    ended(roles::run(role, &settings).await)
+}
+
+fn ended(outcome: Result<(), Failure>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(error.as_ref()),
     }

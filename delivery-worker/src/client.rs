@@ -37,15 +37,7 @@ pub(crate) struct Clients {
 impl Clients {
     /// Clients that trust the public roots and the given ones.
     pub(crate) fn new(root_certificate: Option<&[u8]>, connect_timeout: Duration) -> Result<Self, WorkerError> {
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        if let Some(pem) = root_certificate {
-            add_roots(&mut roots, pem)?;
-        }
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Self { tls, connect_timeout, by_target: Cache::new(CLIENTS) })
+        Ok(Self { tls: tls_config(root_certificate)?, connect_timeout, by_target: Cache::new(CLIENTS) })
     }
 
     pub(crate) fn get(&self, target: &Vetted) -> reqwest::Result<Client> {
@@ -69,6 +61,21 @@ impl Clients {
             .pool_idle_timeout(IDLE)
             .build()
     }
+}
+
+/// TLS that trusts the public roots, and a PEM file's certificates beside them.
+///
+/// # Errors
+/// When the certificates cannot be read.
+pub fn tls_config(root_certificate: Option<&[u8]>) -> Result<ClientConfig, WorkerError> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    if let Some(pem) = root_certificate {
+        add_roots(&mut roots, pem)?;
+    }
+    Ok(ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth())
 }
 
 fn add_roots(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), WorkerError> {

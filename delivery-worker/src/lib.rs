@@ -20,7 +20,7 @@ mod report;
 mod send;
 mod sign;
 
-pub use self::error::WorkerError;
+pub use self::{client::tls_config, error::WorkerError, send::headers};
 
 /// The settings that a worker starts with.
 #[derive(Clone)]

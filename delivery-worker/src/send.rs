@@ -78,7 +78,10 @@ pub(crate) async fn drain(answer: Option<Response>, deadline: Instant) {
     let _ = timeout_at(deadline.min(Instant::now() + DRAIN_TIME), rest).await;
 }
 
-fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
+/// The headers of an attempt, signed at this time with each of its secrets; none if an id has characters that no header
+/// can carry.
+#[must_use]
+pub fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
     const SIGNATURE: HeaderName = HeaderName::from_static("service-signature");
     const EVENT_ID: HeaderName = HeaderName::from_static("service-event-id");
     const EVENT_TYPE: HeaderName = HeaderName::from_static("service-event-type");

@@ -5,7 +5,6 @@ use prost_types::Timestamp;
 use serde_json::json;
 use thesis_proto::{
     names::environment_name,
-    time::parse_iso8601,
     v1::{self, ApiKey, CreateKeyRequest, ListKeysRequest, RevokeKeyRequest},
 };
 use tonic::Status;
@@ -13,7 +12,7 @@ use tonic::Status;
 use super::{
     Client,
     answer::{Answer, Resource, time},
-    one, part,
+    moment, one, part,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,10 +54,6 @@ pub(crate) enum Command {
         /// Its id
         key: String,
     },
-}
-
-fn moment(text: &str) -> Result<Timestamp, String> {
-    parse_iso8601(text).ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z".to_owned())
 }
 
 impl From<ApiKey> for Resource {

@@ -15,7 +15,7 @@ pub(super) fn core_url(text: &str) -> Result<String, String> {
 }
 
 /// `http://…` or `https://…`.
-pub(super) fn public_url(text: &str) -> Result<String, String> {
+pub(crate) fn public_url(text: &str) -> Result<String, String> {
     let url = web_url(text)?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err("a query or fragment may not follow".to_owned());
@@ -23,7 +23,8 @@ pub(super) fn public_url(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-fn web_url(text: &str) -> Result<Url, String> {
+/// `http://…` or `https://…`, whatever follows.
+pub(crate) fn web_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text.trim()).map_err(|error| error.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("it must begin with http:// or https://".to_owned());

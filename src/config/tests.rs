@@ -190,6 +190,9 @@ fn admin_commands_have_their_grammar() {
         "key revoke key_1 --core-url http://a:1 --data-dir d",
         "abuse list",
         "abuse list --json",
+        "webhook list --project prj_1",
+        "webhook replay --webhook wh_1 --since 2031-01-01 --json",
+        "webhook replay --webhook wh_1 --since 2031-01-01T00:00:00Z --status failed",
     ] {
         let arguments: Vec<_> = std::iter::once("admin").chain(good.split(' ')).collect();
         parse(&arguments).unwrap_or_else(|error| panic!("{good}: {error}"));
@@ -200,8 +203,35 @@ fn admin_commands_have_their_grammar() {
         "key create --project p --environment prod --name N",
         "key create --project p --environment test --name N --expires-at soon",
         "project approve",
+        "webhook list",
+        "webhook replay --webhook wh_1",
+        "webhook replay --webhook wh_1 --since soon",
+        "webhook replay --webhook wh_1 --since 2031-01-01 --status pending",
     ] {
         let arguments: Vec<_> = std::iter::once("admin").chain(bad.split(' ')).collect();
         assert!(parse(&arguments).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn listen_has_its_grammar() {
+    let given = ["listen", "--key", "svc_test_x", "--forward-to"];
+    for good in [
+        &["http://localhost:3000/hook"][..],
+        &["https://127.0.0.1/a?b=c", "--events", "thesis.created,token.activity", "--events", "profile.updated"],
+        &["http://[::1]", "--token", "$RUN,solana:x", "--handle", "a", "--chain", "b", "--secret", "whsec_x"],
+        &["http://a", "--api", "https://api.example.com/base/", "--webhook-ca-file", "f"],
+    ] {
+        let invocation = parse(&[&given[..], good].concat()).unwrap_or_else(|error| panic!("{good:?}: {error}"));
+        assert!(!format!("{invocation:?}").contains("svc_test_x"), "{good:?}");
+    }
+    let wrong_api = ["http://a", "--api", "a"];
+    for bad in [&["localhost:3000"][..], &["ftp://a"], &wrong_api, &["http://u:p@a"], &["http://a", "b"]] {
+        assert!(parse(&[&given[..], bad].concat()).is_err(), "{bad:?}");
+    }
+    let said = parse(&["listen"]).unwrap_err();
+    assert!(said.contains("--key") && said.contains("--forward-to") && !said.contains('\n'), "{said}");
+    let help = command().try_get_matches_from_mut(["trade-thesis", "listen", "--help"]).unwrap_err().to_string();
+    assert!(help.contains("[env: SVC_KEY]") && help.contains("[env: SVC_API_URL]"), "{help}");
+    assert!(help.contains("SVC_WEBHOOK_CA_FILE") && !help.contains("SVC_HTTP_ADDR"), "{help}");
 }

@@ -1,5 +1,7 @@
 //! The operators' commands, on the command line, against a running core.
 
+mod webhooks;
+
 use serde_json::{Value, json};
 use thesis_proto::v1;
 

@@ -38,6 +38,7 @@ mod idempotency;
 mod ingest;
 mod keys;
 mod limits;
+mod listen;
 mod me;
 mod profiles;
 mod recount;

@@ -14,10 +14,9 @@ use crate::{
     domain::{
         control::{ControlChange, ControlEntry},
         dataset::Dataset,
-        delivery::Status,
+        delivery::{Status, delivery_id},
         derivation::DERIVE_EVERY_MS,
         entry::{Kind, Sequenced, Totals},
-        id,
         row::{Profile, Thesis, Token},
     },
     key,

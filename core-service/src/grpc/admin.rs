@@ -1,6 +1,11 @@
 //! `AdminService`.
 
-use futures::TryFutureExt as _;
+use std::sync::Arc;
+
+use futures::{
+    StreamExt as _, TryFutureExt as _, TryStreamExt as _,
+    stream::{BoxStream, try_unfold},
+};
 use thesis_proto::{
     time::to_millis,
     v1::{self, admin_service_server::AdminService},
@@ -9,12 +14,12 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{internal, service_only},
+    answer::{internal, service_only, status},
 };
 use crate::{
     convert,
     domain::control::Project,
-    error::Result as Outcome,
+    error::{Error, Result as Outcome},
     operations::admin::{
         change_project::{approve_project, archive_project, withdraw_project},
         check_log::check_log,
@@ -22,10 +27,14 @@ use crate::{
         create_organization::create_organization,
         create_project::create_project,
         list_abuse::list_abuse,
+        list_project_webhooks::list_project_webhooks,
+        replay_deliveries::Replaying,
         revoke_key::revoke_key,
         set_organization_plan::set_organization_plan,
     },
 };
+
+const REPLAY: &str = "AdminService/ReplayWebhookDeliveries";
 
 /// The answer with the project after its change.
 async fn changed_project<T>(
@@ -182,6 +191,37 @@ impl AdminService for Api {
         let message = request.into_inner();
         let listed = list_abuse(&self.core, message.limit, message.cursor.as_deref());
         internal(&self.core, "AdminService/ListAbuse", listed).await
+    }
+
+    async fn list_project_webhooks(
+        &self,
+        request: Request<v1::ListProjectWebhooksRequest>,
+    ) -> Result<Response<v1::ListProjectWebhooksResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let message = request.into_inner();
+        let listed = list_project_webhooks(&self.core, &message.project_id);
+        let answer = listed.map_ok(|rows| v1::ListProjectWebhooksResponse {
+            data: rows.iter().map(|row| convert::control::webhook(row)).collect(),
+        });
+        internal(&self.core, "AdminService/ListProjectWebhooks", answer).await
+    }
+
+    type ReplayWebhookDeliveriesStream = BoxStream<'static, Result<v1::ReplayWebhookDeliveriesResponse, Status>>;
+
+    async fn replay_webhook_deliveries(
+        &self,
+        request: Request<v1::ReplayWebhookDeliveriesRequest>,
+    ) -> Result<Response<Self::ReplayWebhookDeliveriesStream>, Status> {
+        service_only(&self.core, &request)?;
+        let begun = Replaying::begin(&self.core, request.into_inner());
+        let replaying = internal(&self.core, REPLAY, begun).await?.into_inner();
+        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
+        let told = try_unfold(replaying, |mut replaying| async move {
+            let told = replaying.next().await?;
+            Ok::<_, Error>(told.map(|told| (told, replaying)))
+        });
+        let told = told.map_err(move |error| status(&error, &core.gate.new_request_id(), REPLAY));
+        Ok(Response::new(told.take_until(async move { stop.cancelled().await }).boxed()))
     }
 
     async fn check_log(&self, request: Request<v1::CheckLogRequest>) -> Result<Response<v1::CheckLogResponse>, Status> {

@@ -7,6 +7,8 @@ pub mod create_key;
 pub mod create_organization;
 pub mod create_project;
 pub mod list_abuse;
+pub mod list_project_webhooks;
+pub mod replay_deliveries;
 pub mod revoke_key;
 pub mod set_organization_plan;
 

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ChildStdout, Command, ExitStatus, Stdio},
     sync::{
         atomic::{AtomicU32, Ordering},
         mpsc,
@@ -13,6 +13,7 @@ use std::{
 };
 
 use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::eventually;
 
@@ -65,15 +66,34 @@ impl Setup {
         command
     }
 
-    /// Starts the process and waits until it is ready.
-    pub(crate) fn start(&self) -> Process {
+    /// Starts the process; gives it with its stdout.
+    fn spawn(&self) -> (Process, BufReader<ChildStdout>) {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let log = self.dir.join(format!("{}.log", STARTED.fetch_add(1, Ordering::Relaxed)));
         let mut command = self.command();
         command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
         let mut child = command.spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let stdout = BufReader::new(child.stdout.take().unwrap());
         let watch = watch(child.id(), &self.dir);
+        (Process { child, watch, ready: Value::Null, log }, stdout)
+    }
+
+    /// Starts a process that has no ready line; gives it with the lines of its stdout as they come.
+    pub(crate) fn start_and_hear(&self) -> (Process, UnboundedReceiver<String>) {
+        let (process, stdout) = self.spawn();
+        let (sender, lines) = unbounded_channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                // Read to the end even if nobody hears it, so that the process can write.
+                let _ = sender.send(line);
+            }
+        });
+        (process, lines)
+    }
+
+    /// Starts the process and waits until it is ready.
+    pub(crate) fn start(&self) -> Process {
+        let (mut process, mut stdout) = self.spawn();
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let mut line = String::new();
@@ -82,7 +102,7 @@ impl Setup {
         });
         let line = receiver.recv_timeout(READY_WITHIN);
         let ready = line.ok().and_then(Result::ok).and_then(|line| serde_json::from_str::<Value>(&line).ok());
-        let process = Process { child, watch, ready: ready.unwrap_or_default(), log };
+        process.ready = ready.unwrap_or_default();
         assert_eq!(process.ready["ready"], true, "did not become ready: {}", process.log());
         process
     }

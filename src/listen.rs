@@ -1,0 +1,114 @@
+//! `listen`: follows a stream of events and POSTs each to an endpoint of this machine, signed as a webhook's would be.
+
+mod api;
+mod backoff;
+mod follow;
+mod forward;
+mod sse;
+
+use std::{
+    io::{self, Write as _},
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::Args;
+use core_service::shared::key_ring::KeyRing;
+use delivery_worker::tls_config;
+use reqwest::{Client, ClientBuilder, redirect::Policy, retry};
+use secrecy::{ExposeSecret as _, SecretString};
+use thesis_net::clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource};
+use url::Url;
+
+use self::{api::Api, backoff::Backoff, follow::Follower, forward::Forwarder};
+use crate::{
+    Failure,
+    config::{self, Settings, public_url, web_url},
+    roles::Signals,
+};
+
+/// Longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Forward events to an endpoint of this machine.
+#[derive(Debug, Args)]
+pub(crate) struct Listen {
+    /// API key whose events are forwarded
+    #[arg(long, env = "SVC_KEY", hide_env_values = true, value_name = "KEY")]
+    key: SecretString,
+    /// Where each event is POSTed, such as http://localhost:3000/hook
+    #[arg(long, value_name = "URL", value_parser = web_url)]
+    forward_to: Url,
+    /// Only events of these types, such as thesis.created [default: all]
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',')]
+    events: Vec<String>,
+    /// Only events of these tokens: $SYMBOL, address, chain:address or id [default: all]
+    #[arg(long, value_name = "TOKEN,…", value_delimiter = ',')]
+    token: Vec<String>,
+    /// Only events of these handles [default: all]
+    #[arg(long, value_name = "HANDLE,…", value_delimiter = ',')]
+    handle: Vec<String>,
+    /// Only events of these chains [default: all]
+    #[arg(long, value_name = "CHAIN,…", value_delimiter = ',')]
+    chain: Vec<String>,
+    /// Address of the API
+    #[arg(
+        long,
+        env = "SVC_API_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8080",
+        value_parser = public_url
+    )]
+    api: String,
+    /// Secret that signs; it is printed first [default: a new one]
+    #[arg(long, value_name = "SECRET")]
+    secret: Option<SecretString>,
+}
+
+/// Forwards events until a signal or a refusal.
+pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    let clock: SharedClock = Arc::new(SystemClock);
+    let ids: SharedIdSource = Arc::new(SystemIdSource);
+    let secret = match &listen.secret {
+        Some(secret) => secret.expose_secret().to_owned(),
+        // Only the ring's randomness is used.
+        None => KeyRing::new(&[0; 32], Arc::clone(&ids)).new_signing_secret(),
+    };
+    let root_certificate = settings.webhooks.root_certificate()?;
+    let client = || client(root_certificate.as_deref());
+    let filters =
+        [("types", &listen.events), ("token", &listen.token), ("handle", &listen.handle), ("chain", &listen.chain)];
+    let api = Api::new(client()?.build()?, &listen.api, listen.key, &filters)?;
+    // An endpoint under development may close a connection at any time, so each POST has its own.
+    let http = client()?.no_proxy().pool_max_idle_per_host(0).build()?;
+    say(&secret)?;
+    let forwarder = Forwarder { http, to: listen.forward_to, secret, clock, ids: Arc::clone(&ids) };
+    let mut follower = Follower { api, forwarder, backoff: Backoff::new(), ids, cursor: None };
+    tokio::select! {
+        ended = follower.follow() => ended,
+        () = signals.next() => Ok(()),
+    }
+}
+
+fn client(root_certificate: Option<&[u8]>) -> Result<ClientBuilder, Failure> {
+    Ok(Client::builder()
+        .user_agent(concat!("trade-thesis/", env!("CARGO_PKG_VERSION")))
+        .tls_backend_preconfigured(tls_config(root_certificate)?)
+        .redirect(Policy::none())
+        .retry(retry::never())
+        .referer(false)
+        .connect_timeout(CONNECT)
+        .http1_only())
+}
+
+/// A line of the output.
+fn say(line: &str) -> io::Result<()> {
+    writeln!(io::stdout(), "{line}")
+}
+
+/// A line for people, beside the output.
+fn note(text: &str) {
+    eprintln!("{}", config::line(text));
+}

@@ -1,0 +1,121 @@
+//! The stream of events, over the public API.
+
+use std::{error::Error, iter::successors, time::Duration};
+
+use reqwest::{
+    Client, Response, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use thesis_proto::error::ErrorCode;
+use tokio::time::timeout;
+use url::Url;
+
+/// Longest wait for the head of an answer, and for the body of a refusal.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait that the service may ask for.
+const LONGEST_SECONDS: u64 = 3_600;
+
+/// Opens the stream.
+pub(super) struct Api {
+    http: Client,
+    url: Url,
+    key: SecretString,
+    /// Address of the API.
+    pub(super) base: String,
+}
+
+/// Why the stream is not open.
+pub(super) enum NotOpen {
+    /// It will not be.
+    Refused(String),
+    /// It may be after a wait.
+    Later {
+        /// The reason.
+        why: String,
+        /// The shortest wait.
+        wait: Duration,
+    },
+}
+
+impl NotOpen {
+    fn later(why: impl Into<String>) -> Self {
+        Self::Later { why: why.into(), wait: Duration::ZERO }
+    }
+}
+
+impl Api {
+    /// The stream of a key, with filters by the names of their parameters.
+    pub(super) fn new(
+        http: Client,
+        base: &str,
+        key: SecretString,
+        filters: &[(&str, &Vec<String>)],
+    ) -> Result<Self, url::ParseError> {
+        let mut url = Url::parse(&format!("{base}/v1/events/stream"))?;
+        for (name, values) in filters {
+            if !values.is_empty() {
+                url.query_pairs_mut().append_pair(name, &values.join(","));
+            }
+        }
+        Ok(Self { http, url, key, base: base.to_owned() })
+    }
+
+    /// Opens the stream after a cursor, or at its end.
+    pub(super) async fn open(&self, cursor: Option<&str>) -> Result<Response, NotOpen> {
+        let key = self.key.expose_secret().trim();
+        let mut request = self.http.get(self.url.clone()).bearer_auth(key).header(ACCEPT, "text/event-stream");
+        if let Some(cursor) = cursor {
+            request = request.header("last-event-id", cursor);
+        }
+        let response = match timeout(PATIENCE, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) if error.is_builder() => return Err(NotOpen::Refused(whole(error))),
+            Ok(Err(error)) => return Err(NotOpen::later(format!("{}: {}", self.base, whole(error)))),
+            Err(_) => return Err(NotOpen::later(format!("{} does not answer", self.base))),
+        };
+        if response.status() != StatusCode::OK {
+            return Err(refused(response).await);
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if kind.starts_with("text/event-stream") {
+            Ok(response)
+        } else {
+            Err(NotOpen::Refused(format!("{} answers with no stream of events", self.url)))
+        }
+    }
+}
+
+/// The refusal that an answer tells.
+async fn refused(response: Response) -> NotOpen {
+    let (status, wait) = (response.status(), retry_after(response.headers()));
+    let body = timeout(PATIENCE, response.bytes()).await.ok().and_then(Result::ok).unwrap_or_default();
+    let told: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let text = |name: &str| told["error"][name].as_str().unwrap_or_default();
+    let code = text("code");
+    let why = if code.is_empty() {
+        format!("the service answers {status}")
+    } else {
+        format!("{code}: {} ({})", text("message"), text("request_id"))
+    };
+    // A month's quota does not come back soon.
+    let passes = match status {
+        StatusCode::TOO_MANY_REQUESTS => code != ErrorCode::QuotaExceeded.as_str(),
+        StatusCode::REQUEST_TIMEOUT => true,
+        _ => status.is_server_error(),
+    };
+    if passes { NotOpen::Later { why, wait } } else { NotOpen::Refused(why) }
+}
+
+fn retry_after(headers: &HeaderMap) -> Duration {
+    let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    Duration::from_secs(seconds.unwrap_or_default().min(LONGEST_SECONDS))
+}
+
+/// An error with its causes.
+pub(super) fn whole(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let first: &(dyn Error + 'static) = &error;
+    successors(Some(first), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,107 @@
+//! Follows the stream, whatever happens to its connections.
+
+use std::time::Duration;
+
+use reqwest::Response;
+use serde_json::Value;
+use thesis_net::clock::SharedIdSource;
+use tokio::time::{sleep, timeout};
+
+use super::{
+    api::{Api, NotOpen, whole},
+    backoff::Backoff,
+    forward::Forwarder,
+    note, say,
+    sse::{Event, Parser, Told},
+};
+use crate::Failure;
+
+/// Longest silence of a stream, which tells its cursor every 15 s.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// Forwards the events of a stream, one after the other.
+pub(super) struct Follower {
+    pub(super) api: Api,
+    pub(super) forwarder: Forwarder,
+    pub(super) backoff: Backoff,
+    pub(super) ids: SharedIdSource,
+    /// Where the stream is opened again: after what was handled last. None until the service has told a cursor.
+    pub(super) cursor: Option<String>,
+}
+
+impl Follower {
+    /// Forwards events until the service refuses.
+    pub(super) async fn follow(&mut self) -> Result<(), Failure> {
+        loop {
+            let (why, wait) = match self.api.open(self.cursor.as_deref()).await {
+                Ok(stream) => {
+                    note(&format!("listening at {}, forwarding to {}", self.api.base, self.forwarder.to));
+                    (self.take(stream).await?, Duration::ZERO)
+                }
+                Err(NotOpen::Refused(why)) => return Err(why.into()),
+                Err(NotOpen::Later { why, wait }) => (why, wait),
+            };
+            let pause = self.backoff.next(self.ids.as_ref()).max(wait);
+            note(&format!("{why}; opening the stream again in {:.1} s", pause.as_secs_f64()));
+            sleep(pause).await;
+        }
+    }
+
+    /// Takes events until the stream breaks off; gives the reason.
+    async fn take(&mut self, mut stream: Response) -> Result<String, Failure> {
+        let mut parser = Parser::default();
+        loop {
+            let piece = match timeout(SILENCE, stream.chunk()).await {
+                Ok(Ok(Some(piece))) => piece,
+                Ok(Ok(None)) => return Ok("the stream ended".to_owned()),
+                Ok(Err(error)) => return Ok(whole(error)),
+                Err(_) => return Ok(format!("the stream was silent for {} s", SILENCE.as_secs())),
+            };
+            let told = match parser.read(&piece) {
+                Ok(told) => told,
+                Err(error) => return Ok(error.to_string()),
+            };
+            for told in told {
+                match told {
+                    Told::Retry(first_ms) => self.backoff.take(first_ms),
+                    Told::Event(event) => self.handle(event).await?,
+                }
+            }
+        }
+    }
+
+    async fn handle(&mut self, event: Event) -> Result<(), Failure> {
+        self.backoff.reset();
+        match event.kind.as_str() {
+            "stream.gap" => note(&gap(&event.data, &self.api.base)),
+            // Where the stream stands.
+            kind if kind.starts_with("stream.") => {}
+            _ => say(&self.forwarder.forward(&event).await)?,
+        }
+        if event.id.is_some() {
+            self.cursor = event.id;
+        }
+        Ok(())
+    }
+}
+
+/// A gap in words.
+fn gap(data: &[u8], base: &str) -> String {
+    let gap: Value = serde_json::from_slice(data).unwrap_or_default();
+    let skipped = gap["skipped"].as_i64().map_or_else(|| "more than 10000".to_owned(), |count| count.to_string());
+    let path = gap["path"].as_str().unwrap_or_default();
+    format!("{skipped} missed events are not forwarded; {base}{path} lists them")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_tells_how_many_and_where() {
+        let told = gap(br#"{"first_cursor":"a","last_cursor":"b","skipped":7,"path":"/v1/events?x=1"}"#, "http://a");
+        assert_eq!(told, "7 missed events are not forwarded; http://a/v1/events?x=1 lists them");
+        let told = gap(br#"{"skipped":null,"path":"/v1/events"}"#, "http://a");
+        assert_eq!(told, "more than 10000 missed events are not forwarded; http://a/v1/events lists them");
+    }
+}

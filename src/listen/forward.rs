@@ -1,0 +1,80 @@
+//! One POST: the event as a webhook's delivery.
+
+use std::time::Duration;
+
+use core_service::domain::id;
+use delivery_worker::headers;
+use reqwest::{Client, StatusCode, header::HeaderValue};
+use serde::Deserialize;
+use thesis_net::clock::{SharedClock, SharedIdSource};
+use thesis_proto::{time::format_millis, v1::ClaimResponse};
+use tokio::time::timeout;
+use url::Url;
+
+use super::sse::Event;
+
+/// Longest wait for the endpoint's answer, as for a webhook's.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// POSTs events to an endpoint.
+pub(super) struct Forwarder {
+    pub(super) http: Client,
+    /// The endpoint.
+    pub(super) to: Url,
+    /// Signs.
+    pub(super) secret: String,
+    pub(super) clock: SharedClock,
+    pub(super) ids: SharedIdSource,
+}
+
+/// The part of an event that is needed here.
+#[derive(Default, Deserialize)]
+struct Named {
+    id: String,
+}
+
+impl Forwarder {
+    /// POSTs an event once; tells how that ended, in one line.
+    pub(super) async fn forward(&self, event: &Event) -> String {
+        let Named { id } = serde_json::from_slice(&event.data).unwrap_or_default();
+        let began = self.clock.now_ms();
+        let posted = timeout(PATIENCE, self.post(&id, event, began)).await;
+        let took = (self.clock.now_ms() - began).max(0);
+        let ended = match posted {
+            Ok(Ok(status)) => status.as_u16().to_string(),
+            Ok(Err(why)) => why.to_owned(),
+            Err(_) => "timeout".to_owned(),
+        };
+        format!("{}  {}  {id}  {ended}  {took} ms", format_millis(began), event.kind)
+    }
+
+    async fn post(&self, event_id: &str, event: &Event, now_ms: i64) -> Result<StatusCode, &'static str> {
+        let claim = ClaimResponse {
+            delivery_id: id::random("del_", self.ids.as_ref()),
+            attempt: 1,
+            event_id: event_id.to_owned(),
+            body: event.data.clone().into(),
+            secrets: vec![self.secret.clone()],
+            ..ClaimResponse::default()
+        };
+        let told = headers(&claim, now_ms.div_euclid(1_000)).zip(HeaderValue::from_str(&event.kind).ok());
+        let (mut headers, kind) = told.ok_or("request not sendable")?;
+        // As it is named on the stream: this version may not know it.
+        headers.insert("service-event-type", kind);
+        let sent = self.http.post(self.to.clone()).headers(headers).body(claim.body).send().await;
+        sent.map(|answer| answer.status()).map_err(|error| why(&error))
+    }
+}
+
+/// Why there is no answer.
+fn why(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
+        "timeout"
+    } else if error.is_connect() {
+        "connection failed"
+    } else if error.is_builder() {
+        "request not sendable"
+    } else {
+        "no valid response"
+    }
+}
