@@ -114,8 +114,7 @@ async fn every_event_arrives(mut service: Service) {
     for _ in 0..WRITERS {
         writers.spawn(write(client.clone(), dice.another(), end.clone()));
     }
-    let roles: Vec<String> =
-        service.processes.iter().map(|process| text(&process.ready, "role").to_owned()).collect();
+    let roles: Vec<String> = service.processes.iter().map(|process| text(&process.ready, "role").to_owned()).collect();
     let killed: Vec<usize> = (0..roles.len()).filter(|index| roles[*index] != "edge").collect();
     let started = Instant::now();
     for kill in 1.. {
