@@ -62,7 +62,7 @@ async fn measure(options: &Options, seconds: u32, backlog: u64, place: &Place) -
         endpoints / TOKENS,
         place.kind()
     );
-    row(&["", "p50 ms", "p99 ms", "of sound", "late", "aim"]);
+    row(&["", "p50 ms", "p99 ms", "of sound", "missing", "aim"]);
     let mut listening = Listening { receiver, seconds, sound_p99: f64::NAN };
     listening.run(&customer, WARM_UP, endpoints).await?;
     let all_sound = listening.run(&customer, seconds, endpoints).await?;
