@@ -39,11 +39,16 @@ pub(crate) fn get(path: &str, key: &str) -> Vec<u8> {
     request("GET", path, key)
 }
 
-/// A request with a JSON body.
+/// A `POST` with a JSON body.
 pub(crate) fn post(path: &str, key: &str, body: &str) -> Vec<u8> {
+    with_body("POST", path, key, body)
+}
+
+/// A request with a JSON body.
+pub(crate) fn with_body(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
-        "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
          content-length: {length}\r\n\r\n{body}"
     )
     .into_bytes()

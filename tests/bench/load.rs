@@ -104,6 +104,23 @@ pub(crate) async fn run(options: &Options, place: &Place) -> Result<Loaded, Fail
     })
 }
 
+/// Appends theses to a place whose service does not run, so that their events wait for webhooks; gives the seconds until
+/// all are owed.
+pub(crate) async fn append(options: &Options, place: &Place, theses: u64) -> Result<f64, Failure> {
+    let core = core(place.open().await?, place.search_dir()).await?;
+    let dataset = dataset(&core)?;
+    let mut data = Data::new(theses, options.days, SystemClock.now_ms());
+    let started = Instant::now();
+    stream::iter(0..theses)
+        .map(|index| core.datasets.create_thesis(&dataset, data.thesis(index)))
+        .buffer_unordered(options.appends)
+        .try_for_each(|_| std::future::ready(Ok(())))
+        .await?;
+    settle(&core, &dataset).await?;
+    core.close().await;
+    Ok(started.elapsed().as_secs_f64())
+}
+
 /// The counts of a loaded place.
 pub(crate) fn facts(dir: &Path) -> Result<Facts, Failure> {
     Ok(serde_json::from_str(&std::fs::read_to_string(dir.join(FACTS))?)?)

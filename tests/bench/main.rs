@@ -14,6 +14,7 @@ mod data;
 mod engine;
 mod limiter;
 mod load;
+mod mark;
 mod operations;
 mod process;
 mod reads;
@@ -23,6 +24,7 @@ mod rounds;
 mod starts;
 mod store;
 mod streams;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 
@@ -109,6 +111,14 @@ enum Child {
     Listen(streams::Listen),
     /// Measures open streams, beside Nchan where it is installed
     Streams(streams::Streams),
+    /// Webhooks' endpoints
+    #[command(hide = true)]
+    Receive(webhooks::Receive),
+    /// Bare POSTs
+    #[command(hide = true)]
+    Post(webhooks::Post),
+    /// Measures deliveries to webhooks, beside bare POSTs
+    Webhooks(webhooks::Webhooks),
 }
 
 fn main() -> Result<(), Failure> {
@@ -124,6 +134,13 @@ fn main() -> Result<(), Failure> {
         }
         Some(Child::Streams(task)) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(streams::run(&options, &task))
+        }
+        Some(Child::Receive(task)) => {
+            Builder::new_current_thread().enable_all().build()?.block_on(webhooks::receive(task))
+        }
+        Some(Child::Post(task)) => Builder::new_multi_thread().enable_all().build()?.block_on(webhooks::post(task)),
+        Some(Child::Webhooks(task)) => {
+            Builder::new_multi_thread().enable_all().build()?.block_on(webhooks::run(&options, &task))
         }
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),
     }

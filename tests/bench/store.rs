@@ -3,7 +3,10 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
 };
 
 use core_service::store::{
@@ -43,6 +46,13 @@ impl Place {
     /// Whether it is a keyspace.
     pub(crate) fn is_cluster(&self) -> bool {
         self.cluster.is_some()
+    }
+
+    /// The store, and how many processes run on it.
+    pub(crate) fn kind(&self) -> String {
+        let store = if self.is_cluster() { "CQL" } else { "the embedded store" };
+        let processes = if self.apart { "three processes" } else { "one process" };
+        format!("{store}, {processes}")
     }
 
     /// Whether it was loaded by an earlier run.
@@ -89,9 +99,11 @@ impl Place {
 }
 
 fn cluster(nodes: &[String], theses: u64) -> Result<ScyllaOptions, Failure> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (now_ms, process, number) = (SystemClock.now_ms(), std::process::id(), NEXT.fetch_add(1, Relaxed));
     Ok(ScyllaOptions {
         nodes: nodes.to_vec(),
-        keyspace: format!("bench_{}_{}_{theses}", SystemClock.now_ms(), std::process::id()),
+        keyspace: format!("bench_{now_ms}_{process}_{theses}_{number}"),
         replication_factor: u32::try_from(nodes.len())?.min(3),
         datacenter: "datacenter1".to_owned(),
         user: None,
@@ -102,8 +114,6 @@ fn cluster(nodes: &[String], theses: u64) -> Result<ScyllaOptions, Failure> {
 
 impl fmt::Display for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let store = if self.is_cluster() { "CQL" } else { "the embedded store" };
-        let processes = if self.apart { "three processes" } else { "one process" };
-        write!(formatter, "{} theses on {store}, {processes}", number(self.theses as f64))
+        write!(formatter, "{} theses on {}", number(self.theses as f64), self.kind())
     }
 }

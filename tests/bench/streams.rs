@@ -25,14 +25,12 @@ use crate::{
     Failure, Options, StoreKind,
     connection::{Connection, find, post},
     data::Random,
+    mark::{DIGITS, MARK, micros, text},
     process::{Service, test_key},
     report::{aim_below, cpu_seconds, percentile, row},
     store::Place,
 };
 
-/// Comes before the microsecond in an event's text.
-const MARK: &[u8] = b"posted-at-";
-const DIGITS: usize = 16;
 /// Events that a stream which resumes has missed.
 const MISSED: usize = 1_000;
 const NCHAN: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
@@ -98,12 +96,6 @@ struct Heard {
     p99_ms: f64,
     /// From before the first opening until the last event.
     took_ms: f64,
-}
-
-/// Microseconds that all processes of the machine count alike.
-fn micros() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    u64::try_from(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000).unwrap_or_default()
 }
 
 /// Opens the streams, says so on a line, listens, and prints what it heard.
@@ -260,11 +252,6 @@ impl Side<'_> {
         let heard = listener.heard().await?;
         Ok((heard, self.cpu_seconds() - before))
     }
-}
-
-/// The text of an event that is posted now.
-fn text() -> String {
-    format!("posted-at-{:016}: holding through the week, as before", micros())
 }
 
 /// The request that creates a thesis on a token.

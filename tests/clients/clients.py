@@ -1,17 +1,21 @@
-"""Streams as the clients that people use read them. `run` beside this file says which, and installs them."""
+"""Streams and webhooks as the clients that people use read them. `run` beside this file says which, and installs them."""
 
 import asyncio
 import contextlib
+import http.server
 import json
 import os
 import pathlib
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 import httpx
 import httpx_sse
+import stripe
 import websockets
 
 KEY = "svc_test_Clients0123456789ABCDEFGHIJKLMNopqrstuvw"
@@ -31,6 +35,7 @@ class Service:
             "SVC_BOOTSTRAP_PLAN": "business",
             "SVC_BOOTSTRAP_TEST_KEY": KEY,
             "SVC_SANDBOX_TICK_SECONDS": "0",
+            "SVC_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
             "SVC_HTTP_ADDR": "127.0.0.1:0",
             "SVC_GRPC_ADDR": "127.0.0.1:0",
             "SVC_OPS_ADDR": "127.0.0.1:0",
@@ -157,6 +162,79 @@ async def node(service):
     told = json.loads((await lines_until(process, lambda text: text.endswith("\n"))))
     assert told == {"eventsource": made, "ws": made, "onmessage": 0}, told
     await process.wait()
+
+
+class Delivery(http.server.BaseHTTPRequestHandler):
+    """A request at a webhook's endpoint: its server keeps signature and raw body."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.server.deliveries.put((self.headers["service-signature"], body))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def endpoint():
+    """A webhook's endpoint: its URL, and the deliveries that arrive."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Delivery) as server:
+        server.deliveries = queue.Queue()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/hook", server.deliveries
+        finally:
+            server.shutdown()
+
+
+def verifies(signature, body, secret):
+    """Whether Stripe's library takes a delivery, as a signature and as a whole event alike."""
+    try:
+        taken = stripe.WebhookSignature.verify_header(body, signature, secret, tolerance=300)
+    except stripe.SignatureVerificationError:
+        taken = False
+    try:
+        event = stripe.Webhook.construct_event(body, signature, secret, tolerance=300)
+        assert taken and event.id == json.loads(body)["id"]
+    except stripe.SignatureVerificationError:
+        assert not taken
+    return taken
+
+
+async def stripe_python(service):
+    """Stripe's library for Python verifies deliveries, after a rotation by the new secret and by the old one."""
+    async with httpx.AsyncClient(base_url=service.http, headers=AUTHORIZATION, timeout=SOON) as client:
+        with endpoint() as (url, deliveries):
+            given = {"url": url, "events": ["thesis.created"], "filters": {"token": ["PYSIGNED"]}}
+            webhook = (await client.post("/v1/webhooks", json=given)).raise_for_status().json()
+            address = f"/v1/webhooks/{webhook['id']}"
+            secrets, signatures = [webhook["secret"]], []
+            for text in ("signed", "signed by two: déjà vu 🚀"):
+                event = await service.post("PYSIGNED", text)
+                signature, body = await asyncio.to_thread(deliveries.get, timeout=SOON)
+                assert json.loads(body)["id"] == event
+                assert all(verifies(signature, body, secret) for secret in secrets), signature
+                assert not verifies(signature, body, secrets[0] + "0")
+                assert not verifies(signature, body + b" ", secrets[0])
+                signatures.append(signature.count("v1="))
+                rotated = (await client.post(f"{address}/rotate-secret")).raise_for_status().json()
+                assert rotated["id"] == webhook["id"] and rotated["secret"] not in secrets, rotated["id"]
+                assert not verifies(signature, body, rotated["secret"])
+                secrets.insert(0, rotated["secret"])
+            assert signatures == [1, 2], signatures
+            (await client.delete(address)).raise_for_status()
+
+
+async def stripe_node(service):
+    """Stripe's library for Node does the same."""
+    process = await asyncio.create_subprocess_exec("node", HERE / "stripe.cjs", service.http, KEY)
+    try:
+        assert await asyncio.wait_for(process.wait(), SOON) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
 
 
 class Page:

@@ -1,0 +1,71 @@
+//! `cargo bench --bench service -- webhooks`: deliveries to webhooks, beside a bare loop of POSTs in the same run.
+//!
+//! A process of its own receives, at many loopback addresses. Its processor time and that of the posting clients do not
+//! count, but all share the machine's processors.
+
+mod bare;
+mod customer;
+mod delays;
+mod others;
+mod rates;
+mod receiver;
+
+use std::time::Duration;
+
+use clap::Args;
+use tokio::time::{Instant, sleep};
+
+pub(crate) use self::{
+    bare::{Post, post},
+    receiver::{Receive, receive},
+};
+use crate::{Failure, Options, StoreKind, process::Service};
+
+/// Longest wait until a service rests.
+const REST_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a service is watched to see whether it rests.
+const WATCHED: Duration = Duration::from_millis(500);
+/// Most processor seconds that a resting service uses meanwhile.
+const RESTING: f64 = 0.03;
+
+/// What to measure.
+#[derive(Args)]
+pub(crate) struct Webhooks {
+    /// Seconds of each run at a fixed rate
+    #[arg(long, default_value_t = 15)]
+    seconds: u32,
+    /// Due deliveries of one dead endpoint [default: 200000, on CQL 20000]
+    #[arg(long)]
+    backlog: Option<u64>,
+    /// Webhooks of other projects that match nothing [default: 100000, on CQL 10000]
+    #[arg(long)]
+    others: Option<usize>,
+}
+
+/// Measures and prints.
+pub(crate) async fn run(options: &Options, task: &Webhooks) -> Result<(), Failure> {
+    println!("{}", crate::report::machine());
+    let temporary = tempfile::tempdir()?;
+    let base = temporary.path();
+    let (backlog, others) = match options.store {
+        StoreKind::Embedded => (200_000, 100_000),
+        StoreKind::Cql => (20_000, 10_000),
+    };
+    rates::run(options, base).await?;
+    delays::run(options, task.seconds, task.backlog.unwrap_or(backlog), base).await?;
+    others::run(options, task.others.unwrap_or(others), base).await
+}
+
+/// Waits until a service rests; gives the processor seconds that it has used.
+async fn at_rest(service: &Service) -> f64 {
+    let deadline = Instant::now() + REST_PATIENCE;
+    let mut before = service.cpu_seconds();
+    loop {
+        sleep(WATCHED).await;
+        let now = service.cpu_seconds();
+        if now - before <= RESTING || Instant::now() > deadline {
+            return now;
+        }
+        before = now;
+    }
+}

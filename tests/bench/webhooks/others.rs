@@ -1,0 +1,184 @@
+//! The cost of an event beside very many webhooks of other projects that do not want it.
+
+use std::{ops::Range, path::Path, time::Duration};
+
+use core_service::domain::control::{ControlChange, Project, Webhook};
+use futures::future::try_join_all;
+use thesis_net::clock::{Clock as _, SystemClock};
+use thesis_proto::{
+    time::from_millis,
+    v1::{self, EventType, WebhookStatus, ingest_service_client::IngestServiceClient, observation::Observed},
+};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tonic::{Request, Status, service::interceptor::InterceptedService, transport::Channel};
+
+use crate::{
+    Failure, Options, load,
+    mark::text,
+    process::Service,
+    report::{aim_below, median, number, row},
+    store::Place,
+    webhooks::{
+        at_rest,
+        customer::{channel, credential},
+    },
+};
+
+/// Webhooks of a project: a plan's most.
+const PER_PROJECT: usize = 100;
+/// Events of a turn, and in a second.
+const EVENTS: u64 = 1_000;
+const RATE: u32 = 200;
+/// Calls under way at once.
+const CALLS: u32 = 8;
+const TOKENS: u64 = 20;
+/// Most that the webhooks may make an event dearer, as a factor.
+const DEARER: f64 = 1.1;
+
+type Ingest = IngestServiceClient<InterceptedService<Channel, fn(Request<()>) -> Result<Request<()>, Status>>>;
+
+/// A service that is measured.
+struct Side {
+    service: Service,
+    ingest: Ingest,
+    /// Processor time of an event in each turn, in microseconds.
+    costs: Vec<f64>,
+}
+
+impl Side {
+    async fn start(place: &Place) -> Result<Self, Failure> {
+        let service = Service::start(place).await?;
+        let ingest: Ingest = IngestServiceClient::with_interceptor(channel(&service).await?, credential);
+        Ok(Self { service, ingest, costs: Vec::new() })
+    }
+
+    /// Brings live theses, and notes what each cost.
+    async fn turn(&mut self, numbers: Range<u64>) -> Result<(), Failure> {
+        let before = at_rest(&self.service).await;
+        let (began, each) = (Instant::now(), Duration::from_secs(1) / RATE);
+        let bringing = (0..CALLS).map(|first| {
+            let (mut ingest, numbers) = (self.ingest.clone(), numbers.clone());
+            tokio::spawn(async move {
+                let mut turns = interval_at(began + each * first, each * CALLS);
+                turns.set_missed_tick_behavior(MissedTickBehavior::Burst);
+                for number in numbers.skip(first as usize).step_by(CALLS as usize) {
+                    turns.tick().await;
+                    let request = v1::IngestRequest { dataset: "live".to_owned(), observations: vec![thesis(number)] };
+                    ingest.ingest(request).await?;
+                }
+                Ok::<_, Failure>(())
+            })
+        });
+        try_join_all(bringing).await?.into_iter().collect::<Result<(), Failure>>()?;
+        self.costs.push((at_rest(&self.service).await - before) * 1e6 / EVENTS as f64);
+        Ok(())
+    }
+}
+
+/// A live thesis as seen upstream.
+fn thesis(number: u64) -> v1::Observation {
+    let now_ms = SystemClock.now_ms();
+    let profile = v1::ProfileObservation {
+        upstream_user_id: "benchmark".to_owned(),
+        handle: "benchmark".to_owned(),
+        ..v1::ProfileObservation::default()
+    };
+    let token = v1::TokenObservation {
+        chain: "solana".to_owned(),
+        address: format!("Benchmark{}", number % TOKENS),
+        symbol: format!("WANTED{}", number % TOKENS),
+        ..v1::TokenObservation::default()
+    };
+    let thesis = v1::ThesisObservation {
+        upstream_id: format!("benchmark-{number}"),
+        profile: Some(profile),
+        token: Some(token),
+        text: text(),
+        created_at: Some(from_millis(now_ms)),
+        ..v1::ThesisObservation::default()
+    };
+    v1::Observation { observed_at: Some(from_millis(now_ms)), revision: None, observed: Some(Observed::Thesis(thesis)) }
+}
+
+/// Measures and prints the cost.
+pub(super) async fn run(options: &Options, webhooks: usize, base: &Path) -> Result<(), Failure> {
+    let none = Place::new(options, options.store, 0, &base.join("none"))?;
+    let many = Place::new(options, options.store, 0, &base.join("many"))?;
+    let measured = measure(options, webhooks, [&none, &many]).await;
+    none.clear().await?;
+    many.clear().await?;
+    measured
+}
+
+async fn measure(options: &Options, webhooks: usize, [none, many]: [&Place; 2]) -> Result<(), Failure> {
+    let began = Instant::now();
+    let projects = webhooks.div_ceil(PER_PROJECT);
+    create(many, projects).await?;
+    let seconds = began.elapsed().as_secs_f64();
+    let mut sides = [Side::start(none).await?, Side::start(many).await?];
+    // The first turn does not count.
+    for turn in 0..=options.rounds as u64 {
+        for side in &mut sides {
+            side.turn(turn * EVENTS..(turn + 1) * EVENTS).await?;
+        }
+    }
+    println!(
+        "\nLive events beside {} webhooks of {projects} projects that want none of them (created in {seconds:.0} s), \
+         {RATE} events a second, medians of {} runs; {}",
+        number((projects * PER_PROJECT) as f64),
+        options.rounds,
+        many.kind()
+    );
+    row(&["", "CPU µs each", "of none", "memory MiB", "ready ms", "aim"]);
+    let [without, with] = sides.each_ref().map(|side| median(side.costs[1..].to_vec()));
+    let ratio = with / without;
+    let aim = aim_below(ratio, DEARER, " times");
+    for (name, side, cost, ratio, aim) in
+        [("no webhook", &sides[0], without, 1.0, ""), ("these webhooks", &sides[1], with, ratio, aim.as_str())]
+    {
+        let (memory, ready) = (side.service.memory().resident, side.service.ready_ms);
+        row(&[name, &number(cost), &format!("{ratio:.2}"), &number(memory), &number(ready), aim]);
+    }
+    for side in sides {
+        side.service.stop().await?;
+    }
+    Ok(())
+}
+
+/// Creates approved projects whose live webhooks want tokens that nobody writes about: by a core in this process, since
+/// no request may create more than one.
+async fn create(place: &Place, projects: usize) -> Result<(), Failure> {
+    let core = load::core(place.open().await?, place.search_dir()).await?;
+    let control = &core.shared.control;
+    let first = control.state().projects().next().map(|project| project.organization_id.clone());
+    let (organization_id, now_ms) = (first.unwrap_or_default(), SystemClock.now_ms());
+    for number in 0..projects {
+        let project = Project {
+            id: format!("prj_benchmark{number}"),
+            organization_id: organization_id.clone(),
+            name: "Another".to_owned(),
+            live_approved: true,
+            created_at: now_ms,
+            ..Project::default()
+        };
+        let webhook = |count: usize| Webhook {
+            id: format!("wh_benchmark{number}x{count}"),
+            project_id: project.id.clone(),
+            live: true,
+            url: "https://customer.example/hook".to_owned(),
+            events: vec![EventType::ThesisCreated.into()],
+            tokens: vec![format!("OTHER{}", number * PER_PROJECT + count)],
+            status: WebhookStatus::Enabled.into(),
+            secret: core.shared.keys.seal(b"whsec_benchmark"),
+            secret_prefix: "whsec_benc".to_owned(),
+            created_at: now_ms,
+            updated_at: now_ms,
+            ..Webhook::default()
+        };
+        let mut changes = vec![ControlChange::Project(project.clone())];
+        changes.extend((0..PER_PROJECT).map(|count| ControlChange::Webhook(webhook(count))));
+        control.change(|_| Ok((changes.clone(), ()))).await?;
+    }
+    core.close().await;
+    Ok(())
+}
