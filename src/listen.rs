@@ -73,8 +73,11 @@ pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failu
     let ids: SharedIdSource = Arc::new(SystemIdSource);
     let secret = match &listen.secret {
         Some(secret) => secret.expose_secret().to_owned(),
-        // Only the ring's randomness is used.
-        None => KeyRing::new(&[0; 32], Arc::clone(&ids)).new_signing_secret(),
+        None => {
+            let mut random = [0; 32];
+            ids.fill(&mut random);
+            KeyRing::new(&random, Arc::clone(&ids)).signing_secret("listen")
+        }
     };
     let root_certificate = settings.webhooks.root_certificate()?;
     let client = || client(root_certificate.as_deref());

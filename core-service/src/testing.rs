@@ -80,15 +80,13 @@ pub(crate) struct SharedMemory {
     calls: Mutex<HashMap<&'static str, usize>>,
     /// Changes applied, by table.
     applied: Mutex<HashMap<&'static str, usize>>,
-    /// The last scan of each table.
-    scanned: Mutex<HashMap<&'static str, Scan>>,
 }
 
 impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
         let (away, calls) = (AtomicBool::new(false), Mutex::default());
-        let (applied, scanned) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { store: memory(clock), away, calls, applied, scanned })
+        let applied = Mutex::default();
+        Arc::new(Self { store: memory(clock), away, calls, applied })
     }
 
     /// How many calls were made that read or write a table.
@@ -108,11 +106,6 @@ impl SharedMemory {
     /// Makes every call fail, or work again.
     pub(crate) fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::SeqCst);
-    }
-
-    /// The last scan of a table.
-    pub(crate) fn scanned(&self, table: &Table) -> Option<Scan> {
-        self.scanned.lock().get(table.name).cloned()
     }
 
     fn store(&self) -> StoreResult<&SharedBackend> {
@@ -137,7 +130,6 @@ impl Backend for SharedMemory {
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
         self.called(scan.table);
-        self.scanned.lock().insert(scan.table.name, scan.clone());
         self.store()?.scan(scan).await
     }
 

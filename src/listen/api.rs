@@ -117,5 +117,5 @@ fn retry_after(headers: &HeaderMap) -> Duration {
 pub(super) fn whole(error: reqwest::Error) -> String {
     let error = error.without_url();
     let first: &(dyn Error + 'static) = &error;
-    successors(Some(first), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    successors(Some(first), |error| (*error).source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         control::{ControlChange, ControlEntry},
         dataset::Dataset,
-        delivery::Delivery,
+        delivery::{Delivery, Told},
         entry::Sequenced,
     },
     log::{
@@ -56,7 +56,7 @@ pub(super) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<Sequenced> {
 /// The deliveries, without those whose webhook was deleted before they were queued: nobody sees or owes them.
 pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     let mut queued = BTreeSet::new();
-    store.each(&schema::QUEUE, |_, clustering, _| {
+    store.each(&schema::DELIVERY_QUEUE, |_, clustering, _| {
         queued.insert(clustering[1].text().to_owned());
     });
     let mut deleted = BTreeSet::new();
@@ -66,7 +66,18 @@ pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
         }
     }
     let rows = store.all(&schema::DELIVERY).into_iter().map(|(_, row)| Delivery::decode(row.body).unwrap());
-    rows.filter(|row| row.is_over() || queued.contains(&row.id) || !deleted.contains(&row.webhook_id)).collect()
+    let mut rows: BTreeMap<String, Delivery> = rows.map(|row| (row.id.clone(), row)).collect();
+    // Before its first attempt has ended, a delivery has only its row in the log.
+    for (partition, row) in store.all(&schema::DELIVERY_LOG) {
+        let (webhook, created_at, id) = (partition[0].text(), row.clustering[0].int(), row.clustering[1].text());
+        let pending = || {
+            let told = Told::decode(row.body.clone()).unwrap();
+            Delivery::pending(id.to_owned(), webhook.to_owned(), created_at, told)
+        };
+        rows.entry(id.to_owned()).or_insert_with(pending);
+    }
+    let is_kept = |row: &Delivery| row.is_over() || queued.contains(&row.id) || !deleted.contains(&row.webhook_id);
+    rows.into_values().filter(is_kept).collect()
 }
 
 /// The work still to do; derived events only if asked, since they may have to wait.
