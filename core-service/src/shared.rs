@@ -8,8 +8,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use thesis_net::clock::{SharedClock, SharedIdSource};
 
-use self::{control::Control, key_ring::KeyRing, queue_hints::QueueHints};
 use self::queue_hints::Made;
+use self::{control::Control, key_ring::KeyRing, queue_hints::QueueHints};
 use crate::{
     store::{SharedBackend, StoreResult},
     tables::{

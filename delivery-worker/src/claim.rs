@@ -96,13 +96,8 @@ impl Worker {
         let (delivery_id, attempt) = (claim.delivery_id.clone(), claim.attempt);
         let Sent { started_at, latency_ms, outcome, answer, deadline } = self.sender.send(claim).await;
         count(&outcome, latency_ms);
-        let report = AttemptReport {
-            delivery_id,
-            attempt,
-            started_at: Some(started_at),
-            latency_ms,
-            outcome: Some(outcome),
-        };
+        let report =
+            AttemptReport { delivery_id, attempt, started_at: Some(started_at), latency_ms, outcome: Some(outcome) };
         tokio::join!(self.cores.report(core, report), drain(answer, deadline));
     }
 

@@ -38,7 +38,10 @@ async fn a_wrong_method_learns_which_are_right(service: &Service) {
         ("/v1/stream", vec!["GET"]),
         ("/v1/stream/tickets", vec!["POST"]),
         ("/v1/webhooks", vec!["GET", "POST"]),
-        ("/v1/webhooks/wh_1", vec!["DELETE", "GET"]),
+        ("/v1/webhooks/wh_1", vec!["DELETE", "GET", "PATCH"]),
+        ("/v1/webhooks/wh_1/rotate-secret", vec!["POST"]),
+        ("/v1/webhooks/wh_1/test", vec!["POST"]),
+        ("/v1/webhook-deliveries/del_1/replay", vec!["POST"]),
         ("/v1/webhooks/wh_1/deliveries", vec!["GET"]),
     ] {
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "QUERY"] {

@@ -241,7 +241,7 @@ async fn pages_of_any_origin_may_call(service: &Service) {
     for (path, method, allowed) in [
         ("/v1/theses", "GET", vec!["GET", "HEAD"]),
         ("/v1/webhooks", "POST", vec!["GET", "HEAD", "POST"]),
-        ("/v1/webhooks/wh_1", "DELETE", vec!["DELETE", "GET", "HEAD"]),
+        ("/v1/webhooks/wh_1", "PATCH", vec!["DELETE", "GET", "HEAD", "PATCH"]),
         ("/v1/verify/thesis", "POST", vec!["POST"]),
         ("/v1/events/stream", "GET", vec!["GET"]),
         ("/v1", "GET", vec!["GET", "HEAD"]),

@@ -53,5 +53,6 @@ mod theses;
 mod tickets;
 mod tokens;
 mod verify;
+mod webhook_changes;
 mod webhooks;
 mod wrong_forms;

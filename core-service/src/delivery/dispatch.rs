@@ -324,7 +324,9 @@ impl Dispatcher {
         let delivery = Arc::new(made.delivery);
         let claimed = Claimed { delivery: Arc::clone(&delivery), webhook, body: made.body, secrets };
         let sent = match state.freest() {
-            Some((id, worker)) => worker.claims.try_send(claimed).map(|()| id).map_err(mpsc::error::TrySendError::into_inner),
+            Some((id, worker)) => {
+                worker.claims.try_send(claimed).map(|()| id).map_err(mpsc::error::TrySendError::into_inner)
+            }
             None => Err(claimed),
         };
         match sent {

@@ -254,7 +254,9 @@ mod tests {
         let id = delivery_id("wh_7x_y", 1_780_315_200_123, &["evt_1"]);
         assert_eq!(told_by_id(&id), Some(("wh_7x_y".to_owned(), 1_780_315_200_123)));
         assert_ne!(id, delivery_id("wh_7x_y", 1_780_315_200_123, &["evt_2"]));
-        for other in ["", "del_", "del_7x", "del_83atr5fdxf22ddvwyw4p6y6g", "del_a_b", "wh_a_00000000000000000000000000"] {
+        for other in
+            ["", "del_", "del_7x", "del_83atr5fdxf22ddvwyw4p6y6g", "del_a_b", "wh_a_00000000000000000000000000"]
+        {
             assert_eq!(told_by_id(other), None, "{other}");
         }
     }

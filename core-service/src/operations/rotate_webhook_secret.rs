@@ -19,12 +19,7 @@ use crate::{
 ///
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
-pub async fn rotate_webhook_secret(
-    core: &Core,
-    call: &Call,
-    id: &str,
-    seed: &str,
-) -> Result<(Arc<Webhook>, String)> {
+pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &str) -> Result<(Arc<Webhook>, String)> {
     let caller = &call.caller;
     let secret = core.shared.keys.signing_secret(&format!("{id} {seed}"));
     let sealed = core.shared.keys.seal(secret.as_bytes());

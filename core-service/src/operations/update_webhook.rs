@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn enabling_after_a_day_cancels_what_waited() {
-        let status = |status: v1::WebhookStatus| WebhookChanges { status: Some(status.into()), ..WebhookChanges::default() };
+        let status =
+            |status: v1::WebhookStatus| WebhookChanges { status: Some(status.into()), ..WebhookChanges::default() };
         let (on, off) = (status(v1::WebhookStatus::Enabled), status(v1::WebhookStatus::Disabled));
         let disabled = off.make(&Webhook { status: 1, ..Webhook::default() }, 10);
         assert_eq!((disabled.status, disabled.disabled_at), (2, Some(10)));

@@ -11,8 +11,8 @@ use thesis_net::{
     services::{Stream as Messages, Trusted},
 };
 use thesis_proto::v1::{
-    AttemptReport, ClaimRequest, ClaimResponse, EventType, ReportRequest, ReportResponse, delivery_service_server::DeliveryService,
-    attempt_report::Outcome,
+    AttemptReport, ClaimRequest, ClaimResponse, EventType, ReportRequest, ReportResponse, attempt_report::Outcome,
+    delivery_service_server::DeliveryService,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
@@ -55,7 +55,8 @@ impl Harness {
         let refuse_reports = Arc::new(AtomicUsize::new(0));
         let shutdown = CancellationToken::new();
         let core = FakeCore { streams, reports, refuse_reports: Arc::clone(&refuse_reports) };
-        let worker = run(vec![Arc::new(core)], config, Arc::new(SystemClock), Arc::new(SystemIdSource), shutdown.clone());
+        let worker =
+            run(vec![Arc::new(core)], config, Arc::new(SystemClock), Arc::new(SystemIdSource), shutdown.clone());
         let worker = tokio::spawn(worker);
         Self { streams: streams_here, reports: reports_here, refuse_reports, shutdown, worker }
     }

@@ -78,9 +78,18 @@ pub(super) fn routes() -> Vec<Route> {
         .body(UPDATE)
         .answers::<json::Webhook<'_>>(200)
         .fails(&[409]),
-        Route::new(Method::POST, "/v1/webhooks/{id}/rotate-secret", "WebhookService/RotateWebhookSecret", |edge, call| {
-            Box::pin(rotate(edge, call))
+        Route::new(Method::DELETE, "/v1/webhooks/{id}", "WebhookService/DeleteWebhook", |edge, call| {
+            Box::pin(delete(edge, call))
         })
+        .named("deleteWebhook", TAG, "Deletes a webhook; waiting deliveries end.")
+        .path_parameter(ID)
+        .answers::<json::DeletedWebhook<'_>>(200),
+        Route::new(
+            Method::POST,
+            "/v1/webhooks/{id}/rotate-secret",
+            "WebhookService/RotateWebhookSecret",
+            |edge, call| Box::pin(rotate(edge, call)),
+        )
         .named(
             "rotateWebhookSecret",
             TAG,
@@ -102,9 +111,12 @@ pub(super) fn routes() -> Vec<Route> {
         .body(&[])
         .answers::<json::WebhookDelivery<'_>>(202)
         .fails(&[409]),
-        Route::new(Method::POST, "/v1/webhook-deliveries/{id}/replay", "WebhookService/ReplayDelivery", |edge, call| {
-            Box::pin(replay(edge, call))
-        })
+        Route::new(
+            Method::POST,
+            "/v1/webhook-deliveries/{id}/replay",
+            "WebhookService/ReplayDelivery",
+            |edge, call| Box::pin(replay(edge, call)),
+        )
         .named(
             "replayDelivery",
             TAG,
@@ -114,12 +126,6 @@ pub(super) fn routes() -> Vec<Route> {
         .body(&[])
         .answers::<json::WebhookDelivery<'_>>(202)
         .fails(&[409]),
-        Route::new(Method::DELETE, "/v1/webhooks/{id}", "WebhookService/DeleteWebhook", |edge, call| {
-            Box::pin(delete(edge, call))
-        })
-        .named("deleteWebhook", TAG, "Deletes a webhook; waiting deliveries end.")
-        .path_parameter(ID)
-        .answers::<json::DeletedWebhook<'_>>(200),
         Route::new(Method::GET, "/v1/webhooks/{id}/deliveries", "WebhookService/ListDeliveries", |edge, call| {
             Box::pin(deliveries(edge, call))
         })

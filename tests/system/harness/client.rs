@@ -110,6 +110,11 @@ impl Client {
         self.send(request.header("idempotency-key", idempotency_key)).await
     }
 
+    /// PATCH
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.send(self.request(Method::PATCH, path).json(body)).await
+    }
+
     /// DELETE
     pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.send(self.request(Method::DELETE, path)).await

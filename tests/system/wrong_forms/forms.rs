@@ -317,6 +317,12 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
         Form::Filters => {
             (filters(), vec![json!({}), json!({"token": ["$RUN"], "handle": [], "chain": ["x"]}), Value::Null])
         }
+        Form::Status => {
+            let mut wrong = of_type(&[json!(1), json!(true), json!([]), json!({})], "must be a string");
+            let others = [json!(""), json!("Enabled"), json!("disabled_failing"), json!("enabled ")];
+            wrong.extend(of_type(&others, "must be of: enabled, disabled"));
+            (wrong, vec![json!("disabled"), json!("enabled"), Value::Null])
+        }
         Form::Url => {
             let (mut wrong, _) = in_body(&Form::Needed(2048));
             for (refused, reason) in [

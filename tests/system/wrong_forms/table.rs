@@ -41,6 +41,8 @@ pub(super) enum Form {
     Filters,
     /// A webhook's address.
     Url,
+    /// The status that a webhook is given.
+    Status,
     /// A ticket, which no request has beside its key.
     Ticket,
     /// `Idempotency-Key`
@@ -195,6 +197,21 @@ pub(super) const TABLE: &[(&str, &[Row])] = &[
         ],
     ),
     ("GET /v1/webhooks/{id}", &[WEBHOOK, TAGS]),
+    (
+        "PATCH /v1/webhooks/{id}",
+        &[
+            WEBHOOK,
+            body("url", Form::Url),
+            body("events", Form::Events),
+            body("filters", Form::Filters),
+            body("description", Form::OrNull(500)),
+            body("status", Form::Status),
+            KEY,
+        ],
+    ),
+    ("POST /v1/webhooks/{id}/rotate-secret", &[WEBHOOK, KEY]),
+    ("POST /v1/webhooks/{id}/test", &[WEBHOOK, KEY]),
+    ("POST /v1/webhook-deliveries/{id}/replay", &[path("id", Form::Id("DELIVERY_NOT_FOUND")), KEY]),
     ("DELETE /v1/webhooks/{id}", &[WEBHOOK]),
     (
         "GET /v1/webhooks/{id}/deliveries",

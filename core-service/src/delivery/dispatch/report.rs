@@ -162,7 +162,8 @@ impl Dispatcher {
         if self.shared.backend.is_exclusive() {
             return;
         }
-        let elsewhere = steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
+        let elsewhere =
+            steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
         let queues: HashMap<(String, i64), ()> = elsewhere
             .filter_map(|(step, _)| Some(((step.after.webhook_id.clone(), step.after.next_attempt_at?), ())))
             .collect();

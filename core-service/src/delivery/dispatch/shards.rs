@@ -100,8 +100,7 @@ impl Shards {
 
     /// Whether this core may hand out a shard's attempts now.
     pub(super) fn serves(&self, shard: i64, now_ms: i64) -> bool {
-        self.is_exclusive()
-            || self.held.lock().get(&shard).is_some_and(|held| held.until > now_ms && !held.is_leaving)
+        self.is_exclusive() || self.held.lock().get(&shard).is_some_and(|held| held.until > now_ms && !held.is_leaving)
     }
 
     /// The shards that this core holds.

@@ -1,3 +1,6 @@
+mod lanes;
+mod waiting;
+
 use thesis_proto::v1::{EventType, WebhookStatus};
 
 use super::{shards::LEASE_MS, state::PER_WEBHOOK, *};
@@ -363,72 +366,4 @@ async fn fifty_failures_in_a_row_over_a_day_disable_a_webhook() {
     assert_eq!(fail(&mut bench, 500).await, WebhookStatus::DisabledFailing);
     let streak = bench.core.shared.deliveries.note("wh_1", false, 0).await.unwrap();
     assert_eq!(streak.failures, 1, "whoever enables it begins anew");
-}
-
-#[tokio::test(start_paused = true)]
-async fn withdrawn_live_access_cancels_what_waits_and_approval_revives_none_of_it() {
-    let mut bench = Bench::new().await;
-    bench.live_webhook("wh_1").await;
-    let (_place, mut claims) = bench.core.dispatcher.join(1);
-    bench.clock.advance(10);
-    // One waits for its second attempt, one is under way, one was never tried.
-    let retrying = bench.post_in(Dataset::Live).await;
-    let claimed = claims.recv().await.unwrap();
-    bench.report(&claimed, 500).await;
-    let under_way = bench.post_in(Dataset::Live).await;
-    let claimed = claims.recv().await.unwrap();
-    let pending = bench.post_in(Dataset::Live).await;
-    assert!(bench.stays_away(&mut claims).await);
-    let all = [retrying.as_str(), &under_way, &pending];
-    let [first, second, third] = all;
-    assert_eq!(bench.counted(first, "wh_1").await, Status::Retrying);
-    assert_eq!(
-        (bench.counted(second, "wh_1").await, bench.counted(third, "wh_1").await),
-        (Status::Pending, Status::Pending)
-    );
-
-    bench.clock.advance(10);
-    withdraw_project(&bench.core, PROJECT).await.unwrap();
-    for event in all {
-        assert_eq!(bench.counted(event, "wh_1").await, Status::Failed);
-    }
-    // The attempt under way still ends.
-    bench.report(&claimed, 200).await;
-    let ended = bench.delivery(second, "wh_1").await;
-    assert_eq!((ended.status(), ended.attempts_made(), ended.delivered_at), (Status::Failed, 1, None));
-    // An event without live access makes no delivery.
-    bench.clock.advance(10);
-    let unseen = bench.post_in(Dataset::Live).await;
-    approve_project(&bench.core, PROJECT).await.unwrap();
-    // Approving an approved project does nothing to waiting deliveries.
-    bench.clock.advance(10);
-    let later = bench.post_in(Dataset::Live).await;
-    approve_project(&bench.core, PROJECT).await.unwrap();
-    let claimed = claims.recv().await.unwrap();
-    assert_eq!(claimed.delivery.event_id, later);
-    bench.report(&claimed, 204).await;
-    assert_eq!(bench.counted(&later, "wh_1").await, Status::Delivered);
-    for _ in 0..3 {
-        bench.clock.advance(60_000);
-        assert!(bench.stays_away(&mut claims).await, "what was cancelled is sent");
-    }
-    for event in all {
-        assert_eq!(bench.counted(event, "wh_1").await, Status::Failed);
-        bench.becomes(event, "wh_1", Status::Failed).await;
-    }
-    assert_eq!(bench.find(&unseen, "wh_1").await, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn withdrawn_live_access_leaves_test_deliveries_alone() {
-    let mut bench = Bench::new().await;
-    approve_project(&bench.core, PROJECT).await.unwrap();
-    bench.webhook("wh_1").await;
-    let (_place, mut claims) = bench.core.dispatcher.join(1);
-    let event = bench.post().await;
-    bench.report(&claims.recv().await.unwrap(), 500).await;
-    withdraw_project(&bench.core, PROJECT).await.unwrap();
-    assert_eq!(bench.counted(&event, "wh_1").await, Status::Retrying);
-    bench.clock.advance(60_000);
-    assert_eq!(claims.recv().await.unwrap().delivery.event_id, event);
 }

@@ -1,0 +1,53 @@
+//! Places of slow endpoints.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_that_fail_share_a_quarter_of_the_places() {
+    let mut bench = Bench::new().await;
+    for webhook in ["wh_dead_1", "wh_dead_2"] {
+        bench.webhook(webhook).await;
+    }
+    let (place, mut claims) = bench.core.dispatcher.join(8);
+    for _ in 0..3 {
+        bench.post().await;
+    }
+    for _ in 0..6 {
+        bench.report(&claims.recv().await.unwrap(), 500).await;
+    }
+    // Both are slow now, and have much to do: two of eight places are theirs.
+    for _ in 0..10 {
+        bench.post().await;
+    }
+    let held = [claims.recv().await.unwrap(), claims.recv().await.unwrap()];
+    assert!(bench.stays_away(&mut claims).await, "a third place");
+    bench.webhook("wh_well").await;
+    bench.clock.advance(1);
+    let event = bench.post().await;
+    let claimed = claims.recv().await.unwrap();
+    assert_eq!((claimed.webhook.id.as_str(), &claimed.delivery.event_id), ("wh_well", &event));
+    // A success ends it.
+    bench.report(&held[0], 200).await;
+    let well = claims.recv().await.unwrap();
+    assert_eq!(well.webhook.id, held[0].webhook.id);
+    let next = claims.recv().await.unwrap();
+    assert_eq!(next.webhook.id, held[0].webhook.id, "more than the lane has");
+    drop(place);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_hangs_gets_nothing_more_from_the_healthy_lane() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_hangs").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(16);
+    bench.post().await;
+    claims.recv().await.unwrap();
+    bench.clock.advance(1_001);
+    for _ in 0..10 {
+        bench.post().await;
+    }
+    for _ in 0..4 {
+        claims.recv().await.unwrap();
+    }
+    assert!(bench.stays_away(&mut claims).await, "more than the slow lane has");
+}

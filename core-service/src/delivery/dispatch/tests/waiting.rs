@@ -1,0 +1,182 @@
+//! What waits, and what ends while it waits.
+
+use super::*;
+
+impl Bench {
+    async fn set_status(&self, webhook: &str, status: WebhookStatus) {
+        let mut changed = Webhook::clone(self.core.shared.control.state().webhook(webhook).unwrap());
+        changed.set_status(status.into(), self.core.shared.clock.now_ms());
+        self.change(ControlChange::Webhook(changed)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_waited_for_less_than_a_day_goes_out_when_the_webhook_is_enabled() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    bench.report(&claims.recv().await.unwrap(), 500).await;
+    bench.set_status("wh_1", WebhookStatus::Disabled).await;
+    bench.clock.advance(Webhook::PATIENCE_MS - 1);
+    assert!(bench.stays_away(&mut claims).await);
+    assert_eq!(bench.counted(&event, "wh_1").await, Status::Retrying);
+    bench.set_status("wh_1", WebhookStatus::Enabled).await;
+    let claimed = claims.recv().await.unwrap();
+    assert_eq!((&claimed.delivery.event_id, claimed.delivery.attempts_made()), (&event, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_waited_for_a_day_ends_then_and_is_not_brought_back() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    bench.report(&claims.recv().await.unwrap(), 500).await;
+    bench.set_status("wh_1", WebhookStatus::Disabled).await;
+    bench.clock.advance(60_000);
+    assert!(bench.stays_away(&mut claims).await);
+    bench.clock.advance(Webhook::PATIENCE_MS - 60_000);
+    assert_eq!(bench.counted(&event, "wh_1").await, Status::Failed);
+    bench.becomes(&event, "wh_1", Status::Failed).await;
+    bench.set_status("wh_1", WebhookStatus::Enabled).await;
+    assert!(bench.stays_away(&mut claims).await);
+    let later = bench.post().await;
+    assert_eq!(claims.recv().await.unwrap().delivery.event_id, later);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_memory_holds_is_read_from_the_queue() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let all = super::super::state::READY_EACH + 50;
+    let mut posted = std::collections::BTreeSet::new();
+    for _ in 0..all {
+        posted.insert(bench.post().await);
+        bench.clock.advance(1);
+    }
+    let (_place, mut claims) = bench.core.dispatcher.join(16);
+    let mut sent = std::collections::BTreeSet::new();
+    for _ in 0..all {
+        let claimed = claims.recv().await.unwrap();
+        assert!(sent.insert(claimed.delivery.event_id.clone()), "sent twice");
+        bench.report(&claimed, 200).await;
+    }
+    assert_eq!(sent, posted);
+    assert!(bench.stays_away(&mut claims).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_core_takes_over_what_a_dead_one_had_to_do() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let mut bench = Bench::on(Arc::clone(&backend), Arc::clone(&clock)).await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let (retried, pending) = (bench.post().await, bench.post().await);
+    for _ in 0..2 {
+        let claimed = claims.recv().await.unwrap();
+        if claimed.delivery.event_id == retried {
+            bench.report(&claimed, 500).await;
+        }
+    }
+    // It dies without a word: its leases end by themselves.
+    bench.core.stop.cancel();
+    let other = Bench { core: core(backend, &clock, 2).await, clock, posted: 0 };
+    let (_place, mut claims) = other.core.dispatcher.join(8);
+    assert!(other.stays_away(&mut claims).await, "the leases are not over");
+    other.clock.advance(LEASE_MS);
+    let claimed = claims.recv().await.unwrap();
+    assert_eq!(claimed.delivery.event_id, pending);
+    other.report(&claimed, 200).await;
+    assert!(other.stays_away(&mut claims).await);
+    other.clock.advance(60_000);
+    let claimed = claims.recv().await.unwrap();
+    assert_eq!((&claimed.delivery.event_id, claimed.delivery.attempts_made()), (&retried, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_core_takes_a_report() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let mut bench = Bench::on(Arc::clone(&backend), Arc::clone(&clock)).await;
+    let other = core(backend, &clock, 2).await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    let claimed = claims.recv().await.unwrap();
+    let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
+    other.dispatcher.report(vec![Reported { delivery: claimed.delivery.id.clone(), attempt }]).await.unwrap();
+    assert_eq!(bench.delivery(&event, "wh_1").await.status(), Status::Retrying);
+    bench.clock.advance(60_000);
+    let again = claims.recv().await.unwrap();
+    assert_eq!((&again.delivery.event_id, again.delivery.attempts_made()), (&event, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn withdrawn_live_access_cancels_what_waits_and_approval_revives_none_of_it() {
+    let mut bench = Bench::new().await;
+    bench.live_webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(1);
+    bench.clock.advance(10);
+    // One waits for its second attempt, one is under way, one was never tried.
+    let retrying = bench.post_in(Dataset::Live).await;
+    let claimed = claims.recv().await.unwrap();
+    bench.report(&claimed, 500).await;
+    let under_way = bench.post_in(Dataset::Live).await;
+    let claimed = claims.recv().await.unwrap();
+    let pending = bench.post_in(Dataset::Live).await;
+    assert!(bench.stays_away(&mut claims).await);
+    let all = [retrying.as_str(), &under_way, &pending];
+    let [first, second, third] = all;
+    assert_eq!(bench.counted(first, "wh_1").await, Status::Retrying);
+    assert_eq!(
+        (bench.counted(second, "wh_1").await, bench.counted(third, "wh_1").await),
+        (Status::Pending, Status::Pending)
+    );
+
+    bench.clock.advance(10);
+    withdraw_project(&bench.core, PROJECT).await.unwrap();
+    for event in all {
+        assert_eq!(bench.counted(event, "wh_1").await, Status::Failed);
+    }
+    // The attempt under way still ends.
+    bench.report(&claimed, 200).await;
+    let ended = bench.delivery(second, "wh_1").await;
+    assert_eq!((ended.status(), ended.attempts_made(), ended.delivered_at), (Status::Failed, 1, None));
+    // An event without live access makes no delivery.
+    bench.clock.advance(10);
+    let unseen = bench.post_in(Dataset::Live).await;
+    approve_project(&bench.core, PROJECT).await.unwrap();
+    // Approving an approved project does nothing to waiting deliveries.
+    bench.clock.advance(10);
+    let later = bench.post_in(Dataset::Live).await;
+    approve_project(&bench.core, PROJECT).await.unwrap();
+    let claimed = claims.recv().await.unwrap();
+    assert_eq!(claimed.delivery.event_id, later);
+    bench.report(&claimed, 204).await;
+    assert_eq!(bench.counted(&later, "wh_1").await, Status::Delivered);
+    for _ in 0..3 {
+        bench.clock.advance(60_000);
+        assert!(bench.stays_away(&mut claims).await, "what was cancelled is sent");
+    }
+    for event in all {
+        assert_eq!(bench.counted(event, "wh_1").await, Status::Failed);
+        bench.becomes(event, "wh_1", Status::Failed).await;
+    }
+    assert_eq!(bench.find(&unseen, "wh_1").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn withdrawn_live_access_leaves_test_deliveries_alone() {
+    let mut bench = Bench::new().await;
+    approve_project(&bench.core, PROJECT).await.unwrap();
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(1);
+    let event = bench.post().await;
+    bench.report(&claims.recv().await.unwrap(), 500).await;
+    withdraw_project(&bench.core, PROJECT).await.unwrap();
+    assert_eq!(bench.counted(&event, "wh_1").await, Status::Retrying);
+    bench.clock.advance(60_000);
+    assert_eq!(claims.recv().await.unwrap().delivery.event_id, event);
+}
