@@ -225,7 +225,9 @@ impl Dispatcher {
             state.read_due(now_ms);
             let waiting: Vec<_> = state.waiting().cloned().collect();
             for webhook in waiting {
-                if self.serving(&webhook, now_ms).is_none_or(|(_, serving)| !serving.waits()) {
+                let waits = |(_, serving): (_, Serving)| serving.waits();
+                if self.shards.serves(shard_of(&webhook), now_ms) && !self.serving(&webhook, now_ms).is_some_and(waits)
+                {
                     state.wait_no_more(&webhook);
                 }
             }
@@ -294,8 +296,10 @@ impl Dispatcher {
             }
             match (webhook, verdict) {
                 (Some(webhook), Verdict::Send) => {
-                    // The present time, since a round may take long.
+                    // The present time, since a round may take long. What is not sent now is read again once the shard
+                    // is surely this core's.
                     if !self.shards.serves(shard_of(&webhook.id), self.shared.clock.now_ms()) {
+                        self.wait(&made.delivery);
                         continue;
                     }
                     match self.secrets(&webhook, now_ms) {
@@ -309,13 +313,15 @@ impl Dispatcher {
                         Err(unsendable) => ended.push((made, Ended::Unsendable(unsendable))),
                     }
                 }
-                (_, Verdict::Wait) => {
-                    let due_at = made.delivery.next_attempt_at.unwrap_or_default();
-                    self.state.lock().wait(&made.delivery.webhook_id.as_str().into(), due_at);
-                }
+                (_, Verdict::Wait) => self.wait(&made.delivery),
                 (_, Verdict::Cancel) | (None, _) => ended.push((made, Ended::Cancelled)),
             }
         }
+    }
+
+    fn wait(&self, delivery: &Delivery) {
+        let due_at = delivery.next_attempt_at.unwrap_or_default();
+        self.state.lock().wait(&delivery.webhook_id.as_str().into(), due_at);
     }
 
     /// Gives an attempt to the worker with the fewest out; false when none has room.

@@ -158,7 +158,8 @@ impl Webhook {
     pub fn set_status(&mut self, status: i32, now_ms: i64) {
         if status == Self::ENABLED {
             if self.disabled_at.take().is_some_and(|at| now_ms - at >= Self::PATIENCE_MS) {
-                self.cancelled_until = now_ms;
+                // Events of this very millisecond may be new.
+                self.cancelled_until = now_ms - 1;
             }
         } else {
             self.disabled_at.get_or_insert(now_ms);

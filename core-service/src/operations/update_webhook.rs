@@ -124,7 +124,7 @@ mod tests {
         let soon = on.make(&disabled, 9 + Webhook::PATIENCE_MS);
         assert_eq!((soon.status, soon.disabled_at, soon.cancelled_until), (1, None, 0));
         let late = 10 + Webhook::PATIENCE_MS;
-        assert_eq!(on.make(&disabled, late).cancelled_until, late);
+        assert_eq!(on.make(&disabled, late).cancelled_until, late - 1);
         let failing = Webhook { status: 3, ..disabled };
         assert_eq!((off.make(&failing, 30).status, off.make(&failing, 30).disabled_at), (2, Some(10)));
     }

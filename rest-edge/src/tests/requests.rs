@@ -48,7 +48,7 @@ async fn unknown_routes_and_methods_get_the_envelope() {
     }
     let (status, headers, body) = simply(&core, "PUT", "/v1/webhooks/wh_1").await;
     assert_eq!((status.as_u16(), &body["error"]["code"]), (405, &json!("METHOD_NOT_ALLOWED")));
-    assert_eq!(headers["allow"], "GET, DELETE, HEAD, OPTIONS");
+    assert_eq!(headers["allow"], "GET, PATCH, DELETE, HEAD, OPTIONS");
     assert!(core.seen.lock().is_empty());
 }
 
