@@ -8,6 +8,7 @@
 mod health;
 mod read;
 mod report;
+mod settled;
 mod shards;
 mod state;
 mod timers;

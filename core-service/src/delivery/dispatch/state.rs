@@ -2,13 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::Arc,
 };
 
 use tokio::sync::mpsc;
 
-use super::{Claimed, health::Health, timers::Timers};
+use super::{Claimed, health::Health, settled::Settled, timers::Timers};
 use crate::{domain::delivery::Delivery, shared::queue_hints::Made, tables::queue::minute_of};
 
 /// Most attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
@@ -23,8 +22,6 @@ const READY_ALL: usize = 20_000;
 const HANGING_MS: i64 = 1_000;
 /// The slow lane's part of all places.
 const SLOW_PART: usize = 4;
-/// Attempts that were reported lately, remembered in two halves.
-const SETTLED: usize = 50_000;
 
 /// A place in a queue: the due time and the delivery after which reading goes on.
 pub(super) type Place = (i64, String);
@@ -78,33 +75,6 @@ impl Endpoint {
 
     fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.unread.is_none() && self.waiting.is_none() && !self.is_read && self.out.is_empty()
-    }
-}
-
-/// The attempts that were reported lately. A delivery that is made or read again meanwhile is not sent again.
-#[derive(Default)]
-struct Settled {
-    new: HashSet<u64>,
-    old: HashSet<u64>,
-}
-
-fn attempt_key(delivery: &str, number: i32) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (delivery, number).hash(&mut hasher);
-    hasher.finish()
-}
-
-impl Settled {
-    fn add(&mut self, delivery: &str, number: i32) {
-        if self.new.len() >= SETTLED {
-            self.old = std::mem::take(&mut self.new);
-        }
-        self.new.insert(attempt_key(delivery, number));
-    }
-
-    fn has(&self, delivery: &str, number: i32) -> bool {
-        let key = attempt_key(delivery, number);
-        self.new.contains(&key) || self.old.contains(&key)
     }
 }
 

@@ -2,8 +2,11 @@
 
 use super::Refusal::{self, *};
 
+/// Host and port that a URL leads to, or why it is refused.
+type Judged = Result<(&'static str, u16), Refusal>;
+
 /// URLs as given, on test webhooks, which may use `http`: the host and port that they lead to, or why they are refused.
-pub(super) const URLS: &[(&str, Result<(&str, u16), Refusal>)] = &[
+pub(super) const URLS: &[(&str, Judged)] = &[
     // Schemes and things that are no URL.
     ("ftp://hooks.example.com/", Err(Scheme)),
     ("file:///etc/passwd", Err(Scheme)),
@@ -279,7 +282,7 @@ pub(super) const URLS: &[(&str, Result<(&str, u16), Refusal>)] = &[
 ];
 
 /// URLs that are refused for their form, although a parser repairs them: the refusal, and where the repaired ones lead.
-pub(super) const REPAIRED: &[(&str, Refusal, Result<(&str, u16), Refusal>)] = &[
+pub(super) const REPAIRED: &[(&str, Refusal, Judged)] = &[
     ("https://127.0.0.1\\@hooks.example.com/", Hostname, Err(Loopback)),
     ("https://\u{24db}\u{24de}\u{24d2}\u{24d0}\u{24db}\u{24d7}\u{24de}\u{24e2}\u{24e3}/", Hostname, Err(Loopback)),
     ("https:localhost/", Scheme, Err(Loopback)),
