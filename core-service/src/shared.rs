@@ -11,9 +11,15 @@ use thesis_net::clock::{SharedClock, SharedIdSource};
 use self::queue_hints::Made;
 use self::{control::Control, key_ring::KeyRing, queue_hints::QueueHints};
 use crate::{
+    domain::id,
     store::{SharedBackend, StoreResult},
     tables::{
-        deliveries::DeliveryStore, events::EventIndex, log::LogStore, queue::shard_of, theses::ThesisStore, wake,
+        deliveries::DeliveryStore,
+        events::EventIndex,
+        log::LogStore,
+        queue::shard_of,
+        theses::ThesisStore,
+        wake::{self, QueueHint},
     },
 };
 
@@ -60,11 +66,23 @@ impl Shared {
                 *first = made.created_at.min(*first);
             }
             if !queues.is_empty() {
-                wake::leave_queue_hints(&self.backend, queues, now_ms.div_euclid(1_000)).await?;
+                self.leave_queue_hints(queues).await?;
             }
         }
         self.hints.add(made);
         Ok(())
+    }
+
+    /// Tells the cores that hand out these webhooks' attempts that their queues have rows from a due time on.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn leave_queue_hints(&self, queues: impl IntoIterator<Item = (String, i64)>) -> StoreResult<()> {
+        let call = id::random("", self.ids.as_ref());
+        let hint = |(webhook, due_at)| QueueHint { webhook, due_at, call: call.clone() };
+        let hints = queues.into_iter().map(hint).collect();
+        // The present time: the rows may have taken long.
+        wake::leave_queue_hints(&self.backend, hints, self.clock.now_ms().div_euclid(1_000)).await
     }
 
     /// Waits until the store has been away for a moment. Requests that need no store are answered in that moment.

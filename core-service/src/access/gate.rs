@@ -108,16 +108,27 @@ impl Call {
             .into())
     }
 
+    /// Refuses a test send or a replay that is over the limit, before anything else is charged.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` when the project has had all of this minute.
+    pub fn demand_send(&self) -> Result<()> {
+        let is_used_up = self.gate.limits.sends.is_used_up(&self.caller.project.id, self.now_ms);
+        if is_used_up { Err(self.too_many_sends()) } else { Ok(()) }
+    }
+
     /// Counts a test send or a replay.
     ///
     /// # Errors
     /// `RATE_LIMITED` when the project has had all of this minute.
     pub fn take_send(&self) -> Result<()> {
-        if self.gate.limits.sends.take(&self.caller.project.id, self.now_ms) {
-            return Ok(());
-        }
+        let taken = self.gate.limits.sends.take(&self.caller.project.id, self.now_ms);
+        if taken { Ok(()) } else { Err(self.too_many_sends()) }
+    }
+
+    fn too_many_sends(&self) -> Error {
         let message = format!("more than {SENDS_PER_MINUTE} test sends and replays of the project in this minute");
-        Err(ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(self.now_ms)).into())
+        ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(self.now_ms)).into()
     }
 
     /// The lower bound of a read in the plan's history window.

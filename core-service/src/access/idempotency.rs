@@ -77,7 +77,7 @@ impl Idempotency {
         message: &M,
         perform: impl AsyncFnOnce(&str) -> Result<T>,
     ) -> Result<T> {
-        let fresh_seed = crate::domain::id::random("seed_", self.ids.as_ref());
+        let fresh_seed = crate::domain::id::seed(call.now_ms, self.ids.as_ref());
         let Some(idempotency_key) = call.meta.idempotency_key.as_deref() else {
             return perform(&fresh_seed).await;
         };

@@ -237,6 +237,12 @@ impl Counted for SendWindow {
 pub struct Sends(SharedCounts<SendWindow>);
 
 impl Sends {
+    /// Whether the project has had all of this minute, as far as is known here.
+    pub fn is_used_up(&self, project: &str, now_ms: i64) -> bool {
+        let window = SendWindow { project: project.into(), minute: now_ms.div_euclid(MINUTE_MS) };
+        self.0.known(&window, now_ms) >= SENDS_PER_MINUTE
+    }
+
     /// Counts a send; false when the project has had all of this minute.
     pub fn take(&self, project: &str, now_ms: i64) -> bool {
         let window = SendWindow { project: project.into(), minute: now_ms.div_euclid(MINUTE_MS) };

@@ -139,7 +139,7 @@ impl Dispatcher {
 
     /// Gives up all shards.
     pub async fn release(&self) {
-        self.shards.release_all(self.shared.clock.now_ms()).await;
+        self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await;
     }
 
     /// Takes shards and renews their leases, apart from the work, until stopped.
@@ -201,13 +201,13 @@ impl Dispatcher {
             match self.shards.taken_at(shard_of(webhook)) {
                 // Only this core can have sent what was made since.
                 Some(taken_at) if made.delivery.created_at >= taken_at => state.add(made, now_ms),
-                Some(_) => state.read_from(&webhook.as_str().into(), (due_at, String::new())),
+                Some(_) => state.expect(&webhook.as_str().into(), due_at, now_ms),
                 None => {}
             }
         }
         for (webhook, due_at) in news.queues {
             if self.shards.taken_at(shard_of(&webhook)).is_some() {
-                state.read_from(&webhook.into(), (due_at, String::new()));
+                state.expect(&webhook.into(), due_at, now_ms);
             }
         }
     }
@@ -248,9 +248,9 @@ impl Dispatcher {
         pages.heard = Some(second);
         let new = pages.new_hints(hints, second);
         let mut state = self.state.lock();
-        for (webhook, due_at) in new {
-            if self.shards.taken_at(shard_of(&webhook)).is_some() {
-                state.read_from(&webhook.into(), (due_at, String::new()));
+        for hint in new {
+            if self.shards.taken_at(shard_of(&hint.webhook)).is_some() {
+                state.expect(&hint.webhook.into(), hint.due_at, now_ms);
             }
         }
         Ok(())
@@ -363,7 +363,7 @@ impl Dispatcher {
         for Step { before, after } in steps {
             let webhook: Arc<str> = before.webhook_id.as_str().into();
             match (&advanced, after.next_attempt_at) {
-                (Ok(_), Some(due_at)) => state.set_timer(&webhook, due_at),
+                (Ok(_), Some(due_at)) => state.expect(&webhook, due_at, now_ms),
                 (Ok(_), None) => {}
                 (Err(_), _) => state.read_from(&webhook, (before.next_attempt_at.unwrap_or_default(), String::new())),
             }

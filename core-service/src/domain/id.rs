@@ -45,6 +45,17 @@ pub fn of_thesis(dataset: &str, upstream_id: &str) -> String {
     derive("th_", &[dataset, "upstream", upstream_id])
 }
 
+/// A seed that nobody else has. It tells its time, in unix milliseconds.
+pub fn seed(now_ms: i64, ids: &dyn IdSource) -> String {
+    format!("{}_{}", random("seed_", ids), number(now_ms, 10))
+}
+
+/// The time that a seed tells; none if it was made otherwise.
+#[must_use]
+pub fn time_of_seed(seed: &str) -> Option<i64> {
+    read_number(seed.strip_prefix("seed_")?.split_once('_')?.1)
+}
+
 /// A number of at most `chars` × 5 bits as text that sorts as the numbers do; a negative one counts as 0.
 #[must_use]
 pub fn number(value: i64, chars: usize) -> String {

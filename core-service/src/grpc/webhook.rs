@@ -217,6 +217,7 @@ impl WebhookService for Api {
     ) -> Result<Response<v1::TestWebhookResponse>, Status> {
         let operation = Operation::TestWebhook;
         answer(&self.core, operation, request, |call, message| async move {
+            call.demand_send()?;
             call.charge().await?;
             let test = async |seed: &str| {
                 let delivery = test_webhook(&self.core, &call, &message.id, seed).await?;
@@ -257,6 +258,7 @@ impl WebhookService for Api {
     ) -> Result<Response<v1::ReplayDeliveryResponse>, Status> {
         let operation = Operation::ReplayDelivery;
         answer(&self.core, operation, request, |call, message| async move {
+            call.demand_send()?;
             call.charge().await?;
             let replay = async |seed: &str| {
                 let delivery = replay_delivery(&self.core, &call, &message.id, seed).await?;

@@ -6,7 +6,10 @@ use super::Core;
 use crate::{
     access::gate::Call,
     delivery::serving::Serving,
-    domain::delivery::{Delivery, Status, delivery_id},
+    domain::{
+        delivery::{Delivery, Status, delivery_id},
+        id,
+    },
     error::{Error, Result},
     shared::queue_hints::Made,
 };
@@ -15,10 +18,10 @@ use crate::{
 ///
 /// # Errors
 /// `DELIVERY_NOT_FOUND`, `DELIVERY_IN_PROGRESS`, `RATE_LIMITED`, or when the store does not answer.
-pub async fn replay_delivery(core: &Core, call: &Call, id: &str, seed: &str) -> Result<Delivery> {
+pub async fn replay_delivery(core: &Core, call: &Call, delivery: &str, seed: &str) -> Result<Delivery> {
     let missing = || Error::new(ErrorCode::DeliveryNotFound, "there is no such delivery");
     core.shared.control.refresh().await?;
-    let delivery = core.shared.deliveries.get(id).await?.ok_or_else(missing)?;
+    let delivery = core.shared.deliveries.get(delivery).await?.ok_or_else(missing)?;
     let counted = {
         let state = core.shared.control.state();
         let mut own = state.webhooks(&call.caller.project.id, call.caller.key.live);
@@ -30,7 +33,9 @@ pub async fn replay_delivery(core: &Core, call: &Call, id: &str, seed: &str) -> 
         return Err(Error::new(ErrorCode::DeliveryInProgress, message));
     }
     call.take_send()?;
-    replay(core, &counted, call.now_ms, seed).await
+    // A repeat completes the first try, whose time it was.
+    let now_ms = id::time_of_seed(seed).unwrap_or(call.now_ms);
+    replay(core, &counted, now_ms, seed).await
 }
 
 /// Sends a delivery again, whoever asks for it.

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::domain::delivery::Delivery;
 
 /// Most deliveries that are handed over with their bodies; of more, only the queue is named.
-const HANDED_OVER: usize = 10_000;
+const HANDED_OVER: usize = 50_000;
 
 /// A delivery that was just made, with the body that it sends.
 #[derive(Clone, Debug)]

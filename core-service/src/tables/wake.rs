@@ -1,6 +1,8 @@
 //! Hints that a log has new entries or a webhook's queue new rows, in partitions of some seconds. A hint's version is the
 //! last second in which it was left.
 
+use std::ops::Bound;
+
 use bytes::Bytes;
 
 use crate::{
@@ -13,9 +15,7 @@ use crate::{
 const KEPT: u32 = 3_600;
 /// Number of seconds whose hints share one partition.
 const SECONDS: i64 = 8;
-/// The beginning of the topics of queues; no dataset's name begins so.
-const QUEUE: &str = "queue/";
-/// Most hints of a partition.
+/// Most hints read at once.
 const MOST_HINTS: usize = 10_000;
 
 /// Leaves a hint that a dataset's log gets entries in this second.
@@ -28,31 +28,57 @@ pub async fn leave_hint(backend: &SharedBackend, dataset: &str, second: i64) -> 
     backend.apply(vec![change]).await
 }
 
-/// Leaves hints that queues got rows that are due from a time on, in this second.
+/// A queue with new rows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QueueHint {
+    /// The webhook.
+    pub webhook: String,
+    /// The earliest due time of the new rows, in unix milliseconds.
+    pub due_at: i64,
+    /// The call that left it: each is heard once.
+    pub call: String,
+}
+
+/// The partition of the queues' hints of a second: hints of logs are never crowded out by them.
+fn queue_bucket(second: i64) -> i64 {
+    -1 - second.div_euclid(SECONDS)
+}
+
+/// Leaves hints that queues got rows, in this second.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn leave_queue_hints(
-    backend: &SharedBackend,
-    queues: impl IntoIterator<Item = (String, i64)>,
-    second: i64,
-) -> StoreResult<()> {
-    let change = |(webhook, due_at): (String, i64)| {
-        let key = key![second.div_euclid(SECONDS), format!("{QUEUE}{webhook}/{due_at}")];
+pub async fn leave_queue_hints(backend: &SharedBackend, hints: Vec<QueueHint>, second: i64) -> StoreResult<()> {
+    let change = |QueueHint { webhook, due_at, call }: QueueHint| {
+        let key = key![queue_bucket(second), format!("{webhook}/{due_at}/{call}")];
         Change { table: &schema::WAKE, key, version: second, body: Some(Bytes::new()), ttl: Some(KEPT) }
     };
-    backend.apply(queues.into_iter().map(change).collect()).await
+    backend.apply(hints.into_iter().map(change).collect()).await
 }
 
-/// The topics with hints of these seconds.
-async fn topics(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<String>> {
-    let mut topics = Vec::new();
-    for bucket in from.div_euclid(SECONDS)..=to.div_euclid(SECONDS) {
-        let rows = backend.scan(&Scan::all(&schema::WAKE, key![bucket], MOST_HINTS)).await?;
-        let new = rows.iter().filter(|row| row.version >= from);
-        topics.extend(new.filter_map(|row| Some(row.clustering.first()?.text().to_owned())));
+/// The hints of queues of these seconds.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn queue_hints(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<QueueHint>> {
+    let mut hints = Vec::new();
+    for bucket in queue_bucket(to)..=queue_bucket(from) {
+        let mut scan = Scan::all(&schema::WAKE, key![bucket], MOST_HINTS);
+        loop {
+            let rows = backend.scan(&scan).await?;
+            hints.extend(rows.iter().filter(|row| row.version >= from).filter_map(|row| {
+                let mut parts = row.clustering.first()?.text().rsplitn(3, '/');
+                let (call, due_at, webhook) = (parts.next()?, parts.next()?, parts.next()?);
+                let (webhook, call) = (webhook.to_owned(), call.to_owned());
+                Some(QueueHint { webhook, due_at: due_at.parse().ok()?, call })
+            }));
+            match rows.last() {
+                Some(last) if rows.len() == MOST_HINTS => scan.from = Bound::Excluded(last.clustering.clone()),
+                _ => break,
+            }
+        }
     }
-    Ok(topics)
+    Ok(hints)
 }
 
 /// The datasets with hints of these seconds, each once.
@@ -60,22 +86,13 @@ async fn topics(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<
 /// # Errors
 /// When the store does not answer.
 pub async fn hints(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<Dataset>> {
-    let topics = topics(backend, from, to).await?;
-    let mut datasets: Vec<Dataset> = topics.iter().filter_map(|topic| Dataset::parse(topic)).collect();
+    let mut datasets = Vec::new();
+    for bucket in from.div_euclid(SECONDS)..=to.div_euclid(SECONDS) {
+        let rows = backend.scan(&Scan::all(&schema::WAKE, key![bucket], MOST_HINTS)).await?;
+        let new = rows.iter().filter(|row| row.version >= from);
+        datasets.extend(new.filter_map(|row| Dataset::parse(row.clustering.first()?.text())));
+    }
     datasets.sort_unstable();
     datasets.dedup();
     Ok(datasets)
-}
-
-/// The webhooks whose queues have hints of these seconds, each with the due time from which on there are new rows.
-///
-/// # Errors
-/// When the store does not answer.
-pub async fn queue_hints(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<(String, i64)>> {
-    let topics = topics(backend, from, to).await?;
-    let read = |topic: &String| {
-        let (webhook, due_at) = topic.strip_prefix(QUEUE)?.rsplit_once('/')?;
-        Some((webhook.to_owned(), due_at.parse().ok()?))
-    };
-    Ok(topics.iter().filter_map(read).collect())
 }

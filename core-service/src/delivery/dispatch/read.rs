@@ -18,13 +18,14 @@ use crate::{
     tables::{
         deliveries::{KEPT, Step},
         queue::{Mark, Queued, first_of, minute_of, shard_of},
+        wake::QueueHint,
     },
 };
 
 /// Most rows of a queue read at once.
 const PAGE: usize = 128;
 /// Seconds by which a hint may be older than the last look.
-pub(super) const HINT_SECONDS: i64 = 3;
+pub(super) const HINT_SECONDS: i64 = 15;
 /// Minutes after which all marks of a minute are written, whatever the clocks of other cores say.
 const LATE_MINUTES: i64 = 3;
 /// Minutes for which a mark of something that is left is put off.
@@ -39,16 +40,16 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(super) struct Pages {
     /// The second in which hints were last read.
     pub(super) heard: Option<i64>,
-    hints: HashMap<(String, i64), i64>,
+    hints: HashMap<QueueHint, i64>,
     /// The minute in which marks were last looked at.
     minute: i64,
-    /// By shard, the last minute whose marks need no reading.
-    done: HashMap<i64, i64>,
+    /// By shard, since when it is held, and the last minute whose marks need no reading.
+    done: HashMap<i64, (i64, i64)>,
 }
 
 impl Pages {
     /// The hints that were not heard before.
-    pub(super) fn new_hints(&mut self, hints: Vec<(String, i64)>, second: i64) -> Vec<(String, i64)> {
+    pub(super) fn new_hints(&mut self, hints: Vec<QueueHint>, second: i64) -> Vec<QueueHint> {
         self.hints.retain(|_, heard| second - *heard < 60);
         hints.into_iter().filter(|hint| self.hints.insert(hint.clone(), second).is_none()).collect()
     }
@@ -87,7 +88,12 @@ impl Dispatcher {
         let stored = self.shared.deliveries.rows(&ids).await?;
         let (mut stale, mut steps) = (Vec::new(), Vec::new());
         for (row, stored) in rows.into_iter().zip(stored) {
+            let next = stored.as_ref().and_then(|stored| stored.next_attempt_at);
             let Some(delivery) = due(webhook, &row, stored) else {
+                // The report of the attempt that was due here may have been cut off.
+                if let Some(due_at) = next.filter(|due_at| *due_at > row.due_at) {
+                    self.state.lock().expect(webhook, due_at, now_ms);
+                }
                 // An attempt that has not ended yet may be about to need a later row.
                 if row.due_at <= now_ms {
                     stale.push(row);
@@ -100,7 +106,7 @@ impl Dispatcher {
                     steps.push(Step { before: delivery, after });
                 }
                 _ if row.due_at > now_ms => {
-                    self.state.lock().set_timer(webhook, row.due_at);
+                    self.state.lock().expect(webhook, row.due_at, now_ms);
                     if !is_over {
                         break;
                     }
@@ -133,15 +139,16 @@ impl Dispatcher {
     /// Takes over the queues of shards that are new here. Once a minute, looks for rows that nobody told this core of,
     /// and puts off the marks of what is left, so that the next core has little to read.
     pub(super) async fn look_at_marks(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
-        let shards = self.shards.held();
-        if pages.done.keys().any(|shard| !shards.contains(shard)) {
-            pages.done.retain(|shard, _| shards.contains(shard));
-            self.state.lock().retain(|webhook| shards.contains(&shard_of(webhook)));
+        let held = self.shards.held();
+        let is_known = |shard: &i64, taken_at: &i64| held.get(shard) == Some(taken_at);
+        if pages.done.iter().any(|(shard, (taken_at, _))| !is_known(shard, taken_at)) {
+            pages.done.retain(|shard, (taken_at, _)| is_known(shard, taken_at));
+            self.state.lock().retain(|webhook| pages.done.contains_key(&shard_of(webhook)));
         }
-        for shard in &shards {
+        for (shard, taken_at) in &held {
             if !pages.done.contains_key(shard) {
                 let done = self.take_over(*shard, now_ms).await?;
-                pages.done.insert(*shard, done);
+                pages.done.insert(*shard, (*taken_at, done));
             }
         }
         let minute = minute_of(now_ms);
@@ -165,13 +172,7 @@ impl Dispatcher {
         };
         let last = minute_of(now_ms + LONGEST_DELAY_MS) + 1;
         for Mark { webhook, since } in self.marks(shard, done + 1, last).await? {
-            let (webhook, at) = (webhook.into(), first_of(since));
-            let mut state = self.state.lock();
-            if at <= now_ms {
-                state.read_from(&webhook, (at, String::new()));
-            } else {
-                state.set_timer(&webhook, at);
-            }
+            self.state.lock().expect(&webhook.into(), first_of(since), now_ms);
         }
         Ok(done)
     }
@@ -188,14 +189,19 @@ impl Dispatcher {
         Ok(marks)
     }
 
-    async fn look_at_minutes(&self, done: &mut HashMap<i64, i64>, upto: i64, now: i64) -> Result<()> {
+    async fn look_at_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
         let queue = &self.shared.deliveries.queue;
-        for (shard, done) in done.iter_mut().filter(|(_, done)| **done < upto) {
-            let marks = self.marks(*shard, *done + 1, upto).await?;
+        for (shard, (_, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
+            // Where there is no other core, nobody can have written rows without a word.
+            let marks = if self.shared.backend.is_exclusive() {
+                BTreeSet::new()
+            } else {
+                self.marks(*shard, *done + 1, upto).await?
+            };
             let left: Vec<Mark> = {
                 let mut state = self.state.lock();
                 for Mark { webhook, since } in marks {
-                    if !state.saw(&webhook, since) {
+                    if !state.waits_since(&webhook, first_of(since)) {
                         state.read_from(&webhook.into(), (first_of(since), String::new()));
                     }
                 }
@@ -209,7 +215,6 @@ impl Dispatcher {
             queue.set_done(*shard, upto).await?;
             *done = upto;
         }
-        self.state.lock().forget_seen(upto - 2 * PUT_OFF_MINUTES);
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     },
     error::Result,
     shared::control::ControlState,
-    tables::{deliveries::Step, queue::shard_of, wake},
+    tables::{deliveries::Step, queue::shard_of},
 };
 
 /// The answer of an endpoint that is gone for good.
@@ -112,7 +112,7 @@ impl Dispatcher {
                 self.settle_counted(&report.delivery, now_ms).await?;
             }
         }
-        self.tell_others(&noted, now_ms).await;
+        self.tell_others(&noted).await;
         for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_asked_for()) {
             self.note(&step.before.webhook_id, *succeeded, now_ms).await;
         }
@@ -137,7 +137,7 @@ impl Dispatcher {
         if self.shards.taken_at(shard_of(&webhook)).is_some() {
             state.note(&webhook, &step.before.id, step.after.attempts_made(), succeeded);
             if let Some(due_at) = step.after.next_attempt_at {
-                state.set_timer(&webhook, due_at);
+                state.expect(&webhook, due_at, now_ms);
             }
         }
     }
@@ -151,25 +151,24 @@ impl Dispatcher {
             if let Some(stored) = self.shared.deliveries.get(delivery).await?
                 && let Some(due_at) = stored.next_attempt_at
             {
-                self.state.lock().set_timer(&out.webhook, due_at);
+                self.state.lock().expect(&out.webhook, due_at, now_ms);
             }
         }
         Ok(())
     }
 
     /// Tells the cores that hand these webhooks' attempts out when the next ones are due.
-    async fn tell_others(&self, steps: &[(Step, bool)], now_ms: i64) {
+    async fn tell_others(&self, steps: &[(Step, bool)]) {
         if self.shared.backend.is_exclusive() {
             return;
         }
         let elsewhere =
             steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
-        let queues: HashMap<(String, i64), ()> = elsewhere
-            .filter_map(|(step, _)| Some(((step.after.webhook_id.clone(), step.after.next_attempt_at?), ())))
+        let queues: HashSet<(String, i64)> = elsewhere
+            .filter_map(|(step, _)| Some((step.after.webhook_id.clone(), step.after.next_attempt_at?)))
             .collect();
         if !queues.is_empty()
-            && let Err(error) =
-                wake::leave_queue_hints(&self.shared.backend, queues.into_keys(), now_ms.div_euclid(1_000)).await
+            && let Err(error) = self.shared.leave_queue_hints(queues).await
         {
             tracing::warn!(%error, "telling of a retry failed; the core that sends it finds it later");
         }

@@ -2,7 +2,7 @@
 //! shards. Leases only save duplicate work; they are renewed apart from it, so that long work loses none.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI64, Ordering},
@@ -13,6 +13,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::MissedTickBehavior};
 
+use super::ORPHAN_MS;
 use crate::{
     domain::id,
     shared::Shared,
@@ -103,9 +104,12 @@ impl Shards {
         self.is_exclusive() || self.held.lock().get(&shard).is_some_and(|held| held.until > now_ms && !held.is_leaving)
     }
 
-    /// The shards that this core holds.
-    pub(super) fn held(&self) -> HashSet<i64> {
-        if self.is_exclusive() { (0..SHARDS).collect() } else { self.held.lock().keys().copied().collect() }
+    /// The shards that this core holds, each with the time since when it does.
+    pub(super) fn held(&self) -> HashMap<i64, i64> {
+        if self.is_exclusive() {
+            return (0..SHARDS).map(|shard| (shard, self.started_at)).collect();
+        }
+        self.held.lock().iter().map(|(shard, held)| (*shard, held.taken_at)).collect()
     }
 
     /// Takes its part of the shards and renews the leases; never ends. `is_out` tells whether a shard has attempts out.
@@ -137,7 +141,7 @@ impl Shards {
     async fn settle(&self, now_ms: i64, is_out: &impl Fn(i64) -> bool) -> StoreResult<()> {
         if !self.has_workers.load(Ordering::Relaxed) {
             if self.is_member.load(Ordering::Relaxed) {
-                self.release_all(now_ms).await;
+                self.leave(now_ms, is_out).await;
             }
             return Ok(());
         }
@@ -181,6 +185,7 @@ impl Shards {
                     self.shared.hints.wake();
                 } else {
                     self.held.lock().remove(&shard);
+                    self.shared.hints.set_served(shard, false);
                 }
             }
         }
@@ -215,21 +220,42 @@ impl Shards {
         Ok(live)
     }
 
-    /// Gives up all shards.
-    pub(super) async fn release_all(&self, now_ms: i64) {
-        if self.is_exclusive() {
-            return;
+    /// Gives up the shards without attempts out, and hands out no more of the others: their reports are on the way.
+    async fn leave(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) {
+        let free: Vec<i64> = {
+            let mut held = self.held.lock();
+            held.values_mut().for_each(|held| held.is_leaving = true);
+            held.extract_if(|shard, _| !is_out(*shard)).map(|(shard, _)| shard).collect()
+        };
+        for shard in free {
+            self.give_up(shard, now_ms, 0).await;
         }
-        if !self.is_member.swap(false, Ordering::Relaxed) {
+        if self.held.lock().is_empty() {
+            self.say_goodbye().await;
+        }
+    }
+
+    /// Gives up all shards, since this core ends. The next core leaves attempts under way the time to be reported to it.
+    pub(super) async fn release_all(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) {
+        if self.is_exclusive() || !self.is_member.load(Ordering::Relaxed) {
             return;
         }
         let held: Vec<i64> = self.held.lock().drain().map(|(shard, _)| shard).collect();
         for shard in held {
-            self.shared.hints.set_served(shard, false);
-            if let Err(error) = self.lease(shard, now_ms, 0).await {
-                tracing::debug!(%error, shard, "giving up a lease failed; it ends by itself");
-            }
+            self.give_up(shard, now_ms, if is_out(shard) { now_ms + ORPHAN_MS } else { 0 }).await;
         }
+        self.say_goodbye().await;
+    }
+
+    async fn give_up(&self, shard: i64, now_ms: i64, until: i64) {
+        self.shared.hints.set_served(shard, false);
+        if let Err(error) = self.lease(shard, now_ms, until).await {
+            tracing::debug!(%error, shard, "giving up a lease failed; it ends by itself");
+        }
+    }
+
+    async fn say_goodbye(&self) {
+        self.is_member.store(false, Ordering::Relaxed);
         if let Err(error) = self.beat(true).await {
             tracing::debug!(%error, "telling that this core has no workers failed");
         }

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{Claimed, health::Health, settled::Settled, timers::Timers};
-use crate::{domain::delivery::Delivery, shared::queue_hints::Made, tables::queue::minute_of};
+use crate::{domain::delivery::Delivery, shared::queue_hints::Made};
 
 /// Most attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
 pub(super) const PER_WEBHOOK: usize = 64;
@@ -17,7 +17,7 @@ pub(super) const READY_EACH: usize = 256;
 /// Fewer ready deliveries than this, and the webhook's queue is read on.
 const READY_LOW: usize = 64;
 /// Most deliveries that are held ready.
-const READY_ALL: usize = 20_000;
+const READY_ALL: usize = 50_000;
 /// An endpoint that leaves an attempt without an answer for longer counts as slow until it answers, in milliseconds.
 const HANGING_MS: i64 = 1_000;
 /// The slow lane's part of all places.
@@ -97,15 +97,16 @@ pub(super) struct State {
     /// Webhooks with rows that wait until they are enabled.
     waiting: HashSet<Arc<str>>,
     settled: Settled,
-    /// The minutes in which webhooks were found to have something due.
-    seen: HashSet<(i64, Arc<str>)>,
 }
 
 impl State {
-    /// Notes that a webhook has something due at a time to come.
-    pub(super) fn set_timer(&mut self, webhook: &Arc<str>, due_at: i64) {
-        self.see(webhook, due_at);
-        self.timers.set(webhook, due_at);
+    /// Has a webhook's queue read from a due time on, once that has come.
+    pub(super) fn expect(&mut self, webhook: &Arc<str>, due_at: i64, now_ms: i64) {
+        if due_at > now_ms {
+            self.timers.set(webhook, due_at);
+        } else {
+            self.read_from(webhook, (due_at, String::new()));
+        }
     }
 
     /// Has the queues read whose time has come.
@@ -115,21 +116,10 @@ impl State {
         }
     }
 
-    fn see(&mut self, webhook: &Arc<str>, due_at: i64) {
-        let place = (minute_of(due_at), Arc::clone(webhook));
-        if !self.seen.contains(&place) {
-            self.seen.insert(place);
-        }
-    }
-
-    /// Whether a webhook is known to have had something due in a minute.
-    pub(super) fn saw(&self, webhook: &str, minute: i64) -> bool {
-        self.seen.contains(&(minute, webhook.into()))
-    }
-
-    /// Forgets which webhooks had something due before a minute.
-    pub(super) fn forget_seen(&mut self, before: i64) {
-        self.seen.retain(|(minute, _)| *minute >= before);
+    /// Whether everything of a webhook from a due time on waits until it is enabled, and is read then.
+    pub(super) fn waits_since(&self, webhook: &str, due_at: i64) -> bool {
+        let waiting = self.endpoints.get(webhook).and_then(|endpoint| endpoint.waiting);
+        waiting.is_some_and(|first| first <= due_at)
     }
 
     /// Takes in a delivery that may be sent; one that is known already is left alone.
@@ -141,21 +131,20 @@ impl State {
         }
         let webhook: Arc<str> = delivery.webhook_id.as_str().into();
         let endpoint = self.endpoints.entry(Arc::clone(&webhook)).or_default();
-        if endpoint.ready.len() >= READY_EACH || self.ready.len() >= READY_ALL {
+        // Each webhook has some room, whatever the others hold.
+        let most = if self.ready.len() < READY_ALL { READY_EACH } else { READY_LOW };
+        if endpoint.ready.len() >= most {
             let due_at = delivery.next_attempt_at.unwrap_or_default();
             self.read_from(&webhook, (due_at, String::new()));
             return;
         }
-        let due_at = delivery.next_attempt_at.unwrap_or_default();
         self.ready.insert(id.clone());
         endpoint.ready.push_back(made);
-        self.see(&webhook, due_at);
         self.take_turn(&webhook, now_ms);
     }
 
     /// Has a webhook's queue read from a place on.
     pub(super) fn read_from(&mut self, webhook: &Arc<str>, place: Place) {
-        self.see(webhook, place.0);
         let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
         endpoint.unread = Some(endpoint.unread.take().map_or(place.clone(), |unread| unread.min(place)));
         self.ask_to_read(webhook);
@@ -361,7 +350,6 @@ impl State {
     /// Forgets webhooks; attempts that are out stay.
     pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.timers.retain(&keep);
-        self.seen.retain(|(_, webhook)| keep(webhook));
         self.waiting.retain(|webhook| keep(webhook));
         for turns in [&mut self.turns, &mut self.slow_turns, &mut self.to_read] {
             turns.retain(|webhook| keep(webhook));
