@@ -72,7 +72,8 @@ async fn every_failure_has_details_before_the_gate_too() {
         ("GateService/Refuse", &[("x-service-token", "x")], &[], Code::Unauthenticated, "INVALID_API_KEY"),
         ("GateService/Refuse", &[credential], &[], Code::InvalidArgument, "INVALID_REQUEST"),
         ("AdminService/CreateKey", &[credential], &[], Code::InvalidArgument, "INVALID_REQUEST"),
-        ("DeliveryService/Report", &[credential], &[], Code::InvalidArgument, "INVALID_REQUEST"),
+        // A report without an outcome.
+        ("DeliveryService/Report", &[credential], b"\x0a\x00", Code::InvalidArgument, "INVALID_REQUEST"),
     ] {
         let answer = routes.clone().oneshot(request(&format!("/thesis.v1.{path}"), headers, message)).await.unwrap();
         assert_failure(answer.headers(), code, reason);
