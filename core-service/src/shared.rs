@@ -56,7 +56,7 @@ impl Shared {
     /// # Errors
     /// When the store does not answer; nothing is lost when it is then done again.
     pub async fn make_deliveries(&self, made: Vec<Made>, now_ms: i64) -> StoreResult<()> {
-        let deliveries: Vec<_> = made.iter().map(|made| made.delivery.clone()).collect();
+        let deliveries: Vec<_> = made.iter().map(|made| &made.delivery).collect();
         self.deliveries.create(&deliveries, now_ms).await?;
         if !self.backend.is_exclusive() {
             let elsewhere = deliveries.iter().filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));

@@ -237,16 +237,18 @@ impl Counted for SendWindow {
 pub struct Sends(SharedCounts<SendWindow>);
 
 impl Sends {
+    fn window(project: &str, now_ms: i64) -> SendWindow {
+        SendWindow { project: project.into(), minute: now_ms.div_euclid(MINUTE_MS) }
+    }
+
     /// Whether the project has had all of this minute, as far as is known here.
     pub fn is_used_up(&self, project: &str, now_ms: i64) -> bool {
-        let window = SendWindow { project: project.into(), minute: now_ms.div_euclid(MINUTE_MS) };
-        self.0.known(&window, now_ms) >= SENDS_PER_MINUTE
+        self.0.known(&Self::window(project, now_ms), now_ms) >= SENDS_PER_MINUTE
     }
 
     /// Counts a send; false when the project has had all of this minute.
     pub fn take(&self, project: &str, now_ms: i64) -> bool {
-        let window = SendWindow { project: project.into(), minute: now_ms.div_euclid(MINUTE_MS) };
-        self.0.take(&window, SENDS_PER_MINUTE, now_ms).0
+        self.0.take(&Self::window(project, now_ms), SENDS_PER_MINUTE, now_ms).0
     }
 }
 

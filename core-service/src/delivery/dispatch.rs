@@ -32,7 +32,7 @@ pub use self::report::Reported;
 use self::{
     read::Pages,
     shards::Shards,
-    state::{State, Worker},
+    state::{State, Worker, due_at},
     unsendable::Unsendable,
 };
 use super::serving::{Serving, Verdict};
@@ -40,7 +40,7 @@ use crate::{
     domain::{control::Webhook, delivery::Delivery},
     error::Result,
     shared::{Shared, queue_hints::Made},
-    tables::{deliveries::Step, queue::shard_of, wake},
+    tables::{deliveries::Step, queue::shard_of},
 };
 
 /// How often timers, the slow lane and late attempts are looked at.
@@ -129,11 +129,7 @@ impl Dispatcher {
     /// Takes back an attempt that was not made.
     pub fn release_claim(&self, delivery_id: &str) {
         let now_ms = self.shared.clock.now_ms();
-        let mut state = self.state.lock();
-        if let Some(out) = state.settle(delivery_id, now_ms) {
-            state.read_from(&out.webhook, (out.delivery.next_attempt_at.unwrap_or_default(), String::new()));
-        }
-        drop(state);
+        self.state.lock().give_back(delivery_id, now_ms);
         self.shared.hints.wake();
     }
 
@@ -219,9 +215,7 @@ impl Dispatcher {
             let late: Vec<String> =
                 state.outs().filter(|out| out.until <= now_ms).map(|out| out.delivery.id.clone()).collect();
             for delivery in late {
-                if let Some(out) = state.settle(&delivery, now_ms) {
-                    state.read_from(&out.webhook, (out.delivery.next_attempt_at.unwrap_or_default(), String::new()));
-                }
+                state.give_back(&delivery, now_ms);
             }
             state.read_due(now_ms);
             let waiting: Vec<_> = state.waiting().cloned().collect();
@@ -235,25 +229,6 @@ impl Dispatcher {
         }
         self.hear_others(pages, now_ms).await?;
         self.look_at_marks(pages, now_ms).await
-    }
-
-    /// Hears of queue rows that other cores wrote.
-    async fn hear_others(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
-        if self.shared.backend.is_exclusive() {
-            return Ok(());
-        }
-        let second = now_ms.div_euclid(1_000);
-        let from = second.min(pages.heard.unwrap_or(second)) - read::HINT_SECONDS;
-        let hints = wake::queue_hints(&self.shared.backend, from, second + 1).await?;
-        pages.heard = Some(second);
-        let new = pages.new_hints(hints, second);
-        let mut state = self.state.lock();
-        for hint in new {
-            if self.shards.taken_at(shard_of(&hint.webhook)).is_some() {
-                state.expect(&hint.webhook.into(), hint.due_at, now_ms);
-            }
-        }
-        Ok(())
     }
 
     /// A webhook and what becomes of its deliveries; none if it is gone.
@@ -321,8 +296,7 @@ impl Dispatcher {
     }
 
     fn wait(&self, delivery: &Delivery) {
-        let due_at = delivery.next_attempt_at.unwrap_or_default();
-        self.state.lock().wait(&delivery.webhook_id.as_str().into(), due_at);
+        self.state.lock().wait(&delivery.webhook_id.as_str().into(), due_at(delivery));
     }
 
     /// Gives an attempt to the worker with the fewest out; false when none has room.
@@ -365,7 +339,7 @@ impl Dispatcher {
             match (&advanced, after.next_attempt_at) {
                 (Ok(_), Some(due_at)) => state.expect(&webhook, due_at, now_ms),
                 (Ok(_), None) => {}
-                (Err(_), _) => state.read_from(&webhook, (before.next_attempt_at.unwrap_or_default(), String::new())),
+                (Err(_), _) => state.read_from(&webhook, due_at(&before)),
             }
         }
         Ok(advanced.map(drop)?)

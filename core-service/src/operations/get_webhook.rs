@@ -9,7 +9,17 @@ use crate::{
     access::gate::Caller,
     domain::control::Webhook,
     error::{Error, Result},
+    shared::control::ControlState,
 };
+
+/// A webhook of the caller's project and environment.
+///
+/// # Errors
+/// `WEBHOOK_NOT_FOUND`
+pub(super) fn own_webhook<'a>(state: &'a ControlState, caller: &Caller, id: &str) -> Result<&'a Arc<Webhook>> {
+    let is_own = |webhook: &&Arc<Webhook>| webhook.project_id == caller.project.id && webhook.live == caller.key.live;
+    state.webhook(id).filter(is_own).ok_or_else(not_found)
+}
 
 pub(super) fn not_found() -> Error {
     Error::new(ErrorCode::WebhookNotFound, "there is no such webhook")
@@ -21,7 +31,5 @@ pub(super) fn not_found() -> Error {
 /// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
 pub async fn get_webhook(core: &Core, caller: &Caller, id: &str) -> Result<Arc<Webhook>> {
     core.shared.control.refresh().await?;
-    let state = core.shared.control.state();
-    let found = state.webhooks(&caller.project.id, caller.key.live).find(|webhook| webhook.id == id);
-    found.cloned().ok_or_else(not_found)
+    own_webhook(&core.shared.control.state(), caller, id).cloned()
 }

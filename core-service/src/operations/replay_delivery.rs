@@ -2,7 +2,7 @@
 
 use thesis_proto::error::ErrorCode;
 
-use super::Core;
+use super::{Core, get_webhook::own_webhook};
 use crate::{
     access::gate::Call,
     delivery::serving::Serving,
@@ -24,8 +24,7 @@ pub async fn replay_delivery(core: &Core, call: &Call, delivery: &str, seed: &st
     let delivery = core.shared.deliveries.get(delivery).await?.ok_or_else(missing)?;
     let counted = {
         let state = core.shared.control.state();
-        let mut own = state.webhooks(&call.caller.project.id, call.caller.key.live);
-        let webhook = own.find(|webhook| webhook.id == delivery.webhook_id).ok_or_else(missing)?;
+        let webhook = own_webhook(&state, &call.caller, &delivery.webhook_id).map_err(|_| missing())?;
         Serving::of(&state, webhook, call.now_ms).counted(delivery)
     };
     if !counted.is_over() {

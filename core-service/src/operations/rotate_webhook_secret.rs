@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Core,
     create_webhook::{SECRET_PREFIX, signing_secret},
-    get_webhook::not_found,
+    get_webhook::own_webhook,
 };
 use crate::{
     access::gate::Call,
@@ -20,12 +20,10 @@ use crate::{
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
 pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &str) -> Result<(Arc<Webhook>, String)> {
-    let caller = &call.caller;
     let secret = core.shared.keys.signing_secret(&format!("{id} {seed}"));
     let sealed = core.shared.keys.seal(secret.as_bytes());
     let rotate = |state: &ControlState| {
-        let mut own = state.webhooks(&caller.project.id, caller.key.live);
-        let webhook = own.find(|webhook| webhook.id == id).ok_or_else(not_found)?;
+        let webhook = own_webhook(state, &call.caller, id)?;
         // An earlier try of this very request has done it.
         if core.shared.keys.open(&webhook.secret).as_deref() == Some(secret.as_bytes()) {
             return Ok((Vec::new(), Arc::clone(webhook)));

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use thesis_proto::v1;
 
-use super::{Core, get_webhook::not_found};
+use super::{
+    Core,
+    get_webhook::{get_webhook, own_webhook},
+};
 use crate::{
     access::gate::Call,
     domain::control::{ControlChange, Webhook},
@@ -61,12 +64,7 @@ impl WebhookChanges {
 /// `WEBHOOK_NOT_FOUND`, `WEBHOOK_URL_FORBIDDEN`, or when the store does not answer.
 pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &WebhookChanges) -> Result<Arc<Webhook>> {
     let caller = &call.caller;
-    let own = |state: &ControlState| {
-        let mut own = state.webhooks(&caller.project.id, caller.key.live);
-        own.find(|webhook| webhook.id == id).cloned().ok_or_else(not_found)
-    };
-    core.shared.control.refresh().await?;
-    let found = own(&core.shared.control.state())?;
+    let found = get_webhook(core, caller, id).await?;
     if let Some(url) = &changes.url {
         core.urls.vet(url, caller.key.live).await?;
     }
@@ -76,10 +74,10 @@ pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &Webhoo
         core.shared.deliveries.note(id, true, call.now_ms).await?;
     }
     let change = |state: &ControlState| {
-        let webhook = own(state)?;
-        let changed = changes.make(&webhook, call.now_ms);
-        if changed == *webhook {
-            return Ok((Vec::new(), webhook));
+        let webhook = own_webhook(state, caller, id)?;
+        let changed = changes.make(webhook, call.now_ms);
+        if changed == **webhook {
+            return Ok((Vec::new(), Arc::clone(webhook)));
         }
         Ok((vec![ControlChange::Webhook(changed.clone())], Arc::new(changed)))
     };

@@ -122,7 +122,7 @@ impl DeliveryStore {
     ///
     /// # Errors
     /// When the store does not answer; nothing is lost when it is then done again.
-    pub async fn create(&self, deliveries: &[Delivery], now_ms: i64) -> StoreResult<()> {
+    pub async fn create(&self, deliveries: &[&Delivery], now_ms: i64) -> StoreResult<()> {
         let at_once = if self.backend.is_exclusive() { deliveries.len() } else { CREATED_AT_ONCE };
         for some in deliveries.chunks(at_once.max(1)) {
             // False: an earlier call has made it.

@@ -115,9 +115,7 @@ impl DeliveryQueue {
 
     /// Takes the row of a delivery's next attempt out of its queue.
     pub(super) fn removal(delivery: &Delivery) -> Option<Change> {
-        let due_at = delivery.next_attempt_at?;
-        let key = key![&delivery.webhook_id, hour_of(due_at), due_at, &delivery.id];
-        Some(Change { table: &schema::DELIVERY_QUEUE, key, version: due_at + 1, body: None, ttl: None })
+        Some(removal(&delivery.webhook_id, delivery.next_attempt_at?, &delivery.id))
     }
 
     /// Takes rows out of a webhook's queue.
@@ -125,11 +123,8 @@ impl DeliveryQueue {
     /// # Errors
     /// When the store does not answer.
     pub async fn remove(&self, webhook: &str, rows: &[Queued]) -> StoreResult<()> {
-        let removal = |row: &Queued| {
-            let key = key![webhook, hour_of(row.due_at), row.due_at, &row.delivery];
-            Change { table: &schema::DELIVERY_QUEUE, key, version: row.due_at + 1, body: None, ttl: None }
-        };
-        self.backend.apply(rows.iter().map(removal).collect()).await
+        let removals = rows.iter().map(|row| removal(webhook, row.due_at, &row.delivery));
+        self.backend.apply(removals.collect()).await
     }
 
     /// The rows of a webhook after a place and up to a time, earliest first.
@@ -208,6 +203,12 @@ impl DeliveryQueue {
         let (table, body) = (&schema::QUEUE_DONE, Some(Bytes::new()));
         self.backend.apply(vec![Change { table, key: key![shard], version: minute, body, ttl: None }]).await
     }
+}
+
+/// Removes a row, with a version above the one that it was written with.
+fn removal(webhook: &str, due_at: i64, delivery: &str) -> Change {
+    let key = key![webhook, hour_of(due_at), due_at, delivery];
+    Change { table: &schema::DELIVERY_QUEUE, key, version: due_at + 1, body: None, ttl: None }
 }
 
 fn mark_change(mark: &Mark, minute: i64) -> Change {

@@ -131,8 +131,8 @@ impl JsonBody {
         known: fn() -> Vec<&'static str>,
     ) -> Option<i32> {
         let text = self.text(name)?;
-        let known_one = known().contains(&text.as_str()).then_some(text.as_str());
-        some_of(name, known_one.or(Some("")).into_iter(), parse, known, &mut self.errors).pop()
+        let parse_known = |text: &str| parse(text).filter(|_| known().contains(&text));
+        some_of(name, [text.as_str()].into_iter(), parse_known, known, &mut self.errors).pop()
     }
 
     /// An array of event types.

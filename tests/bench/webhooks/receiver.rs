@@ -183,7 +183,7 @@ impl Receiver {
         Ok(serde_json::from_str(&self.ask(TAKE).await?)?)
     }
 
-    /// Waits until so many have arrived, or nothing comes any more; gives what arrived since this was asked last.
+    /// Waits until the wanted number has arrived, or nothing comes any more. Gives what arrived since the last question.
     pub(super) async fn wait(&mut self, wanted: u64) -> Result<Arrived, Failure> {
         let (mut count, mut since) = (0, Instant::now());
         while count < wanted && since.elapsed() < PATIENCE {

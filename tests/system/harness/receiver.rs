@@ -18,7 +18,7 @@ use serde_json::Value;
 use sha2::Sha256;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use super::{SOON, eventually, now_ms};
+use super::{SOON, eventually, now_ms, text};
 
 /// One request that arrived.
 #[derive(Clone, Debug)]
@@ -38,6 +38,24 @@ impl Received {
     /// The event.
     pub(crate) fn event(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// Checks the headers of an event's first attempt that is no replay and no test.
+    pub(crate) fn is_first_attempt_of(&self, event: &Value) {
+        for (name, value) in [
+            ("service-event-id", text(event, "id")),
+            ("service-event-type", text(event, "type")),
+            ("service-delivery-attempt", "1"),
+            ("service-replay", "false"),
+            ("user-agent", "Service-Webhooks/1.0"),
+            ("content-type", "application/json"),
+        ] {
+            assert_eq!(self.header(name), value);
+        }
+        assert!(self.header("service-delivery-id").starts_with("del_"));
+        for absent in ["service-replay-of", "service-test", "authorization", "x-service-token"] {
+            assert!(!self.headers.contains_key(absent), "{absent}");
+        }
     }
 
     /// Checks the signature over the bytes received, as the specification says.
@@ -118,7 +136,7 @@ impl Receiver {
 
     /// Waits for the delivery of an event.
     pub(crate) async fn delivery_of(&self, event: &Value) -> Received {
-        let id = super::text(event, "id");
+        let id = text(event, "id");
         eventually("the delivery arrives", SOON, async || {
             self.received().into_iter().find(|received| received.header("service-event-id") == id)
         })

@@ -18,14 +18,14 @@ use crate::{
     tables::{
         deliveries::{KEPT, Step},
         queue::{Mark, Queued, first_of, minute_of, shard_of},
-        wake::QueueHint,
+        wake::{self, QueueHint},
     },
 };
 
 /// Most rows of a queue read at once.
 const PAGE: usize = 128;
 /// Seconds by which a hint may be older than the last look.
-pub(super) const HINT_SECONDS: i64 = 15;
+const HINT_SECONDS: i64 = 15;
 /// Minutes after which all marks of a minute are written, whatever the clocks of other cores say.
 const LATE_MINUTES: i64 = 3;
 /// Minutes for which a mark of something that is left is put off.
@@ -39,23 +39,45 @@ const PAUSE: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(super) struct Pages {
     /// The second in which hints were last read.
-    pub(super) heard: Option<i64>,
+    heard: Option<i64>,
     hints: HashMap<QueueHint, i64>,
-    /// The minute in which marks were last looked at.
-    minute: i64,
     /// By shard, since when it is held, and the last minute whose marks need no reading.
     done: HashMap<i64, (i64, i64)>,
 }
 
 impl Pages {
     /// The hints that were not heard before.
-    pub(super) fn new_hints(&mut self, hints: Vec<QueueHint>, second: i64) -> Vec<QueueHint> {
+    fn new_hints(&mut self, hints: Vec<QueueHint>, second: i64) -> Vec<QueueHint> {
         self.hints.retain(|_, heard| second - *heard < 60);
         hints.into_iter().filter(|hint| self.hints.insert(hint.clone(), second).is_none()).collect()
     }
 }
 
 impl Dispatcher {
+    /// Hears of queue rows that other cores wrote.
+    pub(super) async fn hear_others(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
+        if self.shared.backend.is_exclusive() {
+            return Ok(());
+        }
+        let second = now_ms.div_euclid(1_000);
+        if self.shards.held().is_empty() {
+            // A shard that is taken later is looked at whole.
+            pages.heard = Some(second);
+            return Ok(());
+        }
+        let from = second.min(pages.heard.unwrap_or(second)) - HINT_SECONDS;
+        let hints = wake::queue_hints(&self.shared.backend, from, second + 1).await?;
+        pages.heard = Some(second);
+        let new = pages.new_hints(hints, second);
+        let mut state = self.state.lock();
+        for hint in new {
+            if self.shards.taken_at(shard_of(&hint.webhook)).is_some() {
+                state.expect(&hint.webhook.into(), hint.due_at, now_ms);
+            }
+        }
+        Ok(())
+    }
+
     /// Reads a webhook's queue from a place on, and takes in what is due.
     pub(super) async fn read_queue(self: Arc<Self>, webhook: Arc<str>, place: Place) {
         let next = match self.read_page(&webhook, &place, self.shared.clock.now_ms()).await {
@@ -152,11 +174,7 @@ impl Dispatcher {
             }
         }
         let minute = minute_of(now_ms);
-        if pages.minute != minute {
-            self.look_at_minutes(&mut pages.done, minute - LATE_MINUTES, minute).await?;
-            pages.minute = minute;
-        }
-        Ok(())
+        self.look_at_minutes(&mut pages.done, minute - LATE_MINUTES, minute).await
     }
 
     /// Reads every mark that a shard's last core may have left.
@@ -202,7 +220,7 @@ impl Dispatcher {
                 let mut state = self.state.lock();
                 for Mark { webhook, since } in marks {
                     if !state.waits_since(&webhook, first_of(since)) {
-                        state.read_from(&webhook.into(), (first_of(since), String::new()));
+                        state.read_from(&webhook.into(), first_of(since));
                     }
                 }
                 let firsts = state.firsts().into_iter();

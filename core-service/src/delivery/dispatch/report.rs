@@ -52,8 +52,11 @@ impl Dispatcher {
         reports.retain(|report| once.insert(report.delivery.clone()));
         let known: Vec<(Reported, Option<Arc<Delivery>>)> = {
             let state = self.state.lock();
-            let out = |report: &Reported| state.out(&report.delivery).map(|out| Arc::clone(&out.delivery));
-            reports.into_iter().map(|report| (out(&report), report)).map(|(out, report)| (report, out)).collect()
+            let with_known = |report: Reported| {
+                let known = state.out(&report.delivery).map(|out| Arc::clone(&out.delivery));
+                (report, known)
+            };
+            reports.into_iter().map(with_known).collect()
         };
         let lost = self.count(known, now_ms).await?;
         if !lost.is_empty() {
@@ -144,15 +147,12 @@ impl Dispatcher {
 
     /// The same for an attempt that was counted before. Its queue row may still be there, and goes when it is read.
     async fn settle_counted(&self, delivery: &str, now_ms: i64) -> Result<()> {
-        let out = self.state.lock().settle(delivery, now_ms);
-        if let Some(out) = out {
-            let due_at = out.delivery.next_attempt_at.unwrap_or_default();
-            self.state.lock().read_from(&out.webhook, (due_at, String::new()));
-            if let Some(stored) = self.shared.deliveries.get(delivery).await?
-                && let Some(due_at) = stored.next_attempt_at
-            {
-                self.state.lock().expect(&out.webhook, due_at, now_ms);
-            }
+        let out = self.state.lock().give_back(delivery, now_ms);
+        if let Some(out) = out
+            && let Some(stored) = self.shared.deliveries.get(delivery).await?
+            && let Some(due_at) = stored.next_attempt_at
+        {
+            self.state.lock().expect(&out.webhook, due_at, now_ms);
         }
         Ok(())
     }

@@ -169,8 +169,7 @@ impl Shards {
                 }
                 if !is_out(shard) {
                     self.held.lock().remove(&shard);
-                    self.shared.hints.set_served(shard, false);
-                    self.lease(shard, now_ms, 0).await?;
+                    self.give_up(shard, now_ms, 0).await;
                 }
             }
             Some(held) if held.until - now_ms > RENEW_MS && !held.is_leaving => {}

@@ -26,6 +26,11 @@ const SLOW_PART: usize = 4;
 /// A place in a queue: the due time and the delivery after which reading goes on.
 pub(super) type Place = (i64, String);
 
+/// When the next attempt of a delivery that is not over is due.
+pub(super) fn due_at(delivery: &Delivery) -> i64 {
+    delivery.next_attempt_at.unwrap_or_default()
+}
+
 /// A worker that is connected.
 pub(super) struct Worker {
     pub(super) claims: mpsc::Sender<Claimed>,
@@ -105,14 +110,14 @@ impl State {
         if due_at > now_ms {
             self.timers.set(webhook, due_at);
         } else {
-            self.read_from(webhook, (due_at, String::new()));
+            self.read_from(webhook, due_at);
         }
     }
 
     /// Has the queues read whose time has come.
     pub(super) fn read_due(&mut self, now_ms: i64) {
         while let Some((due_at, webhook)) = self.timers.next_due(now_ms) {
-            self.read_from(&webhook, (due_at, String::new()));
+            self.read_from(&webhook, due_at);
         }
     }
 
@@ -134,8 +139,7 @@ impl State {
         // Each webhook has some room, whatever the others hold.
         let most = if self.ready.len() < READY_ALL { READY_EACH } else { READY_LOW };
         if endpoint.ready.len() >= most {
-            let due_at = delivery.next_attempt_at.unwrap_or_default();
-            self.read_from(&webhook, (due_at, String::new()));
+            self.read_from(&webhook, due_at(&made.delivery));
             return;
         }
         self.ready.insert(id.clone());
@@ -143,8 +147,12 @@ impl State {
         self.take_turn(&webhook, now_ms);
     }
 
-    /// Has a webhook's queue read from a place on.
-    pub(super) fn read_from(&mut self, webhook: &Arc<str>, place: Place) {
+    /// Has a webhook's queue read from a due time on.
+    pub(super) fn read_from(&mut self, webhook: &Arc<str>, due_at: i64) {
+        self.read_on(webhook, (due_at, String::new()));
+    }
+
+    fn read_on(&mut self, webhook: &Arc<str>, place: Place) {
         let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
         endpoint.unread = Some(endpoint.unread.take().map_or(place.clone(), |unread| unread.min(place)));
         self.ask_to_read(webhook);
@@ -178,7 +186,7 @@ impl State {
         let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
         (endpoint.is_read, endpoint.reading) = (false, None);
         match next {
-            Some(place) => self.read_from(webhook, place),
+            Some(place) => self.read_on(webhook, place),
             None => self.ask_to_read(webhook),
         }
         self.forget_if_idle(webhook);
@@ -200,7 +208,7 @@ impl State {
     pub(super) fn wait_no_more(&mut self, webhook: &Arc<str>) {
         self.waiting.remove(webhook);
         if let Some(first) = self.endpoints.get_mut(webhook).and_then(|endpoint| endpoint.waiting.take()) {
-            self.read_from(webhook, (first, String::new()));
+            self.read_from(webhook, first);
         }
     }
 
@@ -301,6 +309,13 @@ impl State {
     /// The attempts that are out.
     pub(super) fn outs(&mut self) -> impl Iterator<Item = &mut Out> {
         self.out.values_mut()
+    }
+
+    /// Takes an attempt back that was not reported, and has its queue read again.
+    pub(super) fn give_back(&mut self, delivery: &str, now_ms: i64) -> Option<Out> {
+        let out = self.settle(delivery, now_ms)?;
+        self.read_from(&out.webhook, due_at(&out.delivery));
+        Some(out)
     }
 
     /// Takes an attempt back, as reported or not. Gives it if it was out.

@@ -287,8 +287,8 @@ async fn what_cannot_be_sent_fails_and_holds_up_nothing() {
     let garbage = bytes::Bytes::from_static(b"\xff\xff");
     bench.core.shared.log.append("sandbox", head, [9; 16], &[garbage]).await.unwrap();
     let lost: Vec<Delivery> = (0..2).map(nothing).collect();
-    bench.core.shared.deliveries.create(&lost, clock_now(&bench.core)).await.unwrap();
-    bench.core.dispatcher.state.lock().read_from(&"wh_fine".into(), (at, String::new()));
+    bench.core.shared.deliveries.create(&lost.iter().collect::<Vec<_>>(), clock_now(&bench.core)).await.unwrap();
+    bench.core.dispatcher.state.lock().read_from(&"wh_fine".into(), at);
     let event = bench.post().await;
 
     let (_place, mut claims) = bench.core.dispatcher.join(8);
