@@ -22,7 +22,7 @@ use url::Host;
 
 use crate::{error::WorkerError, guard::Vetted};
 
-const CLIENTS: usize = 1024;
+const CLIENTS: usize = 4096;
 /// Longest idle time of a connection. Common servers close theirs after 5 s, and a POST must not meet the closing.
 const IDLE: Duration = Duration::from_secs(4);
 

@@ -40,7 +40,7 @@ pub struct WorkerConfig {
 impl Default for WorkerConfig {
     fn default() -> Self {
         Self {
-            capacity: 256,
+            capacity: 1024,
             timeout: Duration::from_secs(5),
             allow_networks: Vec::new(),
             root_certificate: None,

@@ -20,9 +20,9 @@ use crate::backoff::Backoff;
 /// Longest wait for core's answer to reports. Core may be gone without a word, and a report may be repeated.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Most reports of one call.
-const BATCH: usize = 128;
-/// Most calls to one core at once.
-const CALLS: usize = 4;
+const BATCH: usize = 256;
+/// Most calls to one core at once. What comes in meanwhile goes together, which costs core's store much less.
+const CALLS: usize = 2;
 /// Calls to the core that handed the attempts out, before any other is asked.
 const PATIENCE: usize = 2;
 

@@ -8,7 +8,12 @@ use std::{
 
 use core_service::{
     access::gate::RequestMeta,
-    domain::{dataset::Dataset, operation::Features, plan::Plan},
+    domain::{
+        dataset::Dataset,
+        delivery::{Delivery, delivery_id},
+        operation::Features,
+        plan::Plan,
+    },
     log::{fan_out::FAN_OUT, projection::ROWS},
     operations::{Core, admin::bootstrap::Bootstrap},
     start::CoreSettings,
@@ -31,6 +36,8 @@ use crate::{
 };
 
 const STORE: &str = "store.redb";
+/// Events whose deliveries are repeated.
+const REPEATED: u64 = 100;
 /// The file with the counts of the loaded theses.
 pub(crate) const FACTS: &str = "bench-facts.json";
 
@@ -104,19 +111,28 @@ pub(crate) async fn run(options: &Options, place: &Place) -> Result<Loaded, Fail
     })
 }
 
-/// Appends theses to a place whose service does not run, so that their events wait for webhooks; gives the seconds until
-/// all are owed.
-pub(crate) async fn append(options: &Options, place: &Place, theses: u64) -> Result<f64, Failure> {
+/// Writes deliveries that are due into a place whose service does not run, straight into their tables; gives the
+/// seconds that it took. They repeat those of a few events that are appended first.
+pub(crate) async fn owe(options: &Options, place: &Place, webhook: &str, deliveries: u64) -> Result<f64, Failure> {
     let core = core(place.open().await?, place.search_dir()).await?;
     let dataset = dataset(&core)?;
-    let mut data = Data::new(theses, options.days, SystemClock.now_ms());
+    let mut data = Data::new(REPEATED, options.days, SystemClock.now_ms());
     let started = Instant::now();
-    stream::iter(0..theses)
-        .map(|index| core.datasets.create_thesis(&dataset, data.thesis(index)))
-        .buffer_unordered(options.appends)
-        .try_for_each(|_| std::future::ready(Ok(())))
-        .await?;
+    for index in 0..REPEATED {
+        core.datasets.create_thesis(&dataset, data.thesis(index)).await?;
+    }
     settle(&core, &dataset).await?;
+    let (store, now_ms) = (&core.shared.deliveries, SystemClock.now_ms());
+    let made = store.page(webhook, None, now_ms, REPEATED as usize).await?;
+    for number in 0..i64::try_from(deliveries / REPEATED)? {
+        let copies = made.iter().map(|(_, made)| {
+            let created_at = made.created_at - number;
+            let id = delivery_id(webhook, created_at, &[&made.event_id, &number.to_string()]);
+            Delivery::pending(id, webhook.to_owned(), created_at, made.told())
+        });
+        let copies: Vec<Delivery> = copies.collect();
+        store.create(&copies.iter().collect::<Vec<_>>(), now_ms).await?;
+    }
     core.close().await;
     Ok(started.elapsed().as_secs_f64())
 }

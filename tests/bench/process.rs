@@ -95,7 +95,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Where it listens for `http` or `grpc`.
+    /// Where it listens for `http`, `grpc` or `ops`.
     pub(crate) fn address(&self, name: &str) -> Result<SocketAddr, Failure> {
         let url = self.processes.iter().find_map(|process| process.said[name].as_str()).unwrap_or_default();
         Ok(url.strip_prefix("http://").unwrap_or(url).parse().map_err(|_| format!("{name} is at no address: {url}"))?)
@@ -104,6 +104,15 @@ impl Service {
     /// The processor time it has used.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         self.processes.iter().filter_map(|process| cpu_seconds(process.id())).sum()
+    }
+
+    /// The requests that it has sent to its cluster.
+    pub(crate) async fn store_requests(&self) -> Result<f64, Failure> {
+        let mut connection = Connection::open(self.address("ops")?).await?;
+        let metrics = connection.ask_ok(&get("/metrics", "")).await?;
+        let metrics = std::str::from_utf8(metrics.body)?;
+        let counted = metrics.lines().find_map(|line| line.strip_prefix("store_requests_total "));
+        Ok(counted.map_or(Ok(0.0), str::parse)?)
     }
 
     /// Its processes.

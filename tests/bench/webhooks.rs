@@ -34,7 +34,7 @@ pub(crate) struct Webhooks {
     /// Seconds of each run at a fixed rate
     #[arg(long, default_value_t = 15)]
     seconds: u32,
-    /// Due deliveries of one dead endpoint [default: 200000, on CQL 20000]
+    /// Due deliveries of one dead endpoint [default: 1000000, on CQL 100000]
     #[arg(long)]
     backlog: Option<u64>,
     /// Webhooks of other projects that match nothing [default: 100000, on CQL 10000]
@@ -48,8 +48,8 @@ pub(crate) async fn run(options: &Options, task: &Webhooks) -> Result<(), Failur
     let temporary = tempfile::tempdir()?;
     let base = temporary.path();
     let (backlog, others) = match options.store {
-        StoreKind::Embedded => (200_000, 100_000),
-        StoreKind::Cql => (20_000, 10_000),
+        StoreKind::Embedded => (1_000_000, 100_000),
+        StoreKind::Cql => (100_000, 10_000),
     };
     rates::run(options, base).await?;
     delays::run(options, task.seconds, task.backlog.unwrap_or(backlog), base).await?;

@@ -71,7 +71,7 @@ pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &Webhoo
     let is_enabling = changes.status == Some(Webhook::ENABLED);
     if is_enabling && found.status == i32::from(v1::WebhookStatus::DisabledFailing) {
         // First: failures that are counted once it is enabled must stay.
-        core.shared.deliveries.note(id, true, call.now_ms).await?;
+        core.shared.deliveries.note(id, &[true], call.now_ms).await?;
     }
     let change = |state: &ControlState| {
         let webhook = own_webhook(state, caller, id)?;

@@ -52,6 +52,7 @@ impl ScyllaStore {
         late: fn(String) -> StoreError,
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
+        metrics::counter!("store_requests_total").increment(1);
         let answer = self.leave.ask(limit, request, late, wrong).await?;
         self.hearing.heard();
         Ok(answer)

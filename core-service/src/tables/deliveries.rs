@@ -106,7 +106,8 @@ impl DeliveryStore {
         rows.iter().map(|row| row.as_ref().map(decode).transpose()).collect()
     }
 
-    async fn write(&self, delivery: &Delivery, expect: Expect) -> StoreResult<bool> {
+    /// Writes a delivery's own row if it is as expected, and then the changes that belong to it.
+    async fn write(&self, delivery: &Delivery, expect: Expect, beside: Vec<Change>) -> StoreResult<bool> {
         let write = ConditionalWrite {
             clustering: Vec::new(),
             expect,
@@ -115,7 +116,7 @@ impl DeliveryStore {
         };
         let partition = key![&delivery.id];
         let transaction = Transaction { table: &schema::DELIVERY, partition, writes: vec![write], ttl: Some(KEPT) };
-        self.backend.transact(transaction).await
+        self.backend.transact_with(transaction, beside).await
     }
 
     /// Makes deliveries and queues their first attempts. Doing it again is safe.
@@ -127,7 +128,7 @@ impl DeliveryStore {
         for some in deliveries.chunks(at_once.max(1)) {
             // False: an earlier call has made it.
             let own = some.iter().filter(|delivery| delivery.has_row());
-            for written in join_all(own.map(|delivery| self.write(delivery, Expect::Absent))).await {
+            for written in join_all(own.map(|delivery| self.write(delivery, Expect::Absent, Vec::new()))).await {
                 written?;
             }
             let mut changes = Vec::with_capacity(some.len() * 2 + 1);
@@ -163,31 +164,25 @@ impl DeliveryStore {
         }
         let writes = steps.iter().map(|Step { before, after }| {
             let made = i64::from(before.attempts_made());
-            self.write(after, if before.has_row() { Expect::Version(made) } else { Expect::Absent })
+            let expect = if before.has_row() { Expect::Version(made) } else { Expect::Absent };
+            self.write(after, expect, DeliveryQueue::removal(before).into_iter().collect())
         });
-        let mut written = Vec::with_capacity(steps.len());
-        for outcome in join_all(writes).await {
-            written.push(outcome?);
-        }
-        let moved = steps.iter().zip(&written).filter(|(_, written)| **written);
-        let removed: Vec<Change> = moved.filter_map(|(step, _)| DeliveryQueue::removal(&step.before)).collect();
-        if !removed.is_empty() {
-            self.backend.apply(removed).await?;
-        }
-        Ok(written)
+        join_all(writes).await.into_iter().collect()
     }
 
-    /// Notes how attempts at a webhook ended; gives its new streak of failures.
+    /// Notes how attempts at a webhook ended, in this order; gives its new streak of failures.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn note(&self, webhook: &str, succeeded: bool, now_ms: i64) -> StoreResult<Streak> {
+    pub async fn note(&self, webhook: &str, succeeded: &[bool], now_ms: i64) -> StoreResult<Streak> {
         let mut consistency = Consistency::Quorum;
         loop {
             let row = self.backend.get(&schema::WEBHOOK_STREAK, &key![webhook], consistency).await?;
             let before = row.as_ref().map(|row| Streak::decode(row.body.clone())).transpose();
             let before = before.map_err(|error| damaged("streak", &error))?.unwrap_or_default();
-            let after = if succeeded { Streak::default() } else { before.longer(now_ms) };
+            let noted =
+                |streak: Streak, succeeded: &bool| if *succeeded { Streak::default() } else { streak.longer(now_ms) };
+            let after = succeeded.iter().fold(before, noted);
             if after == before {
                 return Ok(after);
             }

@@ -90,13 +90,8 @@ impl DeliveryQueue {
         let webhook = &delivery.webhook_id;
         let body = if delivery.attempts.is_empty() { told_body(delivery) } else { Bytes::new() };
         let key = key![webhook, hour_of(due_at), due_at, &delivery.id];
-        changes.push(Change {
-            table: &schema::DELIVERY_QUEUE,
-            key,
-            version: due_at,
-            body: Some(body),
-            ttl: Some(KEPT),
-        });
+        // It needs no time of expiry: it is taken out when its attempt is reported, or when its webhook is gone.
+        changes.push(Change { table: &schema::DELIVERY_QUEUE, key, version: due_at, body: Some(body), ttl: None });
         let mark = Mark { webhook: webhook.clone(), since: minute_of(due_at) };
         let minute = mark.since.max(minute_of(now_ms));
         let mut written = self.written.lock();

@@ -83,7 +83,7 @@ async fn measure(options: &Options, seconds: u32, backlog: u64, place: &Place) -
     customer.webhooks((0..faulty).map(sound)).await?;
     service.stop().await?;
 
-    let took = load::append(options, place, backlog).await?;
+    let took = load::owe(options, place, &dead_webhook, backlog).await?;
     let service = Service::start(place).await?;
     service.indexed().await?;
     let (customer, dead) = (customer.of(&service)?, dead.of(&service)?);
@@ -94,7 +94,7 @@ async fn measure(options: &Options, seconds: u32, backlog: u64, place: &Place) -
     }
     dead.redirect(&dead_webhook, &urls[0]).await?;
     listening.drain(&service).await?;
-    println!("  {} deliveries of the dead endpoint were due, owed within {took:.0} s.", number(backlog as f64));
+    println!("  {} deliveries of the dead endpoint were due, written within {took:.0} s.", number(backlog as f64));
     service.stop().await?;
     listening.receiver.stop().await
 }

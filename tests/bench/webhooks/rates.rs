@@ -23,6 +23,8 @@ const AT_ONCE: [usize; 2] = [64, 256];
 const BARE: usize = 40_000;
 /// Most processor time of a delivery that we aim at, in microseconds.
 const CPU_US: f64 = 200.0;
+/// Most requests of a delivery to a cluster that we aim at.
+const STORE_REQUESTS: f64 = 5.0;
 
 /// One run.
 struct Run {
@@ -30,6 +32,8 @@ struct Run {
     seconds: f64,
     /// Of the service, until it rests.
     cpu_us: f64,
+    /// To the cluster, likewise.
+    store_requests: f64,
 }
 
 /// Measures and prints the rates.
@@ -83,7 +87,15 @@ async fn measure(place: &Place) -> Result<(), Failure> {
     bare("bare posts to 1,000 endpoints", &many_bare);
     print("to 1,000 endpoints", all / many.seconds, &many_bare, many.cpu_us / all);
     println!("  The CPU of a delivery to one endpoint is what its event costs more than one that no webhook wants.");
+    if place.is_cluster() {
+        let (one, many) = ((one.store_requests - unwanted.store_requests) / count, many.store_requests / all);
+        println!("  Store requests of a delivery: {}, {}.", asked(one), asked(many));
+    }
     Ok(())
+}
+
+fn asked(requests: f64) -> String {
+    format!("{requests:.2} ({})", aim_below(requests, STORE_REQUESTS, ""))
 }
 
 fn bare(name: &str, posted: &Posted) {
@@ -102,6 +114,7 @@ impl Side<'_> {
     async fn run(&mut self, events: usize, token: &str, endpoints: usize) -> Result<Run, Failure> {
         self.receiver.take().await?;
         let before = at_rest(self.service).await;
+        let requests_before = self.service.store_requests().await?;
         let began = micros();
         self.customer.post(events, token).await?;
         let answered = micros();
@@ -112,6 +125,7 @@ impl Side<'_> {
         }
         let ended = if endpoints == 0 { answered } else { arrived.last_us };
         let cpu_us = (at_rest(self.service).await - before) * 1e6;
-        Ok(Run { seconds: ended.saturating_sub(began) as f64 / 1e6, cpu_us })
+        let store_requests = self.service.store_requests().await? - requests_before;
+        Ok(Run { seconds: ended.saturating_sub(began) as f64 / 1e6, cpu_us, store_requests })
     }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use parking_lot::Mutex;
 use thesis_proto::v1::WebhookStatus;
 
@@ -14,7 +14,7 @@ use crate::{
     delivery::serving::Verdict,
     domain::{
         control::{ControlChange, Webhook},
-        delivery::{Attempt, Delivery, Status},
+        delivery::{Attempt, Delivery, Status, Streak},
     },
     error::Result,
     shared::control::ControlState,
@@ -116,9 +116,11 @@ impl Dispatcher {
             }
         }
         self.tell_others(&noted).await;
+        let mut ends: HashMap<&str, Vec<bool>> = HashMap::new();
         for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_asked_for()) {
-            self.note(&step.before.webhook_id, *succeeded, now_ms).await;
+            ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
         }
+        join_all(ends.iter().map(|(webhook, succeeded)| self.note(webhook, succeeded, now_ms))).await;
         Ok(lost)
     }
 
@@ -175,14 +177,14 @@ impl Dispatcher {
     }
 
     /// Counts consecutive failures. The attempt itself is written already, so a failure to count it is only logged.
-    async fn note(&self, webhook: &str, succeeded: bool, now_ms: i64) {
+    async fn note(&self, webhook: &str, succeeded: &[bool], now_ms: i64) {
         let known = self.streaks.none.lock().get(webhook).is_some_and(|since| now_ms - since < KNOWN_MS);
-        if succeeded && known {
+        if known && succeeded.iter().all(|succeeded| *succeeded) {
             return;
         }
         let note = async {
             let streak = self.shared.deliveries.note(webhook, succeeded, now_ms).await?;
-            if succeeded {
+            if streak == Streak::default() {
                 self.streaks.none.lock().insert(webhook.into(), now_ms);
             } else {
                 self.streaks.none.lock().remove(webhook);
@@ -190,7 +192,7 @@ impl Dispatcher {
             if streak.is_hopeless(now_ms) {
                 self.disable(webhook, WebhookStatus::DisabledFailing, now_ms).await?;
                 // A webhook enabled again begins at zero.
-                self.shared.deliveries.note(webhook, true, now_ms).await?;
+                self.shared.deliveries.note(webhook, &[true], now_ms).await?;
             }
             Result::Ok(())
         };

@@ -12,6 +12,8 @@ use crate::{domain::delivery::Delivery, shared::queue_hints::Made};
 
 /// Most attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
 pub(super) const PER_WEBHOOK: usize = 64;
+/// The same as long as it is not known whether its endpoint answers: each success that leaves others waiting adds one.
+pub(super) const PER_NEW_WEBHOOK: usize = 4;
 /// Most deliveries of one webhook that are held ready with their bodies.
 pub(super) const READY_EACH: usize = 256;
 /// Fewer ready deliveries than this, and the webhook's queue is read on.
@@ -64,9 +66,20 @@ pub(super) struct Endpoint {
     in_turn: bool,
     out: BTreeSet<(i64, String)>,
     health: Health,
+    /// The places that it has earned.
+    earned: usize,
 }
 
 impl Endpoint {
+    fn note(&mut self, succeeded: bool) {
+        self.health.note(succeeded);
+        if !succeeded {
+            self.earned /= 2;
+        } else if !self.ready.is_empty() {
+            self.earned = (self.earned + 1).min(PER_WEBHOOK - PER_NEW_WEBHOOK);
+        }
+    }
+
     fn is_slow(&self, now_ms: i64) -> bool {
         self.health.is_slow() || self.out.first().is_some_and(|(since, _)| now_ms - since > HANGING_MS)
     }
@@ -226,8 +239,9 @@ impl State {
     pub(super) fn next(&mut self, now_ms: i64) -> Option<Made> {
         while let Some(webhook) = self.turns.pop_front() {
             let waiting = self.turns.len() + 1;
-            let most = (self.capacity() * 3).div_ceil(4 * waiting).clamp(1, PER_WEBHOOK);
+            let share = (self.capacity() * 3).div_ceil(4 * waiting);
             let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
+            let most = share.clamp(1, PER_NEW_WEBHOOK + endpoint.earned);
             endpoint.in_turn = false;
             if endpoint.is_slow(now_ms) {
                 self.take_turn(&webhook, now_ms);
@@ -337,9 +351,9 @@ impl State {
     pub(super) fn note(&mut self, webhook: &str, delivery: &str, number: i32, succeeded: bool) {
         self.settled.add(delivery, number);
         if let Some(endpoint) = self.endpoints.get_mut(webhook) {
-            endpoint.health.note(succeeded);
+            endpoint.note(succeeded);
         } else if !succeeded {
-            self.endpoints.entry(webhook.into()).or_default().health.note(false);
+            self.endpoints.entry(webhook.into()).or_default().note(false);
         }
     }
 

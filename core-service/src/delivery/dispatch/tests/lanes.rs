@@ -51,3 +51,30 @@ async fn an_endpoint_that_hangs_gets_nothing_more_from_the_healthy_lane() {
     }
     assert!(bench.stays_away(&mut claims).await, "more than the slow lane has");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_gets_more_places_as_it_answers() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_busy").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(2 * PER_WEBHOOK);
+    for _ in 0..3 * PER_WEBHOOK {
+        bench.post().await;
+    }
+    let mut places = PER_NEW_WEBHOOK;
+    while places <= PER_WEBHOOK {
+        let mut out = Vec::new();
+        while out.len() < places {
+            out.push(claims.recv().await.unwrap());
+        }
+        assert!(bench.stays_away(&mut claims).await, "more than {places}");
+        for claimed in &out {
+            bench.report(claimed, 200).await;
+        }
+        places *= 2;
+    }
+    let mut last = 0;
+    while claims.try_recv().is_ok() {
+        last += 1;
+    }
+    assert!(last <= PER_WEBHOOK, "{last}");
+}
