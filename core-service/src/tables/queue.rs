@@ -210,3 +210,6 @@ fn mark_change(mark: &Mark, minute: i64) -> Change {
     let key = key![shard_of(&mark.webhook), hour_of(first_of(minute)), minute, &mark.webhook, mark.since];
     Change { table: &schema::QUEUE_MARK, key, version: minute, body: Some(Bytes::new()), ttl: Some(KEPT) }
 }
+
+#[cfg(test)]
+mod tests;

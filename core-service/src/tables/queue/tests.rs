@@ -1,0 +1,97 @@
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use scylla::{
+    client::{session::Session, session_builder::SessionBuilder},
+    statement::Statement,
+};
+use thesis_net::clock::{Clock as _, SystemClock};
+
+use super::*;
+use crate::{
+    domain::{delivery::delivery_id, window::DAY_MS},
+    store::scylla::{ScyllaStore, tests::options},
+    tables::deliveries::DeliveryStore,
+};
+
+const WEBHOOK: &str = "wh_aged";
+/// Deliveries of an hour.
+const HOURLY: i64 = 400;
+/// Longest time until a table is compacted.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn pending(due_at: i64) -> Delivery {
+    let told = Told { event_id: format!("evt_{due_at}"), event_type: 1, dataset: "live".to_owned(), seq: 1 };
+    Delivery::pending(delivery_id(WEBHOOK, due_at, &[]), WEBHOOK.to_owned(), due_at, told)
+}
+
+/// The most deleted rows that any replica met to answer a query.
+async fn deletions_met(session: &Session, query: String) -> u64 {
+    let mut query = Statement::new(query);
+    query.set_tracing(true);
+    let traced = session.query_unpaged(query, ()).await.unwrap().tracing_id().unwrap();
+    let events = session.get_tracing_info(&traced).await.unwrap().events;
+    // As "Read 0 live rows and 400 tombstone cells".
+    let met = events.iter().filter_map(|event| event.activity.as_deref()?.strip_suffix(" tombstone cells"));
+    met.map(|met| met.rsplit(' ').next().unwrap().parse().unwrap()).max().expect("no replica told what it met")
+}
+
+async fn deletions_met_in_hour(session: &Session, keyspace: &str, hour: i64, from: i64) -> u64 {
+    let query = format!(
+        "SELECT * FROM {keyspace}.delivery_queue WHERE webhook = '{WEBHOOK}' AND hour = {hour} AND due_at >= {from}"
+    );
+    deletions_met(session, query).await
+}
+
+/// Needs a Cassandra, whose traces name the deleted rows that a read met.
+#[tokio::test]
+async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
+    let keyspace = format!("aged_{}_{}", SystemClock.now_ms(), std::process::id());
+    let Some(options) = options(&keyspace) else { return };
+    let session = SessionBuilder::new().known_nodes(&options.nodes).build().await.unwrap();
+    let backend: SharedBackend = Arc::new(ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap());
+    let store = DeliveryStore::new(backend);
+    // What is deleted meets what was written in files of their own.
+    let flushing = "memtable_flush_period_in_ms = 500";
+    session.query_unpaged(format!("ALTER TABLE {keyspace}.delivery_queue WITH {flushing}"), ()).await.unwrap();
+
+    let now_ms = SystemClock.now_ms();
+    let first = (hour_of(now_ms) * HOUR_MS) - DAY_MS;
+    let due: Vec<Delivery> = (0..24 * HOURLY).map(|number| pending(first + number * HOUR_MS / HOURLY)).collect();
+    for some in due.chunks(1_000) {
+        store.create(&some.iter().collect::<Vec<_>>(), now_ms).await.unwrap();
+    }
+    let (taken, left) = due.split_at(due.len() - 100);
+    for some in taken.chunks(1_000) {
+        let queued =
+            |delivery: &Delivery| Queued { due_at: delivery.created_at, delivery: delivery.id.clone(), told: None };
+        store.queue.remove(WEBHOOK, &some.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
+    }
+
+    // Reading goes on where it was: what went before is not met.
+    let place = left[0].created_at;
+    let hour = hour_of(place);
+    assert_eq!(deletions_met_in_hour(&session, &keyspace, hour, place).await, 0);
+    let found = store.queue.read(WEBHOOK, &(place - 1, String::new()), now_ms, 1_000).await.unwrap();
+    assert_eq!(found.len(), left.len());
+    // Who begins at the first hour meets an hour's deletions at most, and none once the table is compacted.
+    assert_eq!(deletions_met_in_hour(&session, &keyspace, hour_of(first), 0).await, HOURLY as u64);
+    let compacting = "gc_grace_seconds = 0 AND compaction = {'class': 'SizeTieredCompactionStrategy', 'min_threshold': 2, \
+                      'unchecked_tombstone_compaction': true, 'tombstone_compaction_interval': 1, \
+                      'tombstone_threshold': 0.01}";
+    session.query_unpaged(format!("ALTER TABLE {keyspace}.delivery_queue WITH {compacting}"), ()).await.unwrap();
+    let began = Instant::now();
+    for hour in hour_of(first)..=hour {
+        while deletions_met_in_hour(&session, &keyspace, hour, 0).await > 0 {
+            assert!(began.elapsed() < PATIENCE, "the deletions of hour {hour} stay");
+            // Writing lets the node look again at what can be compacted.
+            store.create(&[&pending(now_ms + DAY_MS)], now_ms).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+    let found = store.queue.read(WEBHOOK, &(first, String::new()), now_ms, 1_000).await.unwrap();
+    assert_eq!(found.len(), left.len());
+    session.query_unpaged(format!("DROP KEYSPACE {keyspace}"), ()).await.unwrap();
+}
