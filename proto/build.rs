@@ -5,10 +5,11 @@ use std::{env, fs, io, path::PathBuf};
 use prost::Message as _;
 
 /// Messages that hold a secret; `src/secret.rs` shows them without it.
-const SECRET: [&str; 5] = [
+const SECRET: [&str; 6] = [
     ".thesis.v1.ClaimResponse",
     ".thesis.v1.CreateKeyResponse",
     ".thesis.v1.CreateWebhookResponse",
+    ".thesis.v1.OpenRequest",
     ".thesis.v1.RotateWebhookSecretResponse",
     ".thesis.v1.StreamTicket",
 ];

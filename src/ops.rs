@@ -14,6 +14,7 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 
+/// Longest wait for what the process needs, and longest time to end a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Most bytes of answers that clients have not taken.
 const MAX_UNTAKEN: usize = 16 * 1024 * 1024;

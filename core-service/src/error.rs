@@ -59,7 +59,7 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         let api = match error {
             StoreError::Unavailable(_) | StoreError::InDoubt(_) => ApiError::unavailable(),
-            StoreError::Damaged(_) => ApiError::internal(),
+            StoreError::Damaged(_) | StoreError::Unknown(_) => ApiError::internal(),
         };
         Self { api: Box::new(api), why: Some(error.to_string()) }
     }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod answer;
+mod deadline;
 mod delivery;
 mod event;
 mod fields;

@@ -245,6 +245,9 @@ pub enum StoreError {
     /// What is stored cannot be read.
     #[error("the store is damaged: {0}")]
     Damaged(String),
+    /// What is stored was written by a newer version. Who passes it over loses it.
+    #[error("the store holds what this version does not know: {0}")]
+    Unknown(String),
 }
 
 /// Result of a store operation.

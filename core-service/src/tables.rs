@@ -18,4 +18,5 @@ mod row_cache;
 pub mod stream_places;
 pub mod stream_tickets;
 pub mod theses;
+pub mod told;
 pub mod wake;

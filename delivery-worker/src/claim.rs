@@ -15,6 +15,8 @@ use crate::{
     send::{Sender, Sent, drain},
 };
 
+/// Most attempts under way for each place: core gives the places of late ones away.
+const OUT_EACH: usize = 2;
 /// Longest wait for open attempts and reports at the end.
 const LAST_WORDS: Duration = Duration::from_millis(7_500);
 
@@ -73,7 +75,7 @@ impl Worker {
                         tracing::error!(%error, "an attempt broke off");
                     }
                 }
-                claim = claims.try_next(), if attempts.len() < self.capacity => match claim {
+                claim = claims.try_next(), if attempts.len() < OUT_EACH * self.capacity => match claim {
                     Ok(Some(claim)) => {
                         attempts.spawn(Arc::clone(self).attempt(core, claim));
                     }

@@ -20,6 +20,7 @@ show! {
     ClaimResponse by delivery_id, webhook_id, attempt, event_id;
     CreateKeyResponse by api_key;
     CreateWebhookResponse by webhook;
+    OpenRequest by session, stream, kind, types, filters, cursor;
     RotateWebhookSecretResponse by webhook;
     StreamTicket by expires_at;
 }
@@ -35,6 +36,7 @@ mod tests {
             format!("{:?}", v1::ClaimResponse { secrets: vec![secret()], ..Default::default() }),
             format!("{:?}", v1::CreateKeyResponse { key: secret(), ..Default::default() }),
             format!("{:?}", v1::CreateWebhookResponse { secret: secret(), ..Default::default() }),
+            format!("{:?}", v1::OpenRequest { ticket: Some(secret()), ..Default::default() }),
             format!("{:?}", v1::RotateWebhookSecretResponse { secret: secret(), ..Default::default() }),
             format!("{:?}", v1::StreamTicket { ticket: secret(), ..Default::default() }),
         ];

@@ -209,7 +209,7 @@ impl Edge {
         call.id = id.into_owned();
         if route.query.is_empty() {
             // No parameter is read, yet an unreadable query string and unknown parameters are refused everywhere.
-            call.query()?.finish(call);
+            call.tell(call.query()?.unread());
         }
         if route.body.is_some() {
             call.body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(unread)?;

@@ -1,6 +1,6 @@
-//! Streams over HTTP. `sse` writes what the stream engine reads as Server-Sent Events, and `chunked` sends them over
-//! HTTP/1.1. `websocket` opens WebSockets, and `socket` serves one for a `client`, with the messages of `message` and the
-//! reasons of `closing`.
+//! Streams over HTTP. `sse` opens streams of Server-Sent Events, `sse_events` writes what the stream engine reads as such
+//! events, and `chunked` sends them over HTTP/1.1. `websocket` opens WebSockets, and `socket` serves one for a `client`,
+//! with the messages of `message` and the reasons of `closing`.
 
 mod chunked;
 mod client;
@@ -8,6 +8,7 @@ mod closing;
 mod message;
 mod socket;
 mod sse;
+mod sse_events;
 #[cfg(test)]
 mod tests;
 mod websocket;

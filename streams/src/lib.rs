@@ -21,7 +21,7 @@ mod tests;
 
 pub use self::{
     hub::{Hub, Opened},
-    link::{OpenStream, Step},
+    link::{HEARTBEAT, OpenStream, Step},
     ring::{Entry, Render},
     signal::End,
     subscription::Subscription,

@@ -228,6 +228,9 @@ fn trusted<T>(message: T) -> Request<T> {
     request
 }
 
+/// How often a stream gives a sign of life.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+
 /// What happens next on a stream with one subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {

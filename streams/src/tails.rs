@@ -34,7 +34,8 @@ const MOST_BYTES: usize = 256 * 1024 * 1024;
 const MOST_CALLS: usize = 16;
 /// Most datasets of one call: requests have a limit.
 const MOST_DATASETS: usize = 1_000;
-/// Number of forgotten feeds, beyond as many as live, whose datasets are read in vain before all are called anew.
+/// Most forgotten feeds beyond the number of living ones: their datasets are read in vain. With one more, all datasets
+/// are called anew.
 const MOST_FORGOTTEN: usize = 100;
 /// Time in which datasets gather that a new call follows.
 const GATHER: Duration = Duration::from_millis(2);
@@ -166,8 +167,8 @@ impl Tails {
         }
     }
 
-    /// Forgets feeds that nobody has followed for a while; tells whether so many datasets are read in vain that all
-    /// should be called anew.
+    /// Forgets feeds that nobody has followed for a while. Tells whether all datasets should be called anew, since too
+    /// many are read in vain.
     fn forget_unfollowed(&self) -> bool {
         let now = Instant::now();
         let mut state = self.state.lock();

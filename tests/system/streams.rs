@@ -178,7 +178,8 @@ async fn the_header_wins_over_the_parameter(service: &Service) {
     assert_eq!(client.resume(&both, "").await.next().await.data, events[1]);
     let path = format!("/v1/events/stream{both}");
     let request = client.request(reqwest::Method::GET, &path).header("last-event-id", "nonsense");
-    client.send(request).await.error(400, "INVALID_CURSOR");
+    let error = client.send(request).await.error(400, "INVALID_CURSOR");
+    assert_eq!(error["param"], "Last-Event-ID");
 }
 
 async fn a_cursor_that_was_never_issued_is_refused(service: &Service) {

@@ -71,7 +71,7 @@ fn check(answer: &Answer, name: &str, told: &Told, context: &str) {
             (422, "VALIDATION_FAILED", Some(name), Some(errors))
         }
         Told::Refused(reason) => (422, "WEBHOOK_URL_FORBIDDEN", Some(name), Some(json!({"reason": reason}))),
-        Told::Cursor => (400, "INVALID_CURSOR", Some("cursor"), None),
+        Told::Cursor => (400, "INVALID_CURSOR", Some(name), None),
         Told::Whole(status, code) => (*status, *code, None, None),
     };
     assert_eq!(answer.status, status, "{context}: {}", answer.text);

@@ -28,6 +28,7 @@ use crate::{
 const KEPT_MS: i64 = 24 * 3_600_000;
 /// Longest time that a request in flight keeps its repeats away; then its server counts as dead.
 const IN_FLIGHT_MS: i64 = 30_000;
+/// Longest time for the tries to give a key back: after it, repeats may take the key anyway.
 const IN_FLIGHT: Duration = Duration::from_millis(IN_FLIGHT_MS.unsigned_abs());
 /// Most tries to take a key while the store is in doubt or others take it.
 const TRIES: usize = 4;

@@ -5,6 +5,7 @@
 //! timer says so, and what memory had no room for. Leases only save duplicate work: a report of the expected attempt
 //! counts, whoever sends it.
 
+mod endpoint;
 mod health;
 mod read;
 mod report;
@@ -32,7 +33,7 @@ pub use self::report::Reported;
 use self::{
     read::Pages,
     shards::Shards,
-    state::{State, Worker, due_at},
+    state::{OUT_EACH, State, Worker, due_at},
     unsendable::Unsendable,
 };
 use super::serving::{Serving, Verdict};
@@ -116,11 +117,12 @@ impl Dispatcher {
         })
     }
 
-    /// Takes a worker's stream: it gets claims until the place is dropped, at most `capacity` unreported.
+    /// Takes a worker's stream: it gets claims until the place is dropped, at most `capacity` unreported that are not
+    /// late, and twice as many in all.
     pub fn join(self: &Arc<Self>, capacity: usize) -> (WorkerPlace, mpsc::Receiver<Claimed>) {
-        let (claims, receiver) = mpsc::channel(capacity.max(1));
+        let (claims, receiver) = mpsc::channel(OUT_EACH * capacity.max(1));
         let id = self.next_worker.fetch_add(1, Ordering::Relaxed);
-        self.state.lock().workers.insert(id, Worker { claims, capacity, out: 0 });
+        self.state.lock().workers.insert(id, Worker { claims, capacity, out: 0, late: 0 });
         self.shards.has_workers(true);
         self.shared.hints.wake();
         (WorkerPlace { dispatcher: Arc::clone(self), id }, receiver)
@@ -217,6 +219,7 @@ impl Dispatcher {
             for delivery in late {
                 state.give_back(&delivery, now_ms);
             }
+            state.note_late(now_ms);
             state.read_due(now_ms);
             let waiting: Vec<_> = state.waiting().cloned().collect();
             for webhook in waiting {
@@ -333,16 +336,25 @@ impl Dispatcher {
             steps.push(Step { before, after });
         }
         let advanced = self.shared.deliveries.advance(&steps, now_ms).await;
+        let (advanced, mut outcome) = match advanced {
+            Ok(advanced) => (advanced, Ok(())),
+            Err(error) => (Vec::new(), Err(error.into())),
+        };
+        let mut advanced = advanced.into_iter();
         let mut state = self.state.lock();
         for Step { before, after } in steps {
             let webhook: Arc<str> = before.webhook_id.as_str().into();
-            match (&advanced, after.next_attempt_at) {
-                (Ok(_), Some(due_at)) => state.expect(&webhook, due_at, now_ms),
-                (Ok(_), None) => {}
-                (Err(_), _) => state.read_from(&webhook, due_at(&before)),
+            match (advanced.next(), after.next_attempt_at) {
+                (Some(Ok(_)), Some(due_at)) => state.expect(&webhook, due_at, now_ms),
+                (Some(Ok(_)), None) => {}
+                (Some(Err(error)), _) => {
+                    state.read_from(&webhook, due_at(&before));
+                    outcome = Err(error.into());
+                }
+                (None, _) => state.read_from(&webhook, due_at(&before)),
             }
         }
-        Ok(advanced.map(drop)?)
+        outcome
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use axum::{
+    body::Body,
     extract::{Request, State},
     middleware::Next,
     response::Response,
@@ -15,10 +16,13 @@ use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::{REQUEST_ID, SERVICE_TOKEN},
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tonic::{Code, Status, transport::server::TcpConnectInfo};
 
-use super::answer::{error_status, with_request_id};
+use super::{
+    answer::{error_status, with_request_id},
+    deadline::Until,
+};
 use crate::operations::Core;
 
 /// The header that says how long the client waits for its answer.
@@ -64,6 +68,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
         let message = format!("{TIMEOUT} must be up to 8 digits and one of the units H, M, S, m, u, n");
         return error_status(&ApiError::new(ErrorCode::InvalidRequest, message), &request_id()).into_http();
     };
+    let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
     let uri = request.uri().clone();
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
     let outcome = match patience {
@@ -73,7 +78,12 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
         None => Ok(running.await),
     };
     match outcome {
-        Ok(Ok(response)) => detailed(response, request_id),
+        Ok(Ok(response)) => {
+            let response = detailed(response, request_id);
+            let Some(deadline) = deadline else { return response };
+            let late = late("the deadline has passed", &request_id());
+            response.map(|body| Body::new(Until::new(body, deadline, late)))
+        }
         Ok(Err(panic)) => {
             let request_id = request_id();
             let (operation, panic) = (uri.path(), panics::text(panic.as_ref()));

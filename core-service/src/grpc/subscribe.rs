@@ -1,6 +1,6 @@
 //! `EventService.Subscribe`: events over gRPC, from the stream engine.
 
-use std::{collections::VecDeque, future::poll_fn, sync::Arc, time::Duration};
+use std::{collections::VecDeque, future::poll_fn, sync::Arc};
 
 use futures::{
     StreamExt as _,
@@ -12,15 +12,13 @@ use thesis_proto::{
     error::{ApiError, ErrorCode},
     v1::{self, subscribe_response::Message},
 };
-use thesis_streams::{End, Hub, OpenStream, Step, Subscription};
+use thesis_streams::{End, HEARTBEAT, Hub, OpenStream, Step, Subscription};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tonic::{Request, Response, Status};
 
 use super::answer::{error_status, meta, trusted};
 use crate::operations::Core;
 
-/// How often a heartbeat tells where the stream stands.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Events are read in pieces of about this size.
 const PIECE: usize = 16 * 1024;
 

@@ -19,7 +19,7 @@ use crate::{
         delete_webhook::delete_webhook,
         get_webhook::get_webhook,
         list_deliveries::{DeliveryQuery, list_deliveries},
-        list_webhooks::list_webhooks,
+        list_webhooks::{WebhookQuery, list_webhooks},
         replay_delivery::replay_delivery,
         rotate_webhook_secret::rotate_webhook_secret,
         test_webhook::test_webhook,
@@ -143,7 +143,8 @@ impl WebhookService for Api {
             let status = choice::<v1::WebhookStatus>(&mut fields, "status", message.status);
             fields.finish()?;
             call.charge().await?;
-            let page = list_webhooks(&self.core, &call.caller, status, limit, message.cursor.as_deref()).await?;
+            let query = WebhookQuery { limit, cursor: message.cursor, status };
+            let page = list_webhooks(&self.core, &call.caller, &query).await?;
             Ok(v1::ListWebhooksResponse {
                 data: page.rows.iter().map(|row| convert::control::webhook(row)).collect(),
                 has_more: page.next_cursor.is_some(),

@@ -22,6 +22,7 @@ use crate::{
     },
     error,
     shared::{Shared, queue_hints::Made},
+    store::StoreError,
     tables::log::{checkpoint_change, decode},
 };
 
@@ -165,14 +166,19 @@ impl FanOut {
     /// Owes the events of a page of entries.
     async fn owe(&mut self, upto: u64) -> Result<()> {
         let (mut last, mut owes) = (self.done, false);
-        let mut owed = Vec::new();
+        let (mut owed, mut outcome) = (Vec::new(), Ok(()));
         for (seq, body) in self.shared.log.read(&self.name, self.done, upto, PAGE).await? {
-            last = seq;
             match decode(body) {
                 Ok(entry) => self.owe_entry(seq, &entry, &mut owed),
+                // A newer core can tell it.
+                Err(error @ StoreError::Unknown(_)) => {
+                    outcome = Err(error.into());
+                    break;
+                }
                 // Waiting for it would hold up all later entries for ever.
                 Err(error) => tracing::error!(dataset = self.name, seq, %error, "an entry cannot be told to webhooks"),
             }
+            last = seq;
             owes |= !owed.is_empty();
             if owed.len() >= CHUNK {
                 self.write(&mut owed).await?;
@@ -181,7 +187,8 @@ impl FanOut {
             }
         }
         self.write(&mut owed).await?;
-        self.reach(last, owes).await
+        self.reach(last, owes).await?;
+        outcome
     }
 
     fn owe_entry(&self, seq: u64, entry: &Entry, owed: &mut Vec<Made>) {

@@ -43,9 +43,11 @@ pub async fn list_deliveries(
     let webhook = get_webhook(core, &call.caller, webhook_id).await?;
     let as_counted = |delivery| Serving::of(&core.shared.control.state(), &webhook, call.now_ms).counted(delivery);
     let signer = core.shared.keys.cursor_signer();
-    let number = |number: Option<i32>| number.unwrap_or_default().to_string();
-    let event_id = query.event_id.as_deref().unwrap_or_default();
-    let name = list_name(&["deliveries", webhook_id, &number(query.status), &number(query.event_type), event_id]);
+    // Every field of a query is part of the name, except those of the page.
+    let DeliveryQuery { limit: _, cursor: _, status, event_type, event_id } = query;
+    let number = |number: &Option<i32>| number.unwrap_or_default().to_string();
+    let event = event_id.as_deref().unwrap_or_default();
+    let name = list_name(&["deliveries", webhook_id, &number(status), &number(event_type), event]);
     let mut after: Option<LogPosition> = match &query.cursor {
         Some(cursor) => {
             let position: TimePosition = signer.read(&name, cursor).ok_or_else(Error::invalid_cursor)?;

@@ -10,12 +10,10 @@ pub use catalog::{PROFILES, TOKENS};
 use phrases::{CLOSINGS, OBSERVATIONS, OPENINGS};
 use theses::THESES;
 
+use crate::domain::window::{DAY_MS, HOUR_MS};
+
 /// The chain of every fixture token and the network of every fixture wallet; not a real chain.
 pub const CHAIN: &str = "sandbox";
-
-const MINUTE_MS: i64 = 60_000;
-const HOUR_MS: i64 = 60 * MINUTE_MS;
-const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// Spans of age: the number of seeded theses, and the oldest and youngest age; oldest span first.
 const SPANS: [(usize, i64, i64); 3] = [(114, 7 * DAY_MS, DAY_MS), (26, DAY_MS, HOUR_MS), (10, HOUR_MS, 0)];
@@ -188,6 +186,7 @@ fn mix(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::window::MINUTE_MS;
     use std::collections::HashSet;
 
     fn distinct<T: std::hash::Hash + Eq>(items: impl IntoIterator<Item = T>) -> usize {

@@ -19,10 +19,10 @@ use crate::{
 /// miss a second.
 const FOLLOW_EVERY: Duration = Duration::from_millis(700);
 
-/// How long it rests while more entries wait.
+/// How often a round follows another while more entries wait, counted from the other's end.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(5);
 
-/// How long it rests after a failure.
+/// How often the index tries again while a log cannot be followed or a commit fails.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Most entries read at once.

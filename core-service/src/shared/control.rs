@@ -212,9 +212,7 @@ impl Control {
         let mut state = self.state.write();
         for (seq, body) in entries {
             if seq == state.head + 1 {
-                if let Some(change) = decode(body)?.change {
-                    state.take(change);
-                }
+                state.take(decode(body)?);
                 state.head = seq;
             }
         }
@@ -277,7 +275,7 @@ impl Control {
             let last = *last;
             let mut changes = Vec::new();
             for (seq, body) in entries {
-                changes.extend(entry_change(seq, body)?);
+                changes.push(entry_change(seq, body)?);
             }
             self.backend.apply(changes).await?;
             self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS, last)]).await?;

@@ -37,9 +37,10 @@ fn row_of(change: &ControlChange) -> (&'static str, &str, bool) {
 /// Reads an entry of the control log.
 ///
 /// # Errors
-/// When it is damaged.
-pub fn decode(body: Bytes) -> StoreResult<ControlEntry> {
-    ControlEntry::decode(body).map_err(|error| StoreError::Damaged(format!("control log: {error}")))
+/// When it is damaged, or of a kind that only a newer version knows: passed over, a revoked key would go on to work.
+pub fn decode(body: Bytes) -> StoreResult<ControlChange> {
+    let entry = ControlEntry::decode(body).map_err(|error| StoreError::Damaged(format!("control log: {error}")))?;
+    entry.change.ok_or_else(|| StoreError::Unknown("the kind of a control change".to_owned()))
 }
 
 /// Reads every row.
@@ -55,9 +56,7 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
             scan.from = Bound::Excluded(last.clustering.clone());
             let full = rows.len() == PAGE;
             for row in rows {
-                if let Some(change) = decode(row.body)?.change {
-                    take(change);
-                }
+                take(decode(row.body)?);
             }
             if !full {
                 break;
@@ -71,14 +70,14 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
 ///
 /// # Errors
 /// When the entry is damaged.
-pub fn entry_change(seq: u64, body: Bytes) -> StoreResult<Option<Change>> {
-    let entry = decode(body.clone())?;
-    let row = entry.change.as_ref().map(row_of);
-    Ok(row.map(|(kind, id, stays)| Change {
+pub fn entry_change(seq: u64, body: Bytes) -> StoreResult<Change> {
+    let change = decode(body.clone())?;
+    let (kind, id, stays) = row_of(&change);
+    Ok(Change {
         table: &schema::CONTROL,
         key: key![kind, shard_of(id), id],
         version: i64::try_from(seq).unwrap_or(i64::MAX),
         body: stays.then_some(body),
         ttl: None,
-    }))
+    })
 }

@@ -6,7 +6,6 @@
 
 use std::ops::Bound;
 
-use bytes::Bytes;
 use futures::future::join_all;
 use prost::Message as _;
 
@@ -20,11 +19,12 @@ use crate::{
         Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction,
         schema,
     },
-    tables::queue::DeliveryQueue,
+    tables::{
+        queue::DeliveryQueue,
+        told::{KEPT, told, told_body},
+    },
 };
 
-/// Seconds for which deliveries are kept.
-pub const KEPT: u32 = 90 * 86_400;
 /// Width of the delivery log's buckets.
 const MONTH_MS: i64 = 30 * DAY_MS;
 /// Most deliveries of one webhook created at once on a cluster; nobody waits for them, and requests need the capacity.
@@ -56,17 +56,6 @@ fn damaged(what: &str, error: &prost::DecodeError) -> StoreError {
 
 fn decode(row: &Row) -> StoreResult<Delivery> {
     Delivery::decode(row.body.clone()).map_err(|error| damaged("delivery", &error))
-}
-
-/// Reads the body of a log row or a queue row; none where the delivery has a row of its own.
-pub(super) fn told(body: Bytes) -> StoreResult<Option<Told>> {
-    let told = Told::decode(body).map_err(|error| damaged("a delivery's event", &error))?;
-    Ok((!told.dataset.is_empty()).then_some(told))
-}
-
-/// The body of the log row and the first queue row.
-pub(super) fn told_body(delivery: &Delivery) -> Bytes {
-    if delivery.body.is_empty() { delivery.told().encode_to_vec().into() } else { Bytes::new() }
 }
 
 fn log_key(webhook: &str, created_at: i64, id: &str) -> Vec<crate::store::Value> {
@@ -150,11 +139,11 @@ impl DeliveryStore {
 
     /// Replaces deliveries by their states after an attempt, each if nobody did so before, and moves them in their
     /// queues. The next attempts are queued first and the old ones removed last, so that a crash in between leaves a
-    /// queue row too many. Tells which were replaced.
+    /// queue row too many. Tells of each whether it was replaced.
     ///
     /// # Errors
-    /// When the store does not answer; doing it again is safe.
-    pub async fn advance(&self, steps: &[Step], now_ms: i64) -> StoreResult<Vec<bool>> {
+    /// When the store does not answer, as a whole or for one of them; doing it again is safe.
+    pub async fn advance(&self, steps: &[Step], now_ms: i64) -> StoreResult<Vec<StoreResult<bool>>> {
         let mut changes = Vec::new();
         for step in steps {
             self.queue.add(&step.after, now_ms, &mut changes);
@@ -167,7 +156,7 @@ impl DeliveryStore {
             let expect = if before.has_row() { Expect::Version(made) } else { Expect::Absent };
             self.write(after, expect, DeliveryQueue::removal(before).into_iter().collect())
         });
-        join_all(writes).await.into_iter().collect()
+        Ok(join_all(writes).await)
     }
 
     /// Notes how attempts at a webhook ended, in this order; gives its new streak of failures.

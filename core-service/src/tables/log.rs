@@ -74,12 +74,11 @@ fn payload(row: &Row) -> StoreResult<Bytes> {
 /// Reads an entry's stored form.
 ///
 /// # Errors
-/// When it is damaged.
+/// When it is damaged, or of a kind that only a newer version knows.
 pub fn decode(body: Bytes) -> StoreResult<Entry> {
     let entry = Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))?;
     if entry.kind.is_none() {
-        // Passed over, it would be lost for good.
-        return Err(StoreError::Damaged(format!("log entry {}: its kind is unknown to this version", entry.id)));
+        return Err(StoreError::Unknown(format!("the kind of log entry {}", entry.id)));
     }
     Ok(entry)
 }

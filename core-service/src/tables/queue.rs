@@ -9,7 +9,7 @@ use std::{collections::HashSet, ops::Bound, sync::Arc};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::deliveries::{KEPT, told, told_body};
+use super::told::{KEPT, told, told_body};
 use crate::{
     domain::{
         delivery::{Delivery, Told},

@@ -23,7 +23,7 @@ use hyper_util::{
     server::graceful::GracefulConnection,
 };
 use parking_lot::Mutex;
-use rustix::net::sockopt::set_tcp_user_timeout;
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 use tokio::{
     net::TcpStream,
     time::{Instant, sleep},
@@ -37,6 +37,9 @@ use super::{
     meter::Meter,
 };
 
+/// Most bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. A stream that
+/// has left HTTP gets less.
+const SEND_BUFFER: usize = 256 * 1024;
 /// How often a connection is checked for answers that it does not take.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Longest time, in milliseconds, in which a peer may leave sent bytes without an acknowledgement.
@@ -80,8 +83,12 @@ pub(super) struct Served<A> {
 
 /// Serves a connection until it ends.
 pub(super) async fn serve<A: Answers>(served: Arc<Served<A>>, place: Place, stream: TcpStream, address: SocketAddr) {
-    // A frame of a stream should leave at once. A peer that has vanished does not acknowledge what is sent.
-    if stream.set_nodelay(true).is_err() || set_tcp_user_timeout(&stream, VANISHED_MS).is_err() {
+    // A frame of a stream should leave at once. A peer that has vanished does not acknowledge what is sent. Otherwise
+    // the system keeps up to megabytes for a peer that reads slowly.
+    let set = stream.set_nodelay(true).is_ok()
+        && set_tcp_user_timeout(&stream, VANISHED_MS).is_ok()
+        && set_socket_send_buffer_size(&stream, SEND_BUFFER).is_ok();
+    if !set {
         return;
     }
     let meter = Arc::clone(&place.meter);

@@ -18,7 +18,7 @@ use thesis_proto::{
 };
 
 use super::{Errors, NOT_A_TIME, Param, some_filters, some_of};
-use crate::{answer::Failure, call::Call};
+use crate::answer::Failure;
 
 /// The declared fields of a JSON object.
 #[derive(Debug)]
@@ -188,11 +188,6 @@ impl JsonBody {
     fn wrong<T>(&mut self, name: &str, message: &str) -> Option<T> {
         self.errors.add(name, message);
         None
-    }
-
-    /// Ends the reading and leaves the bad fields, unknown ones included, with the call.
-    pub(crate) fn finish(self, call: &Call) {
-        call.tell(self.unread());
     }
 
     /// Ends the reading, and gives the bad fields, unknown ones included.

@@ -12,7 +12,7 @@ use thesis_proto::{
 };
 
 use super::{Errors, Kind, NOT_A_TIME, Param, some_filters, some_of};
-use crate::{answer::Failure, call::Call};
+use crate::answer::Failure;
 
 /// Whether a query string carries an API key, which is refused before anything else.
 pub(crate) fn has_key(query: &str) -> bool {
@@ -146,12 +146,8 @@ impl<'a> QueryString<'a> {
         some_filters(v1::EventFilters { token: texts("token"), handle: texts("handle"), chain: texts("chain") })
     }
 
-    /// Ends the reading and leaves the bad parameters, unknown ones included, with the call.
-    pub(crate) fn finish(self, call: &Call) {
-        call.tell(self.unread());
-    }
-
-    fn unread(mut self) -> Vec<FieldError> {
+    /// Ends the reading, and gives the bad parameters, unknown ones included.
+    pub(crate) fn unread(mut self) -> Vec<FieldError> {
         for name in &self.unknown {
             self.errors.add_unknown(name, self.params.iter().map(|param| param.name));
         }

@@ -11,7 +11,7 @@ use std::{
 use thesis_net::server::{Room, Socket};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, AsyncWriteExt as _, ReadBuf};
 
-use super::sse::Events;
+use super::sse_events::Events;
 
 /// Room for a chunk's size, in hexadecimal digits and a line's end.
 const HEAD: usize = 10;

@@ -9,9 +9,6 @@ use thesis_proto::{
 
 use crate::input::{JsonBody, Kind, Param};
 
-/// Seconds between two heartbeats.
-pub(super) const HEARTBEAT_SECONDS: u64 = 15;
-
 const OP: Param = Param::required("op", Kind::Text(1, 16), "What is asked for");
 const RID: Param = Param::new("rid", Kind::Text(0, 64), "Comes back with the answer");
 const SUB: Param = Param::required("sub", Kind::Text(1, 64), "Names the subscription");
@@ -32,8 +29,7 @@ const PING: &[Param] = &[OP, RID];
 const OPS: [(&str, &[Param]); 4] =
     [("auth", AUTH), ("subscribe", SUBSCRIBE), ("unsubscribe", UNSUBSCRIBE), ("ping", PING)];
 
-/// A message of a client.
-#[derive(Debug)]
+/// A message of a client. It may hold a key, so it has no `Debug`.
 pub(super) enum Asked {
     Auth { key: String },
     Subscribe { sub: String, types: Vec<i32>, filters: Option<thesis_proto::v1::EventFilters>, cursor: Option<String> },
@@ -42,7 +38,6 @@ pub(super) enum Asked {
 }
 
 /// A client's message that can be answered.
-#[derive(Debug)]
 pub(super) struct Request {
     pub(super) rid: Option<String>,
     pub(super) asked: Result<Asked, ApiError>,
@@ -169,7 +164,7 @@ mod tests {
 
     fn refused(text: &str) -> (Option<String>, Vec<String>) {
         let request = read(text).unwrap();
-        let error = request.asked.unwrap_err();
+        let Err(error) = request.asked else { panic!("{text} is no error") };
         (request.rid, error.field_errors().map(|error| error.param).collect())
     }
 
@@ -187,7 +182,7 @@ mod tests {
         );
         let request = request.unwrap();
         assert_eq!(request.rid.as_deref(), Some("7"));
-        let Ok(Asked::Subscribe { sub, types, filters, cursor }) = request.asked else { panic!("{:?}", request.asked) };
+        let Ok(Asked::Subscribe { sub, types, filters, cursor }) = request.asked else { panic!("subscribe") };
         assert_eq!((sub.as_str(), types, cursor.as_deref()), ("a", vec![1], Some("c")));
         assert_eq!(filters.unwrap().token, ["$RUN"]);
         assert!(matches!(read(r#"{"op":"ping"}"#).unwrap().asked, Ok(Asked::Ping)));

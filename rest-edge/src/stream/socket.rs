@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use futures::{FutureExt as _, Sink as _, SinkExt as _, Stream as _, StreamExt as _, future::BoxFuture};
 use thesis_net::server::{self, Room};
-use thesis_streams::{OpenStream, Subscription};
+use thesis_streams::{HEARTBEAT, OpenStream, Subscription};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
@@ -26,24 +26,21 @@ use self::requests::Working;
 use super::{
     client::Client,
     closing::Closing,
-    message::{HEARTBEAT_SECONDS, Told, event},
+    message::{Told, event},
 };
 
-const HEARTBEAT: Duration = Duration::from_secs(HEARTBEAT_SECONDS);
 /// Longest time until the first message of a client that has not yet shown its key.
 const AUTH_PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time without any frame of the client.
 const PONG_PATIENCE: Duration = Duration::from_secs(45);
 /// Longest time in which a client that is far behind takes nothing.
-const SLOW_PATIENCE: Duration = Duration::from_secs(55);
+const SLOW_PATIENCE: Duration = Duration::from_secs(60);
 /// Number of events behind from which on a client may be too slow.
 const FAR_BEHIND: u64 = 1_000;
 /// Longest time to tell a client why its socket closes.
 const GOODBYE: Duration = Duration::from_secs(5);
 /// Most bytes of a message.
 const MOST_BYTES: usize = 64 * 1024;
-/// Most bytes of the first message of a client that has not yet shown its key.
-const MOST_AUTH_BYTES: usize = 4 * 1024;
 /// Most bytes still read of a client that broke the protocol, so that it can read why the socket closes.
 const MOST_DISCARDED: usize = 1024 * 1024;
 /// Events are written in pieces of about this size.
@@ -95,11 +92,8 @@ pub(super) struct Socket {
 impl Socket {
     /// A socket whose stream may be open already.
     pub(super) fn new(socket: server::Socket, client: Client, stream: Option<OpenStream>) -> Self {
-        let (most, stopping) = match stream {
-            Some(_) => (MOST_BYTES, None),
-            None => (MOST_AUTH_BYTES, Some(Box::pin(client.hub.stopping().cancelled_owned()))),
-        };
-        let limits = Limits::default().max_payload_len(Some(most));
+        let stopping = stream.is_none().then(|| Box::pin(client.hub.stopping().cancelled_owned()));
+        let limits = Limits::default().max_payload_len(Some(MOST_BYTES));
         let now = Instant::now();
         let first = if stream.is_some() { HEARTBEAT } else { AUTH_PATIENCE };
         let mut heartbeats = interval_at(now + first, HEARTBEAT);
@@ -241,7 +235,7 @@ impl Socket {
 
     fn welcome(&mut self) {
         let id = self.client.id.to_str().unwrap_or_default();
-        let text = Told::Welcome { connection_id: id, heartbeat_s: HEARTBEAT_SECONDS }.text();
+        let text = Told::Welcome { connection_id: id, heartbeat_s: HEARTBEAT.as_secs() }.text();
         self.send(text);
     }
 

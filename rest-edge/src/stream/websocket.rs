@@ -84,7 +84,7 @@ fn handshake(call: &Call) -> Result<&HeaderValue, Failure> {
 async fn open(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let ticket = query.text("ticket");
-    query.finish(call);
+    call.tell(query.unread());
     one_credential(call, ticket.as_ref())?;
     // Core tells what is wrong with a parameter before the edge misses the upgrade.
     if call.head.method == Method::HEAD || !call.unread.lock().is_empty() {

@@ -52,7 +52,7 @@ async fn list(edge: &Context, call: &Call) -> Answer {
         limit: query.integer("limit"),
         cursor: query.text("cursor"),
     };
-    query.finish(call);
+    call.tell(query.unread());
     let (told, page, _) = edge.core.events.list_events(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::EventList::from(&page))
 }

@@ -54,7 +54,7 @@ async fn find(edge: &Context, call: &Call) -> Answer {
         handle: query.text("handle"),
         upstream_user_id: query.text("upstream_user_id"),
     };
-    query.finish(call);
+    call.tell(query.unread());
     profile(edge, call, request).await
 }
 

@@ -65,7 +65,7 @@ async fn search(edge: &Context, call: &Call) -> Answer {
         sort: query.one_of("sort", names::parse_search_sort).unwrap_or_default().into(),
         limit: query.integer("limit"),
     };
-    query.finish(call);
+    call.tell(query.unread());
     let (told, answer, _) = edge.core.search.search(call.request(request)).await?.into_parts();
     found(&told, answer.result)
 }
@@ -74,7 +74,7 @@ async fn semantic(edge: &Context, call: &Call) -> Answer {
     let mut fields = call.fields()?;
     let request =
         v1::SemanticSearchRequest { query: fields.text("query").unwrap_or_default(), limit: fields.integer("limit") };
-    fields.finish(call);
+    call.tell(fields.unread());
     let (told, answer, _) = edge.core.search.semantic_search(call.request(request)).await?.into_parts();
     found(&told, answer.result)
 }

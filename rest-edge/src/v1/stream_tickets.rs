@@ -23,7 +23,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn create(edge: &Context, call: &Call) -> Answer {
-    call.fields()?.finish(call);
+    call.tell(call.fields()?.unread());
     let request = v1::CreateStreamTicketRequest {};
     let (told, answer, _) = edge.core.events.create_stream_ticket(call.request(request)).await?.into_parts();
     let ticket = answer.stream_ticket.ok_or_else(Failure::incomplete)?;

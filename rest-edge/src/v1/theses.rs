@@ -64,7 +64,7 @@ async fn list(edge: &Context, call: &Call) -> Answer {
         limit: query.integer("limit"),
         cursor: query.text("cursor"),
     };
-    query.finish(call);
+    call.tell(query.unread());
     let (told, page, _) = edge.core.theses.list_theses(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::ThesisList::from(&page))
 }

@@ -147,7 +147,7 @@ async fn list(edge: &Context, call: &Call) -> Answer {
         cursor: query.text("cursor"),
         status: query.one_of("status", names::parse_webhook_status).unwrap_or_default().into(),
     };
-    query.finish(call);
+    call.tell(query.unread());
     let (told, page, _) = edge.core.webhooks.list_webhooks(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::WebhookList::from(&page))
 }
@@ -160,7 +160,7 @@ async fn create(edge: &Context, call: &Call) -> Answer {
         filters: fields.filters("filters"),
         description: fields.nullable_text("description"),
     };
-    fields.finish(call);
+    call.tell(fields.unread());
     let (told, answer, _) = edge.core.webhooks.create_webhook(call.request(request)).await?.into_parts();
     json(StatusCode::CREATED, &told, &json::WebhookWithSecret::from(&answer))
 }
@@ -187,7 +187,7 @@ async fn update(edge: &Context, call: &mut Call) -> Answer {
         description: fields.nullable_text("description"),
         status: fields.one_of("status", names::parse_webhook_status, given_statuses).unwrap_or_default(),
     };
-    fields.finish(call);
+    call.tell(fields.unread());
     let (told, answer, _) = edge.core.webhooks.update_webhook(call.request(request)).await?.into_parts();
     let webhook = answer.webhook.ok_or_else(Failure::incomplete)?;
     json(StatusCode::OK, &told, &json::Webhook::from(&webhook))
@@ -195,7 +195,7 @@ async fn update(edge: &Context, call: &mut Call) -> Answer {
 
 async fn rotate(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    call.fields()?.finish(call);
+    call.tell(call.fields()?.unread());
     let request = v1::RotateWebhookSecretRequest { id };
     let (told, answer, _) = edge.core.webhooks.rotate_webhook_secret(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::WebhookWithSecret::from(&answer))
@@ -203,7 +203,7 @@ async fn rotate(edge: &Context, call: &mut Call) -> Answer {
 
 async fn test(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    call.fields()?.finish(call);
+    call.tell(call.fields()?.unread());
     let request = v1::TestWebhookRequest { id };
     let (told, answer, _) = edge.core.webhooks.test_webhook(call.request(request)).await?.into_parts();
     let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
@@ -212,7 +212,7 @@ async fn test(edge: &Context, call: &mut Call) -> Answer {
 
 async fn replay(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
-    call.fields()?.finish(call);
+    call.tell(call.fields()?.unread());
     let request = v1::ReplayDeliveryRequest { id };
     let (told, answer, _) = edge.core.webhooks.replay_delivery(call.request(request)).await?.into_parts();
     let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
@@ -237,7 +237,7 @@ async fn deliveries(edge: &Context, call: &mut Call) -> Answer {
         event_type: query.one_of("event_type", names::parse_event_type).unwrap_or_default().into(),
         event_id: query.text("event_id"),
     };
-    query.finish(call);
+    call.tell(query.unread());
     let (told, page, _) = edge.core.webhooks.list_deliveries(call.request(request)).await?.into_parts();
     json(StatusCode::OK, &told, &json::WebhookDeliveryList::from(&page))
 }

@@ -16,8 +16,9 @@ use crate::{
     error::Result,
     shared::queue_hints::Made,
     tables::{
-        deliveries::{KEPT, Step},
+        deliveries::Step,
         queue::{Mark, Queued, first_of, minute_of, shard_of},
+        told::KEPT,
         wake::{self, QueueHint},
     },
 };
@@ -147,7 +148,9 @@ impl Dispatcher {
             self.shared.deliveries.queue.remove(webhook, &stale).await?;
         }
         if !steps.is_empty() {
-            self.shared.deliveries.advance(&steps, now_ms).await?;
+            for advanced in self.shared.deliveries.advance(&steps, now_ms).await? {
+                advanced?;
+            }
         }
         Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
     }

@@ -18,6 +18,7 @@ use crate::{
     },
     error::Result,
     shared::control::ControlState,
+    store::StoreError,
     tables::{deliveries::Step, queue::shard_of},
 };
 
@@ -73,7 +74,7 @@ impl Dispatcher {
     async fn count(&self, reports: Vec<(Reported, Option<Arc<Delivery>>)>, now_ms: i64) -> Result<Vec<Reported>> {
         let befores = reports.iter().map(async |(report, known)| match known {
             Some(delivery) => Result::Ok(Some((**delivery).clone())),
-            None => Ok(self.shared.deliveries.get(&report.delivery).await?),
+            None => self.stored(&report.delivery).await,
         });
         let befores = try_join_all(befores).await?;
         if self.shared.control.is_shared() && befores.iter().flatten().any(|before| self.is_live(before)) {
@@ -103,16 +104,17 @@ impl Dispatcher {
             steps.push(Step { before, after });
         }
         let written = self.shared.deliveries.advance(&steps, now_ms).await?;
-        let mut lost = Vec::new();
-        let mut noted = Vec::new();
+        let (mut lost, mut noted, mut failed) = (Vec::new(), Vec::new(), None);
         for (((report, was_known, succeeded), step), written) in counted.into_iter().zip(steps).zip(written) {
-            if written {
-                self.settle(&step, succeeded, now_ms);
-                noted.push((step, succeeded));
-            } else if was_known {
-                lost.push(report);
-            } else {
-                self.settle_counted(&report.delivery, now_ms).await?;
+            match written {
+                Ok(true) => {
+                    self.settle(&step, succeeded, now_ms);
+                    noted.push((step, succeeded));
+                }
+                Ok(false) if was_known => lost.push(report),
+                Ok(false) => self.settle_counted(&report.delivery, now_ms).await?,
+                // All are reported again, and those that are written count no second time: so they count now.
+                Err(error) => failed = Some(error),
             }
         }
         self.tell_others(&noted).await;
@@ -121,7 +123,18 @@ impl Dispatcher {
             ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
         }
         join_all(ends.iter().map(|(webhook, succeeded)| self.note(webhook, succeeded, now_ms))).await;
-        Ok(lost)
+        failed.map_or(Ok(lost), |error| Err(error.into()))
+    }
+
+    /// A delivery as it is stored; none when its row is damaged, since reporting it again would help nobody.
+    async fn stored(&self, delivery: &str) -> Result<Option<Delivery>> {
+        match self.shared.deliveries.get(delivery).await {
+            Err(StoreError::Damaged(why)) => {
+                tracing::error!(delivery, why, "an attempt cannot be counted");
+                Ok(None)
+            }
+            stored => Ok(stored?),
+        }
     }
 
     fn is_live(&self, delivery: &Delivery) -> bool {
@@ -151,7 +164,7 @@ impl Dispatcher {
     async fn settle_counted(&self, delivery: &str, now_ms: i64) -> Result<()> {
         let out = self.state.lock().give_back(delivery, now_ms);
         if let Some(out) = out
-            && let Some(stored) = self.shared.deliveries.get(delivery).await?
+            && let Some(stored) = self.stored(delivery).await?
             && let Some(due_at) = stored.next_attempt_at
         {
             self.state.lock().expect(&out.webhook, due_at, now_ms);
@@ -182,11 +195,13 @@ impl Dispatcher {
         if known && succeeded.iter().all(|succeeded| *succeeded) {
             return;
         }
+        if succeeded.last() == Some(&true) {
+            // Before it is written: a failure that is written later must find this to remove it.
+            self.streaks.none.lock().insert(webhook.into(), now_ms);
+        }
         let note = async {
             let streak = self.shared.deliveries.note(webhook, succeeded, now_ms).await?;
-            if streak == Streak::default() {
-                self.streaks.none.lock().insert(webhook.into(), now_ms);
-            } else {
+            if streak != Streak::default() {
                 self.streaks.none.lock().remove(webhook);
             }
             if streak.is_hopeless(now_ms) {
@@ -197,6 +212,7 @@ impl Dispatcher {
             Result::Ok(())
         };
         if let Err(error) = note.await {
+            self.streaks.none.lock().remove(webhook);
             tracing::warn!(webhook, %error, "counting how attempts end failed");
         }
     }

@@ -1,29 +1,32 @@
 //! A dispatcher's memory: its workers, the attempts out, and the webhooks with something due. It asks nobody.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
 use tokio::sync::mpsc;
 
-use super::{Claimed, health::Health, settled::Settled, timers::Timers};
+use super::{
+    Claimed,
+    endpoint::{Endpoint, PER_WEBHOOK},
+    settled::Settled,
+    timers::Timers,
+};
 use crate::{domain::delivery::Delivery, shared::queue_hints::Made};
 
-/// Most attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
-pub(super) const PER_WEBHOOK: usize = 64;
-/// The same as long as it is not known whether its endpoint answers: each success that leaves others waiting adds one.
-pub(super) const PER_NEW_WEBHOOK: usize = 4;
 /// Most deliveries of one webhook that are held ready with their bodies.
 pub(super) const READY_EACH: usize = 256;
 /// Fewer ready deliveries than this, and the webhook's queue is read on.
 const READY_LOW: usize = 64;
 /// Most deliveries that are held ready.
 const READY_ALL: usize = 50_000;
-/// An endpoint that leaves an attempt without an answer for longer counts as slow until it answers, in milliseconds.
-const HANGING_MS: i64 = 1_000;
 /// The slow lane's part of all places.
 const SLOW_PART: usize = 4;
+/// An attempt without an answer for longer leaves its place to another, in milliseconds.
+const LATE_MS: i64 = 300;
+/// Most attempts out, late ones included, for each place.
+pub(super) const OUT_EACH: usize = 2;
 
 /// A place in a queue: the due time and the delivery after which reading goes on.
 pub(super) type Place = (i64, String);
@@ -38,6 +41,15 @@ pub(super) struct Worker {
     pub(super) claims: mpsc::Sender<Claimed>,
     pub(super) capacity: usize,
     pub(super) out: usize,
+    /// Those of them that are late.
+    pub(super) late: usize,
+}
+
+impl Worker {
+    /// Attempts that it may get now.
+    fn room(&self) -> usize {
+        (self.capacity + self.late.min(self.capacity * (OUT_EACH - 1))).saturating_sub(self.out)
+    }
 }
 
 /// An attempt that is out.
@@ -49,51 +61,7 @@ pub(super) struct Out {
     pub(super) since: i64,
     pub(super) until: i64,
     is_slow: bool,
-}
-
-/// What is known of a webhook with something due.
-#[derive(Default)]
-pub(super) struct Endpoint {
-    ready: VecDeque<Made>,
-    /// Where its queue has rows that may be due and are not read.
-    pub(super) unread: Option<Place>,
-    /// The due time of the first row that waits until the webhook is enabled.
-    pub(super) waiting: Option<i64>,
-    /// Whether its queue is to be read, or is being read.
-    is_read: bool,
-    /// The due time from which on it is being read.
-    reading: Option<i64>,
-    in_turn: bool,
-    out: BTreeSet<(i64, String)>,
-    health: Health,
-    /// The places that it has earned.
-    earned: usize,
-}
-
-impl Endpoint {
-    fn note(&mut self, succeeded: bool) {
-        self.health.note(succeeded);
-        if !succeeded {
-            self.earned /= 2;
-        } else if !self.ready.is_empty() {
-            self.earned = (self.earned + 1).min(PER_WEBHOOK - PER_NEW_WEBHOOK);
-        }
-    }
-
-    fn is_slow(&self, now_ms: i64) -> bool {
-        self.health.is_slow() || self.out.first().is_some_and(|(since, _)| now_ms - since > HANGING_MS)
-    }
-
-    /// The due time of the first delivery that is not over, as far as is known.
-    fn first(&self) -> Option<i64> {
-        let ready = self.ready.iter().filter_map(|made| made.delivery.next_attempt_at).min();
-        let unread = self.unread.as_ref().map(|(due_at, _)| *due_at);
-        [ready, unread, self.waiting, self.reading].into_iter().flatten().min()
-    }
-
-    fn is_idle(&self) -> bool {
-        self.ready.is_empty() && self.unread.is_none() && self.waiting.is_none() && !self.is_read && self.out.is_empty()
-    }
+    is_late: bool,
 }
 
 /// A dispatcher's memory.
@@ -241,7 +209,7 @@ impl State {
             let waiting = self.turns.len() + 1;
             let share = (self.capacity() * 3).div_ceil(4 * waiting);
             let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
-            let most = share.clamp(1, PER_NEW_WEBHOOK + endpoint.earned);
+            let most = share.clamp(1, endpoint.places());
             endpoint.in_turn = false;
             if endpoint.is_slow(now_ms) {
                 self.take_turn(&webhook, now_ms);
@@ -297,7 +265,7 @@ impl State {
 
     /// The worker with the fewest attempts out, if one has room.
     pub(super) fn freest(&mut self) -> Option<(u64, &mut Worker)> {
-        let free = self.workers.iter_mut().filter(|(_, worker)| worker.out < worker.capacity);
+        let free = self.workers.iter_mut().filter(|(_, worker)| worker.room() > 0);
         free.min_by_key(|(_, worker)| worker.out).map(|(id, worker)| (*id, worker))
     }
 
@@ -312,12 +280,22 @@ impl State {
         self.slow_out += usize::from(is_slow);
         endpoint.out.insert((now_ms, delivery.id.clone()));
         let id = delivery.id.clone();
-        self.out.insert(id, Out { worker, webhook, delivery, since: now_ms, until, is_slow });
+        self.out.insert(id, Out { worker, webhook, delivery, since: now_ms, until, is_slow, is_late: false });
     }
 
     /// An attempt that is out.
     pub(super) fn out(&self, delivery: &str) -> Option<&Out> {
         self.out.get(delivery)
+    }
+
+    /// Lets attempts that are late leave their places: endpoints that hang must not hold up those that answer.
+    pub(super) fn note_late(&mut self, now_ms: i64) {
+        for out in self.out.values_mut().filter(|out| !out.is_late && now_ms - out.since > LATE_MS) {
+            if let Some(worker) = self.workers.get_mut(&out.worker) {
+                worker.late += 1;
+                out.is_late = true;
+            }
+        }
     }
 
     /// The attempts that are out.
@@ -338,6 +316,7 @@ impl State {
         self.slow_out -= usize::from(out.is_slow);
         if let Some(worker) = self.workers.get_mut(&out.worker) {
             worker.out = worker.out.saturating_sub(1);
+            worker.late -= usize::from(out.is_late);
         }
         if let Some(endpoint) = self.endpoints.get_mut(&out.webhook) {
             endpoint.out.remove(&(out.since, delivery.to_owned()));
@@ -358,7 +337,7 @@ impl State {
     }
 
     fn forget_if_idle(&mut self, webhook: &Arc<str>) {
-        let idle = |endpoint: &Endpoint| endpoint.is_idle() && !endpoint.in_turn && endpoint.health.is_good();
+        let idle = |endpoint: &Endpoint| endpoint.is_idle() && !endpoint.in_turn && endpoint.is_good();
         if self.endpoints.get(webhook).is_some_and(idle) {
             self.endpoints.remove(webhook);
         }
@@ -395,7 +374,7 @@ impl State {
     }
 
     pub(super) fn room(&self) -> usize {
-        self.workers.values().map(|worker| worker.capacity.saturating_sub(worker.out)).sum()
+        self.workers.values().map(Worker::room).sum()
     }
 
     /// Whether nothing is out, ready or to be read.

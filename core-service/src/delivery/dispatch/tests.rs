@@ -4,8 +4,8 @@ mod waiting;
 use thesis_proto::v1::{EventType, WebhookStatus};
 
 use super::{
+    endpoint::{PER_NEW_WEBHOOK, PER_WEBHOOK},
     shards::LEASE_MS,
-    state::{PER_NEW_WEBHOOK, PER_WEBHOOK},
     *,
 };
 use crate::{

@@ -123,6 +123,18 @@ async fn an_entry_that_cannot_be_read_holds_up_none_that_follow() {
 }
 
 #[tokio::test]
+async fn an_entry_of_a_newer_version_waits_for_a_core_that_knows_it() {
+    let bench = Bench::new().await;
+    bench.webhook("wh_1", 0).await;
+    let newer = Entry { id: "evt_2".to_owned(), created_at: 1, test: true, kind: None };
+    let upto = bench.append(&[event(1), newer.encode_to_vec().into(), event(3)]).await;
+    bench.fan_out().advance(upto).await.unwrap_err();
+    assert_eq!(bench.checkpoint().await, upto - 2);
+    assert!(bench.delivery("evt_1", "wh_1").await.is_some());
+    assert!(bench.delivery("evt_3", "wh_1").await.is_none());
+}
+
+#[tokio::test]
 async fn a_webhook_that_changed_twice_in_a_millisecond_is_matched_by_its_last_filters() {
     let bench = Bench::new().await;
     let mut fan_out = bench.fan_out();

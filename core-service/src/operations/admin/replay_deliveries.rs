@@ -26,8 +26,9 @@ const PACE: Duration = Duration::from_millis(20);
 const TELL_EVERY: Duration = Duration::from_secs(1);
 /// Most deliveries read at once.
 const PAGE: usize = 100;
-/// Most tries of one replay while the store does not answer, and the pause between them.
+/// Most tries of one replay while the store does not answer.
 const TRIES: u32 = 3;
+/// How often one replay is tried again while the store does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A replay of a webhook's deliveries, under way.

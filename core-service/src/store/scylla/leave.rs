@@ -41,6 +41,7 @@ mod tests {
 
     use super::*;
 
+    /// Longest wait for leave, and longest time of a request after it.
     const LIMIT: Duration = Duration::from_secs(2);
 
     async fn ask(leave: &Leave, takes: Duration) -> StoreResult<()> {

@@ -11,10 +11,10 @@ use thesis_proto::{
 };
 use thesis_streams::{OpenStream, Opened};
 use tokio::time::{Instant, timeout};
-use tokio_websockets::{Limits, Message};
+use tokio_websockets::Message;
 use tonic::Status;
 
-use super::{MOST_BYTES, Named, Socket};
+use super::{Named, Socket};
 use crate::stream::{
     closing::Closing,
     message::{Asked, Request, Told, failure},
@@ -144,7 +144,6 @@ impl Socket {
                 self.stream = Some(Arc::new(stream));
                 self.heartbeats.reset();
                 self.stopping = None;
-                *self.socket.limits_mut() = Limits::default().max_payload_len(Some(MOST_BYTES));
                 self.welcome();
             }
             Working::Auth(Err(status)) => {

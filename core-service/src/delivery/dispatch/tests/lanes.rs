@@ -78,3 +78,23 @@ async fn an_endpoint_gets_more_places_as_it_answers() {
     }
     assert!(last <= PER_WEBHOOK, "{last}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn attempts_without_an_answer_leave_their_places_to_others() {
+    let mut bench = Bench::new().await;
+    for number in 0..4 {
+        bench.webhook(&format!("wh_hangs_{number}")).await;
+    }
+    let (_place, mut claims) = bench.core.dispatcher.join(4);
+    bench.post().await;
+    for _ in 0..4 {
+        claims.recv().await.unwrap();
+    }
+    bench.webhook("wh_well").await;
+    bench.clock.advance(1);
+    bench.post().await;
+    assert!(bench.stays_away(&mut claims).await, "more than its capacity");
+    bench.clock.advance(301);
+    let next = [claims.recv().await.unwrap(), claims.recv().await.unwrap()];
+    assert!(next.iter().any(|claimed| claimed.webhook.id == "wh_well"));
+}

@@ -182,3 +182,33 @@ async fn withdrawn_live_access_leaves_test_deliveries_alone() {
     bench.clock.advance(60_000);
     assert_eq!(claims.recv().await.unwrap().delivery.event_id, event);
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_on_a_lease_that_was_lost() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let mut bench = Bench::on(Arc::clone(&backend), Arc::clone(&clock)).await;
+    let other = core(backend, &clock, 2).await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(1);
+    for _ in 0..3 {
+        bench.post().await;
+    }
+    let first = claims.recv().await.unwrap();
+    assert!(bench.stays_away(&mut claims).await, "more than its capacity");
+    // The others are in memory when another core, whose clock is ahead, takes the shard.
+    let now_ms = bench.core.shared.clock.now_ms();
+    let shard = shard_of("wh_1");
+    assert!(other.dispatcher.shards.lease(shard, now_ms + LEASE_MS, now_ms + 2 * LEASE_MS).await.unwrap());
+    clock.advance(LEASE_MS);
+    bench.report(&first, 200).await;
+    assert!(bench.stays_away(&mut claims).await, "sent without a lease");
+    clock.advance(LEASE_MS);
+    let mut sent = std::collections::HashSet::from([first.delivery.id.clone()]);
+    for _ in 0..2 {
+        let claimed = claims.recv().await.unwrap();
+        assert!(sent.insert(claimed.delivery.id.clone()), "sent twice");
+        bench.report(&claimed, 200).await;
+    }
+    assert!(bench.stays_away(&mut claims).await);
+}

@@ -55,7 +55,7 @@ async fn every_failing_write_is_told_and_survived() {
             Ok(done) => assert!(done),
             Err(StoreError::Unavailable(_)) => assert!(!inserted(&store, "tested").await, "{room}"),
             Err(StoreError::InDoubt(_)) => in_doubt += 1,
-            Err(StoreError::Damaged(reason)) => panic!("{room}: {reason}"),
+            Err(StoreError::Damaged(reason) | StoreError::Unknown(reason)) => panic!("{room}: {reason}"),
         }
         assert!(inserted(&store, "early").await);
         assert_eq!(applied(&store, "early").await, Some(5), "{room}");

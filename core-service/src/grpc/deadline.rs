@@ -1,0 +1,85 @@
+//! An answer that ends when its client stops waiting.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, header::CONTENT_TYPE};
+use http_body::{Body as HttpBody, Frame};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tonic::Status;
+
+/// A body that ends with a status at its deadline.
+pub(super) struct Until {
+    /// None once it has ended.
+    body: Option<Body>,
+    deadline: Pin<Box<Sleep>>,
+    late: Status,
+}
+
+impl Until {
+    /// A body that ends with `late` at `deadline`, unless it has ended before.
+    pub(super) fn new(body: Body, deadline: Instant, late: Status) -> Self {
+        Self { body: Some(body), deadline: Box::pin(sleep_until(deadline)), late }
+    }
+}
+
+impl HttpBody for Until {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        // First the clock: a stream that always has more must end too.
+        if self.body.is_some() && self.deadline.as_mut().poll(context).is_ready() {
+            self.body = None;
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers(&self.late)))));
+        }
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let polled = ready!(Pin::new(body).poll_frame(context));
+        if polled.is_none() {
+            self.body = None;
+        }
+        Poll::Ready(polled)
+    }
+}
+
+fn trailers(status: &Status) -> HeaderMap {
+    let mut trailers = status.clone().into_http::<()>().into_parts().0.headers;
+    trailers.remove(CONTENT_TYPE);
+    trailers
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::{StreamExt as _, stream};
+    use http_body_util::BodyExt as _;
+    use tonic::Code;
+
+    use super::*;
+
+    fn until(pieces: impl futures::Stream<Item = Result<&'static str, axum::Error>> + Send + 'static) -> Until {
+        let deadline = Instant::now() + Duration::from_secs(2);
+        Until::new(Body::from_stream(pieces), deadline, Status::deadline_exceeded("late"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_at_its_deadline_and_not_before() {
+        let began = Instant::now();
+        let endless = until(stream::iter([Ok("first")]).chain(stream::pending())).collect().await.unwrap();
+        assert_eq!(began.elapsed().as_secs(), 2);
+        let status = Status::from_header_map(endless.trailers().unwrap()).unwrap();
+        assert_eq!((status.code(), status.message()), (Code::DeadlineExceeded, "late"));
+        assert_eq!(endless.to_bytes(), "first");
+        let short = until(stream::iter([Ok("all")])).collect().await.unwrap();
+        assert!(short.trailers().is_none());
+        assert_eq!(short.to_bytes(), "all");
+    }
+}

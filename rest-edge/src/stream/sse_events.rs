@@ -1,0 +1,117 @@
+//! An open stream as the pieces of Server-Sent Events that its client gets.
+
+use std::task::{Context as Task, Poll, ready};
+
+use thesis_proto::{cursor::CursorEncoder, json, names::event_type_name, v1};
+use thesis_streams::{End, HEARTBEAT, OpenStream, Step, Subscription};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+/// Frames are written in pieces of about this size.
+const PIECE: usize = 16 * 1024;
+
+/// One open stream, as the pieces that its client gets.
+pub(super) struct Events {
+    /// None once the stream has ended.
+    stream: Option<OpenStream>,
+    subscription: Subscription,
+    /// The piece to write before any other.
+    first: Option<Box<[u8]>>,
+    ping: Interval,
+    reconnect_ms: u32,
+}
+
+impl Events {
+    /// The pieces of a stream that was just opened; `begin` says where it begins.
+    pub(super) fn new(
+        stream: OpenStream,
+        subscription: Subscription,
+        begin: &v1::OpenResponse,
+        reconnect_ms: u32,
+    ) -> Self {
+        let first = Some(first_piece(begin, reconnect_ms));
+        Self { stream: Some(stream), subscription, first, ping: pings(), reconnect_ms }
+    }
+
+    /// Adds the next piece to write; without one, the stream has ended. It first checks whether the stream must end,
+    /// however slowly the client reads.
+    pub(super) fn poll_piece(&mut self, task: &mut Task<'_>, piece: &mut Vec<u8>) -> Poll<bool> {
+        loop {
+            let Some(stream) = &self.stream else { return Poll::Ready(false) };
+            let step = stream.poll_step(&mut self.subscription, &mut self.ping, task);
+            if let Poll::Ready(Step::End(end)) = step {
+                self.stream = None;
+                if end == End::Reconnect {
+                    piece.extend_from_slice(format!("retry: {}\n\n", self.reconnect_ms).as_bytes());
+                }
+                return Poll::Ready(end == End::Reconnect);
+            }
+            if let Some(first) = self.first.take() {
+                piece.extend_from_slice(&first);
+                return Poll::Ready(true);
+            }
+            let step = ready!(step);
+            let before = piece.len();
+            // Before a cursor too, which moves over what does not match only when it is read.
+            self.subscription.read(|cursor, entry| {
+                write_event(piece, cursor, event_type_name(entry.keys.event_type), &entry.body);
+                piece.len() < PIECE
+            });
+            if step == Step::Heartbeat {
+                piece.extend_from_slice(b": ping\n");
+                write_cursor(piece, &self.subscription.cursor());
+            }
+            if piece.len() > before {
+                return Poll::Ready(true);
+            }
+        }
+    }
+
+    /// Whether the client must get no more of a piece. If it may, the task is woken when that changes.
+    pub(super) fn is_withdrawn(&self, task: &Task<'_>) -> bool {
+        self.stream.as_ref().is_some_and(|stream| {
+            stream.register(task);
+            stream.ended().is_some_and(|end| end != End::Reconnect)
+        })
+    }
+}
+
+fn pings() -> Interval {
+    let mut pings = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pings
+}
+
+/// The piece right after the head: a cursor to resume with, and the gap of missed events that are not replayed.
+fn first_piece(begin: &v1::OpenResponse, reconnect_ms: u32) -> Box<[u8]> {
+    let view: Vec<String> = begin.positions.iter().map(|place| place.dataset.clone()).collect();
+    let positions: Vec<u64> = begin.positions.iter().map(|place| place.position).collect();
+    let cursor = CursorEncoder::new(&view).encode(&positions);
+    let (first, last) = match &begin.gap {
+        Some(gap) => (&gap.first_cursor, &gap.last_cursor),
+        None => (&cursor, &cursor),
+    };
+    let mut piece = Vec::new();
+    write_cursor(&mut piece, first);
+    piece.truncate(piece.len() - 1);
+    piece.extend_from_slice(format!("retry: {reconnect_ms}\n\n").as_bytes());
+    if let Some(gap) = &begin.gap {
+        let data = serde_json::to_vec(&json::StreamGap::from(gap)).expect("texts always serialise");
+        write_event(&mut piece, last, "stream.gap", &data);
+    }
+    piece.into()
+}
+
+/// Writes the stream's cursor as an event of its own type. Clients do not keep the id of a frame without data.
+/// Listeners for messages do not get this type.
+fn write_cursor(piece: &mut Vec<u8>, cursor: &str) {
+    let data = serde_json::to_vec(&json::StreamCursor::from(cursor)).expect("texts always serialise");
+    write_event(piece, cursor, "stream.cursor", &data);
+}
+
+fn write_event(piece: &mut Vec<u8>, cursor: &str, kind: &str, data: &[u8]) {
+    piece.reserve(cursor.len() + kind.len() + data.len() + 24);
+    let parts: [&[u8]; 7] = [b"id: ", cursor.as_bytes(), b"\nevent: ", kind.as_bytes(), b"\ndata: ", data, b"\n\n"];
+    for part in parts {
+        piece.extend_from_slice(part);
+    }
+}
