@@ -43,7 +43,7 @@ async fn delivers_signed_and_reports() {
     let mut endpoint = Endpoint::start().await;
     let mut harness = Harness::start(config());
     let stream = harness.stream().await;
-    assert_eq!(stream.request.capacity, 256);
+    assert_eq!(stream.request.capacity, 1024);
     stream.hand_out(claim(endpoint.url("/status/202"))).await;
 
     let (headers, body) = endpoint.received.recv().await.unwrap();
@@ -154,18 +154,26 @@ async fn finishes_what_it_began_and_releases_the_rest() {
     let mut endpoint = Endpoint::start().await;
     let mut harness = Harness::start(WorkerConfig { capacity: 1, ..config() });
     let stream = harness.stream().await;
-    stream.hand_out(claim(endpoint.url("/held"))).await;
-    endpoint.received.recv().await.unwrap();
-    stream.hand_out(ClaimResponse { delivery_id: "del_2".into(), ..claim(endpoint.url("/held")) }).await;
+    let claimed = |id: &str| ClaimResponse { delivery_id: id.into(), ..claim(endpoint.url("/held")) };
+    let claims = ["del_1", "del_2", "del_3"].map(claimed);
+    let [first, late, unstarted] = claims;
+    // One has a place, and one has it while the other is late.
+    for begun in [first, late] {
+        stream.hand_out(begun).await;
+        endpoint.received.recv().await.unwrap();
+    }
+    stream.hand_out(unstarted).await;
 
     harness.shutdown.cancel();
     let released = harness.report().await;
     assert_eq!(
         (released.delivery_id.as_str(), released.outcome),
-        ("del_2", Some(Outcome::Released(Default::default())))
+        ("del_3", Some(Outcome::Released(Default::default())))
     );
-    endpoint.hold.add_permits(1);
-    assert_eq!(harness.report().await.delivery_id, "del_1");
+    endpoint.hold.add_permits(2);
+    let mut finished = [harness.report().await.delivery_id, harness.report().await.delivery_id];
+    finished.sort();
+    assert_eq!(finished, ["del_1", "del_2"]);
     harness.worker.await.unwrap().unwrap();
     assert!(endpoint.received.is_empty());
 }
