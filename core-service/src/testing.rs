@@ -76,6 +76,8 @@ impl IdSource for CountingIds {
 pub(crate) struct SharedMemory {
     store: SharedBackend,
     away: AtomicBool,
+    /// The partition whose transactions fail.
+    refused: Mutex<Option<Value>>,
     /// Calls made, by table.
     calls: Mutex<HashMap<&'static str, usize>>,
     /// Changes applied, by table.
@@ -85,8 +87,8 @@ pub(crate) struct SharedMemory {
 impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
         let (away, calls) = (AtomicBool::new(false), Mutex::default());
-        let applied = Mutex::default();
-        Arc::new(Self { store: memory(clock), away, calls, applied })
+        let (refused, applied) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { store: memory(clock), away, refused, calls, applied })
     }
 
     /// How many calls were made that read or write a table.
@@ -106,6 +108,11 @@ impl SharedMemory {
     /// Makes every call fail, or work again.
     pub(crate) fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::SeqCst);
+    }
+
+    /// Makes the transactions on a partition fail; none fail with none.
+    pub(crate) fn refuse(&self, partition: Option<String>) {
+        *self.refused.lock() = partition.map(Value::from);
     }
 
     fn store(&self) -> StoreResult<&SharedBackend> {
@@ -146,6 +153,9 @@ impl Backend for SharedMemory {
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
         self.called(transaction.table);
+        if self.refused.lock().as_ref().is_some_and(|refused| transaction.partition.first() == Some(refused)) {
+            return Err(StoreError::Unavailable("refused".to_owned()));
+        }
         self.store()?.transact(transaction).await
     }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, TryStreamExt as _};
-use thesis_net::services::Stream;
+use thesis_net::services::{ATTEMPTS_A_PLACE, Stream};
 use thesis_proto::v1::{AttemptReleased, AttemptReport, ClaimResponse, attempt_report::Outcome};
 use tokio::{select, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -15,8 +15,6 @@ use crate::{
     send::{Sender, Sent, drain},
 };
 
-/// Most attempts under way for each place: core gives the places of late ones away.
-const OUT_EACH: usize = 2;
 /// Longest wait for open attempts and reports at the end.
 const LAST_WORDS: Duration = Duration::from_millis(7_500);
 
@@ -75,7 +73,7 @@ impl Worker {
                         tracing::error!(%error, "an attempt broke off");
                     }
                 }
-                claim = claims.try_next(), if attempts.len() < OUT_EACH * self.capacity => match claim {
+                claim = claims.try_next(), if attempts.len() < ATTEMPTS_A_PLACE * self.capacity => match claim {
                     Ok(Some(claim)) => {
                         attempts.spawn(Arc::clone(self).attempt(core, claim));
                     }

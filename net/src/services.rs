@@ -33,6 +33,9 @@ use tonic::{
 /// Most bytes of an answer of core: a full page of the longest theses takes some megabytes.
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 
+/// Most attempts of a worker that are unreported, for each of its places: core gives the places of late ones to others.
+pub const ATTEMPTS_A_PLACE: usize = 2;
+
 /// The messages of a server-streaming call.
 pub type Stream<T> = BoxStream<'static, Result<T, Status>>;
 

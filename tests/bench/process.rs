@@ -4,6 +4,7 @@ use std::{fs::File, net::SocketAddr, path::Path, process::Stdio, time::Duration}
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use core_service::shared::key_ring::{KEY_LENGTH, TEST_PREFIX};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -26,6 +27,12 @@ pub(crate) const PLAN: Limits = Limits { history_days: 365, many: 1_000_000_000 
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Longest wait until every thesis is in an index in memory.
 const INDEX_PATIENCE: Duration = Duration::from_mins(20);
+
+/// Lets this process have as many files and connections as the system allows.
+pub(crate) fn allow_files() -> Result<(), Failure> {
+    let files = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files })?)
+}
 
 /// Figures of the plan.
 pub(crate) struct Limits {

@@ -4,10 +4,11 @@ mod abuse;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use thesis_net::clock::Clock;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use self::abuse::BadAddresses;
@@ -24,6 +25,12 @@ pub const AUTH_FAILURES_PER_MINUTE: u64 = 20;
 pub const SENDS_PER_MINUTE: u64 = 10;
 /// Most addresses whose failures are counted: a flood from invented addresses must not take all memory.
 const ADDRESSES: usize = 100_000;
+/// How often bad minutes of addresses are closed and stored.
+const STORE_EVERY: Duration = Duration::from_secs(1);
+/// How long after a minute every replica's failures in it can be read, in milliseconds.
+const SETTLED_MS: i64 = 3_000;
+/// Most addresses whose failures are read again when their minute is over: those that failed most.
+const MOST_CLOSED: usize = 1_000;
 /// Seconds that the counts of a minute are kept.
 const MINUTE_KEPT: u32 = 300;
 
@@ -132,9 +139,22 @@ impl AuthFailures {
         failures <= AUTH_FAILURES_PER_MINUTE
     }
 
-    /// Forgets minutes that have ended, and leaves for abuse review how often each address failed.
-    fn sweep(&self, now_ms: i64) {
-        for (key, own, failures) in self.0.sweep(now_ms) {
+    /// Closes minutes that have ended, and stores new bad ones, until stopped.
+    async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
+        let mut every = tokio::time::interval(STORE_EVERY);
+        every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(every.tick()).await.is_some() {
+            self.close(clock.now_ms()).await;
+            self.1.flush(clock.now_ms()).await;
+        }
+    }
+
+    /// Forgets minutes that have ended, and leaves for abuse review how often each address failed. Only now are the
+    /// others' failures known for certain: a replica that had its own early in a minute has heard nothing since.
+    async fn close(&self, now_ms: i64) {
+        let ended_by = now_ms - SETTLED_MS;
+        self.0.read_ended(AUTH_FAILURES_PER_MINUTE, MOST_CLOSED, ended_by).await;
+        for (key, own, failures) in self.0.sweep(ended_by) {
             if failures >= AUTH_FAILURES_PER_MINUTE {
                 self.1.note_end(key.clone(), own);
             }
@@ -286,9 +306,9 @@ impl Limits {
     /// Exchanges counts with other replicas until stopped.
     pub async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
         let (rates, failures, months) = (&self.rates.0, &self.failures.0, &self.quota.counts);
-        let abuse = self.failures.1.run(clock, stop);
+        let closing = self.failures.run(clock, stop);
         let sends = self.sends.0.run(clock, stop);
-        tokio::join!(rates.run(clock, stop), sends, failures.run(clock, stop), months.run(clock, stop), abuse);
+        tokio::join!(rates.run(clock, stop), sends, failures.run(clock, stop), months.run(clock, stop), closing);
     }
 
     /// Stores the counts that must outlive this process.
@@ -300,7 +320,6 @@ impl Limits {
     pub fn sweep(&self, now_ms: i64) {
         self.rates.0.sweep(now_ms);
         self.sends.0.sweep(now_ms);
-        self.failures.sweep(now_ms);
         self.quota.counts.sweep(now_ms);
     }
 }

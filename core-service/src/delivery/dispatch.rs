@@ -26,6 +26,7 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
+use thesis_net::services::ATTEMPTS_A_PLACE;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +34,7 @@ pub use self::report::Reported;
 use self::{
     read::Pages,
     shards::Shards,
-    state::{OUT_EACH, State, Worker, due_at},
+    state::{State, Worker, due_at},
     unsendable::Unsendable,
 };
 use super::serving::{Serving, Verdict};
@@ -120,7 +121,7 @@ impl Dispatcher {
     /// Takes a worker's stream: it gets claims until the place is dropped, at most `capacity` unreported that are not
     /// late, and twice as many in all.
     pub fn join(self: &Arc<Self>, capacity: usize) -> (WorkerPlace, mpsc::Receiver<Claimed>) {
-        let (claims, receiver) = mpsc::channel(OUT_EACH * capacity.max(1));
+        let (claims, receiver) = mpsc::channel(ATTEMPTS_A_PLACE * capacity.max(1));
         let id = self.next_worker.fetch_add(1, Ordering::Relaxed);
         self.state.lock().workers.insert(id, Worker { claims, capacity, out: 0, late: 0 });
         self.shards.has_workers(true);
@@ -335,24 +336,26 @@ impl Dispatcher {
             };
             steps.push(Step { before, after });
         }
-        let advanced = self.shared.deliveries.advance(&steps, now_ms).await;
-        let (advanced, mut outcome) = match advanced {
-            Ok(advanced) => (advanced, Ok(())),
-            Err(error) => (Vec::new(), Err(error.into())),
-        };
+        let mut outcome = Ok(());
+        let advanced = self.shared.deliveries.advance(&steps, now_ms).await.unwrap_or_else(|error| {
+            outcome = Err(error.into());
+            Vec::new()
+        });
         let mut advanced = advanced.into_iter();
         let mut state = self.state.lock();
         for Step { before, after } in steps {
             let webhook: Arc<str> = before.webhook_id.as_str().into();
-            match (advanced.next(), after.next_attempt_at) {
-                (Some(Ok(_)), Some(due_at)) => state.expect(&webhook, due_at, now_ms),
-                (Some(Ok(_)), None) => {}
-                (Some(Err(error)), _) => {
-                    state.read_from(&webhook, due_at(&before));
-                    outcome = Err(error.into());
+            match advanced.next() {
+                Some(Ok(_)) => {
+                    if let Some(due_at) = after.next_attempt_at {
+                        state.expect(&webhook, due_at, now_ms);
+                    }
+                    continue;
                 }
-                (None, _) => state.read_from(&webhook, due_at(&before)),
+                Some(Err(error)) => outcome = Err(error.into()),
+                None => {}
             }
+            state.read_from(&webhook, due_at(&before));
         }
         outcome
     }

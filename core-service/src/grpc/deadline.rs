@@ -17,13 +17,14 @@ pub(super) struct Until {
     /// None once it has ended.
     body: Option<Body>,
     deadline: Pin<Box<Sleep>>,
-    late: Status,
+    /// Makes the status; few answers need it.
+    late: Box<dyn Fn() -> Status + Send>,
 }
 
 impl Until {
     /// A body that ends with `late` at `deadline`, unless it has ended before.
-    pub(super) fn new(body: Body, deadline: Instant, late: Status) -> Self {
-        Self { body: Some(body), deadline: Box::pin(sleep_until(deadline)), late }
+    pub(super) fn new(body: Body, deadline: Instant, late: impl Fn() -> Status + Send + 'static) -> Self {
+        Self { body: Some(body), deadline: Box::pin(sleep_until(deadline)), late: Box::new(late) }
     }
 }
 
@@ -38,7 +39,7 @@ impl HttpBody for Until {
         // First the clock: a stream that always has more must end too.
         if self.body.is_some() && self.deadline.as_mut().poll(context).is_ready() {
             self.body = None;
-            return Poll::Ready(Some(Ok(Frame::trailers(trailers(&self.late)))));
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers((self.late)())))));
         }
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let polled = ready!(Pin::new(body).poll_frame(context));
@@ -49,8 +50,8 @@ impl HttpBody for Until {
     }
 }
 
-fn trailers(status: &Status) -> HeaderMap {
-    let mut trailers = status.clone().into_http::<()>().into_parts().0.headers;
+fn trailers(status: Status) -> HeaderMap {
+    let mut trailers = status.into_http::<()>().into_parts().0.headers;
     trailers.remove(CONTENT_TYPE);
     trailers
 }
@@ -67,7 +68,7 @@ mod tests {
 
     fn until(pieces: impl futures::Stream<Item = Result<&'static str, axum::Error>> + Send + 'static) -> Until {
         let deadline = Instant::now() + Duration::from_secs(2);
-        Until::new(Body::from_stream(pieces), deadline, Status::deadline_exceeded("late"))
+        Until::new(Body::from_stream(pieces), deadline, || Status::deadline_exceeded("late"))
     }
 
     #[tokio::test(start_paused = true)]

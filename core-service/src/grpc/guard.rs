@@ -27,6 +27,7 @@ use crate::operations::Core;
 
 /// The header that says how long the client waits for its answer.
 const TIMEOUT: &str = "grpc-timeout";
+const PASSED: &str = "the deadline has passed";
 
 /// Guards every call of a core.
 #[derive(Clone)]
@@ -73,7 +74,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
     let running = AssertUnwindSafe(next.run(request)).catch_unwind();
     let outcome = match patience {
         // Nobody waits any more: even an answer that is ready at once would come too late.
-        Some(patience) if patience.is_zero() => return late("the deadline has passed", &request_id()).into_http(),
+        Some(patience) if patience.is_zero() => return late(PASSED, &request_id()).into_http(),
         Some(patience) => timeout(patience, running).await,
         None => Ok(running.await),
     };
@@ -81,7 +82,8 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
         Ok(Ok(response)) => {
             let response = detailed(response, request_id);
             let Some(deadline) = deadline else { return response };
-            let late = late("the deadline has passed", &request_id());
+            let guard = guard.clone();
+            let late = move || late(PASSED, &guard.request_id(credential.as_ref(), given.as_ref()));
             response.map(|body| Body::new(Until::new(body, deadline, late)))
         }
         Ok(Err(panic)) => {
@@ -90,7 +92,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
             tracing::error!(request_id, operation, panic, "a call panicked");
             error_status(&ApiError::internal(), &request_id).into_http()
         }
-        Err(_) => late("the deadline has passed", &request_id()).into_http(),
+        Err(_) => late(PASSED, &request_id()).into_http(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! neither stops nor delays decisions; the exchange follows when it answers again.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     hash::Hash,
     sync::{
@@ -357,6 +358,29 @@ impl<K: Counted> SharedCounts<K> {
     /// How many counts there are.
     pub fn size(&self) -> usize {
         self.counts.lock().by_key.len()
+    }
+
+    /// Reads the others' counts once more where the time is over and the sum, as it is known here, is below `limit`: for
+    /// `most` counts, those with the largest own first.
+    pub async fn read_ended(&self, limit: u64, most: usize, now_ms: i64) {
+        if self.is_local() {
+            return;
+        }
+        let mut ended: Vec<(u64, K)> = {
+            let counts = self.counts.lock();
+            let open = counts
+                .by_key
+                .iter()
+                .filter(|(key, count)| key.has_ended(now_ms) && count.own >= self.stored.from && count.total() < limit);
+            open.map(|(key, count)| (count.own, key.clone())).collect()
+        };
+        ended.sort_unstable_by_key(|(own, _)| Reverse(*own));
+        ended.truncate(most);
+        let reads = stream::iter(ended).for_each_concurrent(PARALLEL, |(_, key)| async move {
+            self.known(&key, now_ms);
+            self.note(&self.exchange(&key, now_ms).await);
+        });
+        reads.await;
     }
 
     /// Forgets counts whose time is over, unless they must be kept and are not stored yet. Gives each with this

@@ -47,7 +47,7 @@ impl<T> Metered<T> {
 impl Metered<TcpStream> {
     /// Goes on without HTTP, which had read some bytes too many.
     pub(super) fn taken_over(mut self, unused: &[u8], taking: Taking) -> Self {
-        // Otherwise the system keeps up to megabytes for a peer that reads slowly.
+        // A server has many streams, and a frame is far smaller than an answer.
         let _best_effort = set_socket_send_buffer_size(&self.stream, SEND_BUFFER);
         self.first = [unused, &self.first].concat().into();
         self.taking = Some(taking);

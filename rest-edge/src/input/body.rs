@@ -21,7 +21,6 @@ use super::{Errors, NOT_A_TIME, Param, some_filters, some_of};
 use crate::answer::Failure;
 
 /// The declared fields of a JSON object.
-#[derive(Debug)]
 pub(crate) struct JsonBody {
     params: &'static [Param],
     fields: Map<String, Value>,

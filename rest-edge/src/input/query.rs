@@ -44,7 +44,6 @@ pub(crate) fn path_text(raw: &str) -> Option<Cow<'_, str>> {
 }
 
 /// The declared parameters of a query string.
-#[derive(Debug)]
 pub(crate) struct QueryString<'a> {
     params: &'static [Param],
     values: Vec<(&'static str, Cow<'a, str>)>,

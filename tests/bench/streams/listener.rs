@@ -4,7 +4,6 @@ use std::{net::SocketAddr, process::Stdio, time::Duration};
 
 use clap::{Args, ValueEnum};
 use futures::future::try_join_all;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -17,7 +16,7 @@ use crate::{
     Failure,
     connection::find,
     mark::{DIGITS, MARK, micros},
-    process::test_key,
+    process::{allow_files, test_key},
     report::percentile,
 };
 
@@ -72,8 +71,7 @@ pub(super) struct Heard {
 
 /// Opens the streams, says so on a line, listens, and prints what it heard.
 pub(crate) async fn listen(task: Listen) -> Result<(), Failure> {
-    let files = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files })?;
+    allow_files()?;
     let (began, mut open) = (Instant::now(), Vec::with_capacity(task.streams));
     if task.at_once {
         open = try_join_all((0..task.streams).map(|number| connect(&task, number))).await?;

@@ -3,7 +3,6 @@
 use std::{net::Ipv4Addr, process::Stdio, time::Duration};
 
 use clap::Args;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -17,6 +16,7 @@ use crate::{
     Failure,
     connection::find,
     mark::{micros, posted_at},
+    process::allow_files,
     report::percentile,
 };
 
@@ -62,8 +62,7 @@ pub(super) struct Arrived {
 
 /// Prints its URLs, and answers questions on stdin until it ends.
 pub(crate) async fn receive(task: Receive) -> Result<(), Failure> {
-    let files = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files })?;
+    allow_files()?;
     let (arrivals, mut arriving) = unbounded_channel();
     let mut urls = Vec::new();
     for number in 1..=task.endpoints {

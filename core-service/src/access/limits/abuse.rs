@@ -1,12 +1,9 @@
 //! Addresses that fail to authenticate too often, on their way to the store. Memory and writes a second are limited, so
 //! that a flood from many addresses is no flood of writes. Addresses without room are only logged.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
-use thesis_net::clock::Clock;
-use tokio::time::MissedTickBehavior;
-use tokio_util::sync::CancellationToken;
 
 use super::{Counted as _, Failures};
 use crate::{
@@ -19,9 +16,6 @@ use crate::{
 const MOST_REMEMBERED: usize = 1_200;
 /// Most of them written at once.
 const MOST_AT_ONCE: usize = 20;
-
-/// How often new failures are stored.
-const STORE_EVERY: Duration = Duration::from_secs(1);
 
 /// A bad minute, and how often it was written.
 struct Remembered {
@@ -59,15 +53,6 @@ impl BadAddresses {
     pub(super) fn note_end(&self, key: Failures, failures: u64) {
         let last_ms = (key.minute + 1) * MINUTE_MS - 1;
         self.note(key, failures, last_ms);
-    }
-
-    /// Stores new failures until stopped.
-    pub(super) async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
-        let mut every = tokio::time::interval(STORE_EVERY);
-        every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while stop.run_until_cancelled(every.tick()).await.is_some() {
-            self.flush(clock.now_ms()).await;
-        }
     }
 
     /// Stores new failures, as far as it can now.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures::future::{join_all, try_join_all};
-use parking_lot::Mutex;
+use quick_cache::sync::Cache;
 use thesis_proto::v1::WebhookStatus;
 
 use super::Dispatcher;
@@ -26,11 +26,18 @@ use crate::{
 const GONE: i32 = 410;
 /// Longest time for which a webhook is known to have no failures in a row: another core may have noted one.
 const KNOWN_MS: i64 = 60_000;
+/// Most webhooks of which that is remembered.
+const STREAKS: usize = 100_000;
 
 /// Webhooks without failures in a row, and since when that is known.
-#[derive(Default)]
 pub(super) struct Streaks {
-    none: Mutex<HashMap<Arc<str>, i64>>,
+    none: Cache<Arc<str>, i64>,
+}
+
+impl Default for Streaks {
+    fn default() -> Self {
+        Self { none: Cache::new(STREAKS) }
+    }
 }
 
 /// The end of an attempt.
@@ -191,18 +198,18 @@ impl Dispatcher {
 
     /// Counts consecutive failures. The attempt itself is written already, so a failure to count it is only logged.
     async fn note(&self, webhook: &str, succeeded: &[bool], now_ms: i64) {
-        let known = self.streaks.none.lock().get(webhook).is_some_and(|since| now_ms - since < KNOWN_MS);
+        let known = self.streaks.none.get(webhook).is_some_and(|since| now_ms - since < KNOWN_MS);
         if known && succeeded.iter().all(|succeeded| *succeeded) {
             return;
         }
         if succeeded.last() == Some(&true) {
             // Before it is written: a failure that is written later must find this to remove it.
-            self.streaks.none.lock().insert(webhook.into(), now_ms);
+            self.streaks.none.insert(webhook.into(), now_ms);
         }
         let note = async {
             let streak = self.shared.deliveries.note(webhook, succeeded, now_ms).await?;
             if streak != Streak::default() {
-                self.streaks.none.lock().remove(webhook);
+                self.streaks.none.remove(webhook);
             }
             if streak.is_hopeless(now_ms) {
                 self.disable(webhook, WebhookStatus::DisabledFailing, now_ms).await?;
@@ -212,7 +219,7 @@ impl Dispatcher {
             Result::Ok(())
         };
         if let Err(error) = note.await {
-            self.streaks.none.lock().remove(webhook);
+            self.streaks.none.remove(webhook);
             tracing::warn!(webhook, %error, "counting how attempts end failed");
         }
     }

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use thesis_net::services::ATTEMPTS_A_PLACE;
 use tokio::sync::mpsc;
 
 use super::{
@@ -25,8 +26,6 @@ const READY_ALL: usize = 50_000;
 const SLOW_PART: usize = 4;
 /// An attempt without an answer for longer leaves its place to another, in milliseconds.
 const LATE_MS: i64 = 300;
-/// Most attempts out, late ones included, for each place.
-pub(super) const OUT_EACH: usize = 2;
 
 /// A place in a queue: the due time and the delivery after which reading goes on.
 pub(super) type Place = (i64, String);
@@ -48,7 +47,7 @@ pub(super) struct Worker {
 impl Worker {
     /// Attempts that it may get now.
     fn room(&self) -> usize {
-        (self.capacity + self.late.min(self.capacity * (OUT_EACH - 1))).saturating_sub(self.out)
+        (self.capacity + self.late.min(self.capacity * (ATTEMPTS_A_PLACE - 1))).saturating_sub(self.out)
     }
 }
 

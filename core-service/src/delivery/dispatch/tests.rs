@@ -1,4 +1,5 @@
 mod lanes;
+mod reports;
 mod waiting;
 
 use thesis_proto::v1::{EventType, WebhookStatus};
@@ -15,12 +16,13 @@ use crate::{
         delivery::{Attempt, Status, Told, delivery_id},
         row::{Profile, Thesis, Token},
     },
+    key,
     log::writer::NewThesis,
     operations::{
         Core,
         admin::change_project::{approve_project, withdraw_project},
     },
-    store::{SharedBackend, schema},
+    store::{Change, SharedBackend, schema},
     testing::{ManualClock, SharedMemory, core, memory, shared_memory},
 };
 
@@ -51,6 +53,14 @@ impl Bench {
             }))
             .await;
         bench
+    }
+
+    /// One core, and another on the same store.
+    async fn beside_another() -> (Self, Arc<Core>) {
+        let clock = ManualClock::new();
+        let backend = shared_memory(&clock);
+        let bench = Self::on(Arc::clone(&backend), Arc::clone(&clock)).await;
+        (bench, core(backend, &clock, 2).await)
     }
 
     async fn change(&self, change: ControlChange) {

@@ -97,10 +97,7 @@ async fn another_core_takes_over_what_a_dead_one_had_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn any_core_takes_a_report() {
-    let clock = ManualClock::new();
-    let backend = shared_memory(&clock);
-    let mut bench = Bench::on(Arc::clone(&backend), Arc::clone(&clock)).await;
-    let other = core(backend, &clock, 2).await;
+    let (mut bench, other) = Bench::beside_another().await;
     bench.webhook("wh_1").await;
     let (_place, mut claims) = bench.core.dispatcher.join(8);
     let event = bench.post().await;
@@ -185,10 +182,7 @@ async fn withdrawn_live_access_leaves_test_deliveries_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_on_a_lease_that_was_lost() {
-    let clock = ManualClock::new();
-    let backend = shared_memory(&clock);
-    let mut bench = Bench::on(Arc::clone(&backend), Arc::clone(&clock)).await;
-    let other = core(backend, &clock, 2).await;
+    let (mut bench, other) = Bench::beside_another().await;
     bench.webhook("wh_1").await;
     let (_place, mut claims) = bench.core.dispatcher.join(1);
     for _ in 0..3 {
@@ -200,10 +194,10 @@ async fn nothing_is_sent_on_a_lease_that_was_lost() {
     let now_ms = bench.core.shared.clock.now_ms();
     let shard = shard_of("wh_1");
     assert!(other.dispatcher.shards.lease(shard, now_ms + LEASE_MS, now_ms + 2 * LEASE_MS).await.unwrap());
-    clock.advance(LEASE_MS);
+    bench.clock.advance(LEASE_MS);
     bench.report(&first, 200).await;
     assert!(bench.stays_away(&mut claims).await, "sent without a lease");
-    clock.advance(LEASE_MS);
+    bench.clock.advance(LEASE_MS);
     let mut sent = std::collections::HashSet::from([first.delivery.id.clone()]);
     for _ in 0..2 {
         let claimed = claims.recv().await.unwrap();
