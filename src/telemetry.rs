@@ -13,11 +13,12 @@ use crate::{Failure, config::Refused};
 /// How often histograms are summed up, even if nobody reads them.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Which events are logged.
+/// Which events are logged. tungstenite's never are: the most detailed ones hold whole messages, and so API keys.
 pub(crate) fn filter(setting: Option<&str>) -> Result<EnvFilter, Refused> {
     // A person at a terminal wants only the lines that say how to continue, and the errors.
     let filter = setting.unwrap_or(if io::stderr().is_terminal() { "warn" } else { "info" });
-    EnvFilter::try_new(filter).map_err(|error| Refused::new("SVC_LOG", error))
+    let filter = EnvFilter::try_new(filter).map_err(|error| Refused::new("SVC_LOG", error))?;
+    Ok(filter.add_directive("tungstenite=off".parse().expect("a target and a level")))
 }
 
 /// Starts logs.

@@ -2,9 +2,14 @@
 
 use thesis_proto::error::ErrorCode;
 use thesis_streams::End;
+use tungstenite::{
+    Error, Utf8Bytes,
+    error::ProtocolError,
+    protocol::{CloseFrame, frame::coding::CloseCode},
+};
 
 /// Why this side closes a socket, with the code that tells the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Closing {
     ShuttingDown,
     TooSlow,
@@ -12,6 +17,8 @@ pub(super) enum Closing {
     Revoked,
     NoObject,
     NoText,
+    /// A frame that RFC 6455 forbids.
+    BadFrame(ProtocolError),
     NoAuth,
     MissingScope,
     StreamLimit,
@@ -22,14 +29,18 @@ pub(super) enum Closing {
 }
 
 impl Closing {
-    pub(super) fn code(self) -> (u16, &'static str) {
-        match self {
+    /// The frame that tells the client.
+    pub(super) fn frame(&self) -> CloseFrame {
+        let (code, reason): (u16, _) = match self {
             Self::ShuttingDown => (4001, "shutting down"),
             Self::TooSlow => (4008, "too slow"),
             Self::NoPong => (4012, "no pong"),
             Self::Revoked => (4500, "bad, revoked or expired key"),
             Self::NoObject => (4501, "not a JSON object, or not auth first"),
             Self::NoText => (1007, "not UTF-8"),
+            Self::BadFrame(error) => {
+                return CloseFrame { code: CloseCode::Protocol, reason: error.to_string().into() };
+            }
             Self::NoAuth => (4502, "no auth in time"),
             Self::MissingScope => (4503, "missing scope"),
             Self::StreamLimit => (4504, "stream limit reached"),
@@ -37,6 +48,18 @@ impl Closing {
             Self::Binary => (1003, "text only"),
             Self::TooBig => (1009, "64 KiB at most"),
             Self::TryLater => (1013, "try again later"),
+        };
+        CloseFrame { code: code.into(), reason: Utf8Bytes::from_static(reason) }
+    }
+
+    /// The closing for an error of reading; none when the client has closed the socket or is gone.
+    pub(super) fn of_error(error: Error) -> Option<Self> {
+        match error {
+            Error::Capacity(_) => Some(Self::TooBig),
+            Error::Utf8(_) => Some(Self::NoText),
+            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
+            Error::Protocol(error) => Some(Self::BadFrame(error)),
+            _ => None,
         }
     }
 

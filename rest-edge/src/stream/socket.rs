@@ -1,5 +1,6 @@
 //! One WebSocket: messages in, events and answers out.
 
+mod frames;
 mod requests;
 
 use std::{
@@ -11,8 +12,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use futures::{FutureExt as _, Sink as _, SinkExt as _, Stream as _, StreamExt as _, future::BoxFuture};
+use futures::{FutureExt as _, future::BoxFuture};
 use thesis_net::server::{self, Room};
 use thesis_streams::{HEARTBEAT, OpenStream, Subscription};
 use tokio::{
@@ -20,9 +20,9 @@ use tokio::{
     time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
 };
 use tokio_util::sync::WaitForCancellationFutureOwned;
-use tokio_websockets::{CloseCode, Error, Limits, Message, Payload, ServerBuilder, WebSocketStream};
+use tungstenite::Message;
 
-use self::requests::Working;
+use self::{frames::Frames, requests::Working};
 use super::{
     client::Client,
     closing::Closing,
@@ -39,8 +39,6 @@ const SLOW_PATIENCE: Duration = Duration::from_secs(60);
 const FAR_BEHIND: u64 = 1_000;
 /// Longest time to tell a client why its socket closes.
 const GOODBYE: Duration = Duration::from_secs(5);
-/// Most bytes of a message.
-const MOST_BYTES: usize = 64 * 1024;
 /// Most bytes still read of a client that broke the protocol, so that it can read why the socket closes.
 const MOST_DISCARDED: usize = 1024 * 1024;
 /// Events are written in pieces of about this size.
@@ -54,7 +52,7 @@ struct Named {
 /// What happens next on a socket.
 enum Step {
     Heard(Message),
-    /// The client has closed the socket or broken the protocol; it was told so.
+    /// The client has closed the socket; it was told so.
     Gone,
     Done(Working),
     Heartbeat,
@@ -65,7 +63,7 @@ enum Step {
 
 /// One WebSocket.
 pub(super) struct Socket {
-    socket: WebSocketStream<server::Socket>,
+    frames: Frames<server::Socket>,
     client: Client,
     /// None until the client has shown its key.
     stream: Option<Arc<OpenStream>>,
@@ -93,13 +91,12 @@ impl Socket {
     /// A socket whose stream may be open already.
     pub(super) fn new(socket: server::Socket, client: Client, stream: Option<OpenStream>) -> Self {
         let stopping = stream.is_none().then(|| Box::pin(client.hub.stopping().cancelled_owned()));
-        let limits = Limits::default().max_payload_len(Some(MOST_BYTES));
         let now = Instant::now();
         let first = if stream.is_some() { HEARTBEAT } else { AUTH_PATIENCE };
         let mut heartbeats = interval_at(now + first, HEARTBEAT);
         heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            socket: ServerBuilder::new().limits(limits).serve(socket),
+            frames: Frames::new(socket),
             client,
             stream: stream.map(Arc::new),
             subscriptions: Vec::new(),
@@ -123,7 +120,7 @@ impl Socket {
         }
         loop {
             let done = match poll_fn(|task| self.poll_step(task)).await {
-                Step::Heard(message) => self.hear(&message),
+                Step::Heard(message) => self.hear(message),
                 Step::Done(working) => self.finish(working),
                 Step::Heartbeat => self.beat(),
                 Step::More => self.write_events(),
@@ -158,7 +155,7 @@ impl Socket {
         if let Some(closing) = self.is_overdue() {
             return Poll::Ready(Step::Close(closing));
         }
-        match Pin::new(&mut self.socket).poll_flush(task) {
+        match self.frames.poll_flush(task) {
             Poll::Ready(Ok(())) => {
                 if self.blocked_at.take().is_some() {
                     self.room = None;
@@ -170,7 +167,7 @@ impl Socket {
             Poll::Pending => {
                 self.blocked_at.get_or_insert_with(Instant::now);
                 if self.room.is_none() {
-                    self.room = self.socket.get_ref().hold(PIECE);
+                    self.room = self.frames.connection().hold(PIECE);
                 }
                 return Poll::Pending;
             }
@@ -184,19 +181,13 @@ impl Socket {
             }
         } else {
             // One request at a time, so that answers come in their order.
-            match Pin::new(&mut self.socket).poll_next(task) {
-                Poll::Ready(Some(Ok(message))) => return Poll::Ready(Step::Heard(message)),
-                Poll::Ready(Some(Err(Error::PayloadTooLong { .. }))) => {
+            match self.frames.poll_next(task) {
+                Poll::Ready(Ok(message)) => return Poll::Ready(Step::Heard(message)),
+                Poll::Ready(Err(error)) => {
+                    let Some(closing) = Closing::of_error(error) else { return Poll::Ready(Step::Gone) };
                     self.broken = true;
-                    return Poll::Ready(Step::Close(Closing::TooBig));
+                    return Poll::Ready(Step::Close(closing));
                 }
-                // The socket tells the client what else it did wrong before it ends.
-                Poll::Ready(Some(Err(_))) => {
-                    self.broken = true;
-                    task.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                Poll::Ready(None) => return Poll::Ready(Step::Gone),
                 Poll::Pending => {}
             }
         }
@@ -227,16 +218,10 @@ impl Socket {
         }
     }
 
-    /// Queues a text for the client.
-    fn send(&mut self, text: Vec<u8>) {
-        // A socket that is closing takes no more; its end is seen with the next step.
-        let _closing = self.socket.start_send_unpin(Message::text(Payload::from(text)));
-    }
-
     fn welcome(&mut self) {
         let id = self.client.id.to_str().unwrap_or_default();
         let text = Told::Welcome { connection_id: id, heartbeat_s: HEARTBEAT.as_secs() }.text();
-        self.send(text);
+        self.frames.text(&text);
     }
 
     fn beat(&mut self) -> Result<(), Closing> {
@@ -244,16 +229,16 @@ impl Socket {
         self.write_events()?;
         let cursor = Subscription::common_cursor(self.subscriptions.iter().map(|named| &named.subscription));
         if self.stream.is_some() {
-            self.send(Told::Heartbeat { cursor: cursor.as_deref() }.text());
+            self.frames.text(&Told::Heartbeat { cursor: cursor.as_deref() }.text());
         }
         // Browsers answer it by themselves, and so show that they are there.
-        let _closing = self.socket.start_send_unpin(Message::ping(Bytes::new()));
+        self.frames.ping();
         Ok(())
     }
 
     /// Queues a piece of the events that are there.
     fn write_events(&mut self) -> Result<(), Closing> {
-        let Self { socket, subscriptions, .. } = self;
+        let Self { frames, subscriptions, .. } = self;
         let mut bytes = 0;
         // Each time another is first, so that a busy one does not starve the others.
         self.first = (self.first + 1) % subscriptions.len().max(1);
@@ -262,7 +247,7 @@ impl Socket {
             subscription.read(|cursor, entry| {
                 let text = event(name, cursor, &entry.body);
                 bytes += text.len();
-                let _closing = socket.start_send_unpin(Message::text(Payload::from(text)));
+                frames.text(&text);
                 bytes < PIECE
             });
         }
@@ -275,12 +260,12 @@ impl Socket {
         self.subscriptions.clear();
         self.stream = None;
         self.working = None;
-        let (code, reason) = closing.code();
-        let Ok(code) = CloseCode::try_from(code) else { return };
+        self.frames.close(closing.frame());
         let goodbye = async {
-            // It may have said so already.
-            let _closing = self.socket.send(Message::close(Some(code), reason)).await;
-            while self.socket.next().await.is_some() {}
+            poll_fn(|task| self.frames.poll_flush(task)).await?;
+            // After a broken frame nobody knows where the next one begins.
+            while !self.broken && poll_fn(|task| self.frames.poll_next(task)).await.is_ok() {}
+            Ok::<_, io::Error>(())
         };
         // Best effort: a client that takes nothing is cut off.
         let _late = timeout(GOODBYE, goodbye).await;
@@ -291,7 +276,7 @@ impl Socket {
 
     /// Reads on for a moment after the end: bytes that nobody read would make the system withdraw what was written.
     async fn linger(mut self) {
-        let socket = self.socket.get_mut();
+        let socket = self.frames.connection();
         let reading = async {
             socket.shutdown().await?;
             let (mut bytes, mut left) = (vec![0; 4_096], MOST_DISCARDED);

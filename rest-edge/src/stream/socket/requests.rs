@@ -11,8 +11,8 @@ use thesis_proto::{
 };
 use thesis_streams::{OpenStream, Opened};
 use tokio::time::{Instant, timeout};
-use tokio_websockets::Message;
 use tonic::Status;
+use tungstenite::{Message, protocol::frame::coding::CloseCode};
 
 use super::{Named, Socket};
 use crate::stream::{
@@ -41,19 +41,18 @@ pub(super) struct Subscribing {
 }
 
 impl Socket {
-    pub(super) fn hear(&mut self, message: &Message) -> Result<(), Closing> {
+    pub(super) fn hear(&mut self, message: Message) -> Result<(), Closing> {
         self.heard_at = Instant::now();
-        if message.is_binary() {
-            return Err(Closing::Binary);
-        }
-        if !message.is_text() {
-            return Ok(());
-        }
-        let text = Bytes::from(message.as_payload().clone());
-        // The crate overlooks half a character before an empty last fragment.
-        if str::from_utf8(&text).is_err() {
-            return Err(Closing::NoText);
-        }
+        let text = match message {
+            Message::Text(text) => Bytes::from(text),
+            Message::Binary(_) => return Err(Closing::Binary),
+            Message::Close(reason) => {
+                // The answer has this code too, also when the client's own is one that must not be sent.
+                self.broken = reason.is_some_and(|reason| reason.code == CloseCode::Protocol);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
         let Some(Request { rid, asked }) = Request::read(&text) else { return Err(Closing::NoObject) };
         match (asked, self.stream.clone()) {
             (Ok(Asked::Auth { key }), None) => {
@@ -76,7 +75,7 @@ impl Socket {
 
     fn refuse(&mut self, rid: Option<&str>, error: &ApiError) {
         let text = failure(rid, error, &self.client.request_id());
-        self.send(text);
+        self.frames.text(&text);
     }
 
     fn authenticate(&mut self, rid: Option<String>, key: &str) {
@@ -102,14 +101,14 @@ impl Socket {
         match asked {
             Asked::Auth { .. } => Err(wrong("op", "this connection is authenticated already")),
             Asked::Ping => {
-                self.send(Told::Pong { rid: rid.as_deref() }.text());
+                self.frames.text(&Told::Pong { rid: rid.as_deref() }.text());
                 Ok(())
             }
             Asked::Unsubscribe { sub } => {
                 let place = self.subscriptions.iter().position(|named| named.name == sub);
                 let place = place.ok_or_else(|| wrong("sub", "there is no such subscription"))?;
                 self.subscriptions.remove(place);
-                self.send(Told::Unsubscribed { rid: rid.as_deref(), sub: &sub }.text());
+                self.frames.text(&Told::Unsubscribed { rid: rid.as_deref(), sub: &sub }.text());
                 Ok(())
             }
             Asked::Subscribe { sub, types, filters, cursor } => {
@@ -148,14 +147,14 @@ impl Socket {
             }
             Working::Auth(Err(status)) => {
                 let error = ApiError::from_status(&status);
-                self.send(failure(rid.as_deref(), &error, &request_id));
+                self.frames.text(&failure(rid.as_deref(), &error, &request_id));
                 return Err(Closing::of_failure(error.code));
             }
             Working::Subscribe(done) => {
                 let (asked, opened) = *done;
                 let opened = opened.map_err(|status| ApiError::from_status(&status));
                 if let Err(error) = opened.and_then(|opened| self.begin(rid.as_deref(), asked, &opened)) {
-                    self.send(failure(rid.as_deref(), &error, &request_id));
+                    self.frames.text(&failure(rid.as_deref(), &error, &request_id));
                 }
             }
         }
@@ -172,9 +171,9 @@ impl Socket {
         let cursor = gap.map_or_else(|| subscription.cursor(), |gap| gap.first_cursor.clone());
         let replayed = opened.begin.replayed;
         let told = Told::Subscribed { rid, sub: &sub, cursor: &cursor, resumed, replayed, gap: gap.is_some() }.text();
-        self.send(told);
+        self.frames.text(&told);
         if let Some(gap) = gap {
-            self.send(Told::Gap { sub: &sub, gap: StreamGap::from(gap) }.text());
+            self.frames.text(&Told::Gap { sub: &sub, gap: StreamGap::from(gap) }.text());
         }
         self.subscriptions.push(Named { name: sub, subscription });
         self.write_events().map_err(|_| ApiError::internal())
