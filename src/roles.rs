@@ -62,8 +62,8 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
     };
     let metrics = telemetry::metrics()?;
     let mut process = Process::new();
-    let started = match prepared {
-        Some(prepared) => Some(core::start(settings, prepared, &process.clock, &process.ids).await?),
+    let started = match prepared.zip(at.grpc) {
+        Some((prepared, grpc)) => Some(core::start(settings, prepared, grpc, &process.clock, &process.ids).await?),
         None => None,
     };
     let (services, need) = match &started {

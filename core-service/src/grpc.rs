@@ -10,6 +10,7 @@ mod gate;
 mod guard;
 mod ingest;
 mod meta;
+mod peer;
 mod profile;
 mod reflection;
 mod search;
@@ -116,10 +117,10 @@ fn services(core: &Arc<Core>) -> Routes {
         admin_service_server::AdminServiceServer, delivery_service_server::DeliveryServiceServer,
         event_service_server::EventServiceServer, gate_service_server::GateServiceServer,
         ingest_service_server::IngestServiceServer, meta_service_server::MetaServiceServer,
-        profile_service_server::ProfileServiceServer, search_service_server::SearchServiceServer,
-        stream_service_server::StreamServiceServer, test_data_service_server::TestDataServiceServer,
-        thesis_service_server::ThesisServiceServer, token_service_server::TokenServiceServer,
-        webhook_service_server::WebhookServiceServer,
+        peer_service_server::PeerServiceServer, profile_service_server::ProfileServiceServer,
+        search_service_server::SearchServiceServer, stream_service_server::StreamServiceServer,
+        test_data_service_server::TestDataServiceServer, thesis_service_server::ThesisServiceServer,
+        token_service_server::TokenServiceServer, webhook_service_server::WebhookServiceServer,
     };
     let api = Api::new(core);
     macro_rules! services {
@@ -141,7 +142,8 @@ fn services(core: &Arc<Core>) -> Routes {
         DeliveryServiceServer,
         GateServiceServer,
         AdminServiceServer,
-        IngestServiceServer
+        IngestServiceServer,
+        PeerServiceServer
     )
 }
 

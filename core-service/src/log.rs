@@ -7,4 +7,5 @@ pub mod fan_out;
 pub mod forward;
 pub mod projection;
 pub mod selection;
+mod unfinished;
 pub mod writer;

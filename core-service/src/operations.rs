@@ -11,6 +11,7 @@ pub mod get_thesis;
 pub mod get_thesis_velocity;
 pub mod get_token;
 pub mod get_token_activity;
+pub mod get_usage;
 pub mod get_webhook;
 pub mod list_deliveries;
 pub mod list_events;
@@ -36,7 +37,7 @@ use crate::{
     access::{gate::Gate, idempotency::Idempotency, open_streams::OpenStreams},
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     log::datasets::Datasets,
-    replicas::stream_slots::StreamSlots,
+    replicas::{members::Members, peers::Peers, stream_slots::StreamSlots},
     search::SearchIndex,
     shared::Shared,
 };
@@ -55,6 +56,10 @@ pub struct Core {
     pub idempotency: Idempotency,
     /// Hands out due attempts.
     pub dispatcher: Arc<Dispatcher>,
+    /// The cores that live.
+    pub members: Arc<Members>,
+    /// The other cores.
+    pub peers: Arc<Peers>,
     /// The places of open streams.
     pub slots: Arc<StreamSlots>,
     /// The streams that are open at this core.

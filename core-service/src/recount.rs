@@ -111,8 +111,9 @@ fn text(number: u8) -> String {
     ["Straße hoch", "buy the dip", "ΑΣ rising", "🚀 to the moon"][usize::from(number)].to_owned()
 }
 
-async fn take(core: &Arc<Core>, model: &mut Model, step: Step) {
-    let (dataset, version, seen) = match step.clone() {
+/// The observation of a step, with the number of its dataset.
+fn observed(step: Step) -> (usize, Observation) {
+    let (dataset, version, seen) = match step {
         Step::Thesis { dataset, number, author: by, token: on, age_minutes, text: said, version } => {
             let created_at = NOON - i64::from(age_minutes) * MINUTE_MS;
             let thesis = ThesisSeen {
@@ -137,8 +138,12 @@ async fn take(core: &Arc<Core>, model: &mut Model, step: Step) {
             (dataset, version, Seen::Profile(Box::new(author(by, handle))))
         }
     };
-    let observation = Observation { observed_at: 0, revision: Some(version.into()), seen };
-    let written = core.datasets.writer(&datasets()[dataset]).observe(observation).await.unwrap();
+    (dataset, Observation { observed_at: 0, revision: Some(version.into()), seen })
+}
+
+async fn take(core: &Arc<Core>, model: &mut Model, step: Step) {
+    let (dataset, observation) = observed(step.clone());
+    let written = core.datasets.observe_here(&datasets()[dataset], observation).await.unwrap();
     match step {
         Step::Thesis { dataset, number, author, token, age_minutes, text: said, version } => {
             let version = i64::from(version);

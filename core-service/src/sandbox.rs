@@ -15,14 +15,11 @@ use crate::{
         dataset::Dataset,
         id,
         observation::{Observation, Seen},
-        row::{Age, Profile, Thesis, Token, Wallet},
+        row::{Age, NewThesis, Profile, Thesis, Token, Wallet},
         window::DAY_MS,
     },
     error::Result,
-    log::{
-        datasets::Datasets,
-        writer::{NewThesis, thesis_event_id},
-    },
+    log::{datasets::Datasets, writer::thesis_event_id},
     shared::Shared,
     tables::{events::position_of, index_scope::IndexScope, theses::IndexSlice},
 };
@@ -134,10 +131,9 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
         return Ok(());
     }
     // The writer takes them in the order of the calls, which is the order of their times.
-    let writer = datasets.writer(&Dataset::Sandbox);
     let written = theses.into_iter().map(|fixture| {
         let created_at = seed.at - fixture.age_ms;
-        writer.create_thesis(new_thesis(SEEDED, fixture, created_at, Some(created_at), seed))
+        datasets.create_here(&Dataset::Sandbox, new_thesis(SEEDED, fixture, created_at, Some(created_at), seed))
     });
     // A task that has used up its budget would call some of them later.
     tokio::task::unconstrained(futures::future::try_join_all(written)).await?;
@@ -179,6 +175,9 @@ async fn post(shared: &Shared, datasets: &Arc<Datasets>, number: i64, interval: 
 /// Deletes a page of the ticker's theses that are too old, as an upstream would. `passed` is where the next page
 /// begins: only theses that stay, and empty lists, lie before it.
 async fn expire(shared: &Shared, datasets: &Arc<Datasets>, passed: &mut Option<(i64, String)>) -> Result<()> {
+    if !datasets.owns(&Dataset::Sandbox) {
+        return Ok(());
+    }
     let now = shared.clock.now_ms();
     let old = IndexSlice { from: 0, to: now - KEPT_MS - 1, after: passed.clone(), descending: false };
     let rows = shared.theses.slice(&Dataset::Sandbox, &IndexScope::All, &old, LOOKED_AT).await?;
@@ -186,11 +185,10 @@ async fn expire(shared: &Shared, datasets: &Arc<Datasets>, passed: &mut Option<(
     let sandbox = Dataset::Sandbox.to_string();
     let keys: Vec<(String, &str)> = rows.iter().map(|row| (sandbox.clone(), row.id.as_str())).collect();
     let theses = shared.theses.theses(&keys).await?;
-    let writer = datasets.writer(&Dataset::Sandbox);
     let ticked = theses.iter().flatten().filter(|thesis| thesis.upstream_id.starts_with(TICKED));
     let deleted = ticked.map(|thesis| {
         let seen = Seen::Deletion(thesis.upstream_id.clone());
-        writer.observe(Observation { observed_at: now, revision: None, seen })
+        datasets.observe_here(&Dataset::Sandbox, Observation { observed_at: now, revision: None, seen })
     });
     futures::future::try_join_all(deleted).await?;
     *passed = Some((last.created_at, last.id.clone()));

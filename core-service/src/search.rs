@@ -24,7 +24,7 @@ mod tests;
 mod words;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fs,
     path::Path,
 };
@@ -107,8 +107,11 @@ pub struct SearchIndex {
     reader: IndexReader,
     writer: Mutex<Writer>,
     committed: watch::Sender<Marks>,
-    /// By name: datasets not taken in yet up to their log's position at the start, with that position once known.
+    /// By name: datasets not taken in yet up to the position that their log had when they were first asked for, with that
+    /// position once known.
     lacking: watch::Sender<HashMap<String, Option<u64>>>,
+    /// The datasets that were asked for.
+    asked: Mutex<HashSet<String>>,
     wanted: Notify,
 }
 
@@ -154,7 +157,7 @@ impl SearchIndex {
         let writer = Mutex::new(Writer { writer: index.writer_with_options(options)?, marks: marks.clone() });
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let (committed, lacking) = (watch::Sender::new(marks), watch::Sender::default());
-        Ok(Self { fields, reader, writer, committed, lacking, wanted: Notify::new() })
+        Ok(Self { fields, reader, writer, committed, lacking, asked: Mutex::default(), wanted: Notify::new() })
     }
 
     /// Takes in a dataset's entries in order; those up to its position are skipped. Searches see them after the next

@@ -2,25 +2,22 @@
 
 pub mod control;
 pub mod key_ring;
+pub mod news;
 pub mod queue_hints;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use thesis_net::clock::{SharedClock, SharedIdSource};
 
-use self::queue_hints::Made;
-use self::{control::Control, key_ring::KeyRing, queue_hints::QueueHints};
+use self::{
+    control::Control,
+    key_ring::KeyRing,
+    news::News,
+    queue_hints::{Made, QueueHints},
+};
 use crate::{
-    domain::id,
     store::{SharedBackend, StoreResult},
-    tables::{
-        deliveries::DeliveryStore,
-        events::EventIndex,
-        log::LogStore,
-        queue::shard_of,
-        theses::ThesisStore,
-        wake::{self, QueueHint},
-    },
+    tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, queue::shard_of, theses::ThesisStore},
 };
 
 /// Longest time that a request may still take while the store is away.
@@ -44,6 +41,10 @@ pub struct Shared {
     pub keys: KeyRing,
     /// Queues that have something new.
     pub hints: QueueHints,
+    /// What this core tells the others.
+    pub news: Arc<News>,
+    /// This core's name.
+    pub replica: String,
     /// The time.
     pub clock: SharedClock,
     /// Randomness.
@@ -65,24 +66,10 @@ impl Shared {
                 let first = queues.entry(made.webhook_id.clone()).or_insert(made.created_at);
                 *first = made.created_at.min(*first);
             }
-            if !queues.is_empty() {
-                self.leave_queue_hints(queues).await?;
-            }
+            self.news.queues(&queues);
         }
         self.hints.add(made);
         Ok(())
-    }
-
-    /// Tells the cores that hand out these webhooks' attempts that their queues have rows from a due time on.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn leave_queue_hints(&self, queues: impl IntoIterator<Item = (String, i64)>) -> StoreResult<()> {
-        let call = id::random("", self.ids.as_ref());
-        let hint = |(webhook, due_at)| QueueHint { webhook, due_at, call: call.clone() };
-        let hints = queues.into_iter().map(hint).collect();
-        // The present time: the rows may have taken long.
-        wake::leave_queue_hints(&self.backend, hints, self.clock.now_ms().div_euclid(1_000)).await
     }
 
     /// Waits until the store has been away for a moment. Requests that need no store are answered in that moment.

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
 use thesis_net::clock::{SharedClock, SharedIdSource};
+use thesis_proto::v1;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
         open_streams::OpenStreams,
     },
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
-    domain::{id, operation::Features, plan::Plans},
+    domain::{dataset::Dataset, id, operation::Features, plan::Plans},
     error::Result,
     log::datasets::Datasets,
     operations::{
@@ -23,7 +24,11 @@ use crate::{
         admin::bootstrap::{Bootstrap, bootstrap},
         stream_tickets,
     },
-    replicas::stream_slots::StreamSlots,
+    replicas::{
+        members::Members,
+        peers::{Hear, Peers},
+        stream_slots::StreamSlots,
+    },
     sandbox,
     search::{
         SearchIndex,
@@ -55,6 +60,8 @@ pub struct CoreSettings {
     pub webhook_allow_networks: Vec<IpNet>,
     /// Name servers instead of the system's.
     pub dns_servers: Vec<SocketAddr>,
+    /// The gRPC URL at which other cores reach this one.
+    pub advertise_url: String,
     /// Seconds between ticks of the sandbox; 0 for none.
     pub sandbox_tick_seconds: u32,
     /// Where the search index is kept; none keeps it in memory.
@@ -100,25 +107,32 @@ impl Core {
             control: Arc::clone(&control),
             keys: keys.clone(),
             hints: QueueHints::default(),
+            news: Arc::clone(&control.news),
+            replica: replica.clone(),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             backend: Arc::clone(&backend),
         });
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let credential = settings.service_token.clone();
         let gate_settings =
             GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
         let limits = Limits::new(&backend, &replica);
-        let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&clock), replica.clone());
-        slots.beat().await?;
+        let members = Members::new(Arc::clone(&backend), Arc::clone(&clock), replica, settings.advertise_url);
+        members.beat().await?;
+        let peers = Peers::new(Arc::clone(&members), Arc::clone(&clock), credential);
+        let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&members));
         let gate = Gate::new(Arc::clone(&control), keys.clone(), limits, gate_settings, Arc::clone(&clock), ids);
         let core = Arc::new(Self {
             open_streams: OpenStreams::new(Arc::clone(&gate), control, clock),
             gate,
-            datasets: Datasets::new(Arc::clone(&shared), stop.clone(), tasks.clone()),
+            datasets: Datasets::new(Arc::clone(&shared), Arc::clone(&peers), stop.clone(), tasks.clone()),
             search,
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
-            dispatcher: Dispatcher::new(Arc::clone(&shared), replica),
+            dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_heard()),
             slots,
+            members,
+            peers,
             urls: UrlVetter::new(settings.webhook_allow_networks, &settings.dns_servers)?,
             shared,
             stop,
@@ -129,7 +143,9 @@ impl Core {
             core.datasets.recover().await?;
         }
         sandbox::seed(&core.shared, &core.datasets).await?;
-        core.search.lack(&core.datasets.all());
+        for dataset in [Dataset::Live, Dataset::Sandbox] {
+            core.search.ask_for(&dataset);
+        }
         core.spawn(settings.sandbox_tick_seconds);
         Ok(core)
     }
@@ -146,6 +162,20 @@ impl Core {
 
     fn spawn(self: &Arc<Self>, tick_seconds: u32) {
         self.tasks.spawn(Arc::clone(&self.datasets).watch());
+        self.tasks.spawn(Arc::clone(&self.peers).run(self.hear(), self.stop.clone(), self.tasks.clone()));
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let mut all_heard = core.peers.all_heard();
+            let telling = async {
+                loop {
+                    core.shared.control.set_all_heard(*all_heard.borrow_and_update());
+                    if all_heard.changed().await.is_err() {
+                        return;
+                    }
+                }
+            };
+            core.stop.run_until_cancelled(telling).await;
+        });
         self.tasks.spawn(Arc::clone(&self.dispatcher).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.dispatcher).keep_shards(self.stop.clone()));
         self.tasks.spawn(sandbox::tick(
@@ -160,11 +190,33 @@ impl Core {
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.shared.control.follow()).await });
         let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(core.members.run()).await });
+        let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.slots.run()).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(stream_tickets::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.open_streams.run(&core.stop).await });
+    }
+
+    /// Takes in what another core tells.
+    fn hear(self: &Arc<Self>) -> Hear {
+        let core = Arc::downgrade(self);
+        Arc::new(move |news| {
+            let Some(core) = core.upgrade() else { return };
+            for v1::LogNews { dataset, position } in news.logs {
+                if let Some(dataset) = Dataset::parse(&dataset) {
+                    core.datasets.hear(&dataset, position);
+                }
+            }
+            if news.control {
+                core.shared.control.hear();
+            }
+            if !news.queues.is_empty() {
+                let queues = news.queues.into_iter();
+                core.shared.hints.hear(queues.map(|v1::QueueNews { webhook_id, due_at }| (webhook_id, due_at)));
+            }
+        })
     }
 
     async fn keep_house(self: Arc<Self>) {
@@ -193,7 +245,11 @@ impl Core {
             tracing::warn!("some tasks did not end in time");
         }
         // Other cores would have to wait for these otherwise.
-        tokio::join!(self.gate.limits.flush(self.shared.clock.now_ms()), self.slots.leave(), self.dispatcher.release());
+        tokio::join!(
+            self.gate.limits.flush(self.shared.clock.now_ms()),
+            self.members.leave(),
+            self.dispatcher.release()
+        );
         if let Err(error) = self.shared.backend.close().await {
             tracing::error!(%error, "closing the store failed");
         }

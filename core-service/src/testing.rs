@@ -15,8 +15,11 @@ use thesis_net::clock::{Clock, IdSource};
 
 use crate::{
     domain::{
+        dataset::Dataset,
+        id,
         operation::Features,
         plan::{Plan, Plans},
+        row::{NewThesis, Profile, Thesis, Token},
     },
     operations::{Core, admin::bootstrap::Bootstrap},
     start::CoreSettings,
@@ -204,10 +207,36 @@ pub(crate) fn settings() -> CoreSettings {
         features: Features::default(),
         webhook_allow_networks: Vec::new(),
         dns_servers: Vec::new(),
+        advertise_url: String::new(),
         sandbox_tick_seconds: 0,
         search_dir: None,
         bootstrap: Bootstrap { test_key: Some(TEST_KEY.into()), live_key: Some(LIVE_KEY.into()), plan: None },
     }
+}
+
+/// A thesis of a dataset; three authors and two tokens take turns.
+pub(crate) fn new_thesis(dataset: &Dataset, number: u32) -> NewThesis {
+    let name = dataset.to_string();
+    let (profile, token) = (format!("p{}", number % 3), format!("t{}", number % 2));
+    let profile =
+        Profile { id: id::derive("fp_", &[&name, &profile]), handle: format!("@{profile}"), ..Profile::default() };
+    let token = Token {
+        id: id::derive("tk_", &[&name, &token]),
+        symbol: format!("${}", token.to_uppercase()),
+        chain: "sandbox".to_owned(),
+        address: token,
+        ..Token::default()
+    };
+    let thesis = Thesis {
+        id: id::derive("th_", &[&name, &number.to_string()]),
+        profile_id: profile.id.clone(),
+        token_id: token.id.clone(),
+        chain: token.chain.clone(),
+        text: format!("thesis {number}"),
+        created_at: i64::from(number),
+        ..Thesis::default()
+    };
+    NewThesis { thesis, profile, token, test: true, at: None }
 }
 
 /// Ids of one replica, different from those of others.

@@ -13,6 +13,7 @@ use thesis_proto::{
         event_service_client::EventServiceClient, event_service_server::EventService,
         gate_service_client::GateServiceClient, gate_service_server::GateService,
         meta_service_client::MetaServiceClient, meta_service_server::MetaService,
+        peer_service_client::PeerServiceClient, peer_service_server::PeerService,
         profile_service_client::ProfileServiceClient, profile_service_server::ProfileService,
         search_service_client::SearchServiceClient, search_service_server::SearchService,
         stream_service_client::StreamServiceClient, stream_service_server::StreamService,
@@ -30,6 +31,8 @@ use tonic::{
     metadata::MetadataMap,
 };
 
+use crate::{channel::CoreChannel, clock::SharedClock};
+
 /// Most bytes of an answer of core: a full page of the longest theses takes some megabytes.
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 
@@ -38,6 +41,24 @@ pub const ATTEMPTS_A_PLACE: usize = 2;
 
 /// The messages of a server-streaming call.
 pub type Stream<T> = BoxStream<'static, Result<T, Status>>;
+
+/// `PeerService` of another core.
+pub type PeerCore = dyn PeerService<AppendStream = Stream<v1::AppendResponse>, NewsStream = Stream<v1::NewsResponse>>;
+
+/// Another core of the cluster, called with the service credential.
+///
+/// # Errors
+/// When the address is no URL, or the credential cannot travel in a header.
+pub fn peer(address: &str, credential: &SecretString, clock: SharedClock) -> Result<Arc<PeerCore>, StdError> {
+    let channel = CoreChannel::new(&[address.to_owned()], clock)?;
+    Ok(Arc::new(Remote { channel, credential: sensitive(credential)? }))
+}
+
+fn sensitive(credential: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
+    let mut credential = HeaderValue::try_from(credential.expose_secret())?;
+    credential.set_sensitive(true);
+    Ok(credential)
+}
 
 /// `DeliveryService`.
 pub type Deliveries = dyn DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>;
@@ -129,8 +150,7 @@ impl Services {
     /// # Errors
     /// When the credential cannot travel in a header.
     pub fn remote<C: Channel>(channel: C, each: Vec<C>, credential: &SecretString) -> Result<Self, InvalidHeaderValue> {
-        let mut credential = HeaderValue::try_from(credential.expose_secret())?;
-        credential.set_sensitive(true);
+        let credential = sensitive(credential)?;
         let remote = |channel| Remote { channel, credential: credential.clone() };
         let each: Vec<_> = each.into_iter().map(|channel| Arc::new(remote(channel))).collect();
         let deliveries = each.iter().map(|core| Arc::clone(core) as Arc<Deliveries>).collect();
@@ -241,6 +261,10 @@ remote!(MetaService by MetaServiceClient {
     get_me: GetMeRequest -> GetMeResponse;
     get_usage: GetUsageRequest -> GetUsageResponse;
 });
+remote!(PeerService by PeerServiceClient {} streaming {
+    append: AppendRequest -> AppendResponse as AppendStream;
+    news: NewsRequest -> NewsResponse as NewsStream;
+});
 remote!(ProfileService by ProfileServiceClient {
     get_profile: GetProfileRequest -> GetProfileResponse;
     get_profile_wallets: GetProfileWalletsRequest -> GetProfileWalletsResponse;
@@ -285,7 +309,7 @@ remote!(WebhookService by WebhookServiceClient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{channel::CoreChannel, clock::SystemClock};
+    use crate::clock::SystemClock;
 
     #[tokio::test]
     async fn a_credential_that_cannot_travel_is_refused() {

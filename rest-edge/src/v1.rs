@@ -10,6 +10,7 @@ mod test_theses;
 mod theses;
 mod tokens;
 mod verify;
+mod webhook_deliveries;
 mod webhooks;
 
 pub(crate) use self::discovery::{VERSION, discovery_document};
@@ -30,6 +31,7 @@ pub(crate) fn routes() -> Vec<Route> {
         crate::stream::routes(),
         stream_tickets::routes(),
         webhooks::routes(),
+        webhook_deliveries::routes(),
     ]
     .into_iter()
     .flatten()

@@ -1,11 +1,14 @@
 //! Where the roles listen, and where they find each other.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 
 use clap::Args;
 use ipnet::IpNet;
 
 use super::parse;
+
+/// The port of a cluster's node that names none.
+const CQL_PORT: u16 = 9042;
 
 /// Addresses.
 #[derive(Debug, Args)]
@@ -33,6 +36,9 @@ pub(crate) struct Addresses {
         value_parser = parse::core_url
     )]
     pub(crate) core_url: Vec<String>,
+    /// Where other cores find this one [default: from SVC_GRPC_ADDR]
+    #[arg(long, env = "SVC_ADVERTISE_URL", value_name = "URL", value_parser = parse::core_url)]
+    pub(crate) advertise_url: Option<String>,
     /// Networks whose X-Forwarded-For is believed [default: none]
     #[arg(
         long,
@@ -49,6 +55,27 @@ impl Addresses {
     pub(crate) fn public_url(&self, http: SocketAddr) -> String {
         self.public_url.clone().unwrap_or_else(|| format!("http://{}", reachable(http)))
     }
+
+    /// Where other cores find this one, when gRPC listens at `grpc`. If that is every address of this machine, it is the
+    /// one from which it reaches a node of the cluster.
+    pub(crate) fn advertise_url(&self, grpc: SocketAddr, nodes: &[String]) -> String {
+        self.advertise_url.clone().unwrap_or_else(|| {
+            let seen = || nodes.iter().find_map(|node| local_ip(node));
+            let ip = Some(grpc.ip()).filter(|ip| !ip.is_unspecified()).or_else(seen);
+            let at = ip.map_or_else(|| reachable(grpc), |ip| SocketAddr::new(ip, grpc.port()));
+            format!("http://{at}")
+        })
+    }
+}
+
+/// The address of this machine from which it reaches a host; none when the host is not known or there is no way to it.
+fn local_ip(host: &str) -> Option<IpAddr> {
+    // Connecting a UDP socket sends nothing; it only chooses the way.
+    let to = host.to_socket_addrs().or_else(|_| (host, CQL_PORT).to_socket_addrs()).ok()?.next()?;
+    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(to).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 /// An address of this machine at which a listener is reached.

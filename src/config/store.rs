@@ -29,7 +29,7 @@ pub(crate) struct Store {
     pub(crate) data_dir: PathBuf,
     /// Nodes of the cluster, to be named with SVC_STORE=scylla [default: none]
     #[arg(long, env = "SVC_SCYLLA_NODES", value_name = "HOST[:PORT],…", value_delimiter = ',')]
-    scylla_nodes: Vec<String>,
+    pub(crate) scylla_nodes: Vec<String>,
     /// Keyspace, made and migrated on start
     #[arg(long, env = "SVC_SCYLLA_KEYSPACE", value_name = "NAME", default_value = "trade_thesis")]
     scylla_keyspace: String,

@@ -35,6 +35,21 @@ fn defaults_need_nothing() {
 }
 
 #[test]
+fn other_cores_find_this_one_where_it_listens() {
+    let at = |text: &str, nodes: &[&str]| {
+        let nodes: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
+        settings(&[]).addresses.advertise_url(text.parse().unwrap(), &nodes)
+    };
+    assert_eq!(at("192.0.2.1:50051", &["127.0.0.1:9042"]), "http://192.0.2.1:50051");
+    assert_eq!(at("0.0.0.0:50051", &["127.0.0.1:9042"]), "http://127.0.0.1:50051");
+    assert_eq!(at("0.0.0.0:50051", &["127.0.0.1"]), "http://127.0.0.1:50051");
+    assert_eq!(at("0.0.0.0:50051", &["nowhere.invalid", "127.0.0.1"]), "http://127.0.0.1:50051");
+    assert_eq!(at("[::]:7", &[]), "http://[::1]:7");
+    let given = settings(&["--advertise-url=http://core-1:50051"]).addresses;
+    assert_eq!(given.advertise_url("0.0.0.0:1".parse().unwrap(), &[]), "http://core-1:50051");
+}
+
+#[test]
 fn settings_may_stand_before_and_behind_the_command() {
     for arguments in [["--http-addr", "[::1]:0", "edge"], ["edge", "--http-addr", "[::1]:0"]] {
         let invocation = parse(&arguments).unwrap();

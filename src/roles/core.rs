@@ -1,6 +1,6 @@
 //! Starts the core on its store.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use core_service::{
     domain::{operation::Features, plan::Plans},
@@ -61,10 +61,11 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     Ok(Prepared { plans, features, bootstrap, secrets, first_key, cluster })
 }
 
-/// Opens the store and starts the core on it.
+/// Opens the store and starts the core on it; `grpc` is where it will listen.
 pub(super) async fn start(
     settings: &Settings,
     prepared: Prepared,
+    grpc: SocketAddr,
     clock: &SharedClock,
     ids: &SharedIdSource,
 ) -> Result<Started, Failure> {
@@ -85,6 +86,7 @@ pub(super) async fn start(
         features: prepared.features,
         webhook_allow_networks: settings.webhooks.webhook_allow_networks.clone(),
         dns_servers: settings.webhooks.dns_servers.clone(),
+        advertise_url: settings.addresses.advertise_url(grpc, &settings.store.scylla_nodes),
         sandbox_tick_seconds: settings.features.sandbox_tick_seconds,
         search_dir: match settings.store.kind {
             StoreKind::Embedded => Some(settings.store.data_dir.join("search")),

@@ -4,18 +4,19 @@ use std::{
     ops::RangeFrom,
     path::Path,
     sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
 };
 
 use axum::body::Bytes;
 use core_service::{
-    domain::dataset::Dataset,
-    log::{projection::ROWS, writer::NewThesis},
+    domain::{dataset::Dataset, row::NewThesis},
+    log::projection::ROWS,
     operations::Core,
     tables::log::{Appended, LogStore, room},
 };
 use futures::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
 use thesis_net::clock::{Clock as _, SystemClock};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     Failure, Options, StoreKind,
@@ -74,7 +75,8 @@ pub(crate) async fn run(options: &Options, base: &Path) -> Result<(), Failure> {
         for (kind, name) in ["bare batches", "one core", "two cores at once"].iter().enumerate() {
             let (theses, batches) = (of(kind, |run| run.theses), of(kind, |run| run.batches));
             let ratio = theses / of(0, |run| run.theses);
-            let aim = if kind == 2 { aim(ratio, 0.5) } else { String::new() };
+            let of_one = theses / of(1, |run| run.theses);
+            let aim = if kind == 2 { format!("{of_one:.2} of one: {}", aim(of_one, 0.95)) } else { String::new() };
             let name = format!("{name}, {}", load.name);
             let first = format!("{:.2}", of(kind, |run| run.first));
             row(&[&name, &number(theses), &number(batches), &format!("{ratio:.2}"), &first, &aim]);
@@ -84,9 +86,16 @@ pub(crate) async fn run(options: &Options, base: &Path) -> Result<(), Failure> {
 }
 
 async fn measure(options: &Options, place: &Place, loads: [Load; 2]) -> Result<[Runs; 2], Failure> {
-    let cores = [counted(place).await?, counted(place).await?];
+    let mut cores = [counted(place).await?, counted(place).await?];
     let (dataset, bare) = (load::dataset(&cores[0].core)?, LogStore::new(place.open().await?));
     let name = dataset.to_string();
+    // One of them owns the log, once they know each other.
+    while cores.iter().filter(|of| of.core.datasets.owns(&dataset)).count() != 1
+        || cores.iter().any(|of| !*of.core.peers.all_heard().borrow())
+    {
+        sleep(Duration::from_millis(100)).await;
+    }
+    cores.sort_by_key(|of| !of.core.datasets.owns(&dataset));
     let mut data = Data::new(place.theses, options.days, SystemClock.now_ms());
     let (mut runs, mut numbers, mut bare_head) = ([const { [const { Vec::new() }; 3] }; 2], 0.., 0);
     for _ in 0..options.rounds {
@@ -110,7 +119,7 @@ async fn measure(options: &Options, place: &Place, loads: [Load; 2]) -> Result<[
 
 async fn counted(place: &Place) -> Result<Counted, Failure> {
     let store = Arc::new(Counting::new(place.open().await?));
-    Ok(Counted { core: load::core(store.clone(), None).await?, store })
+    Ok(Counted { core: load::reachable_core(store.clone()).await?, store })
 }
 
 /// Appends theses through cores in turns.

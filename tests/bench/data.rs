@@ -1,12 +1,12 @@
 //! The loaded data: theses of a project's dataset, with a skewed choice of authors and tokens.
 
 use core_service::{
+    domain::row::NewThesis,
     domain::{
         id,
         row::{Profile, Thesis, Token},
         window::DAY_MS,
     },
-    log::writer::NewThesis,
     sandbox::fixtures::{self, CHAIN},
 };
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! Loads theses through the append of a core in this process.
 
 use std::{
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
@@ -14,16 +15,20 @@ use core_service::{
         operation::Features,
         plan::Plan,
     },
-    log::{fan_out::FAN_OUT, projection::ROWS},
+    grpc::{self, Serving},
+    log::{fan_out::FAN_OUT, projection::ROWS, writer::DERIVED},
     operations::{Core, admin::bootstrap::Bootstrap},
     start::CoreSettings,
     store::SharedBackend,
-    tables::derived,
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretBox;
 use thesis_net::clock::{Clock as _, SystemClock, SystemIdSource};
-use tokio::time::{Instant, sleep};
+use tokio::{
+    net::TcpListener,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure, Options,
@@ -62,6 +67,22 @@ impl Loaded {
 /// Starts a core in this process.
 pub(crate) async fn core(store: SharedBackend, search_dir: Option<PathBuf>) -> Result<Arc<Core>, Failure> {
     Ok(Core::start(store, settings(search_dir), Arc::new(SystemClock), Arc::new(SystemIdSource)).await?)
+}
+
+/// Starts a core in this process that other cores reach over a socket.
+pub(crate) async fn reachable_core(store: SharedBackend) -> Result<Arc<Core>, Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let advertise_url = format!("http://{}", listener.local_addr()?);
+    let settings = CoreSettings { advertise_url, ..settings(None) };
+    let core = Core::start(store, settings, Arc::new(SystemClock), Arc::new(SystemIdSource)).await?;
+    let serving = Serving {
+        connections: 100,
+        trusted_proxies: Vec::new(),
+        leaving: CancellationToken::new(),
+        shutdown: core.stop.clone(),
+    };
+    tokio::spawn(grpc::serve(listener, Arc::clone(&core), serving));
+    Ok(core)
 }
 
 /// The dataset of the benchmark's project.
@@ -159,6 +180,7 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
         features: Features::default(),
         webhook_allow_networks: Vec::new(),
         dns_servers: Vec::new(),
+        advertise_url: String::new(),
         sandbox_tick_seconds: 0,
         search_dir,
         bootstrap: Bootstrap { test_key: Some(test_key().into()), live_key: None, plan: Some(PLAN_NAME.to_owned()) },
@@ -170,9 +192,9 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
 async fn settle(core: &Core, dataset: &Dataset) -> Result<u64, Failure> {
     let (name, shared) = (dataset.to_string(), &core.shared);
     loop {
-        let owed = derived::owing(&shared.backend, &name, 1).await?;
+        let derived = shared.log.checkpoint(&name, DERIVED).await?;
         let rows = shared.log.checkpoint(&name, ROWS).await?;
-        if owed.is_empty() && shared.log.checkpoint(&name, FAN_OUT).await? == rows {
+        if derived == rows && shared.log.checkpoint(&name, FAN_OUT).await? == rows {
             core.search.reach(dataset, rows).await;
             return Ok(rows);
         }

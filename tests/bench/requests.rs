@@ -113,9 +113,7 @@ fn keyed(facts: &Facts, samples: &[Sample], deep: Vec<String>) -> Vec<Operation>
     let rows = r#""data":[{"#;
     let thesis = |name, path: &str| Operation::new(name, rows, vec![format!("/v1/theses?limit=25{path}")]);
     let events = |name, holds, path: &str| Operation::new(name, holds, vec![format!("/v1/events?limit=25{path}")]);
-    let on_hottest = samples.iter().filter(|sample| sample.token == token_id(HOTTEST));
-    let others = samples.iter().zip(samples.iter().skip(1));
-    vec![
+    let mut operations = vec![
         Operation::new(
             "thesis by id",
             r#""object":"thesis""#,
@@ -156,10 +154,19 @@ fn keyed(facts: &Facts, samples: &[Sample], deep: Vec<String>) -> Vec<Operation>
             r#""object":"event""#,
             all(|number| format!("/v1/events/{}", thesis_event_id(&thesis_id(number)))),
         ),
+    ];
+    operations.extend(verifications(samples));
+    operations
+}
+
+fn verifications(samples: &[Sample]) -> [Operation; 3] {
+    let on_hottest = samples.iter().filter(|sample| sample.token == token_id(HOTTEST));
+    let others = samples.iter().zip(samples.iter().skip(1));
+    [
         Operation::new(
             "verification, hit",
             r#""verified":true"#,
-            each(|of| of.verify(&of.handle, &of.token, HOUR_MS, HOUR_MS)),
+            samples.iter().map(|of| of.verify(&of.handle, &of.token, HOUR_MS, HOUR_MS)).collect(),
         ),
         // The author of one thesis and the token of the next: nearly never together within two hours.
         Operation::new(

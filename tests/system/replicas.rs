@@ -8,7 +8,9 @@ use serde_json::json;
 use thesis_proto::v1::{self, Environment};
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::harness::{ALL_SCOPES, Answer, Client, Process, SERVICE_TOKEN, SOON, Service, Setup, eventually, now_ms};
+use crate::harness::{
+    ALL_SCOPES, Answer, Client, Process, SERVICE_TOKEN, SOON, Service, Setup, eventually, now_ms, text,
+};
 
 /// Longest time until a change at one replica acts on the other.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -298,4 +300,50 @@ async fn what_an_operator_changes_acts_on_every_replica_at_once() {
     project.archive().await;
     streams[2].end(AT_ONCE).await;
     acts("the archiving acts there", &other, 403, "PROJECT_ARCHIVED").await;
+}
+
+#[tokio::test]
+async fn logs_go_on_when_the_core_that_owns_them_is_killed() {
+    let Some(service) = crate::harness::cluster().await else { return };
+    let second = Second::start(service);
+    // Some of these logs are the second core's.
+    let mut projects = Vec::new();
+    for _ in 0..8 {
+        let project = service.project().await;
+        let here = project.test().await;
+        let there = second.client(&here).await;
+        let stream = here.stream("").await;
+        projects.push((project, here, there, stream));
+    }
+    let mut posted = vec![Vec::new(); projects.len()];
+    for round in 0..6 {
+        if round == 3 {
+            second.core.signal("KILL");
+        }
+        for ((_, here, there, _), posted) in projects.iter().zip(&mut posted) {
+            let client = if round < 3 && round % 2 == 1 { there } else { here };
+            let began = Instant::now();
+            let (thesis, _) = client.thesis("writer", "OWNED", &format!("round {round}")).await;
+            if round == 3 {
+                println!("answered after {:?} beside a dead core", began.elapsed());
+            }
+            posted.push(text(&thesis, "id").to_owned());
+        }
+    }
+    for ((project, here, _, stream), posted) in projects.iter_mut().zip(&posted) {
+        let mut heard = Vec::new();
+        while heard.len() < posted.len() {
+            let frame = stream.next_of("thesis.created").await;
+            heard.push(text(&frame.data["data"], "thesis_id").to_owned());
+        }
+        assert_eq!(heard, *posted);
+        // What the dead core owed is derived: one pair for a token in five seconds, the last one after the last thesis.
+        eventually("all is derived", 3 * SOON, async || {
+            let newest = here.get("/v1/events?types=token.activity,thesis.created&limit=1").await.ok(200);
+            (newest["data"][0]["type"] == "token.activity").then_some(())
+        })
+        .await;
+        let log = service.check_log(&project.dataset()).await;
+        assert_eq!((log.head, log.gaps, log.duplicates), (log.entries, 0, 0));
+    }
 }

@@ -1,5 +1,7 @@
 //! `POST /v1/verify/thesis`.
 
+mod references;
+
 use serde_json::{Value, json};
 use thesis_proto::v1::{self, Environment};
 
@@ -15,12 +17,9 @@ on_both_stores![
     a_window_is_inclusive_to_the_millisecond,
     text_compares_by_case_folding,
     a_deleted_thesis_is_told_apart,
-    an_author_and_a_token_have_many_names,
-    an_id_is_never_taken_for_a_handle,
     both_datasets_are_looked_at,
     an_edit_counts_as_it_is_now,
     a_live_no_needs_the_upstream,
-    an_ambiguous_symbol_is_told,
     fields_that_do_not_go_together_are_named,
     verification_has_its_own_limits,
     what_another_project_owns_is_unknown,
@@ -214,54 +213,6 @@ async fn a_deleted_thesis_is_told_apart(service: &Service) {
     expect(&client, &late, "NO_THESIS_IN_WINDOW", [true, true, false, true, false], None).await;
 }
 
-async fn an_author_and_a_token_have_many_names(service: &Service) {
-    let (client, dataset, made) = written(service, &[(300, "x")]).await;
-    let profile = client.get("/v1/profiles/author").await.ok(200);
-    let on = client.get("/v1/tokens/VER").await.ok(200);
-    let mut asked = claim("@AUTHOR", "VER", made[0].1, made[0].1);
-    for reference in ["ver", "$Ver", "VerMint", "solana:VerMint", text(&on, "id")] {
-        asked["token"] = json!(reference);
-        expect(&client, &asked, "VERIFIED", [true; 5], None).await;
-        let narrowed = json!({
-            "handle": "author", "token": reference, "chain": "solana", "created_after": asked["created_after"],
-        });
-        expect(&client, &narrowed, "VERIFIED", [true; 5], None).await;
-    }
-    asked.as_object_mut().unwrap().remove("handle");
-    for reference in [text(&profile, "id"), "u-author"] {
-        asked["profile_id"] = json!(reference);
-        expect(&client, &asked, "VERIFIED", [true; 5], None).await;
-    }
-    // The author has another handle now, and nobody has the old one.
-    let renamed = v1::observation::Observed::Profile(author("u-author", "renamed"));
-    service.learn(&dataset, revision(i64::MAX / 2, renamed)).await;
-    expect(&client, &asked, "VERIFIED", [true; 5], None).await;
-    let (new, old) = (claim("renamed", "VER", made[0].1, made[0].1), claim("author", "VER", made[0].1, made[0].1));
-    expect(&client, &new, "VERIFIED", [true; 5], None).await;
-    expect(&client, &old, "PROFILE_NOT_FOUND", [false; 5], None).await;
-}
-
-async fn an_id_is_never_taken_for_a_handle(service: &Service) {
-    let project = service.project().await;
-    let (client, dataset) = (project.test().await, project.dataset());
-    let (on, at) = (token("solana", "IdMint", "IDS"), now_ms() - MINUTE_MS);
-    // The author's handle is another's upstream id, and then nobody's id.
-    let poster = service.post(&dataset, thesis("ids", &author("u-poster", "u-other"), &on, "x", at)).await;
-    service.learn(&dataset, revision(1, v1::observation::Observed::Profile(author("u-other", "other")))).await;
-    let asked = |field: &str, name: &str| json!({field: name, "token": "IDS", "created_after": iso(at)});
-    let verdict = expect(&client, &asked("profile_id", "u-poster"), "VERIFIED", [true; 5], None).await;
-    assert_eq!(verdict["thesis_id"], poster);
-    expect(&client, &asked("handle", "u-other"), "VERIFIED", [true; 5], None).await;
-    let never = [true, true, false, false, false];
-    expect(&client, &asked("profile_id", "u-other"), "NO_THESIS_IN_WINDOW", never, None).await;
-    let renamed = v1::observation::Observed::Profile(author("u-poster", "nobodys_id"));
-    service.learn(&dataset, revision(2, renamed)).await;
-    expect(&client, &asked("handle", "nobodys_id"), "VERIFIED", [true; 5], None).await;
-    for name in ["nobodys_id", "@nobodys_id", "other"] {
-        expect(&client, &asked("profile_id", name), "PROFILE_NOT_FOUND", [false; 5], None).await;
-    }
-}
-
 async fn both_datasets_are_looked_at(service: &Service) {
     let client = service.test_client().await;
     let shared = client.get("/v1/theses?token=RUN&handle=sbx_runner&limit=1").await.ok(200)["data"][0].take();
@@ -321,19 +272,6 @@ async fn a_live_no_needs_the_upstream(service: &Service) {
     // A test key has no upstream to ask.
     let test = project.test().await;
     expect(&test, &claim("sbx_runner", "RUN", now, now_ms()), "NO_THESIS_IN_WINDOW", elsewhen, None).await;
-}
-
-async fn an_ambiguous_symbol_is_told(service: &Service) {
-    let (client, dataset, made) = written(service, &[(300, "x")]).await;
-    let other = v1::observation::Observed::Token(token("ethereum", "0x1", "VER"));
-    service.learn(&dataset, revision(1, other)).await;
-    let mut asked = claim("author", "VER", made[0].1, made[0].1);
-    let error = ask(&client, &asked).await.error(409, "AMBIGUOUS_TOKEN");
-    assert_eq!(error["details"]["candidates"].as_array().unwrap().len(), 2);
-    asked["chain"] = json!("solana");
-    expect(&client, &asked, "VERIFIED", [true; 5], None).await;
-    asked["chain"] = json!("ethereum");
-    expect(&client, &asked, "NO_THESIS_IN_WINDOW", [true, true, false, false, false], None).await;
 }
 
 async fn fields_that_do_not_go_together_are_named(service: &Service) {

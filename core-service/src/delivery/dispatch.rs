@@ -27,7 +27,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use thesis_net::services::ATTEMPTS_A_PLACE;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 pub use self::report::Reported;
@@ -41,6 +44,7 @@ use super::serving::{Serving, Verdict};
 use crate::{
     domain::{control::Webhook, delivery::Delivery},
     error::Result,
+    replicas::members::Members,
     shared::{Shared, queue_hints::Made},
     tables::{deliveries::Step, queue::shard_of},
 };
@@ -77,6 +81,8 @@ pub struct Dispatcher {
     next_worker: AtomicU64,
     state: Mutex<State>,
     streaks: report::Streaks,
+    /// Whether the news of every other core are heard.
+    all_heard: watch::Receiver<bool>,
 }
 
 /// A worker's place; given up when dropped.
@@ -107,9 +113,10 @@ enum Ended {
 impl Dispatcher {
     /// A dispatcher of this replica.
     #[must_use]
-    pub fn new(shared: Arc<Shared>, replica: String) -> Arc<Self> {
+    pub fn new(shared: Arc<Shared>, members: Arc<Members>, all_heard: watch::Receiver<bool>) -> Arc<Self> {
         Arc::new(Self {
-            shards: Shards::new(Arc::clone(&shared), replica),
+            all_heard,
+            shards: Shards::new(Arc::clone(&shared), members),
             shared,
             bodies: Cache::new(BODIES),
             next_worker: AtomicU64::new(1),
@@ -187,7 +194,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes in what was just made here.
+    /// Takes in what was just made here, and what other cores told.
     fn hear(&self, now_ms: i64) {
         let news = self.shared.hints.take();
         if news.made.is_empty() && news.queues.is_empty() {
@@ -231,8 +238,8 @@ impl Dispatcher {
                 }
             }
         }
-        self.hear_others(pages, now_ms).await?;
-        self.look_at_marks(pages, now_ms).await
+        self.look_at_marks(pages, now_ms).await?;
+        self.look_for_unheard(pages, now_ms).await
     }
 
     /// A webhook and what becomes of its deliveries; none if it is gone.

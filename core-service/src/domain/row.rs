@@ -236,3 +236,23 @@ pub struct IndexedThesis {
     #[prost(string, tag = "1")]
     pub profile_id: String,
 }
+
+/// A thesis to be put into the log, with its author and token as they are now.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct NewThesis {
+    /// The thesis.
+    #[prost(message, required, tag = "1")]
+    pub thesis: Thesis,
+    /// Its author.
+    #[prost(message, required, tag = "2")]
+    pub profile: Profile,
+    /// Its token.
+    #[prost(message, required, tag = "3")]
+    pub token: Token,
+    /// Generated through the API for a test.
+    #[prost(bool, tag = "4")]
+    pub test: bool,
+    /// The event's time, when that is not the time of the append.
+    #[prost(int64, optional, tag = "5")]
+    pub at: Option<i64>,
+}

@@ -18,6 +18,7 @@ use crate::{
     log::{
         fan_out::FAN_OUT,
         projection::{Projector, ROWS},
+        writer::DERIVED,
     },
     shared::control::CONTROL_LOG,
     store::{SharedBackend, faulty::MemoryStore, schema},
@@ -91,7 +92,7 @@ pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
     heads.remove(CONTROL_LOG);
     let mut owed = Vec::new();
     for (name, head) in heads {
-        for projection in [ROWS, FAN_OUT] {
+        for projection in [ROWS, FAN_OUT].into_iter().chain(derived.then_some(DERIVED)) {
             let mut done = 0;
             store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
                 if partition[0].text() == name && clustering[0].text() == projection {
@@ -102,9 +103,6 @@ pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
                 owed.push(format!("{projection} of {name} at {done} of {head}"));
             }
         }
-    }
-    if derived {
-        store.each(&schema::DERIVE_DUE, |_, clustering, _| owed.push(format!("derived events of {clustering:?}")));
     }
     let mut disabled = BTreeSet::new();
     for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {

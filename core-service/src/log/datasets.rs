@@ -7,47 +7,28 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    fan_out::{self, FAN_OUT},
+    fan_out,
     projection::ROWS,
-    writer::{NewThesis, WriterHandle, advance},
+    unfinished::OLD_MS,
+    writer::{WriterHandle, Written, advance},
 };
 use crate::{
-    domain::{dataset::Dataset, entry::Sequenced},
+    domain::{dataset::Dataset, entry::Sequenced, observation::Observation, row::NewThesis},
     error::Result,
+    replicas::peers::Peers,
     shared::Shared,
     store::Consistency,
-    tables::{derived, wake},
+    tables::unfinished,
 };
 
-/// How often a replica looks for entries that others appended.
-const WAKE_EVERY: Duration = Duration::from_millis(50);
-/// Seconds for which a hint is read again: its append is under way, and clocks differ.
-const HINT_SECONDS: i64 = 2;
-/// How often a replica looks for entries without a hint, and for work that another left undone.
+/// Least age of what a live core said of a log, in milliseconds, that it has surely not finished by itself.
+const LEFT_MS: i64 = 2 * OLD_MS;
+/// How often a replica looks for work that others left undone, and for entries while it does not hear every other core.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Most looks without progress before entries not projected or not fanned out count as left undone.
-const ENTRIES_PATIENCE: u32 = 2;
-/// Most looks without progress before owed derived events count as left undone; they are usually owed for five seconds.
-const DERIVED_PATIENCE: u32 = 8;
-
-/// The work still to do on a dataset's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Behind {
-    No,
-    /// Entries are not projected or not fanned out.
-    Entries,
-    /// Derived events are owed.
-    Derived,
-}
-
-/// A dataset that may have work left undone.
-#[derive(Debug, Default)]
-struct Suspect {
-    /// How far its rows and its fan-out had come at the last look.
-    reached: (u64, u64),
-    /// Looks in a row at which it was behind and had not moved since the look before.
-    still: u32,
-}
+/// Looks between two for entries although every other core is heard.
+const LOOKS_BETWEEN: u32 = 10;
+/// Looks between two for work that others left undone.
+const LOOKS_A_MINUTE: u32 = 60;
 
 struct Open {
     position: watch::Sender<u64>,
@@ -57,6 +38,7 @@ struct Open {
 /// The datasets of one replica.
 pub struct Datasets {
     shared: Arc<Shared>,
+    peers: Arc<Peers>,
     open: Mutex<HashMap<Dataset, Open>>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -65,8 +47,8 @@ pub struct Datasets {
 impl Datasets {
     /// Datasets over the shared parts of a core.
     #[must_use]
-    pub fn new(shared: Arc<Shared>, stop: CancellationToken, tasks: TaskTracker) -> Arc<Self> {
-        Arc::new(Self { shared, open: Mutex::default(), stop, tasks })
+    pub fn new(shared: Arc<Shared>, peers: Arc<Peers>, stop: CancellationToken, tasks: TaskTracker) -> Arc<Self> {
+        Arc::new(Self { shared, peers, open: Mutex::default(), stop, tasks })
     }
 
     fn with<T>(&self, dataset: &Dataset, look: impl FnOnce(&mut Open) -> T) -> T {
@@ -107,29 +89,66 @@ impl Datasets {
         open.iter().map(|(dataset, open)| (dataset.clone(), *open.position.borrow())).collect()
     }
 
-    /// The writer of a dataset; starts it and its fan-out when there is none yet.
-    pub fn writer(self: &Arc<Self>, dataset: &Dataset) -> WriterHandle {
+    /// The writer of a dataset here; starts it and its fan-out when there is none.
+    fn writer(self: &Arc<Self>, dataset: &Dataset) -> WriterHandle {
         self.with(dataset, |open| {
-            if let Some(writer) = &open.writer {
+            if let Some(writer) = open.writer.as_ref().filter(|writer| !writer.has_ended()) {
                 return writer.clone();
             }
             let position = open.position.clone();
-            let writer =
-                WriterHandle::start(Arc::clone(&self.shared), dataset.clone(), position.clone(), self.stop.clone());
-            let fan_out =
-                fan_out::run(Arc::clone(&self.shared), dataset.clone(), position.subscribe(), self.stop.clone());
+            let (owed, stop) = (watch::Sender::new(0), self.stop.child_token());
+            let fan_out = fan_out::run(
+                Arc::clone(&self.shared),
+                dataset.clone(),
+                position.subscribe(),
+                owed.clone(),
+                stop.clone(),
+            );
             self.tasks.spawn(fan_out);
+            let shared = Arc::clone(&self.shared);
+            let writer = WriterHandle::start(shared, dataset.clone(), position, owed.subscribe(), stop);
             open.writer = Some(writer.clone());
             writer
         })
     }
 
-    /// Puts a thesis into a dataset's log.
+    /// Puts a thesis into a dataset's log, at the core that owns it or here.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn create_thesis(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
+        if let Some(written) = self.peers.append(&dataset.to_string(), &new).await {
+            self.hear(dataset, written.seq);
+            return Ok(written);
+        }
+        self.create_here(dataset, new).await
+    }
+
+    /// Puts a thesis into a dataset's log here.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn create_here(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
         self.writer(dataset).create_thesis(new).await
+    }
+
+    /// Puts the news of an observation into a dataset's log here. Doing it again changes nothing.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn observe_here(self: &Arc<Self>, dataset: &Dataset, observation: Observation) -> Result<Written> {
+        self.writer(dataset).observe(observation).await
+    }
+
+    /// Whether a dataset's log is this core's.
+    #[must_use]
+    pub fn owns(&self, dataset: &Dataset) -> bool {
+        self.peers.owns(&dataset.to_string())
+    }
+
+    /// Another core has projected a dataset up to a position.
+    pub fn hear(&self, dataset: &Dataset, position: u64) {
+        self.with(dataset, |open| open.position.send_if_modified(|known| advance(known, position)));
     }
 
     /// Completes the work that a crash left undone and no other replica can do, before any request is answered.
@@ -137,59 +156,59 @@ impl Datasets {
     /// # Errors
     /// When the store does not answer.
     pub async fn recover(self: &Arc<Self>) -> Result<()> {
-        for dataset in self.all() {
-            let name = dataset.to_string();
+        let rows = unfinished::all(&self.shared.backend).await?;
+        for dataset in rows.iter().filter_map(|row| Dataset::parse(&row.dataset)) {
             let mut position = self.position(&dataset).await?;
-            let head = self.shared.log.head(&name, *position.borrow(), Consistency::Quorum).await?;
-            if self.is_behind(&dataset).await?.0 != Behind::No {
-                drop(self.writer(&dataset));
-                // The sender lives as long as `self`.
-                let _projected = position.wait_for(|position| *position >= head).await;
-            }
+            let head = self.shared.log.head(&dataset.to_string(), *position.borrow(), Consistency::Quorum).await?;
+            drop(self.writer(&dataset));
+            // The sender lives as long as `self`.
+            let _projected = position.wait_for(|position| *position >= head).await;
         }
         Ok(())
     }
 
-    /// Follows the entries of other replicas, and takes over work they left undone.
+    /// Follows the entries of cores that are not heard, and takes over work that cores left undone.
     pub async fn watch(self: Arc<Self>) {
         if self.shared.backend.is_exclusive() {
             return;
         }
-        for dataset in self.all() {
-            self.follow(&dataset).await;
-        }
-        let mut suspects: HashMap<Dataset, Suspect> =
-            self.all().into_iter().map(|dataset| (dataset, Suspect::default())).collect();
-        let mut heard = self.second();
-        let mut wake = tokio::time::interval(WAKE_EVERY);
+        let (mut others, all_heard) = (self.peers.others(), self.peers.all_heard());
         let mut look = tokio::time::interval(LOOK_EVERY);
+        let mut looks = 0;
         loop {
-            tokio::select! {
+            let takes_over = tokio::select! {
                 () = self.stop.cancelled() => return,
-                _ = wake.tick() => {
-                    for dataset in self.hints(&mut heard).await {
-                        self.follow(&dataset).await;
-                        suspects.entry(dataset).or_default();
-                    }
-                }
+                Ok(()) = others.changed() => true,
                 _ = look.tick() => {
-                    // A hint may have been missed; a dataset with listeners must not wait for the next.
-                    for dataset in self.listened() {
-                        self.follow(&dataset).await;
-                        suspects.entry(dataset).or_default();
-                    }
-                    match derived::datasets_owing(&self.shared.backend).await {
-                        Ok(owing) => {
-                            for dataset in owing {
-                                suspects.entry(dataset).or_default();
-                            }
+                    looks += 1;
+                    if !*all_heard.borrow() || looks % LOOKS_BETWEEN == 0 {
+                        for dataset in self.listened() {
+                            self.follow(&dataset).await;
                         }
-                        Err(error) => tracing::debug!(%error, "looking for owed events failed"),
                     }
-                    self.adopt(&mut suspects).await;
+                    looks % LOOKS_A_MINUTE == 1
                 }
+            };
+            if takes_over && let Err(error) = self.take_over().await {
+                tracing::warn!(%error, "looking for work left undone failed, trying again");
+                looks = 0;
             }
         }
+    }
+
+    /// Finishes what dead cores began on this core's logs, and what nobody has finished for long.
+    async fn take_over(self: &Arc<Self>) -> Result<()> {
+        let now_ms = self.shared.clock.now_ms();
+        for row in unfinished::all(&self.shared.backend).await? {
+            let is_left = self.peers.is_dead(&row.replica) || row.at + LEFT_MS < now_ms;
+            if row.replica == self.shared.replica || !is_left || !self.peers.owns(&row.dataset) {
+                continue;
+            }
+            if let Some(dataset) = Dataset::parse(&row.dataset) {
+                self.writer(&dataset).look_again();
+            }
+        }
+        Ok(())
     }
 
     async fn follow(&self, dataset: &Dataset) {
@@ -202,81 +221,6 @@ impl Datasets {
         let open = self.open.lock();
         let listened = open.iter().filter(|(_, open)| open.position.receiver_count() > 0);
         listened.map(|(dataset, _)| dataset.clone()).collect()
-    }
-
-    /// The datasets that this replica knows of.
-    #[must_use]
-    pub fn all(&self) -> Vec<Dataset> {
-        let state = self.shared.control.state();
-        let projects = state.projects().map(|project| Dataset::Project(project.id.clone()));
-        [Dataset::Live, Dataset::Sandbox].into_iter().chain(projects).collect()
-    }
-
-    fn second(&self) -> i64 {
-        self.shared.clock.now_ms().div_euclid(1_000)
-    }
-
-    /// Datasets with hints of the last seconds, or since `heard`, the last time that hints were read, if that is longer ago.
-    async fn hints(&self, heard: &mut i64) -> Vec<Dataset> {
-        let second = self.second();
-        match wake::hints(&self.shared.backend, second.min(*heard) - HINT_SECONDS, second + 1).await {
-            Ok(datasets) => {
-                *heard = second;
-                datasets
-            }
-            Err(error) => {
-                tracing::debug!(%error, "reading wake rows failed");
-                Vec::new()
-            }
-        }
-    }
-
-    /// Takes over datasets that have been behind for some looks without progress: the replica at work has had its time.
-    /// A dataset that moves is being worked on.
-    async fn adopt(self: &Arc<Self>, suspects: &mut HashMap<Dataset, Suspect>) {
-        let datasets: Vec<Dataset> = suspects.keys().cloned().collect();
-        for dataset in datasets {
-            let (behind, reached) = match self.is_behind(&dataset).await {
-                Ok(found) => found,
-                Err(error) => {
-                    tracing::debug!(%dataset, %error, "looking for work left undone failed");
-                    continue;
-                }
-            };
-            // A hint may have come long before its append was done.
-            self.with(&dataset, |open| open.position.send_if_modified(|position| advance(position, reached.0)));
-            let patience = match behind {
-                Behind::No => {
-                    suspects.remove(&dataset);
-                    continue;
-                }
-                Behind::Entries => ENTRIES_PATIENCE,
-                Behind::Derived => DERIVED_PATIENCE,
-            };
-            let suspect = suspects.entry(dataset.clone()).or_default();
-            let still = if suspect.reached == reached { suspect.still + 1 } else { 0 };
-            *suspect = Suspect { reached, still };
-            if still >= patience {
-                suspect.still = 0;
-                self.writer(&dataset).look_again();
-            }
-        }
-    }
-
-    /// The work still to do on a dataset, and how far its rows and its fan-out have come.
-    async fn is_behind(&self, dataset: &Dataset) -> Result<(Behind, (u64, u64))> {
-        let (name, log) = (dataset.to_string(), &self.shared.log);
-        let rows = log.checkpoint(&name, ROWS).await?;
-        let head = log.head(&name, rows, Consistency::Quorum).await?;
-        let fan_out = log.checkpoint(&name, FAN_OUT).await?;
-        let behind = if head > rows || fan_out < rows {
-            Behind::Entries
-        } else if derived::owing(&self.shared.backend, &name, 1).await?.is_empty() {
-            Behind::No
-        } else {
-            Behind::Derived
-        };
-        Ok((behind, (rows, fan_out)))
     }
 }
 

@@ -41,8 +41,14 @@ const CLOCK_SKEW_MS: i64 = 2_000;
 
 type Result<T, E = error::Error> = std::result::Result<T, E>;
 
-/// Follows a dataset's projected position and owes the new events, until stopped.
-pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Receiver<u64>, stop: CancellationToken) {
+/// Follows a dataset's projected position and owes the new events, until stopped. Tells how far it has come.
+pub async fn run(
+    shared: Arc<Shared>,
+    dataset: Dataset,
+    mut position: watch::Receiver<u64>,
+    owed: watch::Sender<u64>,
+    stop: CancellationToken,
+) {
     let mut fan_out = FanOut::new(shared, dataset);
     loop {
         let upto = *position.borrow_and_update();
@@ -54,6 +60,7 @@ pub async fn run(shared: Arc<Shared>, dataset: Dataset, mut position: watch::Rec
             }
             continue;
         }
+        owed.send_replace(fan_out.done);
         match stop.run_until_cancelled(fan_out.rest(&mut position)).await {
             Some(Ok(())) => {}
             Some(Err(_)) | None => return fan_out.store_or_tell().await,

@@ -71,7 +71,6 @@ impl Projector {
         };
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
-                changes.push(derived::owes(dataset, &created.token.id, version));
                 if created.introduces_profile {
                     profile_changes(dataset, &created.profile, version, changes);
                 }
@@ -82,7 +81,7 @@ impl Projector {
                 totals_changes(dataset, &created.thesis, &created.totals, version, changes);
             }
             Some(Kind::TokenActivity(activity)) => {
-                changes.extend(derived::were_made(dataset, &activity.token.id, entry.created_at, version));
+                changes.push(derived::were_made(dataset, &activity.token.id, entry.created_at, version));
             }
             Some(Kind::ThesisEdited(changed) | Kind::Engagement(changed) | Kind::ThesisAwaited(changed)) => {
                 changes.push(thesis_change(dataset, &changed.thesis, version));

@@ -10,11 +10,13 @@ mod handle;
 mod observe;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -23,9 +25,8 @@ use self::{
     due::Due,
     handle::Job,
     observe::{Drafted, observe},
-    turns::WriterTurns,
 };
-use super::projection::Projector;
+use super::{projection::Projector, unfinished::Beginnings};
 use crate::{
     domain::{
         dataset::Dataset,
@@ -34,16 +35,10 @@ use crate::{
     },
     shared::Shared,
     store::{StoreError, StoreResult},
-    tables::{
-        log::{Appended, room},
-        wake,
-    },
+    tables::log::{Appended, room},
 };
 
-pub use self::{
-    command::{NewThesis, Written},
-    handle::WriterHandle,
-};
+pub use self::{command::Written, due::DERIVED, handle::WriterHandle};
 
 /// Most entries that a batch's commands add.
 const BATCH_ENTRIES: usize = 256;
@@ -60,6 +55,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often this writer looks whether they are made.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
+/// The pause before something that failed is tried again.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Rest after which a writer ends, once everything is done.
+const REST_AFTER: Duration = Duration::from_mins(1);
+
 struct Writer {
     shared: Arc<Shared>,
     dataset: Dataset,
@@ -75,19 +75,19 @@ struct Writer {
     known: KnownRows,
     /// Tokens that owe derived events.
     due: Due,
-    /// Whose turn it is among the log's writers.
-    turns: WriterTurns,
-    /// The second of the last wake row.
-    woken: i64,
+    /// What this core says of the log.
+    beginnings: Beginnings,
+    /// How far events are owed to webhooks.
+    owed: watch::Receiver<u64>,
 }
 
 impl Writer {
-    fn new(shared: Arc<Shared>, dataset: Dataset, position: watch::Sender<u64>) -> Self {
+    fn new(shared: Arc<Shared>, dataset: Dataset, position: watch::Sender<u64>, owed: watch::Receiver<u64>) -> Self {
         let name = dataset.to_string();
         Self {
             projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
             due: Due::new(Arc::clone(&shared), name.clone()),
-            turns: WriterTurns::new(Arc::clone(&shared), name.clone()),
+            beginnings: Beginnings::new(Arc::clone(&shared), dataset.clone()),
             shared,
             dataset,
             name,
@@ -96,7 +96,7 @@ impl Writer {
             last_created_at: 0,
             current: false,
             known: KnownRows::new(),
-            woken: 0,
+            owed,
         }
     }
 
@@ -111,7 +111,7 @@ impl Writer {
                     drop(job.answer.send(Err(StoreError::Unavailable(error.to_string()).into())));
                 }
                 tokio::select! {
-                    () = tokio::time::sleep(Duration::from_millis(200)) => {}
+                    () = tokio::time::sleep(PAUSE) => {}
                     () = stop.cancelled() => return,
                 }
                 while let Ok(job) = waiting.try_recv() {
@@ -128,12 +128,29 @@ impl Writer {
                         None => std::future::pending().await,
                     }
                 };
+                let store = until(self.due.store_by());
                 tokio::select! {
                     biased;
                     received = waiting.recv_many(&mut jobs, BATCH_ENTRIES) => if received == 0 { return },
                     () = derive => derives = true,
+                    () = store => {
+                        if let Err(error) = self.due.store(self.head).await {
+                            tracing::debug!(dataset = self.name, %error, "storing what is derived failed, trying again");
+                            tokio::time::sleep(PAUSE).await;
+                        }
+                        continue;
+                    }
                     () = look_again.notified() => {
                         self.current = false;
+                        continue;
+                    }
+                    () = tokio::time::sleep(REST_AFTER) => {
+                        match self.finish().await {
+                            // What came in between is still taken.
+                            Ok(true) => waiting.close(),
+                            Ok(false) => {}
+                            Err(error) => tracing::debug!(dataset = self.name, %error, "ending a writer failed"),
+                        }
                         continue;
                     }
                     () = stop.cancelled() => return,
@@ -154,6 +171,16 @@ impl Writer {
                 self.current = false;
             }
         }
+    }
+
+    /// Whether everything is done that the log asks for; then nothing is left to be found by other cores.
+    async fn finish(&mut self) -> StoreResult<bool> {
+        if self.due.wait().is_some() || *self.owed.borrow() < self.head {
+            return Ok(false);
+        }
+        self.due.store(self.head).await?;
+        self.beginnings.end().await?;
+        Ok(true)
     }
 
     /// Whether derived events are appended with the next theses: if a write's cost does not depend on its size.
@@ -193,13 +220,6 @@ impl Writer {
 
     /// Drafts the entries that the commands add and appends them; gives each command's result, in order.
     async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Vec<Written>> {
-        // An append that loses costs both writers more than looking first.
-        if self.turns.is_shared() {
-            self.follow_others(false).await?;
-            if self.turns.is_anothers().await {
-                self.give_way().await?;
-            }
-        }
         loop {
             let mut entries = Vec::new();
             if self.joins_derived() {
@@ -232,7 +252,6 @@ impl Writer {
             if entries.is_empty() {
                 // The entries found may be another writer's, with rows not made yet.
                 self.follow_others(false).await?;
-                self.turns.needs_none().await;
             }
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
@@ -267,7 +286,7 @@ impl Writer {
         if entries.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        self.wake().await?;
+        self.beginnings.begin().await?;
         let entries: Vec<Sequenced> =
             (self.head + 1..).zip(entries).map(|(seq, entry)| Sequenced { seq, entry }).collect();
         let mut batch = [0; 16];
@@ -278,24 +297,19 @@ impl Writer {
             self.current = true;
             return Ok(None);
         }
-        self.turns.had_one();
         self.learn(&entries, 0).await?;
         self.current = true;
         self.position.send_if_modified(|position| advance(position, self.head));
+        self.shared.news.log(&self.name, self.head);
         metrics::counter!("log_entries_appended_total").increment(entries.len() as u64);
         Ok(Some(entries))
     }
+}
 
-    /// Gives other replicas a hint before the append: a hint may be false, never missing. Also looks for their writers.
-    async fn wake(&mut self) -> StoreResult<()> {
-        let second = self.shared.clock.now_ms().div_euclid(1_000);
-        if self.shared.backend.is_exclusive() || self.woken == second {
-            return Ok(());
-        }
-        let (told, ()) = tokio::join!(wake::leave_hint(&self.shared.backend, &self.name, second), self.turns.look());
-        told?;
-        self.woken = second;
-        Ok(())
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Core, theses::with_references};
 use crate::{
     access::gate::Call,
     convert,
+    domain::row::NewThesis,
     domain::{
         dataset::{Dataset, View},
         entry::Kind,
@@ -18,7 +19,6 @@ use crate::{
         row::{Profile, Thesis, Token},
     },
     error::{Error, Result},
-    log::writer::NewThesis,
     sandbox::fixtures::CHAIN,
 };
 

@@ -260,7 +260,10 @@ impl<K: Counted> SharedCounts<K> {
         let Some((own, stored, version, covered)) = self.counts.lock().by_key.get_mut(key).and_then(|count| {
             // None if another exchange has covered this one.
             (count.covered < asked).then(|| {
-                count.version += i64::from(count.own != count.stored);
+                if count.own != count.stored {
+                    // It grows with time, so that the store can forget what has expired.
+                    count.version = now_ms.max(count.version + 1);
+                }
                 (count.own, count.stored, count.version, count.asked)
             })
         }) else {

@@ -37,9 +37,10 @@ pub async fn in_time(there: impl Future<Output = Result<()>>) -> Result<()> {
     })?
 }
 
-/// Waits until the index has taken in all that the logs of a view held when this core started: a partial answer would
-/// look like a whole one.
+/// Waits until the index has taken in all that the logs of a view held when they were first asked for: a partial answer
+/// would look like a whole one.
 pub async fn whole(index: &SearchIndex, view: &View) {
+    view.datasets().iter().for_each(|dataset| index.ask_for(dataset));
     for dataset in view.datasets() {
         index.whole(dataset).await;
     }

@@ -31,7 +31,7 @@ const BATCH: usize = 1_000;
 /// Most entries of one dataset between two commits.
 const ROUND: u64 = 20_000;
 
-/// Most log positions read at once after the start.
+/// Most log positions read at once.
 const MEASURED_AT_ONCE: usize = 8;
 
 /// An index, the logs that it follows, and the token that stops it.
@@ -61,7 +61,7 @@ pub async fn follow(follower: Follower) {
     }
 }
 
-/// Reads how far logs reached at the start, if that is not known yet; gives the datasets that it checked.
+/// Reads how far logs reach that were asked for, if that is not known yet; gives the datasets that it checked.
 pub(crate) async fn measure(follower: &Follower) -> Vec<Dataset> {
     let measured = stream::iter(follower.index.unmeasured()).map(|dataset| async move {
         let measured = async {

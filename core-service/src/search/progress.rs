@@ -1,5 +1,5 @@
 //! How far the index has come in each log, and which datasets it holds whole: it has taken in all entries that their
-//! logs held when this process started. Before that, a partial answer would look like a whole one.
+//! logs held when they were first asked for. Before that, a partial answer would look like a whole one.
 
 use super::{Mark, Marks, SearchIndex};
 use crate::domain::dataset::Dataset;
@@ -33,19 +33,24 @@ impl SearchIndex {
         self.wanted.notified().await;
     }
 
-    /// Notes the datasets that exist at the start; a later one is whole from its beginning.
-    pub fn lack(&self, datasets: &[Dataset]) {
-        self.lacking.send_replace(datasets.iter().map(|dataset| (dataset.to_string(), None)).collect());
+    /// Asks for a dataset, so that the index takes in its log. Only the first time counts.
+    pub fn ask_for(&self, dataset: &Dataset) {
+        if self.asked.lock().insert(dataset.to_string()) {
+            self.lacking.send_modify(|lacking| {
+                lacking.insert(dataset.to_string(), None);
+            });
+            self.wanted.notify_one();
+        }
     }
 
-    /// The datasets whose position at the start is not known yet.
+    /// The datasets that were asked for and whose position then is not known yet.
     #[must_use]
     pub fn unmeasured(&self) -> Vec<Dataset> {
         let lacking = self.lacking.borrow();
         lacking.iter().filter(|(_, start)| start.is_none()).filter_map(|(name, _)| Dataset::parse(name)).collect()
     }
 
-    /// Notes the position that a dataset's log had at the start.
+    /// Notes the position of a dataset's log after it was asked for.
     pub fn measure(&self, dataset: &Dataset, start: u64) {
         let name = dataset.to_string();
         let committed = self.committed.borrow();
@@ -69,7 +74,7 @@ impl SearchIndex {
         });
     }
 
-    /// Waits until searches see all that a dataset's log held at the start.
+    /// Waits until searches see all that a dataset's log held when it was first asked for.
     pub async fn whole(&self, dataset: &Dataset) {
         let name = dataset.to_string();
         // The sender lives as long as `self`.

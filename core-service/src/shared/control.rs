@@ -13,7 +13,7 @@ pub use self::state::ControlState;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -23,13 +23,14 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use prost::Message as _;
 use thesis_net::clock::{SharedClock, SharedIdSource};
 use tokio::{
-    sync::{Mutex, watch},
+    sync::{Mutex, Notify, watch},
     time::MissedTickBehavior,
 };
 
 use crate::{
     domain::control::{ControlChange, ControlEntry},
     error::Result,
+    shared::news::News,
     store::{Consistency, SharedBackend, StoreResult},
     tables::{
         control::{self as control_rows, decode, entry_change},
@@ -46,8 +47,12 @@ const ROWS: &str = "rows";
 /// Most rows or entries read at once.
 const PAGE: usize = 1_000;
 
-/// How often a replica looks for changes of the log, and whether its state is current.
+/// How often a replica looks for changes of the log while it does not hear every other core, and whether its state is
+/// current.
 const FOLLOW_EVERY: Duration = Duration::from_millis(100);
+
+/// How often the log is looked at although every other core would tell, in milliseconds.
+const LOOK_MS: i64 = 1_000;
 
 /// Longest use of a state without a check of the log.
 const CURRENT_MS: i64 = 5_000;
@@ -66,6 +71,12 @@ pub struct Control {
     looks: AtomicU64,
     looking: Mutex<()>,
     current: watch::Sender<bool>,
+    /// What this core tells the others.
+    pub news: Arc<News>,
+    /// Another core has told of a new entry.
+    heard: Notify,
+    /// Whether every other core would tell.
+    all_heard: AtomicBool,
 }
 
 impl Control {
@@ -91,6 +102,9 @@ impl Control {
             state: RwLock::new(state),
             changing: Mutex::new(()),
             current: watch::Sender::new(true),
+            news: Arc::default(),
+            heard: Notify::new(),
+            all_heard: AtomicBool::new(false),
         };
         control.catch_up().await?;
         Ok(control)
@@ -132,7 +146,15 @@ impl Control {
         let (mut read, mut judge) = (every(), every());
         let reading = async {
             loop {
-                read.tick().await;
+                tokio::select! {
+                    _ = read.tick() => {
+                        let since = self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed);
+                        if self.all_heard.load(Ordering::Relaxed) && since < LOOK_MS {
+                            continue;
+                        }
+                    }
+                    () = self.heard.notified() => {}
+                }
                 if let Err(error) = self.catch_up().await {
                     tracing::warn!(%error, "following the control log failed");
                 }
@@ -146,6 +168,16 @@ impl Control {
             }
         };
         tokio::join!(reading, judging);
+    }
+
+    /// Another core has told of a new entry.
+    pub fn hear(&self) {
+        self.heard.notify_one();
+    }
+
+    /// Notes whether every other core would tell of a new entry.
+    pub fn set_all_heard(&self, all_heard: bool) {
+        self.all_heard.store(all_heard, Ordering::Relaxed);
     }
 
     /// Tells the watchers when the state has become too old, or current again.
@@ -254,6 +286,7 @@ impl Control {
                     return Err(error.into());
                 }
             }
+            self.news.control();
             self.take((head + 1..).zip(fitting.iter().cloned()).collect())?;
             // It is done. Rows only save a start from reading the log; the next change writes these too.
             if let Err(error) = self.project().await {

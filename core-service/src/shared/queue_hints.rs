@@ -1,4 +1,4 @@
-//! What fan-out and the makers of tests and replays tell the dispatcher of the same core.
+//! What fan-out, the makers of tests and replays, and other cores tell the dispatcher of this core.
 
 use std::{
     collections::HashMap,
@@ -54,6 +54,17 @@ impl QueueHints {
                 let first = news.queues.entry(made.delivery.webhook_id).or_insert(due_at);
                 *first = due_at.min(*first);
             }
+        }
+        drop(news);
+        self.notify.notify_one();
+    }
+
+    /// Takes in what another core tells: queues with new rows, each from a due time on.
+    pub fn hear(&self, queues: impl IntoIterator<Item = (String, i64)>) {
+        let mut news = self.news.lock();
+        for (webhook, due_at) in queues {
+            let first = news.queues.entry(webhook).or_insert(due_at);
+            *first = due_at.min(*first);
         }
         drop(news);
         self.notify.notify_one();

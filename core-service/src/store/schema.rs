@@ -32,8 +32,8 @@ tables! {
     EVENT_LOG "event_log" (text("dataset"), int("bucket"); int("seq")) asc Conditional;
     /// How far the projections of a log have come: body empty, version = sequence number.
     LOG_CHECKPOINT "log_checkpoint" (text("dataset"); text("projection")) asc Versioned;
-    /// Writers that lost a race for a log: body = the head at which they lost, version = how often.
-    LOG_LOSER "log_loser" (text("dataset"); text("writer")) asc Versioned;
+    /// Logs that cores append to; version = when the core last said so.
+    UNFINISHED "unfinished" (int("shard"); text("dataset"), text("replica")) asc Versioned;
     /// Position of an event in its log.
     EVENT "event" (text("dataset"), text("id")) asc Versioned;
     /// Events by scope and sequence number.
@@ -62,8 +62,6 @@ tables! {
     TOKEN_TOTALS "token_totals" (text("dataset"), text("token")) asc Versioned;
     /// Theses of an author on a token.
     TOKEN_AUTHOR "token_author" (text("dataset"), text("token"); text("profile")) asc Versioned;
-    /// Tokens whose derived events are owed, in slots that every core looks through.
-    DERIVE_DUE "derive_due" (int("slot"); text("dataset"), text("token")) asc Versioned;
     /// When a token's derived events were last made.
     DERIVED "derived" (text("dataset"), text("token")) asc Versioned;
     /// Current state of all that the control log changed.
@@ -80,8 +78,6 @@ tables! {
     STREAM_TICKET "stream_ticket" (text("hash")) asc Conditional;
     /// Connections that another one of their ticket replaced, in partitions of eight seconds; version = the second.
     TICKET_MOVE "ticket_move" (int("second"); text("connection")) asc Versioned;
-    /// Hints that a log has something new, in partitions of eight seconds; version = the last second.
-    WAKE "wake" (int("second"); text("topic")) asc Versioned;
     /// Answers kept for idempotency keys.
     IDEMPOTENCY "idempotency" (text("scope"), text("key")) asc Conditional;
     /// Webhook deliveries with their attempts.

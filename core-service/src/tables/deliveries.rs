@@ -124,7 +124,8 @@ impl DeliveryStore {
             for delivery in some {
                 let key = log_key(&delivery.webhook_id, delivery.created_at, &delivery.id);
                 let (table, body) = (&schema::DELIVERY_LOG, Some(told_body(delivery)));
-                changes.push(Change { table, key, version: 1, body, ttl: Some(KEPT) });
+                // A version that grows with time lets the store forget what has expired.
+                changes.push(Change { table, key, version: delivery.created_at, body, ttl: Some(KEPT) });
                 self.queue.add(delivery, now_ms, &mut changes);
             }
             self.enqueue(changes).await?;

@@ -1,35 +1,31 @@
-//! Signs of life of the cores.
+//! The cores, a row each: its beat, and what other cores need to know of it.
 
-use bytes::Bytes;
+use prost::Message as _;
 
 use crate::{
     key,
-    store::{Change, Scan, SharedBackend, StoreResult, schema},
+    store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
 
 /// Seconds that the last beat of a core is kept.
-pub const BEAT_KEPT: u32 = 24 * 3_600;
-/// The body of a core's last beat.
-const GONE: &[u8] = b"gone";
+pub const BEAT_KEPT: u32 = 3_600;
 /// Most cores that beat within [`BEAT_KEPT`].
-const MOST_CORES: usize = 100_000;
+const MOST_CORES: usize = 10_000;
+/// All cores are one partition.
+const ALL: &str = "core";
 
-/// The thing that a core shows to be doing by its beats.
-#[derive(Clone, Copy, Debug)]
-pub enum Service {
-    /// It lives.
-    Core,
-    /// Workers are connected to it.
-    Delivery,
-}
-
-impl Service {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Core => "core",
-            Self::Delivery => "delivery",
-        }
-    }
+/// What a core tells of itself.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Member {
+    /// The gRPC URL at which other cores reach it; empty when they cannot.
+    #[prost(string, tag = "1")]
+    pub address: String,
+    /// Whether it hands out attempts: it has workers, or shards that it still gives up.
+    #[prost(bool, tag = "2")]
+    pub hands_out: bool,
+    /// Whether this was its last beat.
+    #[prost(bool, tag = "3")]
+    pub is_gone: bool,
 }
 
 /// The newest beat of a core.
@@ -37,32 +33,33 @@ impl Service {
 pub struct Beat {
     /// The core.
     pub replica: String,
-    /// Its number of beats.
+    /// Grows with each beat, and with time.
     pub number: i64,
-    /// Whether it was the last one.
-    pub gone: bool,
+    /// The core as it then was.
+    pub member: Member,
 }
 
-/// Writes this core's beat.
+/// Writes a core's beat.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn write_beat(backend: &SharedBackend, service: Service, beat: Beat) -> StoreResult<()> {
-    let key = key![service.name(), beat.replica];
-    let body = Some(Bytes::from_static(if beat.gone { GONE } else { b"" }));
-    let change = Change { table: &schema::REPLICA_BEAT, key, version: beat.number, body, ttl: Some(BEAT_KEPT) };
-    backend.apply(vec![change]).await
+pub async fn write_beat(backend: &SharedBackend, beat: &Beat) -> StoreResult<()> {
+    let body = Some(beat.member.encode_to_vec().into());
+    let (key, version) = (key![ALL, &beat.replica], beat.number);
+    backend.apply(vec![Change { table: &schema::REPLICA_BEAT, key, version, body, ttl: Some(BEAT_KEPT) }]).await
 }
 
 /// The beats of every core.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn beats(backend: &SharedBackend, service: Service) -> StoreResult<Vec<Beat>> {
-    let rows = backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![service.name()], MOST_CORES)).await?;
+/// When the store does not answer, or a row is damaged.
+pub async fn beats(backend: &SharedBackend) -> StoreResult<Vec<Beat>> {
+    let rows = backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![ALL], MOST_CORES)).await?;
     let beats = rows.iter().filter_map(|row| {
         let replica = row.clustering.first()?.text().to_owned();
-        Some(Beat { replica, number: row.version, gone: *row.body == *GONE })
+        let member = Member::decode(row.body.clone());
+        let member = member.map_err(|error| StoreError::Damaged(format!("beat of {replica}: {error}")));
+        Some(member.map(|member| Beat { replica, number: row.version, member }))
     });
-    Ok(beats.collect())
+    beats.collect()
 }

@@ -1,4 +1,4 @@
-//! Webhooks and their delivery logs.
+//! Webhooks.
 
 use std::mem::take;
 
@@ -13,8 +13,8 @@ use crate::{
     route::Route,
 };
 
-const TAG: &str = "Webhooks";
-const ID: &str = "The webhook, `wh_…`";
+pub(super) const TAG: &str = "Webhooks";
+pub(super) const ID: &str = "The webhook, `wh_…`";
 
 const CREATE: &[Param] = &[
     Param::required("url", Kind::Text(1, 2048), "Public endpoint: `https`, or `http` for test keys"),
@@ -40,14 +40,6 @@ const LIST: &[Param] = &[
     Param::LIMIT,
     Param::CURSOR,
     Param::new("status", Kind::OneOf(|| texts(names::WEBHOOK_STATUSES)), "Only those in this state"),
-];
-
-const DELIVERIES: &[Param] = &[
-    Param::LIMIT,
-    Param::CURSOR,
-    Param::new("status", Kind::OneOf(|| texts(names::DELIVERY_STATUSES)), "Only those in this state"),
-    Param::new("event_type", Kind::OneOf(|| texts(names::EVENT_TYPES)), "Only those of this type"),
-    Param::new("event_id", Kind::Text(1, 64), "Only those of this event"),
 ];
 
 pub(super) fn routes() -> Vec<Route> {
@@ -99,44 +91,6 @@ pub(super) fn routes() -> Vec<Route> {
         .body(&[])
         .answers::<json::WebhookWithSecret<'_>>(200)
         .fails(&[409]),
-        Route::new(Method::POST, "/v1/webhooks/{id}/test", "WebhookService/TestWebhook", |edge, call| {
-            Box::pin(test(edge, call))
-        })
-        .named(
-            "testWebhook",
-            TAG,
-            "Sends one `thesis.created` event with `test` true, whatever the webhook's events, filters and status.",
-        )
-        .path_parameter(ID)
-        .body(&[])
-        .answers::<json::WebhookDelivery<'_>>(202)
-        .fails(&[409]),
-        Route::new(
-            Method::POST,
-            "/v1/webhook-deliveries/{id}/replay",
-            "WebhookService/ReplayDelivery",
-            |edge, call| Box::pin(replay(edge, call)),
-        )
-        .named(
-            "replayDelivery",
-            TAG,
-            "Sends a delivery that is over again, as a new one with the same event id. It has six attempts of its own.",
-        )
-        .path_parameter("The delivery, `del_…`")
-        .body(&[])
-        .answers::<json::WebhookDelivery<'_>>(202)
-        .fails(&[409]),
-        Route::new(Method::GET, "/v1/webhooks/{id}/deliveries", "WebhookService/ListDeliveries", |edge, call| {
-            Box::pin(deliveries(edge, call))
-        })
-        .named(
-            "listDeliveries",
-            TAG,
-            "Lists a webhook's deliveries, newest first. A page may be short while `has_more` is true.",
-        )
-        .path_parameter(ID)
-        .query(DELIVERIES)
-        .answers::<json::WebhookDeliveryList<'_>>(200),
     ]
 }
 
@@ -201,43 +155,9 @@ async fn rotate(edge: &Context, call: &mut Call) -> Answer {
     json(StatusCode::OK, &told, &json::WebhookWithSecret::from(&answer))
 }
 
-async fn test(edge: &Context, call: &mut Call) -> Answer {
-    let id = take(&mut call.id);
-    call.tell(call.fields()?.unread());
-    let request = v1::TestWebhookRequest { id };
-    let (told, answer, _) = edge.core.webhooks.test_webhook(call.request(request)).await?.into_parts();
-    let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::ACCEPTED, &told, &json::WebhookDelivery::from(&delivery))
-}
-
-async fn replay(edge: &Context, call: &mut Call) -> Answer {
-    let id = take(&mut call.id);
-    call.tell(call.fields()?.unread());
-    let request = v1::ReplayDeliveryRequest { id };
-    let (told, answer, _) = edge.core.webhooks.replay_delivery(call.request(request)).await?.into_parts();
-    let delivery = answer.delivery.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::ACCEPTED, &told, &json::WebhookDelivery::from(&delivery))
-}
-
 async fn delete(edge: &Context, call: &mut Call) -> Answer {
     let id = take(&mut call.id);
     let (told, answer, _) =
         edge.core.webhooks.delete_webhook(call.request(v1::DeleteWebhookRequest { id })).await?.into_parts();
     json(StatusCode::OK, &told, &json::DeletedWebhook::from(&answer))
-}
-
-async fn deliveries(edge: &Context, call: &mut Call) -> Answer {
-    let id = take(&mut call.id);
-    let mut query = call.query()?;
-    let request = v1::ListDeliveriesRequest {
-        id,
-        limit: query.integer("limit"),
-        cursor: query.text("cursor"),
-        status: query.one_of("status", names::parse_delivery_status).unwrap_or_default().into(),
-        event_type: query.one_of("event_type", names::parse_event_type).unwrap_or_default().into(),
-        event_id: query.text("event_id"),
-    };
-    call.tell(query.unread());
-    let (told, page, _) = edge.core.webhooks.list_deliveries(call.request(request)).await?.into_parts();
-    json(StatusCode::OK, &told, &json::WebhookDeliveryList::from(&page))
 }

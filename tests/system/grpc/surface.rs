@@ -96,7 +96,8 @@ const PUBLIC: [&str; 8] = [
     "TokenService",
     "WebhookService",
 ];
-const INTERNAL: [&str; 5] = ["AdminService", "DeliveryService", "GateService", "IngestService", "StreamService"];
+const INTERNAL: [&str; 6] =
+    ["AdminService", "DeliveryService", "GateService", "IngestService", "PeerService", "StreamService"];
 
 /// Names in the contract's package.
 fn named(names: &[&str]) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Reads what the queues have: rows that are due, hints of other cores, and marks.
+//! Reads what the queues have: rows that are due, and marks.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,14 +19,13 @@ use crate::{
         deliveries::Step,
         queue::{Mark, Queued, first_of, minute_of, shard_of},
         told::KEPT,
-        wake::{self, QueueHint},
     },
 };
 
 /// Most rows of a queue read at once.
 const PAGE: usize = 128;
-/// Seconds by which a hint may be older than the last look.
-const HINT_SECONDS: i64 = 15;
+/// How often marks are looked at while another core is not heard, in milliseconds.
+const UNHEARD_MS: i64 = 2_000;
 /// Minutes after which all marks of a minute are written, whatever the clocks of other cores say.
 const LATE_MINUTES: i64 = 3;
 /// Minutes for which a mark of something that is left is put off.
@@ -36,47 +35,39 @@ const LONGEST_DELAY_MS: i64 = 12 * HOUR_MS;
 /// The pause after a queue could not be read.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What was read of hints and marks.
+/// What was read of marks.
 #[derive(Default)]
 pub(super) struct Pages {
-    /// The second in which hints were last read.
-    heard: Option<i64>,
-    hints: HashMap<QueueHint, i64>,
     /// By shard, since when it is held, and the last minute whose marks need no reading.
     done: HashMap<i64, (i64, i64)>,
-}
-
-impl Pages {
-    /// The hints that were not heard before.
-    fn new_hints(&mut self, hints: Vec<QueueHint>, second: i64) -> Vec<QueueHint> {
-        self.hints.retain(|_, heard| second - *heard < 60);
-        hints.into_iter().filter(|hint| self.hints.insert(hint.clone(), second).is_none()).collect()
-    }
+    /// Whether the news of every other core were heard at the last look, and when that was.
+    all_heard: bool,
+    looked_at: i64,
 }
 
 impl Dispatcher {
-    /// Hears of queue rows that other cores wrote.
-    pub(super) async fn hear_others(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
-        if self.shared.backend.is_exclusive() {
+    /// Looks for queue rows that other cores wrote, as long as not all of them are heard, and once more after that.
+    pub(super) async fn look_for_unheard(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
+        let all_heard = *self.all_heard.borrow() || self.shared.backend.is_exclusive();
+        if all_heard && pages.all_heard || now_ms - pages.looked_at < UNHEARD_MS {
             return Ok(());
         }
-        let second = now_ms.div_euclid(1_000);
-        if self.shards.held().is_empty() {
-            // A shard that is taken later is looked at whole.
-            pages.heard = Some(second);
-            return Ok(());
+        for (shard, (_, done)) in &pages.done {
+            let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1).await?;
+            self.read_marked(marks);
         }
-        let from = second.min(pages.heard.unwrap_or(second)) - HINT_SECONDS;
-        let hints = wake::queue_hints(&self.shared.backend, from, second + 1).await?;
-        pages.heard = Some(second);
-        let new = pages.new_hints(hints, second);
+        (pages.all_heard, pages.looked_at) = (all_heard, now_ms);
+        Ok(())
+    }
+
+    /// Has the queues of marks read.
+    fn read_marked(&self, marks: BTreeSet<Mark>) {
         let mut state = self.state.lock();
-        for hint in new {
-            if self.shards.taken_at(shard_of(&hint.webhook)).is_some() {
-                state.expect(&hint.webhook.into(), hint.due_at, now_ms);
+        for Mark { webhook, since } in marks {
+            if !state.waits_since(&webhook, first_of(since)) {
+                state.read_from(&webhook.into(), first_of(since));
             }
         }
-        Ok(())
     }
 
     /// Reads a webhook's queue from a place on, and takes in what is due.
@@ -219,13 +210,9 @@ impl Dispatcher {
             } else {
                 self.marks(*shard, *done + 1, upto).await?
             };
+            self.read_marked(marks);
             let left: Vec<Mark> = {
-                let mut state = self.state.lock();
-                for Mark { webhook, since } in marks {
-                    if !state.waits_since(&webhook, first_of(since)) {
-                        state.read_from(&webhook.into(), first_of(since));
-                    }
-                }
+                let state = self.state.lock();
                 let firsts = state.firsts().into_iter();
                 let left = firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= upto);
                 left.map(|(webhook, first)| Mark { webhook: webhook.to_string(), since: minute_of(first) }).collect()

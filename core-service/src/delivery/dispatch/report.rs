@@ -124,7 +124,7 @@ impl Dispatcher {
                 Err(error) => failed = Some(error),
             }
         }
-        self.tell_others(&noted).await;
+        self.tell_others(&noted);
         let mut ends: HashMap<&str, Vec<bool>> = HashMap::new();
         for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_asked_for()) {
             ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
@@ -180,20 +180,17 @@ impl Dispatcher {
     }
 
     /// Tells the cores that hand these webhooks' attempts out when the next ones are due.
-    async fn tell_others(&self, steps: &[(Step, bool)]) {
-        if self.shared.backend.is_exclusive() {
-            return;
-        }
+    fn tell_others(&self, steps: &[(Step, bool)]) {
         let elsewhere =
             steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
-        let queues: HashSet<(String, i64)> = elsewhere
-            .filter_map(|(step, _)| Some((step.after.webhook_id.clone(), step.after.next_attempt_at?)))
-            .collect();
-        if !queues.is_empty()
-            && let Err(error) = self.shared.leave_queue_hints(queues).await
-        {
-            tracing::warn!(%error, "telling of a retry failed; the core that sends it finds it later");
+        let mut queues: HashMap<String, i64> = HashMap::new();
+        for (step, _) in elsewhere {
+            if let Some(due_at) = step.after.next_attempt_at {
+                let first = queues.entry(step.after.webhook_id.clone()).or_insert(due_at);
+                *first = due_at.min(*first);
+            }
         }
+        self.shared.news.queues(&queues);
     }
 
     /// Counts consecutive failures. The attempt itself is written already, so a failure to count it is only logged.

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -15,14 +15,10 @@ use tokio::{sync::Notify, time::MissedTickBehavior};
 
 use super::ORPHAN_MS;
 use crate::{
-    domain::id,
+    replicas::members::{Members, first_of},
     shared::Shared,
     store::StoreResult,
-    tables::{
-        leases::lease,
-        members::{self, Beat, Service},
-        queue::SHARDS,
-    },
+    tables::{leases::lease, queue::SHARDS},
 };
 
 /// Longest time that a shard's lease lasts.
@@ -31,9 +27,6 @@ pub(super) const LEASE_MS: i64 = 10_000;
 const RENEW_MS: i64 = 7_000;
 /// How often leases and members are looked at.
 const EVERY: Duration = Duration::from_secs(1);
-/// Longest time that a beat stands still; then its core has no part of the shards.
-const GONE_MS: i64 = 11_000;
-
 /// A shard that this core hands out.
 #[derive(Clone, Copy)]
 struct Held {
@@ -43,40 +36,26 @@ struct Held {
     is_leaving: bool,
 }
 
-/// Another core's last beat, and when it was first seen; none for the first beat, whose age nobody knows.
-#[derive(Clone, Copy)]
-struct Seen {
-    beat: i64,
-    at: Option<i64>,
-}
-
 /// The shards of one core.
 pub(super) struct Shards {
     shared: Arc<Shared>,
-    replica: String,
+    members: Arc<Members>,
     started_at: i64,
     has_workers: AtomicBool,
     changed: Notify,
     held: Mutex<HashMap<i64, Held>>,
-    beat: AtomicI64,
-    is_member: AtomicBool,
-    /// The beats of other cores.
-    others: Mutex<HashMap<String, Seen>>,
 }
 
 impl Shards {
-    pub(super) fn new(shared: Arc<Shared>, replica: String) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, members: Arc<Members>) -> Self {
         let started_at = shared.clock.now_ms();
         Self {
             shared,
-            replica,
+            members,
             started_at,
             has_workers: AtomicBool::new(false),
             changed: Notify::new(),
             held: Mutex::default(),
-            beat: AtomicI64::new(0),
-            is_member: AtomicBool::new(false),
-            others: Mutex::default(),
         }
     }
 
@@ -140,14 +119,13 @@ impl Shards {
 
     async fn settle(&self, now_ms: i64, is_out: &impl Fn(i64) -> bool) -> StoreResult<()> {
         if !self.has_workers.load(Ordering::Relaxed) {
-            if self.is_member.load(Ordering::Relaxed) {
+            if self.members.is_handing_out() {
                 self.leave(now_ms, is_out).await;
             }
             return Ok(());
         }
-        self.is_member.store(true, Ordering::Relaxed);
-        self.beat(false).await?;
-        let members = self.members(now_ms).await?;
+        self.members.hands_out(true);
+        let members = self.members.handing_out();
         let steps = (0..SHARDS).map(|shard| self.settle_shard(shard, &members, now_ms, is_out));
         futures::future::try_join_all(steps).await.map(drop)
     }
@@ -159,8 +137,8 @@ impl Shards {
         now_ms: i64,
         is_out: &impl Fn(i64) -> bool,
     ) -> StoreResult<()> {
-        let rank = |member: &String| id::derive("", &[member, &shard.to_string()]);
-        let is_mine = members.iter().max_by_key(|member| rank(member)).is_none_or(|first| *first == self.replica);
+        let first = first_of(members.iter().map(String::as_str), &shard.to_string());
+        let is_mine = first.is_none_or(|first| first == self.members.replica());
         let held = self.held.lock().get(&shard).copied();
         match held {
             Some(_) if !is_mine => {
@@ -193,30 +171,7 @@ impl Shards {
 
     /// Writes a lease of this core if the shard is free or its own.
     pub(super) async fn lease(&self, shard: i64, now_ms: i64, until: i64) -> StoreResult<bool> {
-        lease(&self.shared.backend, shard, &self.replica, now_ms, until).await
-    }
-
-    async fn beat(&self, gone: bool) -> StoreResult<()> {
-        let number = self.beat.fetch_add(1, Ordering::Relaxed) + 1;
-        let beat = Beat { replica: self.replica.clone(), number, gone };
-        members::write_beat(&self.shared.backend, Service::Delivery, beat).await
-    }
-
-    /// The cores that live and have workers, this one included.
-    async fn members(&self, now_ms: i64) -> StoreResult<Vec<String>> {
-        let beats = members::beats(&self.shared.backend, Service::Delivery).await?;
-        let mut others = self.others.lock();
-        let mut live = vec![self.replica.clone()];
-        for beat in beats.into_iter().filter(|beat| beat.replica != self.replica) {
-            let seen = others.entry(beat.replica.clone()).or_insert(Seen { beat: beat.number, at: None });
-            if seen.beat != beat.number {
-                *seen = Seen { beat: beat.number, at: Some(now_ms) };
-            }
-            if !beat.gone && seen.at.is_some_and(|at| now_ms - at < GONE_MS) {
-                live.push(beat.replica);
-            }
-        }
-        Ok(live)
+        lease(&self.shared.backend, shard, self.members.replica(), now_ms, until).await
     }
 
     /// Gives up the shards without attempts out, and hands out no more of the others: their reports are on the way.
@@ -230,33 +185,25 @@ impl Shards {
             self.give_up(shard, now_ms, 0).await;
         }
         if self.held.lock().is_empty() {
-            self.say_goodbye().await;
+            self.members.hands_out(false);
         }
     }
 
     /// Gives up all shards, since this core ends. The next core leaves attempts under way the time to be reported to it.
     pub(super) async fn release_all(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) {
-        if self.is_exclusive() || !self.is_member.load(Ordering::Relaxed) {
+        if self.is_exclusive() {
             return;
         }
         let held: Vec<i64> = self.held.lock().drain().map(|(shard, _)| shard).collect();
         for shard in held {
             self.give_up(shard, now_ms, if is_out(shard) { now_ms + ORPHAN_MS } else { 0 }).await;
         }
-        self.say_goodbye().await;
     }
 
     async fn give_up(&self, shard: i64, now_ms: i64, until: i64) {
         self.shared.hints.set_served(shard, false);
         if let Err(error) = self.lease(shard, now_ms, until).await {
             tracing::debug!(%error, shard, "giving up a lease failed; it ends by itself");
-        }
-    }
-
-    async fn say_goodbye(&self) {
-        self.is_member.store(false, Ordering::Relaxed);
-        if let Err(error) = self.beat(true).await {
-            tracing::debug!(%error, "telling that this core has no workers failed");
         }
     }
 }

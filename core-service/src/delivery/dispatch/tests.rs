@@ -10,6 +10,7 @@ use super::{
     *,
 };
 use crate::{
+    domain::row::NewThesis,
     domain::{
         control::ControlChange,
         dataset::Dataset,
@@ -17,7 +18,6 @@ use crate::{
         row::{Profile, Thesis, Token},
     },
     key,
-    log::writer::NewThesis,
     operations::{
         Core,
         admin::change_project::{approve_project, withdraw_project},

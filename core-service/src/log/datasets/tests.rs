@@ -1,77 +1,126 @@
+use std::time::Duration;
+
 use super::*;
 use crate::{
-    operations::Core,
-    tables::log::checkpoint_change,
-    testing::{ManualClock, core, shared_memory},
+    operations::{Core, admin::create_project::create_project},
+    store::schema,
+    tables::{
+        members::{self, Beat, Member},
+        unfinished::Unfinished,
+    },
+    testing::{ManualClock, SharedMemory, core, new_thesis, shared_memory},
 };
 
-/// A core that only does what it is asked to.
-async fn still() -> Arc<Core> {
+/// Lets time pass until something holds.
+async fn until(clock: &ManualClock, mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..600 {
+        if holds().await {
+            return;
+        }
+        clock.advance(1_000);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    panic!("it never came");
+}
+
+async fn rows(core: &Core) -> Vec<Unfinished> {
+    unfinished::all(&core.shared.backend).await.unwrap()
+}
+
+fn has_writer(core: &Core, dataset: &Dataset) -> bool {
+    core.datasets.with(dataset, |open| open.writer.as_ref().is_some_and(|writer| !writer.has_ended()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_says_what_it_begins_and_ends_when_all_is_done() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
-    core.stop.cancel();
-    core
+    let dataset = Dataset::Project("rest".to_owned());
+    core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
+    let of_it = async || {
+        let rows = rows(&core).await.into_iter().filter(|row| row.dataset == dataset.to_string());
+        rows.map(|row| row.replica).collect::<Vec<_>>()
+    };
+    assert_eq!(of_it().await, std::slice::from_ref(&core.shared.replica));
+    until(&clock, async || !has_writer(&core, &dataset)).await;
+    assert!(of_it().await.is_empty());
+    // The next one finds all of it.
+    let written = core.datasets.create_thesis(&dataset, new_thesis(&dataset, 2)).await.unwrap();
+    assert_eq!(written.seq, 4, "after a thesis and two derived events");
+    assert_eq!(of_it().await.len(), 1);
 }
 
-async fn set(core: &Core, dataset: &Dataset, projection: &str, seq: u64) {
-    let change = checkpoint_change(&dataset.to_string(), projection, seq);
-    core.shared.backend.apply(vec![change]).await.unwrap();
+#[tokio::test(start_paused = true)]
+async fn what_a_dead_core_began_is_finished() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let first = core(Arc::clone(&backend), &clock, 1).await;
+    let dataset = Dataset::Project("left".to_owned());
+    let new = new_thesis(&dataset, 1);
+    first.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
+    first.stop.cancel();
+    let second = core(Arc::clone(&backend), &clock, 2).await;
+    let name = dataset.to_string();
+    until(&clock, async || has_writer(&second, &dataset)).await;
+    // It derives what the first owed, and then removes the row.
+    until(&clock, async || second.shared.log.head(&name, 0, Consistency::Quorum).await.unwrap() == 3).await;
+    until(&clock, async || rows(&second).await.iter().all(|row| row.dataset != name)).await;
 }
 
-fn is_adopted(core: &Core, dataset: &Dataset) -> bool {
-    core.datasets.with(dataset, |open| open.writer.is_some())
-}
-
-#[tokio::test]
-async fn a_dataset_that_is_behind_and_moves_is_left_to_whoever_moves_it() {
-    let core = still().await;
-    let [moving, standing] = ["moving", "standing"].map(|id| Dataset::Project(id.to_owned()));
-    let mut suspects = HashMap::new();
-    for dataset in [&moving, &standing] {
-        set(&core, dataset, ROWS, 100).await;
-        set(&core, dataset, FAN_OUT, 1).await;
-        suspects.insert(dataset.clone(), Suspect::default());
-    }
-    for look in 0..10 {
-        // Either checkpoint may move: that of the rows or that of the fan-out.
-        let (projection, seq) = if look % 2 == 0 { (ROWS, 101 + look) } else { (FAN_OUT, 1 + look) };
-        set(&core, &moving, projection, seq).await;
-        core.datasets.adopt(&mut suspects).await;
-        assert!(!is_adopted(&core, &moving), "at look {look}");
-        assert_eq!(is_adopted(&core, &standing), look >= u64::from(ENTRIES_PATIENCE), "at look {look}");
-    }
-    // The core that moved it has died.
-    for _ in 0..ENTRIES_PATIENCE {
-        core.datasets.adopt(&mut suspects).await;
-    }
-    assert!(is_adopted(&core, &moving));
-}
-
-#[tokio::test]
-async fn a_dataset_that_has_caught_up_is_no_suspect() {
-    let core = still().await;
-    let dataset = Dataset::Project("done".to_owned());
-    set(&core, &dataset, ROWS, 7).await;
-    set(&core, &dataset, FAN_OUT, 7).await;
-    let mut suspects = HashMap::from([(dataset.clone(), Suspect { reached: (7, 7), still: 1 })]);
-    core.datasets.adopt(&mut suspects).await;
-    assert!(suspects.is_empty() && !is_adopted(&core, &dataset));
-}
-
-#[tokio::test]
-async fn hints_of_a_time_that_nobody_looked_are_read_later() {
+#[tokio::test(start_paused = true)]
+async fn what_a_live_core_began_is_left_to_it() {
     let clock = ManualClock::new();
     let core = core(shared_memory(&clock), &clock, 1).await;
-    core.stop.cancel();
-    let dataset = Dataset::Project("hinted".to_owned());
-    let mut heard = core.datasets.second();
-    wake::leave_hint(&core.shared.backend, &dataset.to_string(), heard).await.unwrap();
-    clock.advance(60_000);
-    assert!(core.datasets.hints(&mut heard).await.contains(&dataset));
-    assert!(!core.datasets.hints(&mut heard).await.contains(&dataset));
+    let dataset = Dataset::Project("theirs".to_owned());
+    let begin = async |at: i64| {
+        let row = Unfinished { dataset: dataset.to_string(), replica: "rep_other".to_owned(), at };
+        unfinished::note(&core.shared.backend, &row).await.unwrap();
+    };
+    let beat = async |number: i64| {
+        let beat = Beat { replica: "rep_other".to_owned(), number, member: Member::default() };
+        members::write_beat(&core.shared.backend, &beat).await.unwrap();
+        core.members.look(std::iter::empty()).await.unwrap();
+    };
+    let now_ms = core.shared.clock.now_ms();
+    beat(1).await;
+    begin(now_ms).await;
+    for number in 2..5 {
+        beat(number).await;
+        core.datasets.take_over().await.unwrap();
+        assert!(!has_writer(&core, &dataset), "at beat {number}");
+    }
+    // It lives, and did not finish for long.
+    clock.advance(LEFT_MS + 1);
+    beat(5).await;
+    core.datasets.take_over().await.unwrap();
+    assert!(has_writer(&core, &dataset));
+}
 
-    // An append that is done long after its hint is seen by the next look for work left undone.
-    set(&core, &dataset, ROWS, 100).await;
-    core.datasets.adopt(&mut HashMap::from([(dataset.clone(), Suspect::default())])).await;
-    assert!(core.datasets.positions().contains(&(dataset, 100)));
+#[tokio::test(start_paused = true)]
+async fn a_log_that_nobody_uses_costs_nothing() {
+    const LOGS: usize = 100;
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let first = core(backend.clone(), &clock, 1).await;
+    let organization = first.shared.control.state().organizations().next().unwrap().id.clone();
+    for number in 0..LOGS {
+        let project = create_project(&first, &organization, &format!("p{number}")).await.unwrap();
+        let dataset = Dataset::Project(project.id);
+        first.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
+    }
+    until(&clock, async || rows(&first).await.iter().all(|row| !row.dataset.starts_with("project/"))).await;
+    first.close().await;
+    let calls = || backend.calls(&schema::EVENT_LOG) + backend.calls(&schema::LOG_CHECKPOINT);
+    let before = calls();
+    let second = core(backend.clone(), &clock, 2).await;
+    let started = calls() - before;
+    for _ in 0..90 {
+        clock.advance(1_000);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let idle = calls() - before - started;
+    println!("{started} reads of logs at the start, {idle} in 90 idle seconds");
+    // `control` is looked at once a second, and ten times as often while it is not known who else lives.
+    assert!(started < LOGS / 2 && idle < 4 * 90, "{started} at the start, {idle} idle");
+    second.close().await;
 }

@@ -2,11 +2,11 @@ use thesis_proto::v1::EventFilters;
 
 use super::*;
 use crate::{
+    domain::row::NewThesis,
     domain::{
         id,
         row::{Profile, Thesis, Token},
     },
-    log::writer::NewThesis,
     testing::{ManualClock, core, memory},
 };
 

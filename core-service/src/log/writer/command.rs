@@ -5,23 +5,8 @@ use prost::Message as _;
 use crate::domain::{
     entry::Sequenced,
     observation::{Observation, Seen},
-    row::{Profile, Thesis, Token},
+    row::NewThesis,
 };
-
-/// A thesis to be put into the log, with its author and token as they are now.
-#[derive(Clone, Debug)]
-pub struct NewThesis {
-    /// The thesis.
-    pub thesis: Thesis,
-    /// Its author.
-    pub profile: Profile,
-    /// Its token.
-    pub token: Token,
-    /// Generated through the API for a test.
-    pub test: bool,
-    /// The event's time, when that is not the time of the append.
-    pub at: Option<i64>,
-}
 
 /// The result of a command.
 #[derive(Clone, Debug)]

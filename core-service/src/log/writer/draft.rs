@@ -6,12 +6,11 @@ use std::{collections::HashMap, sync::Arc};
 
 use quick_cache::sync::Cache;
 
-use super::NewThesis;
 use crate::{
     domain::{
         entry::{Entry, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
         id,
-        row::{Profile, Thesis, Token},
+        row::{NewThesis, Profile, Thesis, Token},
     },
     shared::Shared,
     store::StoreResult,

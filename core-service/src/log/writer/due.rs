@@ -7,8 +7,9 @@ use std::{
 };
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use tokio::time::Instant;
 
-use super::Writer;
+use super::{CATCH_UP, Writer};
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
@@ -16,37 +17,93 @@ use crate::{
     },
     log::derive::{activity_id, entries},
     shared::Shared,
-    store::StoreResult,
-    tables::{derived, events::position_of, log::room},
+    store::{StoreError, StoreResult},
+    tables::{
+        derived,
+        events::position_of,
+        log::{checkpoint_change, decode, room},
+    },
 };
 
 /// Most tokens whose derived events go into one batch.
 const DERIVE_BATCH: usize = 32;
 /// Most tokens counted at once.
 const DERIVED_AT_ONCE: usize = 8;
-/// Most tokens with owed events read at once.
-const PAGE: usize = 10_000;
+/// Longest time that a moved checkpoint stays unstored.
+const STORE_AFTER: Duration = Duration::from_secs(1);
+
+/// Name of the checkpoint up to which nothing is owed.
+pub const DERIVED: &str = "derived";
+
+/// What a token owes.
+struct Owed {
+    /// The sequence numbers of the oldest and the newest thesis that its events have to cover.
+    oldest: u64,
+    newest: u64,
+    /// When the events are due.
+    at: i64,
+}
 
 /// The owed events.
 pub(super) struct Due {
     shared: Arc<Shared>,
     name: String,
-    /// By token: the sequence number of its newest thesis, and when its events are due.
-    tokens: BTreeMap<String, (u64, i64)>,
+    tokens: BTreeMap<String, Owed>,
+    /// The stored checkpoint.
+    stored: u64,
+    /// The latest time to store the checkpoint, if it moved.
+    store_by: Option<Instant>,
 }
 
 impl Due {
     pub(super) fn new(shared: Arc<Shared>, name: String) -> Self {
-        Self { shared, name, tokens: BTreeMap::new() }
+        Self { shared, name, tokens: BTreeMap::new(), stored: 0, store_by: None }
     }
 
-    /// Reads the events owed before this writer started, or by another writer.
-    pub(super) async fn load(&mut self) -> StoreResult<()> {
-        for (token, seq) in derived::owing(&self.shared.backend, &self.name, PAGE).await? {
+    /// Learns what is owed at `head`, before this writer takes entries: from the log, beyond what was settled.
+    pub(super) async fn load(&mut self, head: u64) -> StoreResult<()> {
+        self.tokens.clear();
+        let log = self.shared.log.clone();
+        self.stored = log.checkpoint(&self.name, DERIVED).await?;
+        let mut after = self.stored;
+        while after < head {
+            let rows = log.read(&self.name, after, head, CATCH_UP).await?;
+            let entries = rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? }));
+            let entries = entries.collect::<StoreResult<Vec<_>>>()?;
+            let Some(last) = entries.last() else {
+                return Err(StoreError::Unavailable(format!("log {} ends before {head}", self.name)));
+            };
+            after = last.seq;
             // Not due at once: their theses may begin a backlog, and its rest must come first.
-            let at = self.shared.clock.now_ms() + DERIVE_EVERY_MS;
-            self.tokens.entry(token).or_insert((seq, at));
+            self.take(&entries, DERIVE_EVERY_MS).await?;
         }
+        Ok(())
+    }
+
+    /// Notes the log's head: everything up to it and before the oldest thesis with owed events is settled.
+    pub(super) fn note(&mut self, head: u64) {
+        if self.settled(head) > self.stored {
+            self.store_by.get_or_insert(Instant::now() + STORE_AFTER);
+        }
+    }
+
+    fn settled(&self, head: u64) -> u64 {
+        self.tokens.values().map(|owed| owed.oldest - 1).min().unwrap_or(head)
+    }
+
+    /// The latest time to store the checkpoint, if it moved.
+    pub(super) fn store_by(&self) -> Option<Instant> {
+        self.store_by
+    }
+
+    /// Stores the checkpoint.
+    pub(super) async fn store(&mut self, head: u64) -> StoreResult<()> {
+        let settled = self.settled(head);
+        if settled > self.stored {
+            self.shared.backend.apply(vec![checkpoint_change(&self.name, DERIVED, settled)]).await?;
+            self.stored = settled;
+        }
+        self.store_by = None;
         Ok(())
     }
 
@@ -58,11 +115,13 @@ impl Due {
         });
         let added: BTreeSet<&str> = on.filter(|token| !self.tokens.contains_key(*token)).collect();
         let mut derived_at = derived::last_made(&self.shared.backend, &self.name, added).await?;
-        let mut owed: HashMap<&str, (u64, i64)> = HashMap::new();
+        let mut owed: HashMap<&str, (u64, u64, i64)> = HashMap::new();
         for sequenced in entries {
             match &sequenced.entry.kind {
                 Some(Kind::ThesisCreated(created)) => {
-                    owed.insert(&created.token.id, (sequenced.seq, sequenced.entry.created_at));
+                    let (seq, created_at) = (sequenced.seq, sequenced.entry.created_at);
+                    let known = owed.entry(&created.token.id).or_insert((seq, seq, created_at));
+                    (known.1, known.2) = (seq, created_at);
                 }
                 Some(Kind::TokenActivity(activity)) => {
                     owed.remove(activity.token.id.as_str());
@@ -73,16 +132,16 @@ impl Due {
                 _ => {}
             }
         }
-        for (token, (seq, created_at)) in owed {
+        for (token, (oldest, newest, created_at)) in owed {
             match self.tokens.get_mut(token) {
-                Some((newest, _)) => *newest = seq,
+                Some(owed) => owed.newest = newest,
                 None => {
                     let last = derived_at.get(token).copied().unwrap_or(i64::MIN / 2);
                     let now = self.shared.clock.now_ms();
                     // Old theses come in large numbers; the rest must not have to follow an event of now.
                     let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
                     let at = (now + back).max(last + DERIVE_EVERY_MS);
-                    self.tokens.insert(token.to_owned(), (seq, at + later_ms));
+                    self.tokens.insert(token.to_owned(), Owed { oldest, newest, at: at + later_ms });
                 }
             }
         }
@@ -91,7 +150,7 @@ impl Due {
 
     /// Time until the next event is due; none while none is owed.
     pub(super) fn wait(&self) -> Option<Duration> {
-        let next = self.tokens.values().map(|(_, at)| *at).min()?;
+        let next = self.tokens.values().map(|owed| owed.at).min()?;
         Some(Duration::from_millis((next - self.shared.clock.now_ms()).max(0).unsigned_abs()))
     }
 
@@ -102,8 +161,8 @@ impl Due {
     }
 
     fn ready(&self, now: i64, limit: usize) -> Vec<(String, u64)> {
-        let ready = self.tokens.iter().filter(|(_, (_, at))| *at <= now).take(limit);
-        ready.map(|(token, (seq, _))| (token.clone(), *seq)).collect()
+        let ready = self.tokens.iter().filter(|(_, owed)| owed.at <= now).take(limit);
+        ready.map(|(token, owed)| (token.clone(), owed.newest)).collect()
     }
 
     fn remove(&mut self, token: &str) {
@@ -127,7 +186,6 @@ impl Writer {
             let batch = self.derived_entries(room(self.head) / 2).await?;
             self.append(batch).await?;
         }
-        self.turns.needs_none().await;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{CATCH_UP, LOOK_EVERY, OTHERS_FIRST_MS, PATIENCE, Writer, advance, turns};
+use super::{CATCH_UP, LOOK_EVERY, OTHERS_FIRST_MS, PATIENCE, Writer, advance};
 use crate::{
     domain::entry::Sequenced,
     log::projection::ROWS,
@@ -20,8 +20,11 @@ impl Writer {
             if let Some(body) = log.get(&self.name, self.head).await? {
                 self.last_created_at = decode(body)?.created_at;
             }
+            if let Err(error) = self.due.load(projected).await {
+                self.head = 0;
+                return Err(error);
+            }
         }
-        self.due.load().await?;
         let head = log.head(&self.name, self.head, Consistency::Serial).await?;
         self.follow(head, projected, Vec::new()).await
     }
@@ -39,24 +42,10 @@ impl Writer {
         if head <= self.head {
             return Ok(false);
         }
-        self.turns.share();
-        if lost {
-            self.turns.lost(head).await;
-        }
         let (projected, first) = tokio::try_join!(self.projected(head), self.entries_after(self.head, head))?;
         self.current = false;
         self.follow(head, projected, first).await?;
         Ok(true)
-    }
-
-    /// Lets a writer that lost to this one go first.
-    pub(super) async fn give_way(&mut self) -> StoreResult<()> {
-        self.turns.give(self.head);
-        let until = Instant::now() + turns::GIVE_WAY;
-        while !self.follow_others(false).await? && Instant::now() < until {
-            tokio::time::sleep(turns::LOOK_EVERY).await;
-        }
-        Ok(())
     }
 
     pub(super) async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<Sequenced>> {
@@ -80,9 +69,10 @@ impl Writer {
             self.learn(&entries, OTHERS_FIRST_MS).await?;
             entries.clear();
         }
-        self.turns.followed(head);
         self.current = true;
-        self.position.send_if_modified(|position| advance(position, self.head));
+        if self.position.send_if_modified(|position| advance(position, self.head)) {
+            self.shared.news.log(&self.name, self.head);
+        }
         Ok(())
     }
 
@@ -103,6 +93,7 @@ impl Writer {
         let Some(last) = entries.last() else { return Ok(()) };
         self.due.take(entries, later_ms).await?;
         self.head = last.seq;
+        self.due.note(self.head);
         self.last_created_at = self.last_created_at.max(last.entry.created_at);
         for sequenced in entries {
             self.known.learn(&sequenced.entry);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{NewThesis, Writer, Written, command::Command};
+use super::{Writer, Written, command::Command};
 use crate::{
-    domain::{dataset::Dataset, entry::Sequenced, observation::Observation},
+    domain::{dataset::Dataset, entry::Sequenced, observation::Observation, row::NewThesis},
     error::{Error, Result},
     shared::Shared,
     store::StoreError,
@@ -30,13 +30,30 @@ pub struct WriterHandle {
 }
 
 impl WriterHandle {
-    /// Starts the writer of a dataset. `position` is moved as entries are projected.
-    pub fn start(shared: Arc<Shared>, dataset: Dataset, position: watch::Sender<u64>, stop: CancellationToken) -> Self {
+    /// Starts the writer of a dataset. `position` is moved as entries are projected, and `owed` tells how far fan-out has
+    /// come. When it ends, after a rest, it cancels `stop`.
+    pub fn start(
+        shared: Arc<Shared>,
+        dataset: Dataset,
+        position: watch::Sender<u64>,
+        owed: watch::Receiver<u64>,
+        stop: CancellationToken,
+    ) -> Self {
         let (jobs, waiting) = mpsc::channel(WAITING);
-        let writer = Writer::new(shared, dataset, position);
+        let writer = Writer::new(shared, dataset, position, owed);
         let look_again = Arc::new(Notify::new());
-        tokio::spawn(writer.run(waiting, Arc::clone(&look_again), stop));
+        let running = writer.run(waiting, Arc::clone(&look_again), stop.clone());
+        tokio::spawn(async move {
+            running.await;
+            stop.cancel();
+        });
         Self { jobs, look_again }
+    }
+
+    /// Whether the writer takes no more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.jobs.is_closed()
     }
 
     /// Puts a thesis into the log, or finds it there. Answers once its rows can be read.

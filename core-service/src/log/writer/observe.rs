@@ -10,7 +10,6 @@ use thesis_proto::reference::address_form;
 
 use self::metadata::{new_profile, new_token, profile, token};
 use super::{
-    NewThesis,
     draft::{Draft, Place},
     thesis_event_id,
 };
@@ -19,7 +18,7 @@ use crate::{
         entry::Kind,
         id,
         observation::{EngagementSeen, Observation, Seen, ThesisSeen},
-        row::{Age, Profile, Thesis, Token},
+        row::{Age, NewThesis, Profile, Thesis, Token},
     },
     store::StoreResult,
 };

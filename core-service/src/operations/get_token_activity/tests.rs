@@ -33,7 +33,7 @@ async fn post(core: &Core, number: i64) {
         updated_at: created_at,
     };
     let observation = Observation { observed_at: NOON, revision: None, seen: Seen::Thesis(Box::new(thesis)) };
-    core.datasets.writer(&Dataset::Live).observe(observation).await.unwrap();
+    core.datasets.observe_here(&Dataset::Live, observation).await.unwrap();
 }
 
 fn texts(theses: &[v1::Thesis]) -> Vec<&str> {

@@ -44,7 +44,7 @@ fn query(text: &str) -> SearchQuery {
 
 async fn observe(core: &Arc<Core>, version: i64, seen: Seen) {
     let observation = Observation { observed_at: 0, revision: Some(version), seen };
-    core.datasets.writer(&Dataset::Live).observe(observation).await.unwrap();
+    core.datasets.observe_here(&Dataset::Live, observation).await.unwrap();
 }
 
 async fn post(core: &Arc<Core>, number: &str, handle: &str, text: &str, likes: Option<i64>, age: i64) {

@@ -7,7 +7,7 @@ use crate::{
     key,
     store::{
         Change, Consistency, Row, Scan, SharedBackend, Value,
-        schema::{PROFILE, THESIS_INDEX, TOKEN_SYMBOL, WAKE},
+        schema::{PROFILE, THESIS_INDEX, TICKET_MOVE, TOKEN_SYMBOL},
     },
 };
 
@@ -126,10 +126,10 @@ pub(crate) async fn scan_of_nothing_is_empty(backend: &SharedBackend) {
 pub(crate) async fn many_partitions(backend: &SharedBackend) {
     // Negative seconds that no clock gives, far apart from other runs.
     let first = -i64::from_str_radix(&fresh("")[1..13], 16).unwrap() * 1_000;
-    let changes = (0..200).map(|n| put(&WAKE, key![first + n, "topic"], n + 1, &n.to_string()));
+    let changes = (0..200).map(|n| put(&TICKET_MOVE, key![first + n, "topic"], n + 1, &n.to_string()));
     backend.apply(changes.collect()).await.unwrap();
     for n in (0..200).step_by(7) {
-        let rows = backend.scan(&Scan::all(&WAKE, key![first + n], 10)).await.unwrap();
+        let rows = backend.scan(&Scan::all(&TICKET_MOVE, key![first + n], 10)).await.unwrap();
         assert_eq!(rows, [Row { clustering: key!["topic"], body: body(&n.to_string()), version: n + 1 }]);
     }
 }

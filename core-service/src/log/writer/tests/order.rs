@@ -193,12 +193,11 @@ fn any_order_and_any_repetition_lead_to_the_same_rows() {
         cases.set(cases.get() + 1);
         let [one, other] = ["one", "other"].map(|order| Dataset::Project(format!("{order}{}", cases.get())));
         for step in steps {
-            core.datasets.writer(&one).observe(observation(step)).await.unwrap();
+            core.datasets.observe_here(&one, observation(step)).await.unwrap();
         }
         // Observations in the other order are appended in groups.
         for group in again.chunks(4) {
-            let writer = core.datasets.writer(&other);
-            let written = group.iter().map(|step| writer.observe(observation(*step)));
+            let written = group.iter().map(|step| core.datasets.observe_here(&other, observation(*step)));
             for written in tokio::task::unconstrained(join_all(written)).await {
                 assert_eq!(written.unwrap().refused, None);
             }

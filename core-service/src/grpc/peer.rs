@@ -1,0 +1,86 @@
+//! `PeerService`: what the other cores ask of this one.
+
+use std::{future::ready, sync::Arc};
+
+use futures::{StreamExt as _, stream};
+use prost::Message as _;
+use thesis_net::services::Stream;
+use thesis_proto::v1::{
+    self, append_request::Command, append_response::Result as Answer, peer_service_server::PeerService,
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::{
+    Api,
+    answer::{service_only, status},
+};
+use crate::{
+    domain::{dataset::Dataset, row::NewThesis},
+    error::Result as Outcome,
+};
+
+impl Api {
+    /// Writes a thesis or observations here, whoever owns their log.
+    async fn write(&self, dataset: &Dataset, command: Written) -> Outcome<Answer> {
+        Ok(match command {
+            Written::Thesis(new) => {
+                let appended = self.core.datasets.create_here(dataset, *new).await?;
+                Answer::Thesis(v1::LogEntry { seq: appended.seq, body: appended.entry.encode_to_vec().into() })
+            }
+            Written::Observations(request) => Answer::Observations(self.take_in(request).await?),
+        })
+    }
+}
+
+/// A command that was read.
+enum Written {
+    Thesis(Box<NewThesis>),
+    Observations(v1::IngestRequest),
+}
+
+#[async_trait]
+impl PeerService for Api {
+    type AppendStream = Stream<v1::AppendResponse>;
+    type NewsStream = Stream<v1::NewsResponse>;
+
+    async fn append(&self, request: Request<v1::AppendRequest>) -> Result<Response<Self::AppendStream>, Status> {
+        service_only(&self.core, &request)?;
+        let v1::AppendRequest { dataset, command } = request.into_inner();
+        let unreadable = |what: &str| Status::invalid_argument(format!("{what}: cannot be read"));
+        let dataset = Dataset::parse(&dataset).ok_or_else(|| unreadable("dataset"))?;
+        let command = match command {
+            Some(Command::Thesis(new)) => {
+                Written::Thesis(Box::new(NewThesis::decode(new).map_err(|_| unreadable("thesis"))?))
+            }
+            Some(Command::Observations(request)) => Written::Observations(request),
+            None => return Err(unreadable("command")),
+        };
+        let api = self.clone();
+        let written = async move {
+            let answer = api.write(&dataset, command).await;
+            let answer = answer.map_err(|error| {
+                let request_id = api.core.gate.new_request_id();
+                status(&error, &request_id, "PeerService/Append")
+            });
+            Ok(v1::AppendResponse { result: Some(answer?) })
+        };
+        let received = stream::once(ready(Ok(v1::AppendResponse::default())));
+        Ok(Response::new(received.chain(stream::once(written)).boxed()))
+    }
+
+    async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {
+        service_only(&self.core, &request)?;
+        let listener = self.core.shared.news.listen();
+        // What was told before it listened.
+        let known = self.core.datasets.positions().into_iter().filter(|(_, position)| *position > 0);
+        let logs = known.map(|(dataset, position)| v1::LogNews { dataset: dataset.to_string(), position }).collect();
+        let first = stream::once(ready(v1::NewsResponse { logs, control: true, queues: Vec::new() }));
+        let news = stream::unfold(listener, |listener| async {
+            let next = listener.next().await;
+            Some((next, listener))
+        });
+        let stopped = Arc::clone(&self.core);
+        let stopped = async move { stopped.stop.cancelled().await };
+        Ok(Response::new(first.chain(news).map(Ok).take_until(Box::pin(stopped)).boxed()))
+    }
+}

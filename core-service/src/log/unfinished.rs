@@ -1,0 +1,52 @@
+//! Says which log this core appends to, so that what it does not live to finish is found.
+
+use std::sync::Arc;
+
+use crate::{
+    domain::dataset::Dataset,
+    shared::Shared,
+    store::StoreResult,
+    tables::unfinished::{self, Unfinished},
+};
+
+/// Longest age of what was said at the beginning of an append, in milliseconds.
+const SAID_FOR_MS: i64 = 30_000;
+/// Least age of a row, in milliseconds, that no append under way has begun by.
+pub(super) const OLD_MS: i64 = 2 * SAID_FOR_MS;
+
+/// What this core says of one log.
+pub(super) struct Beginnings {
+    shared: Arc<Shared>,
+    dataset: Dataset,
+    said_at: Option<i64>,
+}
+
+impl Beginnings {
+    pub(super) fn new(shared: Arc<Shared>, dataset: Dataset) -> Self {
+        Self { shared, dataset, said_at: None }
+    }
+
+    /// Says before an append that this core appends to the log, unless it did so lately.
+    pub(super) async fn begin(&mut self) -> StoreResult<()> {
+        let at = self.shared.clock.now_ms();
+        if self.said_at.is_some_and(|said_at| at - said_at < SAID_FOR_MS) {
+            return Ok(());
+        }
+        let (dataset, replica) = (self.dataset.to_string(), self.shared.replica.clone());
+        unfinished::note(&self.shared.backend, &Unfinished { dataset, replica, at }).await?;
+        self.said_at = Some(at);
+        Ok(())
+    }
+
+    /// Takes back what was said of the log, by this core and by others long ago: all work up to its head is done.
+    pub(super) async fn end(&mut self) -> StoreResult<()> {
+        let now_ms = self.shared.clock.now_ms();
+        let mut rows = unfinished::of(&self.shared.backend, &self.dataset).await?;
+        rows.retain(|row| row.replica == self.shared.replica || row.at + OLD_MS < now_ms);
+        if !rows.is_empty() {
+            unfinished::remove(&self.shared.backend, &rows).await?;
+        }
+        self.said_at = None;
+        Ok(())
+    }
+}

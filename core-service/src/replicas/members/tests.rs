@@ -1,0 +1,71 @@
+//! Several cores over one store.
+
+use super::*;
+use crate::testing::{ManualClock, SharedMemory};
+
+fn member(store: &Arc<SharedMemory>, clock: &Arc<ManualClock>, replica: &str) -> Arc<Members> {
+    Members::new(store.clone(), clock.clone(), replica.to_owned(), format!("http://{replica}"))
+}
+
+async fn beat(members: &[&Arc<Members>]) {
+    for member in members {
+        member.beat().await.unwrap();
+    }
+    for member in members {
+        member.look(std::iter::empty()).await.unwrap();
+    }
+}
+
+fn owners(member: &Arc<Members>) -> Vec<String> {
+    member.others().borrow().iter().filter(|other| other.owns).map(|other| other.replica.clone()).collect()
+}
+
+#[test]
+fn a_core_ends_its_streams_before_others_stop_counting_them() {
+    const { assert!(LEASE_MS + LOOK_EVERY.as_millis() as i64 * 2 <= GONE_MS - 1_000) };
+}
+
+#[tokio::test]
+async fn a_core_owns_while_it_is_seen_to_beat() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let (one, other) = (member(&store, &clock, "rep_a"), member(&store, &clock, "rep_b"));
+    beat(&[&one, &other]).await;
+    assert!(owners(&one).is_empty(), "a beat of unknown age");
+    clock.advance(1_000);
+    beat(&[&one, &other]).await;
+    let other_core = Other { replica: "rep_b".to_owned(), address: "http://rep_b".to_owned(), owns: true };
+    assert_eq!(*one.others().borrow(), [other_core]);
+    assert_eq!(owners(&other), ["rep_a"]);
+    clock.advance(OWNER_MS - 1);
+    beat(&[&one]).await;
+    assert_eq!(owners(&one), ["rep_b"]);
+    clock.advance(1);
+    beat(&[&one]).await;
+    assert!(owners(&one).is_empty() && one.may_live("rep_b"), "it owns nothing; its streams' places count");
+    clock.advance(GONE_MS - OWNER_MS);
+    assert!(!one.may_live("rep_b"));
+    beat(&[&other, &one]).await;
+    assert_eq!(owners(&one), ["rep_b"]);
+    other.leave().await;
+    beat(&[&one]).await;
+    assert!(owners(&one).is_empty() && !one.may_live("rep_b"));
+}
+
+#[tokio::test]
+async fn cores_with_workers_are_known() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let (one, other) = (member(&store, &clock, "rep_a"), member(&store, &clock, "rep_b"));
+    other.hands_out(true);
+    for _ in 0..2 {
+        clock.advance(1_000);
+        beat(&[&one, &other]).await;
+    }
+    assert_eq!(one.handing_out(), ["rep_b"]);
+    one.hands_out(true);
+    other.hands_out(false);
+    beat(&[&one, &other]).await;
+    assert_eq!(one.handing_out(), ["rep_a"]);
+    assert_eq!(other.handing_out(), ["rep_a"]);
+}

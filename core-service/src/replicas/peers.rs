@@ -1,0 +1,250 @@
+//! The ways to the other cores: their news, and writes to the logs that they own.
+//!
+//! Ownership only saves work. It may be wrong at any moment: whoever appends does it on the condition of the log's head.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::StreamExt as _;
+use parking_lot::Mutex;
+use prost::Message as _;
+use secrecy::SecretString;
+use thesis_net::{
+    clock::SharedClock,
+    services::{self, PeerCore},
+};
+use thesis_proto::v1::{self, append_request::Command, append_response::Result as Answer};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tonic::{Code, Request, Status};
+
+use super::members::{Members, Other, first_of};
+use crate::domain::{
+    entry::{Entry, Sequenced},
+    row::NewThesis,
+};
+
+/// Longest wait until an owner says that it has received a command.
+const RECEIPT: Duration = Duration::from_millis(500);
+/// The pause before a core's news are asked for again.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Longest wait for a core's first news.
+const FIRST_NEWS: Duration = Duration::from_secs(3);
+
+/// Takes another core's news.
+pub type Hear = Arc<dyn Fn(v1::NewsResponse) + Send + Sync>;
+
+/// Another core.
+struct Peer {
+    address: String,
+    core: Arc<PeerCore>,
+    /// Whether its news are heard.
+    heard: AtomicBool,
+    stop: CancellationToken,
+}
+
+impl Peer {
+    /// Has the core write to a log that it owns.
+    async fn write(&self, dataset: &str, command: Command) -> Result<Answer, Status> {
+        let request = v1::AppendRequest { dataset: dataset.to_owned(), command: Some(command) };
+        let received = async {
+            let mut answers = self.core.append(Request::new(request)).await?.into_inner();
+            answers.next().await.ok_or_else(broken)??;
+            Ok::<_, Status>(answers)
+        };
+        let mut answers = timeout(RECEIPT, received).await.map_err(|_| late())??;
+        // It is at work, and the request has a deadline of its own.
+        answers.next().await.ok_or_else(broken)??.result.ok_or_else(broken)
+    }
+
+    fn failed(&self, dataset: &str, status: &Status) {
+        let (owner, status) = (&self.address, status.message());
+        tracing::debug!(dataset, owner, status, "the owner of a log did not write; doing it here");
+    }
+}
+
+/// The other cores.
+pub struct Peers {
+    members: Arc<Members>,
+    clock: SharedClock,
+    credential: SecretString,
+    peers: Mutex<HashMap<String, Arc<Peer>>>,
+    /// Whether the news of every other core are heard.
+    all_heard: watch::Sender<bool>,
+}
+
+impl Peers {
+    /// The other cores among the members, reached with the service credential.
+    #[must_use]
+    pub fn new(members: Arc<Members>, clock: SharedClock, credential: SecretString) -> Arc<Self> {
+        let all_heard = watch::Sender::new(false);
+        Arc::new(Self { members, clock, credential, peers: Mutex::default(), all_heard })
+    }
+
+    /// Whether the news of every other core that lives are heard, so that nothing has to be looked for.
+    #[must_use]
+    pub fn all_heard(&self) -> watch::Receiver<bool> {
+        self.all_heard.subscribe()
+    }
+
+    /// The other cores that may live.
+    #[must_use]
+    pub fn others(&self) -> watch::Receiver<Vec<Other>> {
+        self.members.others()
+    }
+
+    /// Whether a core certainly owns nothing any more.
+    #[must_use]
+    pub fn is_dead(&self, replica: &str) -> bool {
+        self.members.is_dead(replica)
+    }
+
+    /// Whether a log is this core's.
+    #[must_use]
+    pub fn owns(&self, dataset: &str) -> bool {
+        self.owner(dataset).is_none()
+    }
+
+    /// The other core that owns a log; none when it is this one, or when there is no way to it.
+    fn owner(&self, dataset: &str) -> Option<Arc<Peer>> {
+        if self.members.is_alone() {
+            return None;
+        }
+        let others = self.members.others();
+        let others = others.borrow();
+        let owners = others.iter().filter(|other| other.owns).map(|other| other.replica.as_str());
+        let own = self.members.replica();
+        // A core that cannot show that it lives leaves the log to others.
+        let owner = first_of(owners.chain(self.members.owns().then_some(own)), dataset)?;
+        let owner = self.peers.lock().get(owner).cloned()?;
+        // Without a way to it every write would wait for a receipt.
+        owner.heard.load(Ordering::Relaxed).then_some(owner)
+    }
+
+    /// Has a thesis put into a log by the core that owns it. None when this core must do it: the log is its own, or the
+    /// owner does not say in time that it received the thesis, or breaks off.
+    pub async fn append(&self, dataset: &str, new: &NewThesis) -> Option<Sequenced> {
+        let owner = self.owner(dataset)?;
+        let result = owner.write(dataset, Command::Thesis(new.encode_to_vec().into())).await;
+        let appended = result.and_then(|result| match result {
+            Answer::Thesis(v1::LogEntry { seq, body }) => {
+                let entry = Entry::decode(body).map_err(|error| Status::internal(error.to_string()))?;
+                Ok(Sequenced { seq, entry })
+            }
+            Answer::Observations(_) => Err(broken()),
+        });
+        appended.inspect_err(|status| owner.failed(dataset, status)).ok()
+    }
+
+    /// Has observations taken in by the core that owns their log, which may refuse them. None when this core must do it,
+    /// as for [`Self::append`].
+    pub async fn ingest(&self, request: &v1::IngestRequest) -> Option<Result<v1::IngestResponse, Status>> {
+        let owner = self.owner(&request.dataset)?;
+        match owner.write(&request.dataset, Command::Observations(request.clone())).await {
+            Ok(Answer::Observations(answer)) => Some(Ok(answer)),
+            Err(status) if status.code() == Code::InvalidArgument => Some(Err(status)),
+            Ok(Answer::Thesis(_)) => None,
+            Err(status) => {
+                owner.failed(&request.dataset, &status);
+                None
+            }
+        }
+    }
+
+    /// Listens to every other core until stopped.
+    pub async fn run(self: Arc<Self>, hear: Hear, stop: CancellationToken, tasks: TaskTracker) {
+        if self.members.is_alone() {
+            return;
+        }
+        let mut others = self.members.others();
+        while stop.run_until_cancelled(others.changed()).await.is_some_and(|changed| changed.is_ok()) {
+            let known = others.borrow_and_update().clone();
+            self.settle(&known, &hear, &stop, &tasks);
+        }
+    }
+
+    /// Begins to listen to new cores, and no longer listens to those that are gone.
+    fn settle(self: &Arc<Self>, others: &[Other], hear: &Hear, stop: &CancellationToken, tasks: &TaskTracker) {
+        let mut peers = self.peers.lock();
+        let is_known = |replica: &String, peer: &Arc<Peer>| {
+            others.iter().any(|other| other.replica == *replica && other.address == peer.address)
+        };
+        for (_, gone) in peers.extract_if(|replica, peer| !is_known(replica, peer)) {
+            gone.stop.cancel();
+        }
+        for Other { replica, address, .. } in others {
+            if peers.contains_key(replica) {
+                continue;
+            }
+            let Ok(core) = services::peer(address, &self.credential, Arc::clone(&self.clock)) else { continue };
+            let (address, heard, stop) = (address.clone(), AtomicBool::new(false), stop.child_token());
+            let peer = Arc::new(Peer { address, core, heard, stop });
+            tasks.spawn(Arc::clone(self).listen(Arc::clone(&peer), Arc::clone(hear)));
+            peers.insert(replica.clone(), peer);
+        }
+        drop(peers);
+        self.judge();
+    }
+
+    fn judge(&self) {
+        let others = self.members.others();
+        let all = {
+            let peers = self.peers.lock();
+            let heard =
+                |other: &Other| peers.get(&other.replica).is_some_and(|peer| peer.heard.load(Ordering::Relaxed));
+            self.members.has_looked() && others.borrow().iter().all(heard)
+        };
+        self.all_heard.send_if_modified(|heard| std::mem::replace(heard, all) != all);
+    }
+
+    /// Listens to a core until it is gone.
+    async fn listen(self: Arc<Self>, peer: Arc<Peer>, hear: Hear) {
+        let listening = async {
+            loop {
+                if let Err(status) = self.hear(&peer, &hear).await {
+                    tracing::debug!(core = peer.address, status = status.message(), "a core's news are not heard");
+                }
+                peer.heard.store(false, Ordering::Relaxed);
+                self.judge();
+                sleep(PAUSE).await;
+            }
+        };
+        peer.stop.run_until_cancelled(listening).await;
+    }
+
+    async fn hear(&self, peer: &Peer, hear: &Hear) -> Result<(), Status> {
+        let first = async {
+            let mut news = peer.core.news(Request::new(v1::NewsRequest {})).await?.into_inner();
+            let first = news.next().await.ok_or_else(broken)??;
+            Ok::<_, Status>((first, news))
+        };
+        let (first, mut news) = timeout(FIRST_NEWS, first).await.map_err(|_| late())??;
+        hear(first);
+        peer.heard.store(true, Ordering::Relaxed);
+        self.judge();
+        while let Some(more) = news.next().await {
+            hear(more?);
+        }
+        Ok(())
+    }
+}
+
+fn late() -> Status {
+    Status::deadline_exceeded("no word in time")
+}
+
+fn broken() -> Status {
+    Status::unavailable("it broke off")
+}

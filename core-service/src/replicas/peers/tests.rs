@@ -1,0 +1,164 @@
+//! Cores over one store that reach each other over sockets.
+
+use std::net::SocketAddr;
+
+use thesis_net::clock::SystemClock;
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::{
+    domain::dataset::Dataset,
+    grpc::{self, Serving},
+    operations::Core,
+    store::{SharedBackend, schema},
+    testing::{ManualClock, SharedMemory, ids, new_thesis, settings},
+};
+
+/// Longest wait for anything.
+const SOON: Duration = Duration::from_secs(30);
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, waiting).await.unwrap_or_else(|_| panic!("{what}: not in time"));
+}
+
+struct Server {
+    core: Arc<Core>,
+    shutdown: CancellationToken,
+}
+
+impl Server {
+    /// Ends as a killed process does: without a word.
+    fn kill(&self) {
+        self.core.stop.cancel();
+        self.shutdown.cancel();
+    }
+}
+
+/// A core that others reach at a socket. Its beats are by the system's clock.
+async fn start(backend: SharedBackend, number: u64) -> Server {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let mut settings = settings();
+    settings.advertise_url = format!("http://{}", listener.local_addr().unwrap());
+    let core = Core::start(backend, settings, Arc::new(SystemClock), ids(number)).await.unwrap();
+    let shutdown = CancellationToken::new();
+    let serving = Serving {
+        connections: 100,
+        trusted_proxies: Vec::new(),
+        leaving: CancellationToken::new(),
+        shutdown: shutdown.clone(),
+    };
+    tokio::spawn(grpc::serve(listener, Arc::clone(&core), serving));
+    Server { core, shutdown }
+}
+
+async fn linked(servers: &[&Server]) {
+    for server in servers {
+        let others = server.core.members.others();
+        let owning = |others: &[Other]| others.iter().filter(|other| other.owns).count();
+        until("all cores hear each other", async || {
+            *server.core.peers.all_heard().borrow() && owning(&others.borrow()) == servers.len() - 1
+        })
+        .await;
+    }
+}
+
+/// A dataset that this core owns.
+fn owned_by(server: &Server) -> Dataset {
+    let named = (0..).map(|number| Dataset::Project(format!("p{number}")));
+    named.into_iter().find(|dataset| server.core.datasets.owns(dataset)).expect("one of the names")
+}
+
+fn backend() -> Arc<SharedMemory> {
+    SharedMemory::new(&ManualClock::new())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_owner_appends_and_tells_the_others() {
+    let backend = backend();
+    let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
+    linked(&[&one, &other]).await;
+    let dataset = owned_by(&other);
+    let begun = backend.applied(&schema::UNFINISHED);
+    let mut position = one.core.datasets.position(&dataset).await.unwrap();
+    let written = one.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
+    assert_eq!(written.seq, 1);
+    assert_eq!(backend.applied(&schema::UNFINISHED) - begun, 1);
+    let rows = crate::tables::unfinished::all(&one.core.shared.backend).await.unwrap();
+    let of_it = rows.iter().find(|row| row.dataset == dataset.to_string()).unwrap();
+    assert_eq!(of_it.replica, other.core.shared.replica, "the owner appended it");
+    // The same through the other, which finds it.
+    let again = other.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
+    assert_eq!(again.seq, 1);
+    // What the owner appends by itself is heard without a look.
+    let later = other.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 2)).await.unwrap();
+    let heard = position.wait_for(|position| *position >= later.seq);
+    timeout(SOON, heard).await.unwrap().unwrap();
+    one.kill();
+    other.kill();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_owner_a_log_goes_on() {
+    let backend = backend();
+    let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
+    linked(&[&one, &other]).await;
+    let dataset = owned_by(&other);
+    one.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
+    other.kill();
+    // Before its death is known, too.
+    for number in 2..6 {
+        let written = one.core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
+        assert!(written.seq > 1);
+    }
+    until("the log changes its owner", async || one.core.datasets.owns(&dataset)).await;
+    let name = dataset.to_string();
+    // Of two tokens, both derived events each.
+    until("what the dead core owed is derived", async || one.core.datasets.refresh(&dataset).await.unwrap() >= 5 + 4)
+        .await;
+    let log = one.core.shared.log.read(&name, 0, 5, 10).await.unwrap();
+    assert_eq!(log.len(), 5);
+    one.kill();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_that_each_believe_to_own_a_log_lose_and_double_nothing() {
+    let backend = backend();
+    let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
+    let dataset = Dataset::Project("both".to_owned());
+    let writes = (0..60).map(|number| {
+        // Each thesis at both at once, some again.
+        let core = if number % 2 == 0 { &one.core } else { &other.core };
+        core.datasets.create_here(&dataset, new_thesis(&dataset, number / 3))
+    });
+    let written = futures::future::try_join_all(writes).await.unwrap();
+    let ids: std::collections::BTreeMap<String, u64> =
+        written.iter().map(|sequenced| (sequenced.entry.id.clone(), sequenced.seq)).collect();
+    assert_eq!(ids.len(), 20);
+    assert!(written.iter().all(|sequenced| ids[&sequenced.entry.id] == sequenced.seq));
+    one.kill();
+    other.kill();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_the_control_log_is_heard() {
+    let backend = backend();
+    let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
+    linked(&[&one, &other]).await;
+    let before = other.core.shared.control.state().projects().count();
+    let organization = one.core.shared.control.state().organizations().next().unwrap().id.clone();
+    crate::operations::admin::create_project::create_project(&one.core, &organization, "heard").await.unwrap();
+    let mut changes = other.core.shared.control.changes();
+    let heard = async {
+        while other.core.shared.control.state().projects().count() == before {
+            changes.changed().await.unwrap();
+        }
+    };
+    timeout(SOON, heard).await.unwrap();
+    one.kill();
+    other.kill();
+}
