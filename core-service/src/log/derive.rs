@@ -9,8 +9,8 @@ use crate::{
         row::Token,
         window::DAY_MS,
     },
-    shared::Shared,
     store::StoreResult,
+    tables::theses::ThesisStore,
 };
 
 const ACTIVITY: &str = "token.activity";
@@ -30,18 +30,18 @@ fn derived_id(kind: &str, dataset: &str, token_id: &str, covered: u64) -> String
 /// # Errors
 /// When the store does not answer.
 pub async fn entries(
-    shared: &Shared,
+    theses: &ThesisStore,
     dataset: &Dataset,
     token_id: &str,
     covered: u64,
     at: i64,
 ) -> StoreResult<Option<[Entry; 2]>> {
-    let Some((_, token)) = shared.theses.token(&dataset.counted_with(), token_id).await? else {
+    let Some((_, token)) = theses.token(&dataset.counted_with(), token_id).await? else {
         return Ok(None);
     };
     let view = dataset.counted_with();
-    let counts = shared.theses.counts(&view, token_id, at, DAY_MS).await?;
-    let latest = shared.theses.latest(&view, token_id, at, &counts).await?;
+    let counts = theses.counts(&view, token_id, at, DAY_MS).await?;
+    let latest = theses.latest(&view, token_id, at, &counts).await?;
     let name = dataset.to_string();
     let entry = |kind_name: &str, kind: Kind| Entry {
         id: derived_id(kind_name, &name, token_id, covered),

@@ -55,6 +55,7 @@ impl Projector {
     /// Projects into this backend.
     #[must_use]
     pub fn new(backend: SharedBackend, theses: ThesisStore, dataset: String) -> Self {
+        let theses = theses.of_writer(&dataset);
         Self { backend, theses, dataset, known_buckets: Cache::new(KNOWN_BUCKETS) }
     }
 
@@ -165,6 +166,14 @@ impl Projector {
     /// Passes over entries whose rows another core has made.
     pub fn pass(&self, entries: &[Sequenced]) {
         entries.iter().for_each(|entry| self.forget(entry));
+        if !entries.is_empty() {
+            self.theses.forget_recent();
+        }
+    }
+
+    /// The rows that this projection makes, with the last day of busy tokens in memory.
+    pub fn theses(&self) -> &ThesisStore {
+        &self.theses
     }
 
     /// The changes that remove empty buckets from their scopes' lists, once the rows of these entries are written.

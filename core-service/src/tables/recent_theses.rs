@@ -1,5 +1,6 @@
-//! The last day's theses on busy tokens in memory, where this process is the only writer: every read of a token counts
-//! them, and they are too many to read each time. Index changes are told here, in order, once written.
+//! The last day's theses on busy tokens in memory, where this process is the only writer, and in a writer for its own
+//! dataset: every count of a token needs them, and they are too many to read each time. Index changes are told here, in
+//! order, once written.
 
 #[cfg(test)]
 mod tests;
@@ -85,6 +86,8 @@ fn key(dataset: &str, token: &str) -> String {
 #[derive(Default)]
 pub(super) struct RecentTheses {
     windows: Mutex<HashMap<String, SharedWindow>>,
+    /// The only dataset whose theses are kept; none for all.
+    only: Option<String>,
 }
 
 /// A window whose rows are being read; forgotten if that fails.
@@ -98,6 +101,16 @@ pub(super) struct Filling<'a> {
 }
 
 impl RecentTheses {
+    /// Windows of one dataset.
+    pub(super) fn of(dataset: &str) -> Self {
+        Self { only: Some(dataset.to_owned()), ..Self::default() }
+    }
+
+    /// Whether a dataset's theses are kept.
+    pub(super) fn covers(&self, dataset: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only == dataset)
+    }
+
     /// A token's theses, if they are kept and reach back a day from `at`.
     pub(super) fn get(&self, dataset: &str, token: &str, at: i64) -> Option<SharedWindow> {
         let window = Arc::clone(self.windows.lock().get(&key(dataset, token))?);

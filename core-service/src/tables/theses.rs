@@ -74,13 +74,9 @@ pub struct IndexSlice {
 pub struct ThesisStore {
     backend: SharedBackend,
     /// Rows kept in memory where this process is the only writer.
-    memory: Option<Arc<Memory>>,
-}
-
-#[derive(Default)]
-struct Memory {
-    rows: RowCache,
-    recent: RecentTheses,
+    rows: Option<Arc<RowCache>>,
+    /// The last day of busy tokens, where whoever uses this store knows of every write.
+    recent: Option<Arc<RecentTheses>>,
 }
 
 fn decode<M: Message + Default>(row: &Row) -> StoreResult<M> {
@@ -95,8 +91,22 @@ impl ThesisStore {
     /// Rows of this backend.
     #[must_use]
     pub fn new(backend: SharedBackend) -> Self {
-        let memory = backend.is_exclusive().then(Arc::default);
-        Self { backend, memory }
+        let is_exclusive = backend.is_exclusive();
+        Self { backend, rows: is_exclusive.then(Arc::default), recent: is_exclusive.then(Arc::default) }
+    }
+
+    /// The store of a dataset's writer, which makes its rows or hears that others made them.
+    #[must_use]
+    pub fn of_writer(&self, dataset: &str) -> Self {
+        let recent = || Arc::new(RecentTheses::of(dataset));
+        Self { recent: self.recent.clone().or_else(|| Some(recent())), ..self.clone() }
+    }
+
+    /// Others have made rows: what a writer keeps of its dataset is read again.
+    pub fn forget_recent(&self) {
+        if let Some(recent) = self.recent.as_ref().filter(|_| !self.backend.is_exclusive()) {
+            recent.clear();
+        }
     }
 
     /// Makes changes of rows, in the store and in memory.
@@ -116,38 +126,37 @@ impl ThesisStore {
         changes: Vec<Change>,
         write: impl AsyncFnOnce(Vec<Change>) -> StoreResult<(bool, T)>,
     ) -> StoreResult<T> {
-        let Some(memory) = &self.memory else { return write(changes).await.map(|(_, answer)| answer) };
+        let Some(recent) = &self.recent else { return write(changes).await.map(|(_, answer)| answer) };
         let moved = changes.iter().filter_map(Moved::by).collect();
-        let written: Vec<_> = changes
-            .iter()
-            .filter(|change| RowCache::keeps(change.table))
-            .filter_map(|change| Some((change.table, change.key.last()?.text().to_owned())))
-            .collect();
-        let _writing = memory.rows.write(written);
+        let _writing = self.rows.as_ref().map(|rows| {
+            let written = changes.iter().filter(|change| RowCache::keeps(change.table));
+            rows.write(
+                written.filter_map(|change| Some((change.table, change.key.last()?.text().to_owned()))).collect(),
+            )
+        });
         let outcome = write(changes).await;
         match &outcome {
-            Ok((true, _)) => memory.recent.tell(moved),
+            Ok((true, _)) => recent.tell(moved),
             Ok((false, _)) => {}
-            Err(_) => memory.recent.clear(),
+            Err(_) => recent.clear(),
         }
         outcome.map(|(_, answer)| answer)
     }
 
     async fn many<M: Cached>(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<M>>>> {
-        let kept =
-            |(dataset, id): &(String, &str)| self.memory.as_ref().and_then(|memory| memory.rows.get::<M>(dataset, id));
+        let kept = |(dataset, id): &(String, &str)| self.rows.as_ref().and_then(|rows| rows.get::<M>(dataset, id));
         let mut found: Vec<Option<Arc<M>>> = keys.iter().map(kept).collect();
         let missing: Vec<usize> = (0..keys.len()).filter(|index| found[*index].is_none()).collect();
         if missing.is_empty() {
             return Ok(found);
         }
-        let epoch = self.memory.as_ref().map(|memory| memory.rows.epoch());
+        let epoch = self.rows.as_ref().map(|rows| rows.epoch());
         let wanted: Vec<_> = missing.iter().map(|index| key![&keys[*index].0, keys[*index].1]).collect();
         for (index, row) in missing.into_iter().zip(self.backend.get_many(M::TABLE, &wanted).await?) {
             let Some(row) = row else { continue };
             let row = Arc::new(decode::<M>(&row)?);
-            if let (Some(memory), Some(epoch)) = (&self.memory, epoch) {
-                memory.rows.keep(epoch, &keys[index].0, keys[index].1, &row);
+            if let (Some(rows), Some(epoch)) = (&self.rows, epoch) {
+                rows.keep(epoch, &keys[index].0, keys[index].1, &row);
             }
             found[index] = Some(row);
         }
@@ -156,9 +165,9 @@ impl ThesisStore {
 
     async fn first<M: Cached>(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<M>)>> {
         let keys: Vec<_> = view.datasets().iter().map(|dataset| (dataset.to_string(), id)).collect();
-        if let Some(memory) = &self.memory {
+        if let Some(rows) = &self.rows {
             // A row is in one dataset only, so a kept one is not looked for in the others.
-            let kept = |(name, id): &(String, &str)| memory.rows.get::<M>(name, id);
+            let kept = |(name, id): &(String, &str)| rows.get::<M>(name, id);
             let found = view.datasets().iter().zip(&keys).find_map(|(dataset, key)| Some((dataset, kept(key)?)));
             if let Some((dataset, row)) = found {
                 return Ok(Some((dataset.clone(), row)));

@@ -17,7 +17,7 @@ use thesis_net::server::{self, Room};
 use thesis_streams::{HEARTBEAT, OpenStream, Subscription};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
+    time::{Instant, Sleep, sleep_until, timeout},
 };
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tungstenite::Message;
@@ -69,7 +69,9 @@ pub(super) struct Socket {
     stream: Option<Arc<OpenStream>>,
     subscriptions: Vec<Named>,
     working: Option<(Option<String>, String, BoxFuture<'static, Working>)>,
-    heartbeats: Interval,
+    /// Wakes the socket for the next heartbeat, or when the client has had its time.
+    timer: Pin<Box<Sleep>>,
+    beat_at: Instant,
     opened_at: Instant,
     /// When the last frame came.
     heard_at: Instant,
@@ -92,16 +94,15 @@ impl Socket {
     pub(super) fn new(socket: server::Socket, client: Client, stream: Option<OpenStream>) -> Self {
         let stopping = stream.is_none().then(|| Box::pin(client.hub.stopping().cancelled_owned()));
         let now = Instant::now();
-        let first = if stream.is_some() { HEARTBEAT } else { AUTH_PATIENCE };
-        let mut heartbeats = interval_at(now + first, HEARTBEAT);
-        heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let beat_at = now + HEARTBEAT;
         Self {
             frames: Frames::new(socket),
             client,
             stream: stream.map(Arc::new),
             subscriptions: Vec::new(),
             working: None,
-            heartbeats,
+            timer: Box::pin(sleep_until(beat_at)),
+            beat_at,
             opened_at: now,
             heard_at: now,
             blocked_at: None,
@@ -149,10 +150,7 @@ impl Socket {
         {
             return Poll::Ready(Step::Close(Closing::ShuttingDown));
         }
-        while self.heartbeats.poll_tick(task).is_ready() {
-            self.beat_due = true;
-        }
-        if let Some(closing) = self.is_overdue() {
+        if let Some(closing) = self.look_at_clock(task) {
             return Poll::Ready(Step::Close(closing));
         }
         match self.frames.poll_flush(task) {
@@ -202,20 +200,46 @@ impl Socket {
         more
     }
 
-    /// Why the client has had its time, if it has.
-    fn is_overdue(&self) -> Option<Closing> {
-        if self.stream.is_none() && self.working.is_none() && self.opened_at.elapsed() >= AUTH_PATIENCE {
-            return Some(Closing::NoAuth);
+    /// Notes a heartbeat that is due, and has the socket woken for what time brings next. Tells why the client has had its
+    /// time, if it has.
+    fn look_at_clock(&mut self, task: &mut Task<'_>) -> Option<Closing> {
+        let now = Instant::now();
+        if now >= self.beat_at {
+            (self.beat_due, self.beat_at) = (true, now + HEARTBEAT);
+        }
+        let mut wake_at = self.beat_at;
+        if let Some((until, closing)) = self.patience() {
+            if until > now {
+                wake_at = wake_at.min(until);
+            } else if !matches!(closing, Closing::TooSlow) || self.is_far_behind() {
+                return Some(closing);
+            }
+        }
+        if self.timer.deadline() != wake_at {
+            self.timer.as_mut().reset(wake_at);
+        }
+        // It is ready only if the time has come meanwhile: then at once again.
+        if self.timer.as_mut().poll(task).is_ready() {
+            task.waker().wake_by_ref();
+        }
+        None
+    }
+
+    /// Until when the client has time, and why it is closed then.
+    fn patience(&self) -> Option<(Instant, Closing)> {
+        if self.stream.is_none() && self.working.is_none() {
+            return Some((self.opened_at + AUTH_PATIENCE, Closing::NoAuth));
         }
         match self.blocked_at {
-            Some(since) => {
-                let behind = || self.subscriptions.iter().map(|named| named.subscription.behind()).sum::<u64>();
-                (since.elapsed() >= SLOW_PATIENCE && behind() > FAR_BEHIND).then_some(Closing::TooSlow)
-            }
+            Some(since) => Some((since + SLOW_PATIENCE, Closing::TooSlow)),
             // Nothing is read while core works.
             None if self.working.is_some() => None,
-            None => (self.heard_at.elapsed() >= PONG_PATIENCE).then_some(Closing::NoPong),
+            None => Some((self.heard_at + PONG_PATIENCE, Closing::NoPong)),
         }
+    }
+
+    fn is_far_behind(&self) -> bool {
+        self.subscriptions.iter().map(|named| named.subscription.behind()).sum::<u64>() > FAR_BEHIND
     }
 
     fn welcome(&mut self) {

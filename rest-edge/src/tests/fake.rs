@@ -27,7 +27,7 @@ use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
     v1,
 };
-use tokio::sync::broadcast;
+use tokio::{net::TcpListener, sync::broadcast};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, body::Body};
 
@@ -251,6 +251,12 @@ pub(crate) fn edge(core: &Arc<FakeCore>, shutdown: CancellationToken) -> Edge {
     let config = EdgeConfig::new("http://edge.test/");
     let (clock, ids) = sources();
     Edge::new(core.services(), config, clock, ids, shutdown)
+}
+
+/// Serves an edge in front of a core over sockets.
+pub(crate) fn serve(core: &Arc<FakeCore>, listener: TcpListener, stop: CancellationToken) -> impl Future<Output = ()> {
+    let (clock, ids) = sources();
+    crate::serve(listener, core.services(), EdgeConfig::new("http://edge.test/"), clock, ids, stop)
 }
 
 /// Sends a request and gives the answer's head and JSON.

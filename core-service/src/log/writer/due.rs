@@ -212,6 +212,6 @@ impl Writer {
         if position_of(&self.shared.backend, &self.name, &id).await?.is_some() {
             return Ok(None);
         }
-        entries(&self.shared, &self.dataset, token, seq, at).await
+        entries(self.projector.theses(), &self.dataset, token, seq, at).await
     }
 }

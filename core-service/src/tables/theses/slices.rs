@@ -62,11 +62,11 @@ impl ThesisStore {
             Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.profile_id)).collect())
         };
         let name = dataset.to_string();
-        if let Some(memory) = &self.memory {
-            if let Some(window) = memory.recent.get(&name, token, at) {
+        if let Some(recent) = self.recent.as_ref().filter(|recent| recent.covers(&name)) {
+            if let Some(window) = recent.get(&name, token, at) {
                 return Ok(window);
             }
-            if let Some(filling) = memory.recent.fill(&name, token, at) {
+            if let Some(filling) = recent.fill(&name, token, at) {
                 let rows = read(filling.from, i64::MAX / 2).await?;
                 return Ok(filling.with(rows));
             }

@@ -9,7 +9,7 @@ use thesis_proto::{
     json::StreamGap,
     v1::{self, OpenKind},
 };
-use thesis_streams::{OpenStream, Opened};
+use thesis_streams::{HEARTBEAT, OpenStream, Opened};
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tungstenite::{Message, protocol::frame::coding::CloseCode};
@@ -141,7 +141,7 @@ impl Socket {
         match working {
             Working::Auth(Ok(stream)) => {
                 self.stream = Some(Arc::new(stream));
-                self.heartbeats.reset();
+                self.beat_at = Instant::now() + HEARTBEAT;
                 self.stopping = None;
                 self.welcome();
             }
