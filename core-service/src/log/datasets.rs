@@ -3,21 +3,21 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     fan_out,
     projection::ROWS,
     unfinished::OLD_MS,
-    writer::{WriterHandle, Written, advance},
+    writer::{Command, Job, WriterHandle, Written, advance},
 };
 use crate::{
     domain::{dataset::Dataset, entry::Sequenced, observation::Observation, row::NewThesis},
-    error::Result,
+    error::{Error, Result},
     replicas::peers::Peers,
     shared::Shared,
-    store::Consistency,
+    store::{Consistency, StoreError},
     tables::unfinished,
 };
 
@@ -129,7 +129,8 @@ impl Datasets {
     /// # Errors
     /// When the store does not answer.
     pub async fn create_here(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
-        self.writer(dataset).create_thesis(new).await
+        let written = self.run(dataset, Command::Create(Box::new(new))).await?;
+        written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))
     }
 
     /// Puts the news of an observation into a dataset's log here. Doing it again changes nothing.
@@ -137,7 +138,21 @@ impl Datasets {
     /// # Errors
     /// When the store does not answer.
     pub async fn observe_here(self: &Arc<Self>, dataset: &Dataset, observation: Observation) -> Result<Written> {
-        self.writer(dataset).observe(observation).await
+        self.run(dataset, Command::Observe(Box::new(observation))).await
+    }
+
+    /// Has the writer here carry out a command, and another one if the writer was about to rest.
+    async fn run(self: &Arc<Self>, dataset: &Dataset, command: Command) -> Result<Written> {
+        let (answer, answered) = oneshot::channel();
+        let stopped = || Error::from(StoreError::Unavailable("the writer has stopped".to_owned()));
+        let mut job = Job { command, answer };
+        while let Err(refused) = self.writer(dataset).send(job).await {
+            if self.stop.is_cancelled() {
+                return Err(stopped());
+            }
+            job = refused;
+        }
+        answered.await.map_err(|_| stopped())?
     }
 
     /// Whether a dataset's log is this core's.

@@ -38,11 +38,12 @@ impl Beginnings {
         Ok(())
     }
 
-    /// Takes back what was said of the log, by this core and by others long ago: all work up to its head is done.
-    pub(super) async fn end(&mut self) -> StoreResult<()> {
+    /// Takes back what this core said of the log: its part is done. If all is done up to the log's head, so is that of
+    /// others who said so long ago.
+    pub(super) async fn end(&mut self, all: bool) -> StoreResult<()> {
         let now_ms = self.shared.clock.now_ms();
         let mut rows = unfinished::of(&self.shared.backend, &self.dataset).await?;
-        rows.retain(|row| row.replica == self.shared.replica || row.at + OLD_MS < now_ms);
+        rows.retain(|row| row.replica == self.shared.replica || all && row.at + OLD_MS < now_ms);
         if !rows.is_empty() {
             unfinished::remove(&self.shared.backend, &rows).await?;
         }

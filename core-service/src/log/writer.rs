@@ -20,10 +20,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    command::Command,
     draft::{Draft, KnownRows, Place},
     due::Due,
-    handle::Job,
     observe::{Drafted, observe},
 };
 use super::{projection::Projector, unfinished::Beginnings};
@@ -34,10 +32,11 @@ use crate::{
         id,
     },
     shared::Shared,
-    store::{StoreError, StoreResult},
+    store::{Consistency, StoreError, StoreResult},
     tables::log::{Appended, room},
 };
 
+pub(super) use self::{command::Command, handle::Job};
 pub use self::{command::Written, due::DERIVED, handle::WriterHandle};
 
 /// Most entries that a batch's commands add.
@@ -173,13 +172,14 @@ impl Writer {
         }
     }
 
-    /// Whether everything is done that the log asks for; then nothing is left to be found by other cores.
+    /// Whether everything is done that this writer's entries ask for; then nothing of it is left to be found by others.
     async fn finish(&mut self) -> StoreResult<bool> {
         if self.due.wait().is_some() || *self.owed.borrow() < self.head {
             return Ok(false);
         }
         self.due.store(self.head).await?;
-        self.beginnings.end().await?;
+        let head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
+        self.beginnings.end(head == self.head).await?;
         Ok(true)
     }
 

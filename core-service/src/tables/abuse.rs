@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use prost::Message as _;
 
+use super::spread;
 use crate::{
     domain::abuse::{Abuse, AbusiveAddress, BadMinute, KEPT_MS},
     key,
@@ -14,10 +15,6 @@ use crate::{
 const SHARDS: i64 = 16;
 /// Most rows read at once.
 const PAGE: usize = 1_000;
-
-fn shard_of(address: &str) -> i64 {
-    address.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % SHARDS)
-}
 
 fn decode(row: &Row) -> StoreResult<Abuse> {
     Abuse::decode(row.body.clone()).map_err(|error| StoreError::Damaged(format!("abuse: {error}")))
@@ -42,7 +39,7 @@ impl AbuseStore {
     /// # Errors
     /// When the store does not answer.
     pub async fn note(&self, replica: &str, address: &str, bad: &BadMinute) -> StoreResult<()> {
-        let key = key![shard_of(address), address, replica];
+        let key = key![spread(address, SHARDS), address, replica];
         let row = self.backend.get(&schema::ABUSE, &key, Consistency::Quorum).await?;
         let before = row.as_ref().map(decode).transpose()?.filter(|abuse| !abuse.is_over(bad.last_at));
         let after = before.unwrap_or_default().with(bad);

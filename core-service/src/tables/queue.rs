@@ -9,6 +9,7 @@ use std::{collections::HashSet, ops::Bound, sync::Arc};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::spread;
 use super::told::{KEPT, told, told_body};
 use crate::{
     domain::{
@@ -57,7 +58,7 @@ pub struct DeliveryQueue {
 /// The shard of a webhook.
 #[must_use]
 pub fn shard_of(webhook: &str) -> i64 {
-    webhook.bytes().fold(11, |sum, byte| (sum * 31 + i64::from(byte)) % SHARDS)
+    spread(webhook, SHARDS)
 }
 
 /// The minute in which a time lies.

@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
+use super::spread;
 use crate::{
     domain::dataset::Dataset,
     key,
@@ -27,12 +28,8 @@ pub struct Unfinished {
     pub at: i64,
 }
 
-fn shard_of(dataset: &str) -> i64 {
-    dataset.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % SHARDS)
-}
-
 fn change(row: &Unfinished, version: i64, body: Option<Bytes>) -> Change {
-    let key = key![shard_of(&row.dataset), &row.dataset, &row.replica];
+    let key = key![spread(&row.dataset, SHARDS), &row.dataset, &row.replica];
     Change { table: &schema::UNFINISHED, key, version, body, ttl: None }
 }
 
@@ -63,7 +60,7 @@ pub async fn remove(backend: &SharedBackend, rows: &[Unfinished]) -> StoreResult
 /// When the store does not answer.
 pub async fn of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<Vec<Unfinished>> {
     let name = dataset.to_string();
-    let mut scan = Scan::all(&schema::UNFINISHED, key![shard_of(&name)], PAGE);
+    let mut scan = Scan::all(&schema::UNFINISHED, key![spread(&name, SHARDS)], PAGE);
     scan.from = Bound::Included(key![&name]);
     scan.to = Bound::Included(key![&name]);
     Ok(backend.scan(&scan).await?.iter().filter_map(read).collect())

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{health::Health, state::Place};
+use super::health::Health;
 use crate::shared::queue_hints::Made;
 
 /// Most attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
@@ -11,6 +11,9 @@ pub(super) const PER_WEBHOOK: usize = 64;
 pub(super) const PER_NEW_WEBHOOK: usize = 4;
 /// An endpoint that leaves an attempt without an answer for longer counts as slow until it answers, in milliseconds.
 const HANGING_MS: i64 = 1_000;
+
+/// A place in a queue: the due time and the delivery after which reading goes on.
+pub(super) type Place = (i64, String);
 
 /// What is known of a webhook with something due.
 #[derive(Default)]

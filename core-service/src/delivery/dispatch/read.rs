@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Dispatcher, state::Place, unsendable};
+use super::{Dispatcher, endpoint::Place, unsendable};
 use crate::{
     delivery::serving::{Serving, Verdict},
     domain::{

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{
     Claimed,
-    endpoint::{Endpoint, PER_WEBHOOK},
+    endpoint::{Endpoint, PER_WEBHOOK, Place},
     settled::Settled,
     timers::Timers,
 };
@@ -26,9 +26,6 @@ const READY_ALL: usize = 50_000;
 const SLOW_PART: usize = 4;
 /// An attempt without an answer for longer leaves its place to another, in milliseconds.
 const LATE_MS: i64 = 300;
-
-/// A place in a queue: the due time and the delivery after which reading goes on.
-pub(super) type Place = (i64, String);
 
 /// When the next attempt of a delivery that is not over is due.
 pub(super) fn due_at(delivery: &Delivery) -> i64 {

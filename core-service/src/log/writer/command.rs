@@ -23,7 +23,7 @@ pub struct Written {
     pub refused: Option<&'static str>,
 }
 
-pub(super) enum Command {
+pub(in crate::log) enum Command {
     Create(Box<NewThesis>),
     Observe(Box<Observation>),
 }

@@ -6,20 +6,15 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{Writer, Written, command::Command};
-use crate::{
-    domain::{dataset::Dataset, entry::Sequenced, observation::Observation, row::NewThesis},
-    error::{Error, Result},
-    shared::Shared,
-    store::StoreError,
-};
+use crate::{domain::dataset::Dataset, error::Result, shared::Shared};
 
 /// Most jobs that may wait for a writer.
 const WAITING: usize = 4_096;
 
 /// A command, and where its answer goes.
-pub(super) struct Job {
-    pub(super) command: Command,
-    pub(super) answer: oneshot::Sender<Result<Written>>,
+pub(in crate::log) struct Job {
+    pub(in crate::log) command: Command,
+    pub(in crate::log) answer: oneshot::Sender<Result<Written>>,
 }
 
 /// Hands jobs to a dataset's writer.
@@ -56,32 +51,13 @@ impl WriterHandle {
         self.jobs.is_closed()
     }
 
-    /// Puts a thesis into the log, or finds it there. Answers once its rows can be read.
-    ///
-    /// # Errors
-    /// When the store does not answer; whether it was written is then unknown, and doing it again is safe.
-    pub async fn create_thesis(&self, new: NewThesis) -> Result<Sequenced> {
-        let written = self.run(Command::Create(Box::new(new))).await?;
-        written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))
-    }
-
-    /// Puts the news of an observation into the log. Doing it again changes nothing.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub async fn observe(&self, observation: Observation) -> Result<Written> {
-        self.run(Command::Observe(Box::new(observation))).await
+    /// Hands a job to the writer; gives it back if the writer takes no more.
+    pub(in crate::log) async fn send(&self, job: Job) -> std::result::Result<(), Job> {
+        self.jobs.send(job).await.map_err(|refused| refused.0)
     }
 
     /// Makes the writer look for others' entries, and for work they left undone.
     pub fn look_again(&self) {
         self.look_again.notify_one();
-    }
-
-    async fn run(&self, command: Command) -> Result<Written> {
-        let (answer, answered) = oneshot::channel();
-        let gone = || Error::from(StoreError::Unavailable("the writer has stopped".to_owned()));
-        self.jobs.send(Job { command, answer }).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
     }
 }
