@@ -85,13 +85,15 @@ pub(crate) struct SharedMemory {
     calls: Mutex<HashMap<&'static str, usize>>,
     /// Changes applied, by table.
     applied: Mutex<HashMap<&'static str, usize>>,
+    /// Scans, by table.
+    scans: Mutex<HashMap<&'static str, usize>>,
 }
 
 impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
         let (away, calls) = (AtomicBool::new(false), Mutex::default());
-        let (refused, applied) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { store: memory(clock), away, refused, calls, applied })
+        let (refused, applied, scans) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { store: memory(clock), away, refused, calls, applied, scans })
     }
 
     /// How many calls were made that read or write a table.
@@ -101,6 +103,11 @@ impl SharedMemory {
 
     fn called(&self, table: &Table) {
         *self.calls.lock().entry(table.name).or_default() += 1;
+    }
+
+    /// How many scans of a table were made.
+    pub(crate) fn scans(&self, table: &Table) -> usize {
+        self.scans.lock().get(table.name).copied().unwrap_or_default()
     }
 
     /// How many changes of a table were applied.
@@ -140,6 +147,7 @@ impl Backend for SharedMemory {
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
         self.called(scan.table);
+        *self.scans.lock().entry(scan.table.name).or_default() += 1;
         self.store()?.scan(scan).await
     }
 

@@ -38,6 +38,23 @@ async fn a_window_allows_its_limit_and_starts_anew_each_minute() {
     assert_eq!(limits.rates.0.size(), 2);
 }
 
+#[tokio::test]
+async fn versions_grow_with_time_so_that_the_store_can_forget_what_expired() {
+    let store = SharedMemory::new(&ManualClock::new());
+    let [one, _] = replicas(&store);
+    let backend: SharedBackend = store;
+    let project: Arc<str> = "prj_1".into();
+    let mut newest = 0;
+    for now in [NOON, NOON + 1_000, NOON + 1_001] {
+        one.rates.take(&project, false, RateClass::Standard, PLENTY, now);
+        one.rates.0.exchange_all(now).await;
+        let window = RateWindows::window(&project, false, RateClass::Standard, now);
+        let rows = CountTable::minutes(MINUTE_KEPT).read(&backend, window.partition()).await.unwrap();
+        assert!(rows[0].version >= now && rows[0].version > newest, "{}", rows[0].version);
+        newest = rows[0].version;
+    }
+}
+
 #[test]
 fn months_are_utc() {
     let month = Month::of(1_767_225_599_999);

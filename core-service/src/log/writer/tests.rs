@@ -180,6 +180,39 @@ async fn derived_events_follow_at_most_once_in_five_seconds_and_the_last_is_neve
     assert_eq!((velocity.last_5m, velocity.last_1h, velocity.previous_1h, velocity.change_pct()), (3, 3, 0, None));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_writer_on_a_cluster_counts_a_busy_token_in_memory_until_another_core_writes() {
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let cores = [core(backend.clone(), &clock, 1).await, core(backend.clone(), &clock, 2).await];
+    // A live key sees no other dataset.
+    let dataset = Dataset::Live;
+    let mut pairs = 0;
+    // Gives the reads of the token's theses, and what was counted.
+    let mut post = async |core: usize, number: u32| {
+        let mut new = new_thesis(&dataset, number * 6);
+        new.thesis.created_at = clock_now(&cores[core]);
+        let reads = || backend.scans(&schema::THESIS_INDEX);
+        let before = reads();
+        cores[core].datasets.create_here(&dataset, new).await.unwrap();
+        clock.advance(2 * DERIVE_EVERY_MS);
+        pairs += 1;
+        let log = until_derived(&cores[core], &dataset, pairs).await;
+        let counted = log.iter().rev().find_map(|sequenced| match &sequenced.entry.kind {
+            Some(Kind::TokenActivity(activity)) => Some(activity.thesis_count_24h),
+            _ => None,
+        });
+        (reads() - before, counted.unwrap())
+    };
+    for number in 1..4 {
+        assert_eq!(post(0, number).await.1, i64::from(number));
+    }
+    assert_eq!(post(0, 4).await, (0, 4), "nothing is read");
+    assert_eq!(post(1, 5).await.1, 5);
+    let (reads, counted) = post(0, 6).await;
+    assert!(reads > 0 && counted == 6, "{reads} reads, {counted} counted");
+}
+
 #[tokio::test]
 async fn what_another_core_derived_meanwhile_counts() {
     let clock = ManualClock::new();
