@@ -224,8 +224,7 @@ impl Writer {
             let mut entries = Vec::new();
             if self.joins_derived() {
                 let taken: usize = jobs.iter().map(|job| job.command.entries()).sum();
-                // A failure to derive must not fail the theses; `derive` tries again and reports it.
-                entries = self.derived_entries(room(self.head).saturating_sub(taken) / 2).await.unwrap_or_default();
+                entries = self.derived_entries(room(self.head).saturating_sub(taken) / 2).await;
             }
             let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at, entries);
             draft.look_up(jobs.iter().map(|job| &job.command)).await?;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::{CATCH_UP, Writer};
@@ -165,6 +165,12 @@ impl Due {
         ready.map(|(token, owed)| (token.clone(), owed.newest)).collect()
     }
 
+    fn put_off(&mut self, token: &str, at: i64) {
+        if let Some(owed) = self.tokens.get_mut(token) {
+            owed.at = at;
+        }
+    }
+
     fn remove(&mut self, token: &str) {
         self.tokens.remove(token);
     }
@@ -183,27 +189,32 @@ impl Writer {
                 self.fill().await?;
                 continue;
             }
-            let batch = self.derived_entries(room(self.head) / 2).await?;
+            let batch = self.derived_entries(room(self.head) / 2).await;
             self.append(batch).await?;
         }
         Ok(())
     }
 
     /// The derived events that are due, two for a token, of at most `pairs` tokens and at most one batch.
-    pub(super) async fn derived_entries(&mut self, pairs: usize) -> StoreResult<Vec<Entry>> {
+    pub(super) async fn derived_entries(&mut self, pairs: usize) -> Vec<Entry> {
         let now = self.shared.clock.now_ms();
         let ready = self.due.ready(now, DERIVE_BATCH.min(pairs));
         let at = now.max(self.last_created_at);
         let deriving: Vec<_> = ready.iter().map(|(token, seq)| self.derived(token, *seq, at)).collect();
-        let derived: Vec<Option<_>> = stream::iter(deriving).buffered(DERIVED_AT_ONCE).try_collect().await?;
+        let derived: Vec<StoreResult<_>> = stream::iter(deriving).buffered(DERIVED_AT_ONCE).collect().await;
         let mut entries = Vec::with_capacity(ready.len() * 2);
         for ((token, _), pair) in ready.iter().zip(derived) {
             match pair {
-                Some(pair) => entries.extend(pair),
-                None => self.due.remove(token),
+                Ok(Some(pair)) => entries.extend(pair),
+                Ok(None) => self.due.remove(token),
+                Err(error) => {
+                    // It waits alone: neither other tokens nor theses wait for it.
+                    tracing::warn!(dataset = self.name, token, %error, "deriving a token's events failed, trying again");
+                    self.due.put_off(token, now + DERIVE_EVERY_MS);
+                }
             }
         }
-        Ok(entries)
+        entries
     }
 
     /// A token's derived events, unless it is unknown or another writer was faster.

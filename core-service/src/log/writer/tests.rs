@@ -13,7 +13,7 @@ use crate::{
         row::{NewThesis, Profile, Thesis, Token},
     },
     operations::Core,
-    store::{Consistency, schema},
+    store::{Change, Consistency, schema},
     tables::log::decode,
     testing::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
 };
@@ -211,6 +211,36 @@ async fn a_writer_on_a_cluster_counts_a_busy_token_in_memory_until_another_core_
     assert_eq!(post(1, 5).await.1, 5);
     let (reads, counted) = post(0, 6).await;
     assert!(reads > 0 && counted == 6, "{reads} reads, {counted} counted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_cannot_be_derived_waits_alone() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("damaged".to_owned());
+    // Two tokens take turns.
+    let damaged = new_thesis(&dataset, 2).token.id;
+    core.datasets.create_thesis(&dataset, new_thesis(&dataset, 2)).await.unwrap();
+    until_derived(&core, &dataset, 1).await;
+    let row = Change {
+        table: &schema::TOKEN,
+        key: crate::key![dataset.to_string(), &damaged],
+        version: 1_000,
+        body: Some(bytes::Bytes::from_static(b"\xff")),
+        ttl: None,
+    };
+    core.shared.backend.apply(vec![row]).await.unwrap();
+    for number in [4, 1, 6, 3] {
+        core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
+        clock.advance(2 * DERIVE_EVERY_MS);
+    }
+    let log = until_derived(&core, &dataset, 3).await;
+    let derived = log.iter().filter_map(|sequenced| match &sequenced.entry.kind {
+        Some(Kind::TokenActivity(activity)) => Some(activity.token.id != damaged),
+        _ => None,
+    });
+    assert_eq!(derived.collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(theses_of(&log).len(), 5);
 }
 
 #[tokio::test]
