@@ -216,7 +216,7 @@ impl Datasets {
         let now_ms = self.shared.clock.now_ms();
         for row in unfinished::all(&self.shared.backend).await? {
             let is_left = self.peers.is_dead(&row.replica) || row.at + LEFT_MS < now_ms;
-            if row.replica == self.shared.replica || !is_left || !self.peers.owns(&row.dataset) {
+            if !is_left || !self.peers.owns(&row.dataset) {
                 continue;
             }
             if let Some(dataset) = Dataset::parse(&row.dataset) {

@@ -58,6 +58,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Rest after which a writer ends, once everything is done.
 const REST_AFTER: Duration = Duration::from_mins(1);
+/// How often a writer that takes no more looks whether everything is done.
+const LAST_LOOKS: Duration = Duration::from_secs(1);
+
+/// What a writer does next.
+enum Next {
+    Jobs,
+    Derive,
+    /// Looks at everything again.
+    Look,
+    End,
+}
 
 struct Writer {
     shared: Arc<Shared>,
@@ -120,39 +131,11 @@ impl Writer {
             }
             let mut derives = !self.joins_derived();
             if jobs.is_empty() {
-                let next_due = self.due.wait().map(|wait| if derives { wait } else { wait + COMPANY });
-                let derive = async {
-                    match next_due {
-                        Some(wait) => tokio::time::sleep(wait).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                let store = until(self.due.store_by());
-                tokio::select! {
-                    biased;
-                    received = waiting.recv_many(&mut jobs, BATCH_ENTRIES) => if received == 0 { return },
-                    () = derive => derives = true,
-                    () = store => {
-                        if let Err(error) = self.due.store(self.head).await {
-                            tracing::debug!(dataset = self.name, %error, "storing what is derived failed, trying again");
-                            tokio::time::sleep(PAUSE).await;
-                        }
-                        continue;
-                    }
-                    () = look_again.notified() => {
-                        self.current = false;
-                        continue;
-                    }
-                    () = tokio::time::sleep(REST_AFTER) => {
-                        match self.finish().await {
-                            // What came in between is still taken.
-                            Ok(true) => waiting.close(),
-                            Ok(false) => {}
-                            Err(error) => tracing::debug!(dataset = self.name, %error, "ending a writer failed"),
-                        }
-                        continue;
-                    }
-                    () = stop.cancelled() => return,
+                match self.next(&mut waiting, &mut jobs, &look_again, &stop).await {
+                    Next::Jobs => {}
+                    Next::Derive => derives = true,
+                    Next::Look => continue,
+                    Next::End => return,
                 }
             }
             // A caller that gave up waiting was told so, and can ask again.
@@ -168,6 +151,59 @@ impl Writer {
             {
                 tracing::warn!(dataset = self.name, %error, "deriving events failed, trying again");
                 self.current = false;
+            }
+        }
+    }
+
+    /// Waits for jobs, or for what time brings.
+    async fn next(
+        &mut self,
+        waiting: &mut mpsc::Receiver<Job>,
+        jobs: &mut Vec<Job>,
+        look_again: &Notify,
+        stop: &CancellationToken,
+    ) -> Next {
+        let company = if self.joins_derived() { COMPANY } else { Duration::ZERO };
+        let derive = until(self.due.wait().map(|wait| Instant::now() + wait + company));
+        let store = until(self.due.store_by());
+        let rest = tokio::time::sleep(if waiting.is_closed() { LAST_LOOKS } else { REST_AFTER });
+        tokio::select! {
+            biased;
+            received = waiting.recv_many(jobs, BATCH_ENTRIES), if !waiting.is_closed() => {
+                if received == 0 { Next::Look } else { Next::Jobs }
+            }
+            () = derive => Next::Derive,
+            () = store => {
+                if let Err(error) = self.due.store(self.head).await {
+                    tracing::debug!(dataset = self.name, %error, "storing what is derived failed, trying again");
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Next::Look
+            }
+            () = look_again.notified() => {
+                self.current = false;
+                Next::Look
+            }
+            () = rest => if self.ends(waiting, jobs).await { Next::End } else { Next::Look },
+            () = stop.cancelled() => Next::End,
+        }
+    }
+
+    /// Whether the writer ends after its rest. Another one takes what comes from now on; what came meanwhile is finished
+    /// here.
+    async fn ends(&mut self, waiting: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) -> bool {
+        match self.finish().await {
+            Ok(true) => {
+                waiting.close();
+                while let Some(job) = waiting.recv().await {
+                    jobs.push(job);
+                }
+                jobs.is_empty()
+            }
+            Ok(false) => false,
+            Err(error) => {
+                tracing::debug!(dataset = self.name, %error, "ending a writer failed, trying again");
+                false
             }
         }
     }

@@ -122,8 +122,8 @@ impl Peers {
         if self.members.is_alone() {
             return None;
         }
-        let others = self.members.others();
-        let others = others.borrow();
+        // A copy: a lock on it must not be held while another is taken.
+        let others = self.members.others().borrow().clone();
         let owners = others.iter().filter(|other| other.owns).map(|other| other.replica.as_str());
         let own = self.members.replica();
         // A core that cannot show that it lives leaves the log to others.
@@ -199,12 +199,12 @@ impl Peers {
     }
 
     fn judge(&self) {
-        let others = self.members.others();
+        let others = self.members.others().borrow().clone();
         let all = {
             let peers = self.peers.lock();
             let heard =
                 |other: &Other| peers.get(&other.replica).is_some_and(|peer| peer.heard.load(Ordering::Relaxed));
-            self.members.has_looked() && others.borrow().iter().all(heard)
+            self.members.has_looked() && others.iter().all(heard)
         };
         self.all_heard.send_if_modified(|heard| std::mem::replace(heard, all) != all);
     }

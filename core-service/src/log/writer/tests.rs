@@ -213,6 +213,27 @@ async fn a_writer_on_a_cluster_counts_a_busy_token_in_memory_until_another_core_
     assert!(reads > 0 && counted == 6, "{reads} reads, {counted} counted");
 }
 
+#[tokio::test]
+async fn what_comes_while_a_writer_ends_is_still_taken() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("ending".to_owned());
+    let owed = watch::Sender::new(0);
+    let mut writer = Writer::new(Arc::clone(&core.shared), dataset.clone(), watch::Sender::new(0), owed.subscribe());
+    let (jobs, mut waiting) = mpsc::channel(8);
+    let (answer, _answered) = tokio::sync::oneshot::channel();
+    let job = Job { command: Command::Create(Box::new(new_thesis(&dataset, 1))), answer };
+    jobs.send(job).await.ok().unwrap();
+    let mut taken = Vec::new();
+    assert!(!writer.ends(&mut waiting, &mut taken).await);
+    assert!(taken.len() == 1 && jobs.is_closed());
+    // While fan-out is behind, it does not end.
+    (writer.head, taken) = (1, Vec::new());
+    assert!(!writer.ends(&mut waiting, &mut taken).await);
+    owed.send_replace(1);
+    assert!(writer.ends(&mut waiting, &mut taken).await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_token_that_cannot_be_derived_waits_alone() {
     let clock = ManualClock::new();
