@@ -204,9 +204,11 @@ impl Core {
         let core = Arc::downgrade(self);
         Arc::new(move |news| {
             let Some(core) = core.upgrade() else { return };
-            for v1::LogNews { dataset, position } in news.logs {
-                if let Some(dataset) = Dataset::parse(&dataset) {
-                    core.datasets.hear(&dataset, position);
+            // What a core knew before is news of what is in use here alone.
+            let is_known = |dataset: &Dataset| news.core.is_empty() || core.datasets.knows(dataset);
+            for v1::LogNews { dataset, position } in &news.logs {
+                if let Some(dataset) = Dataset::parse(dataset).filter(is_known) {
+                    core.datasets.hear(&dataset, *position);
                 }
             }
             if news.control {

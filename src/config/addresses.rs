@@ -36,7 +36,7 @@ pub(crate) struct Addresses {
         value_parser = parse::core_url
     )]
     pub(crate) core_url: Vec<String>,
-    /// Where other cores find this one [default: from SVC_GRPC_ADDR]
+    /// Where other cores find this one [default: SVC_GRPC_ADDR, with this machine's address towards the cluster]
     #[arg(long, env = "SVC_ADVERTISE_URL", value_name = "URL", value_parser = parse::core_url)]
     pub(crate) advertise_url: Option<String>,
     /// Networks whose X-Forwarded-For is believed [default: none]
@@ -57,11 +57,14 @@ impl Addresses {
     }
 
     /// Where other cores find this one, when gRPC listens at `grpc`. If that is every address of this machine, it is the
-    /// one from which it reaches a node of the cluster.
+    /// one from which it reaches a node of the cluster. Empty if no other machine can find it.
     pub(crate) fn advertise_url(&self, grpc: SocketAddr, nodes: &[String]) -> String {
         self.advertise_url.clone().unwrap_or_else(|| {
-            let seen = || nodes.iter().find_map(|node| local_ip(node));
-            let ip = Some(grpc.ip()).filter(|ip| !ip.is_unspecified()).or_else(seen);
+            let seen = nodes.iter().find_map(|node| local_ip(node));
+            if grpc.ip().is_loopback() && seen.is_none_or(|ip| !ip.is_loopback()) {
+                return String::new();
+            }
+            let ip = Some(grpc.ip()).filter(|ip| !ip.is_unspecified()).or(seen);
             let at = ip.map_or_else(|| reachable(grpc), |ip| SocketAddr::new(ip, grpc.port()));
             format!("http://{at}")
         })

@@ -45,6 +45,9 @@ fn other_cores_find_this_one_where_it_listens() {
     assert_eq!(at("0.0.0.0:50051", &["127.0.0.1"]), "http://127.0.0.1:50051");
     assert_eq!(at("0.0.0.0:50051", &["nowhere.invalid", "127.0.0.1"]), "http://127.0.0.1:50051");
     assert_eq!(at("[::]:7", &[]), "http://[::1]:7");
+    // Where the cluster is elsewhere, other cores may be too.
+    assert_eq!(at("127.0.0.1:50051", &["127.0.0.1:9042"]), "http://127.0.0.1:50051");
+    assert_eq!(at("127.0.0.1:50051", &["192.0.2.7:9042"]), "");
     let given = settings(&["--advertise-url=http://core-1:50051"]).addresses;
     assert_eq!(given.advertise_url("0.0.0.0:1".parse().unwrap(), &[]), "http://core-1:50051");
 }

@@ -162,7 +162,7 @@ impl Dispatcher {
         let mut every = tokio::time::interval(LOOK_EVERY);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut reads = JoinSet::new();
-        let mut pages = Pages::default();
+        let mut pages = Pages::new(self.all_heard.clone());
         loop {
             let looks = tokio::select! {
                 () = stop.cancelled() => return,

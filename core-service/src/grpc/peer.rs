@@ -45,7 +45,10 @@ impl PeerService for Api {
 
     async fn append(&self, request: Request<v1::AppendRequest>) -> Result<Response<Self::AppendStream>, Status> {
         service_only(&self.core, &request)?;
-        let v1::AppendRequest { dataset, command } = request.into_inner();
+        let v1::AppendRequest { core, dataset, command } = request.into_inner();
+        if core != self.core.shared.replica {
+            return Err(Status::failed_precondition("another core is meant"));
+        }
         let unreadable = |what: &str| Status::invalid_argument(format!("{what}: cannot be read"));
         let dataset = Dataset::parse(&dataset).ok_or_else(|| unreadable("dataset"))?;
         let command = match command {
@@ -74,7 +77,8 @@ impl PeerService for Api {
         // What was told before it listened.
         let known = self.core.datasets.positions().into_iter().filter(|(_, position)| *position > 0);
         let logs = known.map(|(dataset, position)| v1::LogNews { dataset: dataset.to_string(), position }).collect();
-        let first = stream::once(ready(v1::NewsResponse { logs, control: true, queues: Vec::new() }));
+        let core = self.core.shared.replica.clone();
+        let first = stream::once(ready(v1::NewsResponse { core, logs, control: true, queues: Vec::new() }));
         let news = stream::unfold(listener, |listener| async {
             let next = listener.next().await;
             Some((next, listener))

@@ -161,6 +161,23 @@ impl Datasets {
         self.peers.owns(&dataset.to_string())
     }
 
+    /// Whether a dataset is or was in use here.
+    #[must_use]
+    pub fn knows(&self, dataset: &Dataset) -> bool {
+        self.open.lock().contains_key(dataset)
+    }
+
+    /// Looks how far a dataset is projected, if another core might not tell.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn look_if_unheard(&self, dataset: &Dataset) -> Result<()> {
+        if !self.shared.backend.is_exclusive() && !*self.peers.all_heard().borrow() {
+            self.refresh(dataset).await?;
+        }
+        Ok(())
+    }
+
     /// Another core has projected a dataset up to a position.
     pub fn hear(&self, dataset: &Dataset, position: u64) {
         self.with(dataset, |open| open.position.send_if_modified(|known| advance(known, position)));

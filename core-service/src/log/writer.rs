@@ -56,8 +56,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The pause before something that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Rest after which a writer ends, once everything is done.
-const REST_AFTER: Duration = Duration::from_mins(1);
+/// Rest after which a writer ends, once everything is done. Shorter than the minute in which it is told to look for work
+/// that others left, so that it comes to its rest.
+const REST_AFTER: Duration = Duration::from_secs(40);
 /// How often a writer that takes no more looks whether everything is done.
 const LAST_LOOKS: Duration = Duration::from_secs(1);
 
@@ -144,6 +145,10 @@ impl Writer {
             if !batch.is_empty() {
                 self.write(batch).await;
             }
+            // Jobs that never end must not keep it from being stored.
+            if self.due.store_by().is_some_and(|by| by <= Instant::now()) {
+                self.store_settled().await;
+            }
             derives |= self.due.is_overdue(COMPANY);
             if self.current
                 && derives
@@ -174,10 +179,7 @@ impl Writer {
             }
             () = derive => Next::Derive,
             () = store => {
-                if let Err(error) = self.due.store(self.head).await {
-                    tracing::debug!(dataset = self.name, %error, "storing what is derived failed, trying again");
-                    tokio::time::sleep(PAUSE).await;
-                }
+                self.store_settled().await;
                 Next::Look
             }
             () = look_again.notified() => {
@@ -186,6 +188,13 @@ impl Writer {
             }
             () = rest => if self.ends(waiting, jobs).await { Next::End } else { Next::Look },
             () = stop.cancelled() => Next::End,
+        }
+    }
+
+    async fn store_settled(&mut self) {
+        if let Err(error) = self.due.store(self.head).await {
+            tracing::debug!(dataset = self.name, %error, "storing what is derived failed, trying again");
+            tokio::time::sleep(PAUSE).await;
         }
     }
 

@@ -58,6 +58,10 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
     let narrow = narrow(core, call, &query).await?;
     in_time(async {
         whole(&core.search, view).await;
+        for dataset in view.datasets() {
+            // The index follows within the second that a search may miss.
+            core.datasets.look_if_unheard(dataset).await?;
+        }
         Ok(())
     })
     .await?;

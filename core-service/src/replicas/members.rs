@@ -124,6 +124,12 @@ impl Members {
         &self.replica
     }
 
+    /// The gRPC URL at which other cores reach this one; empty when they cannot.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.state.lock().own.address.clone()
+    }
+
     /// Whether there can be no other core.
     #[must_use]
     pub fn is_alone(&self) -> bool {
@@ -216,7 +222,8 @@ impl Members {
         for Beat { replica, number, member } in beats.into_iter().filter(|beat| beat.replica != self.replica) {
             let new = || Seen { beat: number, since: now_ms, has_moved: false, member: member.clone() };
             let seen = state.others.entry(replica).or_insert_with(new);
-            if seen.beat != number {
+            // An answer may come after a later one.
+            if number > seen.beat {
                 *seen = Seen { has_moved: true, ..new() };
             }
         }

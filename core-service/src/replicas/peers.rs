@@ -48,6 +48,7 @@ pub type Hear = Arc<dyn Fn(v1::NewsResponse) + Send + Sync>;
 
 /// Another core.
 struct Peer {
+    replica: String,
     address: String,
     core: Arc<PeerCore>,
     /// Whether its news are heard.
@@ -58,7 +59,8 @@ struct Peer {
 impl Peer {
     /// Has the core write to a log that it owns.
     async fn write(&self, dataset: &str, command: Command) -> Result<Answer, Status> {
-        let request = v1::AppendRequest { dataset: dataset.to_owned(), command: Some(command) };
+        let (core, dataset) = (self.replica.clone(), dataset.to_owned());
+        let request = v1::AppendRequest { core, dataset, command: Some(command) };
         let received = async {
             let mut answers = self.core.append(Request::new(request)).await?.into_inner();
             answers.next().await.ok_or_else(broken)??;
@@ -93,7 +95,8 @@ impl Peers {
         Arc::new(Self { members, clock, credential, peers: Mutex::default(), all_heard })
     }
 
-    /// Whether the news of every other core that lives are heard, so that nothing has to be looked for.
+    /// Whether the news of every other core that is known to live are heard. While they are not, and once more when they
+    /// are heard again, what others do has to be looked for.
     #[must_use]
     pub fn all_heard(&self) -> watch::Receiver<bool> {
         self.all_heard.subscribe()
@@ -168,6 +171,9 @@ impl Peers {
         if self.members.is_alone() {
             return;
         }
+        if self.members.address().is_empty() {
+            tracing::warn!("other cores cannot reach this one and look for its work: set SVC_ADVERTISE_URL");
+        }
         let mut others = self.members.others();
         while stop.run_until_cancelled(others.changed()).await.is_some_and(|changed| changed.is_ok()) {
             let known = others.borrow_and_update().clone();
@@ -190,7 +196,7 @@ impl Peers {
             }
             let Ok(core) = services::peer(address, &self.credential, Arc::clone(&self.clock)) else { continue };
             let (address, heard, stop) = (address.clone(), AtomicBool::new(false), stop.child_token());
-            let peer = Arc::new(Peer { address, core, heard, stop });
+            let peer = Arc::new(Peer { replica: replica.clone(), address, core, heard, stop });
             tasks.spawn(Arc::clone(self).listen(Arc::clone(&peer), Arc::clone(hear)));
             peers.insert(replica.clone(), peer);
         }
@@ -231,6 +237,10 @@ impl Peers {
             Ok::<_, Status>((first, news))
         };
         let (first, mut news) = timeout(FIRST_NEWS, first).await.map_err(|_| late())??;
+        if first.core != peer.replica {
+            // Perhaps this core itself, at an address that means something else to others.
+            return Err(Status::failed_precondition("another core answers there"));
+        }
         hear(first);
         peer.heard.store(true, Ordering::Relaxed);
         self.judge();

@@ -269,6 +269,18 @@ fn a_search_stays_in_its_view() {
     }
 }
 
+#[test]
+fn an_excluded_phrase_stands_behind_or_before_what_is_found() {
+    let mut log = Log::new();
+    for (id, text) in [("1", "run"), ("2", "a b run"), ("3", "b a run"), ("4", "a b"), ("5", "run a x b")] {
+        log.say(&Dataset::Live, id, text, 0);
+    }
+    log.index.commit().unwrap();
+    let looked = parse("run -\"a b\"").unwrap();
+    let found = log.index.theses(&View::live(), &looked, &SearchFilter::default(), false, 9).unwrap();
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
 #[tokio::test]
 async fn one_waits_for_a_position() {
     let mut log = Log::new();

@@ -52,7 +52,7 @@ const PAGE: usize = 1_000;
 const FOLLOW_EVERY: Duration = Duration::from_millis(100);
 
 /// How often the log is looked at although every other core would tell, in milliseconds.
-const LOOK_MS: i64 = 1_000;
+const LOOK_MS: i64 = 700;
 
 /// Longest use of a state without a check of the log.
 const CURRENT_MS: i64 = 5_000;

@@ -33,6 +33,7 @@ impl Listener {
         self.notify.notified().await;
         let Untold { logs, control, queues } = take(&mut *self.untold.lock());
         v1::NewsResponse {
+            core: String::new(),
             logs: logs.into_iter().map(|(dataset, position)| v1::LogNews { dataset, position }).collect(),
             control,
             queues: queues.into_iter().map(|(webhook_id, due_at)| v1::QueueNews { webhook_id, due_at }).collect(),

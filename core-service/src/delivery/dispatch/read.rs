@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::watch;
+
 use super::{Dispatcher, endpoint::Place, unsendable};
 use crate::{
     delivery::serving::{Serving, Verdict},
@@ -36,27 +38,38 @@ const LONGEST_DELAY_MS: i64 = 12 * HOUR_MS;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// What was read of marks.
-#[derive(Default)]
 pub(super) struct Pages {
     /// By shard, since when it is held, and the last minute whose marks need no reading.
     done: HashMap<i64, (i64, i64)>,
-    /// Whether the news of every other core were heard at the last look, and when that was.
-    all_heard: bool,
+    /// Whether the news of every other core are heard.
+    all_heard: watch::Receiver<bool>,
+    /// When marks were last looked at because they are not, or were not; and whether that failed.
     looked_at: i64,
+    failed: bool,
+}
+
+impl Pages {
+    pub(super) fn new(all_heard: watch::Receiver<bool>) -> Self {
+        Self { done: HashMap::new(), all_heard, looked_at: 0, failed: false }
+    }
 }
 
 impl Dispatcher {
-    /// Looks for queue rows that other cores wrote, as long as not all of them are heard, and once more after that.
+    /// Looks for queue rows that other cores wrote, as long as not all of them are heard, and whenever that changes: a
+    /// core may have written some before it was heard.
     pub(super) async fn look_for_unheard(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
-        let all_heard = *self.all_heard.borrow() || self.shared.backend.is_exclusive();
-        if all_heard && pages.all_heard || now_ms - pages.looked_at < UNHEARD_MS {
+        let changed = pages.all_heard.has_changed().unwrap_or_default();
+        let all_heard = *pages.all_heard.borrow_and_update() && !changed && !pages.failed;
+        let is_early = !changed && now_ms - pages.looked_at < UNHEARD_MS;
+        if self.shared.backend.is_exclusive() || all_heard || is_early {
             return Ok(());
         }
+        (pages.failed, pages.looked_at) = (true, now_ms);
         for (shard, (_, done)) in &pages.done {
             let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1).await?;
             self.read_marked(marks);
         }
-        (pages.all_heard, pages.looked_at) = (all_heard, now_ms);
+        pages.failed = false;
         Ok(())
     }
 

@@ -162,3 +162,29 @@ async fn a_change_of_the_control_log_is_heard() {
     one.kill();
     other.kill();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_core_that_finds_itself_at_anothers_address_hears_nobody() {
+    let backend = backend();
+    let one = start(backend.clone(), 1).await;
+    let own = one.core.members.address();
+    // Another core that says that it is reached where the first is.
+    let members = Members::new(backend, Arc::new(SystemClock), "rep_other".to_owned(), own);
+    let seen = async || {
+        members.beat().await.unwrap();
+        one.core.members.others().borrow().iter().any(|other| other.replica == "rep_other" && other.owns)
+    };
+    until("it is seen", seen).await;
+    for _ in 0..20 {
+        members.beat().await.unwrap();
+        sleep(Duration::from_millis(50)).await;
+        assert!(!*one.core.peers.all_heard().borrow(), "it heard itself");
+    }
+    // Whoever owns a log, this core writes to it.
+    for number in 0..8 {
+        let dataset = Dataset::Project(format!("own{number}"));
+        assert!(one.core.datasets.owns(&dataset));
+        one.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
+    }
+    one.kill();
+}
