@@ -12,7 +12,7 @@ pub mod leases;
 pub mod log;
 pub mod members;
 pub mod queue;
-mod recent_theses;
+pub mod recent_theses;
 mod row_cache;
 pub mod stream_places;
 pub mod stream_tickets;

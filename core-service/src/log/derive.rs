@@ -1,56 +1,37 @@
 //! The derived events of a token: its activity and velocity, counted at one moment over the rows that the dataset's
 //! readers see.
 
-use crate::{
-    domain::{
-        dataset::Dataset,
-        entry::{Entry, Kind, ThesisVelocity, TokenActivity},
-        id,
-        row::Token,
-        window::DAY_MS,
-    },
-    store::StoreResult,
-    tables::theses::ThesisStore,
+use crate::domain::{
+    derivation::Counts,
+    entry::{Entry, Kind, ThesisVelocity, TokenActivity},
+    id,
+    row::Token,
 };
 
 const ACTIVITY: &str = "token.activity";
-
-/// The id of a token's activity after its thesis at `covered`.
-#[must_use]
-pub fn activity_id(dataset: &str, token_id: &str, covered: u64) -> String {
-    derived_id(ACTIVITY, dataset, token_id, covered)
-}
 
 fn derived_id(kind: &str, dataset: &str, token_id: &str, covered: u64) -> String {
     id::derive("evt_", &[kind, dataset, token_id, &covered.to_string()])
 }
 
-/// The two derived events of a token after its thesis at `covered`; none when the token is unknown.
-///
-/// # Errors
-/// When the store does not answer.
-pub async fn entries(
-    theses: &ThesisStore,
-    dataset: &Dataset,
-    token_id: &str,
+/// The two derived events of a token after its thesis at `covered`, counted at `at`; `latest` is its newest thesis.
+#[must_use]
+pub fn entries(
+    dataset: &str,
+    token: &Token,
     covered: u64,
     at: i64,
-) -> StoreResult<Option<[Entry; 2]>> {
-    let Some((_, token)) = theses.token(&dataset.counted_with(), token_id).await? else {
-        return Ok(None);
-    };
-    let view = dataset.counted_with();
-    let counts = theses.counts(&view, token_id, at, DAY_MS).await?;
-    let latest = theses.latest(&view, token_id, at, &counts).await?;
-    let name = dataset.to_string();
+    counts: &Counts,
+    latest: Option<(i64, String)>,
+) -> [Entry; 2] {
     let entry = |kind_name: &str, kind: Kind| Entry {
-        id: derived_id(kind_name, &name, token_id, covered),
+        id: derived_id(kind_name, dataset, &token.id, covered),
         created_at: at,
         test: false,
         kind: Some(kind),
     };
     let activity = TokenActivity {
-        token: Token::clone(&token),
+        token: token.clone(),
         thesis_count_1h: counts.last_1h,
         thesis_count_24h: counts.last_24h,
         unique_authors_24h: counts.authors_24h,
@@ -58,13 +39,10 @@ pub async fn entries(
         latest_thesis_id: latest.map(|(_, id)| id),
     };
     let velocity = ThesisVelocity {
-        token: Token::clone(&token),
+        token: token.clone(),
         last_5m: counts.last_5m,
         last_1h: counts.last_1h,
         previous_1h: counts.previous_1h,
     };
-    Ok(Some([
-        entry(ACTIVITY, Kind::TokenActivity(activity)),
-        entry("token.thesis_velocity", Kind::ThesisVelocity(velocity)),
-    ]))
+    [entry(ACTIVITY, Kind::TokenActivity(activity)), entry("token.thesis_velocity", Kind::ThesisVelocity(velocity))]
 }

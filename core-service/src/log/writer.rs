@@ -3,10 +3,12 @@
 //! its own write. When it loses the race, it takes over the added entries, once their rows are made, and tries again.
 
 mod command;
+mod derive;
 mod draft;
 mod due;
 mod follow;
 mod handle;
+mod look;
 mod observe;
 #[cfg(test)]
 mod tests;
@@ -14,12 +16,13 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{Notify, mpsc, watch},
+    sync::{Notify, Semaphore, mpsc, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    derive::Looked,
     draft::{Draft, KnownRows, Place},
     due::Due,
     observe::{Drafted, observe},
@@ -86,6 +89,11 @@ struct Writer {
     known: KnownRows,
     /// Tokens that owe derived events.
     due: Due,
+    /// How many looks at a token's theses were begun.
+    looks: u64,
+    permits: Arc<Semaphore>,
+    /// What these looks read.
+    looked: (mpsc::UnboundedSender<Looked>, mpsc::UnboundedReceiver<Looked>),
     /// What this core says of the log.
     beginnings: Beginnings,
     /// How far events are owed to webhooks.
@@ -98,6 +106,9 @@ impl Writer {
         Self {
             projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
             due: Due::new(Arc::clone(&shared), name.clone()),
+            looks: 0,
+            permits: derive::looks(),
+            looked: mpsc::unbounded_channel(),
             beginnings: Beginnings::new(Arc::clone(&shared), dataset.clone()),
             shared,
             dataset,
@@ -139,6 +150,9 @@ impl Writer {
                     Next::End => return,
                 }
             }
+            while let Ok(looked) = self.looked.1.try_recv() {
+                self.take_look(looked);
+            }
             // A caller that gave up waiting was told so, and can ask again.
             jobs.retain(|job| !job.answer.is_closed());
             let batch = self.take_batch(&mut jobs);
@@ -178,6 +192,11 @@ impl Writer {
                 if received == 0 { Next::Look } else { Next::Jobs }
             }
             () = derive => Next::Derive,
+            // Never closed: this writer holds a sender too.
+            Some(looked) = self.looked.1.recv() => {
+                self.take_look(looked);
+                Next::Look
+            }
             () = store => {
                 self.store_settled().await;
                 Next::Look
@@ -219,7 +238,7 @@ impl Writer {
 
     /// Whether everything is done that this writer's entries ask for; then nothing of it is left to be found by others.
     async fn finish(&mut self) -> StoreResult<bool> {
-        if self.due.wait().is_some() || *self.owed.borrow() < self.head {
+        if !self.due.is_settled() || *self.owed.borrow() < self.head {
             return Ok(false);
         }
         self.due.store(self.head).await?;
@@ -269,7 +288,7 @@ impl Writer {
             let mut entries = Vec::new();
             if self.joins_derived() {
                 let taken: usize = jobs.iter().map(|job| job.command.entries()).sum();
-                entries = self.derived_entries(room(self.head).saturating_sub(taken) / 2).await;
+                entries = self.derived_entries(room(self.head).saturating_sub(taken) / 2);
             }
             let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at, entries);
             draft.look_up(jobs.iter().map(|job| &job.command)).await?;

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use super::index_scope::{IndexScope, author_of};
 use crate::{
     domain::{
-        derivation::Recent,
+        derivation::{self, Counts, Recent},
         window::{DAY_MS, MINUTE_MS},
     },
     store::{Change, schema},
@@ -43,6 +43,40 @@ impl Window {
     /// Theses that were read, for one use.
     pub(super) fn read(recent: Recent) -> SharedWindow {
         Arc::new(RwLock::new(Self { from: i64::MAX, recent, missed: None }))
+    }
+}
+
+/// The last day's theses on a token in each dataset of a view.
+pub struct TokenDay {
+    windows: Vec<SharedWindow>,
+    /// The place of the dataset that is kept up to date.
+    own: usize,
+}
+
+impl TokenDay {
+    pub(super) const fn new(windows: Vec<SharedWindow>, own: usize) -> Self {
+        Self { windows, own }
+    }
+
+    /// Counts them at `at`.
+    #[must_use]
+    pub fn counts(&self, at: i64) -> Counts {
+        // Recursive: a writer that waits for one window must not block two readers of both.
+        let guards: Vec<_> = self.windows.iter().map(|window| window.read_recursive()).collect();
+        let mut parts: Vec<&Recent> = guards.iter().map(|window| &window.recent).collect();
+        // The authors of all parts but the first must be looked up.
+        parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
+        derivation::count(&parts, at)
+    }
+
+    /// A thesis came in the dataset that is kept up to date. Adding one twice changes nothing.
+    pub fn came(&self, created_at: i64, id: &str, author: &str) {
+        self.windows[self.own].write().recent.insert(created_at, id.to_owned(), author.to_owned());
+    }
+
+    /// A thesis went in the dataset that is kept up to date.
+    pub fn went(&self, created_at: i64, id: &str) {
+        self.windows[self.own].write().recent.remove(created_at, id);
     }
 }
 

@@ -6,29 +6,23 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt as _, stream};
 use tokio::time::Instant;
 
-use super::{CATCH_UP, Writer};
+use super::{CATCH_UP, look::Look};
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
-        entry::{Entry, Kind, Sequenced},
+        entry::{Kind, Sequenced},
+        row::Token,
     },
-    log::derive::{activity_id, entries},
     shared::Shared,
     store::{StoreError, StoreResult},
     tables::{
         derived,
-        events::position_of,
-        log::{checkpoint_change, decode, room},
+        log::{checkpoint_change, decode},
     },
 };
 
-/// Most tokens whose derived events go into one batch.
-const DERIVE_BATCH: usize = 32;
-/// Most tokens counted at once.
-const DERIVED_AT_ONCE: usize = 8;
 /// Longest time that a moved checkpoint stays unstored.
 const STORE_AFTER: Duration = Duration::from_secs(1);
 
@@ -36,12 +30,16 @@ const STORE_AFTER: Duration = Duration::from_secs(1);
 pub const DERIVED: &str = "derived";
 
 /// What a token owes.
-struct Owed {
+pub(super) struct Owed {
+    /// The token as it is now.
+    pub(super) token: Token,
     /// The sequence numbers of the oldest and the newest thesis that its events have to cover.
     oldest: u64,
-    newest: u64,
+    pub(super) newest: u64,
     /// When the events are due.
     at: i64,
+    /// The theses that they count.
+    pub(super) look: Look,
 }
 
 /// The owed events.
@@ -115,13 +113,29 @@ impl Due {
         });
         let added: BTreeSet<&str> = on.filter(|token| !self.tokens.contains_key(*token)).collect();
         let mut derived_at = derived::last_made(&self.shared.backend, &self.name, added).await?;
-        let mut owed: HashMap<&str, (u64, u64, i64)> = HashMap::new();
+        let mut owed: HashMap<&str, (u64, u64, i64, &Token)> = HashMap::new();
         for sequenced in entries {
             match &sequenced.entry.kind {
                 Some(Kind::ThesisCreated(created)) => {
                     let (seq, created_at) = (sequenced.seq, sequenced.entry.created_at);
-                    let known = owed.entry(&created.token.id).or_insert((seq, seq, created_at));
-                    (known.1, known.2) = (seq, created_at);
+                    let known = owed.entry(&created.token.id).or_insert((seq, seq, created_at, &created.token));
+                    (known.1, known.2, known.3) = (seq, created_at, &created.token);
+                    if let Some(owed) = self.tokens.get_mut(&created.token.id) {
+                        owed.look.came(&created.thesis);
+                    }
+                }
+                Some(Kind::ThesisDeleted(deleted)) => {
+                    if let Some(owed) = self.tokens.get_mut(&deleted.thesis.token_id) {
+                        owed.look.went(&deleted.thesis);
+                    }
+                }
+                Some(Kind::TokenObserved(observed)) => {
+                    if let Some(known) = owed.get_mut(observed.token.id.as_str()) {
+                        known.3 = &observed.token;
+                    }
+                    if let Some(owed) = self.tokens.get_mut(&observed.token.id) {
+                        owed.token.clone_from(&observed.token);
+                    }
                 }
                 Some(Kind::TokenActivity(activity)) => {
                     owed.remove(activity.token.id.as_str());
@@ -132,25 +146,34 @@ impl Due {
                 _ => {}
             }
         }
-        for (token, (oldest, newest, created_at)) in owed {
-            match self.tokens.get_mut(token) {
-                Some(owed) => owed.newest = newest,
+        for (id, (oldest, newest, created_at, token)) in owed {
+            match self.tokens.get_mut(id) {
+                Some(owed) => {
+                    owed.newest = newest;
+                    owed.token.clone_from(token);
+                }
                 None => {
-                    let last = derived_at.get(token).copied().unwrap_or(i64::MIN / 2);
+                    let last = derived_at.get(id).copied().unwrap_or(i64::MIN / 2);
                     let now = self.shared.clock.now_ms();
                     // Old theses come in large numbers; the rest must not have to follow an event of now.
                     let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
                     let at = (now + back).max(last + DERIVE_EVERY_MS);
-                    self.tokens.insert(token.to_owned(), Owed { oldest, newest, at: at + later_ms });
+                    let owed = Owed { token: token.clone(), oldest, newest, at: at + later_ms, look: Look::default() };
+                    self.tokens.insert(id.to_owned(), owed);
                 }
             }
         }
         Ok(())
     }
 
-    /// Time until the next event is due; none while none is owed.
+    /// Whether nothing is owed.
+    pub(super) fn is_settled(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// Time until the next event is due; none while none is, or while the theses of all that are due are being read.
     pub(super) fn wait(&self) -> Option<Duration> {
-        let next = self.tokens.values().map(|owed| owed.at).min()?;
+        let next = self.tokens.values().filter(|owed| !owed.look.is_under_way()).map(|owed| owed.at).min()?;
         Some(Duration::from_millis((next - self.shared.clock.now_ms()).max(0).unsigned_abs()))
     }
 
@@ -160,69 +183,21 @@ impl Due {
         !self.ready(self.shared.clock.now_ms() - by, 1).is_empty()
     }
 
-    fn ready(&self, now: i64, limit: usize) -> Vec<(String, u64)> {
-        let ready = self.tokens.iter().filter(|(_, owed)| owed.at <= now).take(limit);
-        ready.map(|(token, owed)| (token.clone(), owed.newest)).collect()
+    /// Tokens whose events are due, unless their theses are being read.
+    pub(super) fn ready(&self, now: i64, limit: usize) -> Vec<String> {
+        let ready = self.tokens.iter().filter(|(_, owed)| owed.at <= now && !owed.look.is_under_way());
+        ready.take(limit).map(|(token, _)| token.clone()).collect()
     }
 
-    fn put_off(&mut self, token: &str, at: i64) {
+    /// What a token owes.
+    pub(super) fn of(&mut self, token: &str) -> Option<&mut Owed> {
+        self.tokens.get_mut(token)
+    }
+
+    /// Puts off what a token owes.
+    pub(super) fn put_off(&mut self, token: &str, at: i64) {
         if let Some(owed) = self.tokens.get_mut(token) {
             owed.at = at;
         }
-    }
-
-    fn remove(&mut self, token: &str) {
-        self.tokens.remove(token);
-    }
-}
-
-impl Writer {
-    /// Appends the derived events of tokens that are due.
-    pub(super) async fn derive(&mut self) -> StoreResult<()> {
-        if !self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
-            // Another writer may have made them.
-            self.follow_others(false).await?;
-        }
-        while !self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
-            if room(self.head) < 2 {
-                // A pair must not be split over two buckets.
-                self.fill().await?;
-                continue;
-            }
-            let batch = self.derived_entries(room(self.head) / 2).await;
-            self.append(batch).await?;
-        }
-        Ok(())
-    }
-
-    /// The derived events that are due, two for a token, of at most `pairs` tokens and at most one batch.
-    pub(super) async fn derived_entries(&mut self, pairs: usize) -> Vec<Entry> {
-        let now = self.shared.clock.now_ms();
-        let ready = self.due.ready(now, DERIVE_BATCH.min(pairs));
-        let at = now.max(self.last_created_at);
-        let deriving: Vec<_> = ready.iter().map(|(token, seq)| self.derived(token, *seq, at)).collect();
-        let derived: Vec<StoreResult<_>> = stream::iter(deriving).buffered(DERIVED_AT_ONCE).collect().await;
-        let mut entries = Vec::with_capacity(ready.len() * 2);
-        for ((token, _), pair) in ready.iter().zip(derived) {
-            match pair {
-                Ok(Some(pair)) => entries.extend(pair),
-                Ok(None) => self.due.remove(token),
-                Err(error) => {
-                    // It waits alone: neither other tokens nor theses wait for it.
-                    tracing::warn!(dataset = self.name, token, %error, "deriving a token's events failed, trying again");
-                    self.due.put_off(token, now + DERIVE_EVERY_MS);
-                }
-            }
-        }
-        entries
-    }
-
-    /// A token's derived events, unless it is unknown or another writer was faster.
-    async fn derived(&self, token: &str, seq: u64, at: i64) -> StoreResult<Option<[Entry; 2]>> {
-        let id = activity_id(&self.name, token, seq);
-        if position_of(&self.shared.backend, &self.name, &id).await?.is_some() {
-            return Ok(None);
-        }
-        entries(self.projector.theses(), &self.dataset, token, seq, at).await
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     },
     operations::Core,
     store::{Change, Consistency, schema},
-    tables::log::decode,
+    tables::{log::decode, theses::creation_changes},
     testing::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
 };
 
@@ -240,17 +240,16 @@ async fn a_token_that_cannot_be_derived_waits_alone() {
     let core = core(shared_memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("damaged".to_owned());
     // Two tokens take turns.
-    let damaged = new_thesis(&dataset, 2).token.id;
-    core.datasets.create_thesis(&dataset, new_thesis(&dataset, 2)).await.unwrap();
+    let mut first = new_thesis(&dataset, 2);
+    first.thesis.created_at = clock_now(&core);
+    let damaged = first.token.id.clone();
+    core.datasets.create_thesis(&dataset, first.clone()).await.unwrap();
     until_derived(&core, &dataset, 1).await;
-    let row = Change {
-        table: &schema::TOKEN,
-        key: crate::key![dataset.to_string(), &damaged],
-        version: 1_000,
-        body: Some(bytes::Bytes::from_static(b"\xff")),
-        ttl: None,
-    };
-    core.shared.backend.apply(vec![row]).await.unwrap();
+    let mut rows = Vec::new();
+    creation_changes(&dataset.to_string(), &first.thesis, 1_000, |_, _| false, &mut rows);
+    rows.retain(|row| row.table.name == schema::THESIS_INDEX.name);
+    let unreadable = |row: Change| Change { body: Some(bytes::Bytes::from_static(b"\xff")), ..row };
+    core.shared.backend.apply(rows.into_iter().map(unreadable).collect()).await.unwrap();
     for number in [4, 1, 6, 3] {
         core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
         clock.advance(2 * DERIVE_EVERY_MS);

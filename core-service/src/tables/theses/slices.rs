@@ -6,16 +6,21 @@ use super::{Bucket, IndexSlice, Indexed, ThesisStore, decode};
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        derivation::{self, Counts, Recent},
+        derivation::{Counts, Recent},
         row::IndexedThesis,
+        window::DAY_MS,
     },
     key,
     store::{Consistency, Scan, StoreResult, schema},
     tables::{
         index_scope::IndexScope,
-        recent_theses::{SharedWindow, Window},
+        recent_theses::{SharedWindow, TokenDay, Window},
     },
 };
+
+fn place_in(view: &View, dataset: &Dataset) -> usize {
+    view.datasets().iter().position(|of| of == dataset).expect("a dataset counts its own theses")
+}
 
 impl ThesisStore {
     /// Counts the theses on a token at `at` that are at most `span` milliseconds old (up to a day), over all datasets
@@ -26,14 +31,56 @@ impl ThesisStore {
     pub async fn counts(&self, view: &View, token: &str, at: i64, span: i64) -> StoreResult<Counts> {
         let mut windows = Vec::with_capacity(view.datasets().len());
         for dataset in view.datasets() {
-            windows.push(self.window(dataset, token, at, span).await?);
+            windows.push(self.window(dataset, token, (at - span + 1, at), at, usize::MAX).await?);
         }
-        // Recursive: a writer that waits for one window must not block two readers of both.
-        let guards: Vec<_> = windows.iter().map(|window| window.read_recursive()).collect();
-        let mut parts: Vec<&Recent> = guards.iter().map(|window| &window.recent).collect();
-        // The authors of all parts but the first must be looked up.
-        parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
-        Ok(derivation::count(&parts, at))
+        Ok(TokenDay::new(windows, 0).counts(at))
+    }
+
+    /// The same, if no dataset has more than `most` of these theses.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn counts_of_few(
+        &self,
+        view: &View,
+        token: &str,
+        at: i64,
+        span: i64,
+        most: usize,
+    ) -> StoreResult<Option<Counts>> {
+        let mut windows = Vec::with_capacity(view.datasets().len());
+        for dataset in view.datasets() {
+            let window = self.window(dataset, token, (at - span + 1, at), at, most + 1).await?;
+            if window.read().recent.len() > most {
+                return Ok(None);
+            }
+            windows.push(window);
+        }
+        Ok(Some(TokenDay::new(windows, 0).counts(at)))
+    }
+
+    /// Reads the last day of a token as the events of a dataset count it, with the newest thesis if that is older.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn day(&self, dataset: &Dataset, token: &str, at: i64) -> StoreResult<(TokenDay, Option<(i64, String)>)> {
+        let view = dataset.counted_with();
+        let mut windows = Vec::with_capacity(view.datasets().len());
+        for of in view.datasets() {
+            windows.push(self.window(of, token, (at - DAY_MS + 1, i64::MAX / 2), at, usize::MAX).await?);
+        }
+        let day = TokenDay::new(windows, place_in(&view, dataset));
+        let latest = self.latest(&view, token, at, &day.counts(at)).await?;
+        Ok((day, latest))
+    }
+
+    /// The last day of a token as the events of a dataset count it, if all of it is in memory.
+    #[must_use]
+    pub fn day_in_memory(&self, dataset: &Dataset, token: &str, at: i64) -> Option<TokenDay> {
+        let recent = self.recent.as_ref()?;
+        let view = dataset.counted_with();
+        let windows = view.datasets().iter().map(|of| recent.get(&of.to_string(), token, at));
+        Some(TokenDay::new(windows.collect::<Option<_>>()?, place_in(&view, dataset)))
     }
 
     /// The newest thesis on a token at `at`, however old, with its time; `day` is the result of [`Self::counts`] then.
@@ -54,11 +101,19 @@ impl ThesisStore {
         Ok(latest)
     }
 
-    async fn window(&self, dataset: &Dataset, token: &str, at: i64, span: i64) -> StoreResult<SharedWindow> {
+    /// A token's theses of the last day at `at` from memory, or at most `limit` within these bounds.
+    async fn window(
+        &self,
+        dataset: &Dataset,
+        token: &str,
+        (from, to): (i64, i64),
+        at: i64,
+        limit: usize,
+    ) -> StoreResult<SharedWindow> {
         let scope = IndexScope::Token(token.to_owned());
-        let read = async |from, to| -> StoreResult<Recent> {
+        let read = async |from, to, limit| -> StoreResult<Recent> {
             let slice = IndexSlice { from, to, after: None, descending: false };
-            let rows = self.slice(dataset, &scope, &slice, usize::MAX).await?;
+            let rows = self.slice(dataset, &scope, &slice, limit).await?;
             Ok(rows.into_iter().map(|row| (row.created_at, row.id, row.profile_id)).collect())
         };
         let name = dataset.to_string();
@@ -67,11 +122,11 @@ impl ThesisStore {
                 return Ok(window);
             }
             if let Some(filling) = recent.fill(&name, token, at) {
-                let rows = read(filling.from, i64::MAX / 2).await?;
+                let rows = read(filling.from, i64::MAX / 2, usize::MAX).await?;
                 return Ok(filling.with(rows));
             }
         }
-        Ok(Window::read(read(at - span + 1, at).await?))
+        Ok(Window::read(read(from, to, limit).await?))
     }
 
     /// Whether a bucket has no thesis. Looks from its newest end: theses deleted in the order of their age come after
