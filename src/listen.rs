@@ -1,10 +1,8 @@
 //! `listen`: follows a stream of events and POSTs each to an endpoint of this machine, signed as a webhook's would be.
 
 mod api;
-mod backoff;
 mod follow;
 mod forward;
-mod sse;
 
 use std::{
     io::{self, Write as _},
@@ -17,10 +15,13 @@ use core_service::shared::key_ring::KeyRing;
 use delivery_worker::tls_config;
 use reqwest::{Client, ClientBuilder, redirect::Policy, retry};
 use secrecy::{ExposeSecret as _, SecretString};
-use thesis_net::clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource};
+use thesis_net::{
+    backoff::Backoff,
+    clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
+};
 use url::Url;
 
-use self::{api::Api, backoff::Backoff, follow::Follower, forward::Forwarder};
+use self::{api::Api, follow::Follower, forward::Forwarder};
 use crate::{
     Failure,
     config::{self, Settings, public_url, web_url},
@@ -29,6 +30,10 @@ use crate::{
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
+/// First wait before the stream is opened again, unless the service tells one.
+const FIRST: Duration = Duration::from_secs(1);
+/// Longest wait before the stream is opened again.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// Forward events to an endpoint of this machine.
 #[derive(Debug, Args)]
@@ -88,7 +93,7 @@ pub(crate) async fn run(listen: Listen, settings: &Settings) -> Result<(), Failu
     let http = client()?.no_proxy().pool_max_idle_per_host(0).build()?;
     say(&secret)?;
     let forwarder = Forwarder { http, to: listen.forward_to, secret, clock, ids: Arc::clone(&ids) };
-    let mut follower = Follower { api, forwarder, backoff: Backoff::new(), ids, cursor: None };
+    let mut follower = Follower { api, forwarder, backoff: Backoff::new(FIRST, LONGEST), ids, cursor: None };
     tokio::select! {
         ended = follower.follow() => ended,
         () = signals.next() => Ok(()),

@@ -1,5 +1,7 @@
-//! The network parts of all roles: the accept loop, its limits, the way to core, DNS, the guard of webhook URLs, time.
+//! The network parts of all roles: the accept loop, its limits, the way to core, DNS, the guard of webhook URLs, streams
+//! of events, waits, time.
 
+pub mod backoff;
 pub mod channel;
 pub mod client_address;
 pub mod clock;
@@ -8,3 +10,4 @@ pub mod panics;
 pub mod resolve;
 pub mod server;
 pub mod services;
+pub mod sse;

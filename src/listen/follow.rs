@@ -4,20 +4,24 @@ use std::time::Duration;
 
 use reqwest::Response;
 use serde_json::Value;
-use thesis_net::clock::SharedIdSource;
+use thesis_net::{
+    backoff::Backoff,
+    clock::SharedIdSource,
+    sse::{Event, Parser, Told},
+};
 use tokio::time::{sleep, timeout};
 
 use super::{
     api::{Api, NotOpen, whole},
-    backoff::Backoff,
     forward::Forwarder,
     note, say,
-    sse::{Event, Parser, Told},
 };
 use crate::Failure;
 
 /// Longest silence of a stream, which tells its cursor every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
+/// Most bytes of one event: 4 MiB.
+const MOST: usize = 4 * 1024 * 1024;
 
 /// Forwards the events of a stream, one after the other.
 pub(super) struct Follower {
@@ -49,7 +53,7 @@ impl Follower {
 
     /// Takes events until the stream breaks off; gives the reason.
     async fn take(&mut self, mut stream: Response) -> Result<String, Failure> {
-        let mut parser = Parser::default();
+        let mut parser = Parser::new(MOST);
         loop {
             let piece = match timeout(SILENCE, stream.chunk()).await {
                 Ok(Ok(Some(piece))) => piece,
@@ -57,14 +61,11 @@ impl Follower {
                 Ok(Err(error)) => return Ok(whole(error)),
                 Err(_) => return Ok(format!("the stream was silent for {} s", SILENCE.as_secs())),
             };
-            let told = match parser.read(&piece) {
-                Ok(told) => told,
-                Err(error) => return Ok(error.to_string()),
-            };
-            for told in told {
+            for told in parser.read(&piece) {
                 match told {
                     Told::Retry(first_ms) => self.backoff.take(first_ms),
                     Told::Event(event) => self.handle(event).await?,
+                    Told::TooLong { .. } => return Ok("the stream tells an event of more than 4 MiB".to_owned()),
                 }
             }
         }

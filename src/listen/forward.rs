@@ -6,12 +6,13 @@ use core_service::domain::id;
 use delivery_worker::headers;
 use reqwest::{Client, StatusCode, header::HeaderValue};
 use serde::Deserialize;
-use thesis_net::clock::{SharedClock, SharedIdSource};
+use thesis_net::{
+    clock::{SharedClock, SharedIdSource},
+    sse::Event,
+};
 use thesis_proto::{time::format_millis, v1::ClaimResponse};
 use tokio::time::timeout;
 use url::Url;
-
-use super::sse::Event;
 
 /// Longest wait for the endpoint's answer, as for a webhook's.
 const PATIENCE: Duration = Duration::from_secs(5);

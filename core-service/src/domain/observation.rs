@@ -25,6 +25,8 @@ pub struct ProfileSeen {
     pub source_updated_at: Option<i64>,
     /// Public, authorized wallets.
     pub wallets: Vec<Wallet>,
+    /// Its own revision, where the upstream dates it beside a thesis.
+    pub revision: Option<i64>,
 }
 
 /// A token as seen upstream.
@@ -46,6 +48,8 @@ pub struct TokenSeen {
     pub platform_url: Option<String>,
     /// Last changed upstream.
     pub source_updated_at: Option<i64>,
+    /// Its own revision, where the upstream dates it beside a thesis.
+    pub revision: Option<i64>,
 }
 
 /// A thesis as seen upstream.

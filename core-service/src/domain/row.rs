@@ -25,7 +25,7 @@ pub struct Age {
     /// When it was seen.
     #[prost(int64, tag = "2")]
     pub observed_at: i64,
-    /// Seen on its own, not beside a thesis.
+    /// Seen on its own, or dated on its own beside a thesis.
     #[prost(bool, tag = "3")]
     pub own: bool,
 }
@@ -37,7 +37,7 @@ impl Age {
         Self { revision: None, observed_at, own: false }
     }
 
-    /// Seen on its own.
+    /// Seen on its own, or dated on its own beside a thesis.
     #[must_use]
     pub const fn own(revision: Option<i64>, observed_at: i64) -> Self {
         Self { revision, observed_at, own: true }

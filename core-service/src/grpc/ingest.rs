@@ -162,6 +162,7 @@ impl Reader<'_> {
             created_at: self.optional_time(&of("created_at"), seen.created_at.as_ref()),
             source_updated_at: self.optional_time(&of("source_updated_at"), seen.source_updated_at.as_ref()),
             wallets,
+            revision: seen.revision,
         }
     }
 
@@ -197,6 +198,7 @@ impl Reader<'_> {
             logo_url: seen.logo_url,
             platform_url: seen.platform_url,
             source_updated_at: self.optional_time(&of("source_updated_at"), seen.source_updated_at.as_ref()),
+            revision: seen.revision,
         }
     }
 

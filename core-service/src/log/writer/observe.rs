@@ -79,13 +79,16 @@ async fn thesis(draft: &mut Draft<'_>, seen: &ThesisSeen, version: i64, observed
         return Ok(Drafted { refused: Some(field), ..Drafted::nothing(id) });
     }
     // Author and token are updated by their own age, whatever happens to the thesis. Its event introduces new ones.
-    let age = Age::beside(observed_at);
+    let age = |revision: Option<i64>| {
+        revision.map_or(Age::beside(observed_at), |revision| Age::own(Some(revision), observed_at))
+    };
+    let (author_age, token_age) = (age(seen.profile.revision), age(seen.token.revision));
     let introduces = known.is_none() && before.as_ref().is_none_or(|row| row.deleted_at.is_none());
     if !introduces || draft.profile(&author).await?.is_some() {
-        profile(draft, &seen.profile, age).await?;
+        profile(draft, &seen.profile, author_age).await?;
     }
     if !introduces || draft.token(&on).await?.is_some() {
-        token(draft, &seen.token, age).await?;
+        token(draft, &seen.token, token_age).await?;
     }
     let awaited = match before {
         Some(before) if !before.is_awaited() => return Ok(edit(draft, before, seen, version)),
@@ -94,11 +97,11 @@ async fn thesis(draft: &mut Draft<'_>, seen: &ThesisSeen, version: i64, observed
     let now = draft.now();
     let profile = match draft.profile(&author).await? {
         Some(profile) => profile,
-        None => new_profile(author, &seen.profile, age, now),
+        None => new_profile(author, &seen.profile, author_age, now),
     };
     let token = match draft.token(&on).await? {
         Some(token) => token,
-        None => new_token(on, &seen.token, age, now),
+        None => new_token(on, &seen.token, token_age, now),
     };
     let row = new_row(id.clone(), seen, version, (&profile, &token), awaited);
     if row.deleted_at.is_some() {

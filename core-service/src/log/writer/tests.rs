@@ -1,3 +1,4 @@
+mod beside;
 mod order;
 
 use std::{collections::HashSet, sync::Arc};

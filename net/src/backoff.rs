@@ -1,49 +1,53 @@
-//! How long to wait before the stream is opened again.
+//! How long to wait before something that failed is tried again.
 
 use std::time::Duration;
 
-use thesis_net::clock::IdSource;
+use crate::clock::IdSource;
 
-/// The first wait unless the service tells one, and the longest.
-const FIRST_MS: u64 = 1_000;
-const LONGEST_MS: u64 = 10_000;
-/// After this many failures the wait is the longest, whatever the first was.
-const MOST_DOUBLINGS: u32 = 14;
+/// More failures double nothing.
+const MOST_DOUBLINGS: u32 = 31;
 
 /// The wait doubles with each failure. Up to half of it is added at random, so that clients do not return together.
-pub(super) struct Backoff {
-    first_ms: u64,
+#[derive(Debug)]
+pub struct Backoff {
+    first: Duration,
+    longest: Duration,
     failures: u32,
 }
 
 impl Backoff {
-    pub(super) const fn new() -> Self {
-        Self { first_ms: FIRST_MS, failures: 0 }
+    /// Begins with the first wait, and doubles it up to the longest.
+    #[must_use]
+    pub const fn new(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, failures: 0 }
     }
 
-    /// Takes the first wait that the service tells.
-    pub(super) fn take(&mut self, first_ms: u64) {
-        self.first_ms = first_ms.clamp(1, LONGEST_MS);
+    /// Takes the first wait that the other side tells, in milliseconds.
+    pub fn take(&mut self, first_ms: u64) {
+        self.first = Duration::from_millis(first_ms.max(1)).min(self.longest);
     }
 
-    /// Notes that the stream is open.
-    pub(super) const fn reset(&mut self) {
+    /// Notes a success.
+    pub const fn reset(&mut self) {
         self.failures = 0;
     }
 
     /// The next wait.
-    pub(super) fn next(&mut self, ids: &dyn IdSource) -> Duration {
+    pub fn next(&mut self, ids: &dyn IdSource) -> Duration {
         let mut random = [0];
         ids.fill(&mut random);
-        let wait = (self.first_ms << self.failures).min(LONGEST_MS);
+        let wait = self.first.saturating_mul(1 << self.failures).min(self.longest);
         self.failures = (self.failures + 1).min(MOST_DOUBLINGS);
-        Duration::from_millis(wait + wait / 2 * u64::from(random[0]) / 255)
+        wait + wait / 2 * u32::from(random[0]) / 255
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FIRST: Duration = Duration::from_secs(1);
+    const LONGEST: Duration = Duration::from_secs(10);
 
     struct Always(u8);
 
@@ -59,13 +63,13 @@ mod tests {
 
     #[test]
     fn doubles_up_to_the_longest() {
-        assert_eq!(waits(&mut Backoff::new(), 0), [1_000, 2_000, 4_000, 8_000, 10_000]);
-        assert_eq!(waits(&mut Backoff::new(), 255), [1_500, 3_000, 6_000, 12_000, 15_000]);
+        assert_eq!(waits(&mut Backoff::new(FIRST, LONGEST), 0), [1_000, 2_000, 4_000, 8_000, 10_000]);
+        assert_eq!(waits(&mut Backoff::new(FIRST, LONGEST), 255), [1_500, 3_000, 6_000, 12_000, 15_000]);
     }
 
     #[test]
-    fn begins_as_the_service_tells_and_again_after_success() {
-        let mut backoff = Backoff::new();
+    fn begins_as_the_other_side_tells_and_again_after_success() {
+        let mut backoff = Backoff::new(FIRST, LONGEST);
         backoff.take(500);
         assert_eq!(waits(&mut backoff, 0), [500, 1_000, 2_000, 4_000, 8_000]);
         backoff.reset();

@@ -4,8 +4,10 @@ fn event(id: Option<&str>, kind: &str, data: &str) -> Told {
     Told::Event(Event { id: id.map(str::to_owned), kind: kind.to_owned(), data: data.into() })
 }
 
+const MOST: usize = 1_000;
+
 fn read(stream: &[u8]) -> Vec<Told> {
-    Parser::default().read(stream).unwrap()
+    Parser::new(MOST).read(stream)
 }
 
 const STREAM: &str = "id: a1\nevent: stream.cursor\ndata: {\"cursor\":\"a1\"}\nretry: 1200\n\n\
@@ -29,13 +31,13 @@ fn lines_may_end_in_each_way_and_pieces_anywhere() {
         assert_eq!(read(stream.as_bytes()), told(), "{end:?}");
         for at in 0..=stream.len() {
             let (first, second) = stream.as_bytes().split_at(at);
-            let mut parser = Parser::default();
-            let mut found = parser.read(first).unwrap();
-            found.extend(parser.read(second).unwrap());
+            let mut parser = Parser::new(MOST);
+            let mut found = parser.read(first);
+            found.extend(parser.read(second));
             assert_eq!(found, told(), "{end:?} {at}");
         }
-        let mut parser = Parser::default();
-        let found: Vec<Told> = stream.bytes().flat_map(|byte| parser.read(&[byte]).unwrap()).collect();
+        let mut parser = Parser::new(MOST);
+        let found: Vec<Told> = stream.bytes().flat_map(|byte| parser.read(&[byte])).collect();
         assert_eq!(found, told(), "{end:?}");
     }
 }
@@ -59,11 +61,41 @@ fn what_is_no_field_is_skipped() {
     assert_eq!(read(b"retry: 5s\nretry:\nretry: -1\nretry: 99999999999999999999\nretry:7\n"), [Told::Retry(7)]);
 }
 
+fn too_long(id: Option<&str>) -> Told {
+    Told::TooLong { id: id.map(str::to_owned) }
+}
+
 #[test]
-fn an_event_without_an_end_is_given_up() {
-    let mut parser = Parser::default();
-    let line = format!("data: {}\n", "x".repeat(MOST / 2));
-    assert_eq!(parser.read(line.as_bytes()), Ok(Vec::new()));
-    assert_eq!(parser.read(line.as_bytes()), Err(TooLong));
-    assert_eq!(Parser::default().read("x".repeat(MOST + 1).as_bytes()), Err(TooLong));
+fn an_event_that_is_too_long_is_told_at_its_end_and_the_next_is_whole() {
+    let half = format!("data: {}\n", "x".repeat(MOST / 2));
+    let whole = format!("data: {}\n", "x".repeat(MOST));
+    let next = "id: 8\ndata: 1\n\n";
+    for (stream, id) in [
+        (format!("id: 7\n{half}{half}\n{next}"), Some("7")),
+        (format!("{half}{half}{half}{half}id: 7\n\n{next}"), Some("7")),
+        (format!("id: 7\n{whole}\n{next}"), Some("7")),
+        (format!("{whole}data: y\nevent: x\nid: 7\n\n{next}"), Some("7")),
+        (format!("{whole}{whole}\n{next}"), None),
+        (format!("id: {}\ndata: 1\n\n{next}", "x".repeat(MOST)), None),
+        (format!(":{}\n\n{next}", "x".repeat(MOST)), None),
+    ] {
+        let expected = [too_long(id), event(Some("8"), "", "1")];
+        assert_eq!(read(stream.as_bytes()), expected);
+        let mut parser = Parser::new(MOST);
+        let mut found = Vec::new();
+        for byte in stream.bytes() {
+            found.extend(parser.read(&[byte]));
+            assert!(parser.line.len() + parser.data.as_ref().map_or(0, Vec::len) <= MOST);
+        }
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn an_event_may_have_the_most_bytes() {
+    let data = "x".repeat(MOST - "data:".len());
+    assert_eq!(read(format!("data:{data}\n\n").as_bytes()), [event(None, "", &data)]);
+    assert_eq!(read(format!("data:{data}y\n\n").as_bytes()), [too_long(None)]);
+    // One without an end is never told.
+    assert!(read("x".repeat(MOST * 9).as_bytes()).is_empty());
 }

@@ -1,0 +1,207 @@
+//! Asks the upstream over HTTP. One request is one try; pauses and repeats are the caller's.
+
+mod answer;
+mod feed;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use reqwest::{
+    Client, RequestBuilder,
+    header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue},
+    redirect::Policy,
+    retry,
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use secrecy::{ExposeSecret as _, SecretString};
+use thesis_proto::time::format_millis;
+use url::Url;
+
+pub use self::{
+    answer::LookUpError,
+    feed::{Feed, FeedError},
+};
+
+/// Most theses of a page.
+const PAGE: &str = "200";
+/// Longest idle time of a connection. Common servers close theirs after 5 s, and a look-up must not meet the closing.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// How the upstream is reached.
+#[derive(Clone, Debug)]
+pub struct ClientSettings {
+    /// Its base, whose path is kept.
+    pub url: Url,
+    /// What it knows this service by.
+    pub token: SecretString,
+    /// Longest time for the whole answer to a look-up, and for the head of the feed's.
+    pub timeout: Duration,
+}
+
+/// The theses that are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of<'a> {
+    /// Those on a token.
+    Token {
+        /// Its chain.
+        chain: &'a str,
+        /// Its address.
+        address: &'a str,
+    },
+    /// Those of the profile with this upstream id.
+    Profile(&'a str),
+    /// All.
+    Everything,
+}
+
+/// A client of the upstream.
+#[derive(Debug)]
+pub struct UpstreamClient {
+    http: Client,
+    base: Url,
+    timeout: Duration,
+}
+
+impl UpstreamClient {
+    /// A client that trusts the public roots.
+    ///
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub fn new(settings: &ClientSettings) -> Result<Self, String> {
+        let mut base = settings.url.clone();
+        if !matches!(base.scheme(), "http" | "https") || !base.has_host() {
+            return Err("SVC_UPSTREAM_URL: must be an http or https URL".to_owned());
+        }
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err("SVC_UPSTREAM_URL: must not contain credentials; SVC_UPSTREAM_TOKEN has them".to_owned());
+        }
+        base.set_query(None);
+        base.set_fragment(None);
+        let token = settings.token.expose_secret().trim();
+        let mut authorization = HeaderValue::try_from(format!("Bearer {token}"))
+            .ok()
+            .filter(|_| !token.is_empty())
+            .ok_or("SVC_UPSTREAM_TOKEN: must have characters that a header can carry")?;
+        authorization.set_sensitive(true);
+        let http = Client::builder()
+            .user_agent("trade-thesis")
+            .default_headers(HeaderMap::from_iter([(AUTHORIZATION, authorization)]))
+            .tls_backend_preconfigured(tls()?)
+            .redirect(Policy::none())
+            .retry(retry::never())
+            .referer(false)
+            .no_proxy()
+            .http1_only()
+            // A look-up that is given up leaves its connection half made, and this alone ends it.
+            .connect_timeout(settings.timeout)
+            .pool_idle_timeout(IDLE)
+            .build()
+            .map_err(|error| format!("SVC_UPSTREAM_URL: {}", answer::why(error)))?;
+        Ok(Self { http, base, timeout: settings.timeout })
+    }
+
+    /// The profile with this upstream id.
+    ///
+    /// # Errors
+    /// When there is none, or no answer.
+    pub async fn profile(&self, id: &str) -> Result<Bytes, LookUpError> {
+        self.look_up(&["profiles", id], &[]).await
+    }
+
+    /// The profile with this handle, in whatever case.
+    ///
+    /// # Errors
+    /// When there is none, or no answer.
+    pub async fn profile_by_handle(&self, handle: &str) -> Result<Bytes, LookUpError> {
+        self.look_up(&["profiles"], &[("handle", handle)]).await
+    }
+
+    /// The wallets of the profile with this upstream id.
+    ///
+    /// # Errors
+    /// When there is no such profile, or no answer.
+    pub async fn wallets(&self, id: &str) -> Result<Bytes, LookUpError> {
+        self.look_up(&["profiles", id, "wallets"], &[]).await
+    }
+
+    /// A token.
+    ///
+    /// # Errors
+    /// When there is none, or no answer.
+    pub async fn token(&self, chain: &str, address: &str) -> Result<Bytes, LookUpError> {
+        self.look_up(&["tokens", chain, address], &[]).await
+    }
+
+    /// The tokens with this symbol on every chain, in whatever case.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn tokens(&self, symbol: &str) -> Result<Bytes, LookUpError> {
+        self.look_up(&["tokens"], &[("symbol", symbol)]).await
+    }
+
+    /// A page of theses, newest first: those that changed at `since_ms` or later, behind the page that told the cursor.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn theses(&self, of: Of<'_>, since_ms: Option<i64>, cursor: Option<&str>) -> Result<Bytes, LookUpError> {
+        let since = since_ms.map(format_millis);
+        let mut query = match of {
+            Of::Token { chain, address } => vec![("chain", chain), ("address", address)],
+            Of::Profile(id) => vec![("profile", id)],
+            Of::Everything => Vec::new(),
+        };
+        query.extend(since.as_deref().map(|since| ("since", since)));
+        query.extend(cursor.map(|cursor| ("cursor", cursor)));
+        query.push(("limit", PAGE));
+        self.look_up(&["theses"], &query).await
+    }
+
+    /// A thesis, or its tombstone.
+    ///
+    /// # Errors
+    /// When it never was, or there is no answer.
+    pub async fn thesis(&self, id: &str) -> Result<Bytes, LookUpError> {
+        self.look_up(&["theses", id], &[]).await
+    }
+
+    async fn look_up(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Bytes, LookUpError> {
+        // No URL can name it, so the upstream has none.
+        let url = self.url(path, query).ok_or(LookUpError::NotFound)?;
+        let request = self.http.get(url).header(ACCEPT, "application/json");
+        let answered = async { answer::body(send(request).await?).await };
+        tokio::time::timeout(self.timeout, answered).await.unwrap_or_else(|_| Err(self.late()))
+    }
+
+    fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Option<Url> {
+        // A parser leaves these out of a path, which would then name something else.
+        let has_place = |segment: &&str| !matches!(*segment, "" | "." | "..") && !segment.contains(char::is_control);
+        if !path.iter().all(has_place) {
+            return None;
+        }
+        let mut url = self.base.clone();
+        url.path_segments_mut().ok()?.pop_if_empty().extend(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Some(url)
+    }
+
+    fn late(&self) -> LookUpError {
+        LookUpError::failed(format!("no whole answer within {} ms", self.timeout.as_millis()))
+    }
+}
+
+async fn send(request: RequestBuilder) -> Result<reqwest::Response, LookUpError> {
+    request.send().await.map_err(|error| LookUpError::failed(answer::why(error)))
+}
+
+fn tls() -> Result<ClientConfig, String> {
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,83 @@
+//! The upstream's answers.
+
+use std::{error::Error, iter::successors};
+
+use bytes::{Bytes, BytesMut};
+use reqwest::{
+    Response, StatusCode,
+    header::{HeaderMap, RETRY_AFTER},
+};
+
+/// Most bytes of an answer: 32 MiB.
+const MOST_BODY: usize = 32 * 1024 * 1024;
+/// Most characters of a reason.
+const MOST_REASON: usize = 200;
+
+/// Why a look-up gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LookUpError {
+    /// The upstream has no such thing.
+    #[error("not found")]
+    NotFound,
+    /// There was no answer that can be used.
+    #[error("{why}")]
+    Failed {
+        /// The answer's status.
+        status: Option<u16>,
+        /// The pause that the upstream asks for, in seconds.
+        retry_after_s: Option<u64>,
+        /// The reason for the operator, without anything of the answer's body.
+        why: String,
+    },
+}
+
+impl LookUpError {
+    pub(super) const fn failed(why: String) -> Self {
+        Self::Failed { status: None, retry_after_s: None, why }
+    }
+
+    /// The failure that an answer's status tells.
+    pub(super) fn told_by(response: &Response) -> Self {
+        let status = response.status();
+        Self::Failed {
+            status: Some(status.as_u16()),
+            retry_after_s: retry_after(status, response.headers()),
+            why: format!("the upstream answers {status}"),
+        }
+    }
+}
+
+/// The body of an answer that is one.
+pub(super) async fn body(response: Response) -> Result<Bytes, LookUpError> {
+    match response.status() {
+        StatusCode::OK => whole(response).await.map_err(LookUpError::failed),
+        StatusCode::NOT_FOUND => Err(LookUpError::NotFound),
+        _ => Err(LookUpError::told_by(&response)),
+    }
+}
+
+/// A whole body.
+pub(super) async fn whole(mut response: Response) -> Result<Bytes, String> {
+    let mut body = BytesMut::new();
+    while let Some(piece) = response.chunk().await.map_err(why)? {
+        if body.len() + piece.len() > MOST_BODY {
+            return Err("the answer is over 32 MiB".to_owned());
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body.freeze())
+}
+
+/// An error with its causes, without its URL: ids are in it.
+pub(super) fn why(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let first: &(dyn Error + 'static) = &error;
+    let causes = successors(Some(first), |error| (*error).source()).map(ToString::to_string);
+    causes.collect::<Vec<_>>().join(": ").chars().take(MOST_REASON).collect()
+}
+
+/// Seconds; a date counts as none.
+fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<u64> {
+    let may_tell = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    headers.get(RETRY_AFTER).filter(|_| may_tell)?.to_str().ok()?.trim().parse().ok()
+}

@@ -1,0 +1,94 @@
+//! The feed's connection.
+
+use bytes::Bytes;
+use reqwest::{
+    Response, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use thesis_proto::time::{parse_iso8601, to_millis};
+use tokio::time::timeout;
+
+use super::{
+    UpstreamClient,
+    answer::{LookUpError, whole, why},
+    send,
+};
+use crate::ingest::objects::json;
+
+/// Why the feed is not open.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FeedError {
+    /// The upstream no longer has the position.
+    #[error("the upstream no longer has the position")]
+    PositionLost {
+        /// The time of the oldest frame that it has.
+        oldest_at_ms: Option<i64>,
+    },
+    /// It may be opened later.
+    #[error("{why}")]
+    Failed {
+        /// The answer's status.
+        status: Option<u16>,
+        /// The pause that the upstream asks for, in seconds.
+        retry_after_s: Option<u64>,
+        /// The reason for the operator, without anything of the answer's body.
+        why: String,
+    },
+}
+
+impl From<LookUpError> for FeedError {
+    fn from(error: LookUpError) -> Self {
+        match error {
+            LookUpError::NotFound => Self::Failed { status: Some(404), retry_after_s: None, why: error.to_string() },
+            LookUpError::Failed { status, retry_after_s, why } => Self::Failed { status, retry_after_s, why },
+        }
+    }
+}
+
+/// An open feed. It is as silent as the upstream is; who reads it watches the time.
+#[derive(Debug)]
+pub struct Feed {
+    response: Response,
+}
+
+impl Feed {
+    /// The next piece, or the reason why there is none; nothing at the end. It can be dropped without loss.
+    pub async fn next(&mut self) -> Option<Result<Bytes, String>> {
+        self.response.chunk().await.map_err(why).transpose()
+    }
+}
+
+impl UpstreamClient {
+    /// Opens the feed behind a position, or from now.
+    ///
+    /// # Errors
+    /// When it is not open within the time for a look-up.
+    pub async fn feed(&self, after: Option<&str>) -> Result<Feed, FeedError> {
+        let opened = self.open(after);
+        timeout(self.timeout, opened).await.unwrap_or_else(|_| Err(self.late().into()))
+    }
+
+    async fn open(&self, after: Option<&str>) -> Result<Feed, FeedError> {
+        let query: Vec<_> = after.map(|after| ("after", after)).into_iter().collect();
+        let url = self.url(&["feed"], &query).ok_or(LookUpError::NotFound)?;
+        let response = send(self.http.get(url).header(ACCEPT, "text/event-stream")).await?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::GONE if after.is_some() => {
+                return Err(FeedError::PositionLost { oldest_at_ms: oldest(response).await });
+            }
+            _ => return Err(LookUpError::told_by(&response).into()),
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if kind.to_ascii_lowercase().starts_with("text/event-stream") {
+            Ok(Feed { response })
+        } else {
+            Err(LookUpError::failed("the upstream answers with no stream of events".to_owned()).into())
+        }
+    }
+}
+
+async fn oldest(response: Response) -> Option<i64> {
+    let told = json(&whole(response).await.ok()?).ok()?;
+    told.get("oldest_at")?.as_str().and_then(parse_iso8601).as_ref().map(to_millis)
+}

@@ -1,0 +1,169 @@
+//! From the upstream's JSON to observations. Nothing in it is trusted, and only the fields that are named here are ever
+//! read: an unknown one, whatever it holds, goes no further.
+
+mod fields;
+mod lists;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+use std::iter::once;
+
+use serde_json::Value;
+
+use self::fields::{Fields, address, chain, handle, id, symbol};
+pub use self::{
+    lists::{Page, page, tokens, wallets},
+    refusal::Refusal,
+};
+use crate::domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen};
+
+/// Most bytes of a text: 64 KiB.
+const MOST_TEXT: usize = 64 * 1024;
+
+/// The names that a profile's fields have in a thesis.
+const OF_PROFILE: [(&str, &str); 3] =
+    [("id", "profile.id"), ("handle", "profile.handle"), ("updated_at", "profile.updated_at")];
+/// The names that a token's fields have in a thesis.
+const OF_TOKEN: [(&str, &str); 4] = [
+    ("chain", "token.chain"),
+    ("address", "token.address"),
+    ("symbol", "token.symbol"),
+    ("updated_at", "token.updated_at"),
+];
+
+/// Reads JSON.
+///
+/// # Errors
+/// [`Refusal::Malformed`] when it is none.
+pub fn json(bytes: &[u8]) -> Result<Value, Refusal> {
+    serde_json::from_slice(bytes).map_err(|_| Refusal::Malformed)
+}
+
+/// A profile, with its revision.
+///
+/// # Errors
+/// When a field that identifies or dates it is wrong.
+pub fn profile(value: &Value, now_ms: i64) -> Result<ProfileSeen, Refusal> {
+    let fields = Fields::of(value, now_ms)?;
+    let updated_at = fields.time("updated_at")?;
+    Ok(ProfileSeen {
+        upstream_id: fields.required("id", id)?,
+        handle: fields.required("handle", handle)?,
+        display_name: fields.line("display_name"),
+        avatar_url: fields.url("avatar_url"),
+        profile_url: fields.url("profile_url"),
+        bio: fields.lines("bio"),
+        verified: fields.flag("verified"),
+        created_at: fields.time("created_at").ok(),
+        source_updated_at: Some(updated_at),
+        wallets: Vec::new(),
+        revision: Some(updated_at),
+    })
+}
+
+/// A token, with its revision.
+///
+/// # Errors
+/// When a field that identifies or dates it is wrong.
+pub fn token(value: &Value, now_ms: i64) -> Result<TokenSeen, Refusal> {
+    let fields = Fields::of(value, now_ms)?;
+    let updated_at = fields.time("updated_at")?;
+    Ok(TokenSeen {
+        chain: fields.required("chain", chain)?,
+        address: fields.required("address", address)?,
+        symbol: fields.required("symbol", symbol)?,
+        name: fields.line("name"),
+        chain_id: fields.count("chain_id"),
+        logo_url: fields.url("logo_url"),
+        platform_url: fields.url("platform_url"),
+        source_updated_at: Some(updated_at),
+        revision: Some(updated_at),
+    })
+}
+
+/// A thesis, or the tombstone of one. A tombstone gives the deletion first. The thesis follows when the tombstone tells
+/// whose it was, on which token and when: so a verification can say that it is deleted.
+///
+/// # Errors
+/// When a field that identifies or dates it is wrong, or its text is missing or too long.
+pub fn thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Refusal> {
+    thesis_or_tombstone(value, now_ms, false)
+}
+
+/// A thesis that is deleted, whether it says so itself or not.
+///
+/// # Errors
+/// When its id or time is wrong.
+pub fn deleted_thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Refusal> {
+    thesis_or_tombstone(value, now_ms, true)
+}
+
+/// New figures of a thesis.
+///
+/// # Errors
+/// When the thesis's id or the time is wrong.
+pub fn engagement(value: &Value, now_ms: i64) -> Result<Observation, Refusal> {
+    let fields = Fields::of(value, now_ms)?;
+    let updated_at = fields.time("updated_at")?;
+    let seen = EngagementSeen {
+        upstream_id: fields.required("id", id)?,
+        likes: fields.count("likes"),
+        replies: fields.count("replies"),
+    };
+    Ok(Observation { observed_at: now_ms, revision: Some(updated_at), seen: Seen::Engagement(seen) })
+}
+
+/// The time in a field of an object.
+///
+/// # Errors
+/// When there is none, or it lies ahead.
+pub(super) fn time(value: &Value, name: &'static str, now_ms: i64) -> Result<i64, Refusal> {
+    Fields::of(value, now_ms)?.time(name)
+}
+
+fn thesis_or_tombstone(value: &Value, now_ms: i64, is_deleted: bool) -> Result<Vec<Observation>, Refusal> {
+    let fields = Fields::of(value, now_ms)?;
+    let upstream_id = fields.required("id", id)?;
+    let updated_at = fields.time("updated_at")?;
+    let is_deleted = is_deleted || fields.flag("deleted") == Some(true);
+    let observed = |seen| Observation { observed_at: now_ms, revision: Some(updated_at), seen };
+    let content = content(&fields, &upstream_id, updated_at, is_deleted);
+    if !is_deleted {
+        return Ok(vec![observed(Seen::Thesis(Box::new(content?)))]);
+    }
+    let content = content.ok().map(|seen| observed(Seen::Thesis(Box::new(seen))));
+    Ok(once(observed(Seen::Deletion(upstream_id))).chain(content).collect())
+}
+
+fn content(fields: &Fields<'_>, upstream_id: &str, updated_at: i64, is_deleted: bool) -> Result<ThesisSeen, Refusal> {
+    let null = Value::Null;
+    let profile = profile(fields.get("profile").unwrap_or(&null), fields.now_ms)
+        .map_err(|refusal| refusal.within("profile", &OF_PROFILE))?;
+    let token = token(fields.get("token").unwrap_or(&null), fields.now_ms)
+        .map_err(|refusal| refusal.within("token", &OF_TOKEN))?;
+    let created_at = fields.time("created_at")?;
+    let text = match text(fields) {
+        Err(_) if is_deleted => String::new(),
+        text => text?,
+    };
+    Ok(ThesisSeen {
+        upstream_id: upstream_id.to_owned(),
+        profile,
+        token,
+        text,
+        likes: fields.count("likes"),
+        replies: fields.count("replies"),
+        created_at,
+        // A row is never changed before it is made; the revision stays as the upstream tells it.
+        updated_at: updated_at.max(created_at),
+    })
+}
+
+fn text(fields: &Fields<'_>) -> Result<String, Refusal> {
+    match fields.text("text") {
+        None | Some("") => Err(Refusal::Field("text")),
+        Some(text) if text.len() > MOST_TEXT => Err(Refusal::TextTooLong),
+        Some(text) => Ok(text.to_owned()),
+    }
+}

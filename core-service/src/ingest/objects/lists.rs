@@ -1,0 +1,88 @@
+//! Answers of look-ups that list objects: one that is wrong spoils no other.
+
+use std::cmp::Reverse;
+
+use serde_json::Value;
+
+use super::{
+    Refusal,
+    fields::{Fields, address, network},
+    json, thesis, token,
+};
+use crate::domain::{
+    observation::{Observation, TokenSeen},
+    row::Wallet,
+};
+
+/// Most wallets of one profile.
+const MOST_WALLETS: usize = 100;
+/// Most bytes of a cursor.
+const MOST_CURSOR: usize = 2_048;
+
+/// A page of theses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The observations of each thesis, in the page's order.
+    pub theses: Vec<Result<Vec<Observation>, Refusal>>,
+    /// Names the next page; none at the end.
+    pub next_cursor: Option<String>,
+    /// Why the next page cannot be asked for, although there may be one.
+    pub broken_off: Option<Refusal>,
+    /// The oldest `updated_at` of its theses. They come newest first, so the next page has older ones.
+    pub oldest_ms: Option<i64>,
+}
+
+/// Reads a page of theses.
+///
+/// # Errors
+/// When it is no page.
+pub fn page(bytes: &[u8], now_ms: i64) -> Result<Page, Refusal> {
+    let value = json(bytes)?;
+    let theses: Vec<_> = data(&value)?.iter().map(|one| thesis(one, now_ms)).collect();
+    let told = theses.iter().flatten().flatten();
+    let oldest_ms = told.filter_map(|observation| observation.revision).min();
+    let (next_cursor, broken_off) = match value.get("next_cursor") {
+        None | Some(Value::Null) => (None, None),
+        Some(Value::String(cursor)) if cursor.is_empty() => (None, None),
+        Some(Value::String(cursor)) if cursor.len() <= MOST_CURSOR => (Some(cursor.clone()), None),
+        Some(_) => (None, Some(Refusal::Field("next_cursor"))),
+    };
+    Ok(Page { theses, next_cursor, broken_off, oldest_ms })
+}
+
+/// Reads the tokens of a symbol.
+///
+/// # Errors
+/// When it is no list.
+pub fn tokens(value: &Value, now_ms: i64) -> Result<Vec<Result<TokenSeen, Refusal>>, Refusal> {
+    Ok(data(value)?.iter().map(|one| token(one, now_ms)).collect())
+}
+
+/// Reads the wallets of a profile, newest first: those that are public and authorized. A wrong one is left out.
+///
+/// # Errors
+/// When it is no list.
+pub fn wallets(value: &Value, now_ms: i64) -> Result<Vec<Wallet>, Refusal> {
+    let mut wallets: Vec<_> = data(value)?.iter().filter_map(|one| wallet(one, now_ms)).collect();
+    wallets.sort_by_key(|wallet| Reverse(wallet.observed_at));
+    wallets.truncate(MOST_WALLETS);
+    Ok(wallets)
+}
+
+fn data(value: &Value) -> Result<&Vec<Value>, Refusal> {
+    let object = value.as_object().ok_or(Refusal::Malformed)?;
+    object.get("data").and_then(Value::as_array).ok_or(Refusal::Field("data"))
+}
+
+fn wallet(value: &Value, now_ms: i64) -> Option<Wallet> {
+    let fields = Fields::of(value, now_ms).ok()?;
+    let is_shown = ["public", "authorized"].iter().all(|name| fields.flag(name) == Some(true));
+    if !is_shown {
+        return None;
+    }
+    Some(Wallet {
+        address: fields.required("address", address).ok()?,
+        network: fields.required("network", network).ok()?,
+        observed_at: fields.time("observed_at").ok()?,
+    })
+}

@@ -1,0 +1,59 @@
+//! An author and a token beside a thesis.
+
+use super::*;
+use crate::domain::{
+    dataset::View,
+    id,
+    observation::{Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+};
+
+/// A thesis whose author and token are named after the time and their revision.
+fn observation(number: i64, observed_at: i64, revision: Option<i64>) -> Observation {
+    let name = Some(format!("{observed_at} {revision:?}"));
+    let seen = ThesisSeen {
+        upstream_id: format!("post {number}"),
+        profile: ProfileSeen {
+            upstream_id: "u".to_owned(),
+            handle: "writer".to_owned(),
+            bio: name.clone(),
+            revision,
+            ..ProfileSeen::default()
+        },
+        token: TokenSeen {
+            chain: "base".to_owned(),
+            address: "0xa".to_owned(),
+            symbol: "RUN".to_owned(),
+            name,
+            revision,
+            ..TokenSeen::default()
+        },
+        text: "text".to_owned(),
+        created_at: 1_000 + number,
+        updated_at: 1_000 + number,
+        ..ThesisSeen::default()
+    };
+    Observation { observed_at, revision: Some(number), seen: Seen::Thesis(Box::new(seen)) }
+}
+
+#[tokio::test]
+async fn they_count_by_their_own_revision_where_they_have_one() {
+    let clock = ManualClock::new();
+    let core = core(memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("beside".to_owned());
+    let (name, view) = (dataset.to_string(), View::test("beside"));
+    let (author, on) = (id::of_profile(&name, "u"), id::of_token(&name, "base", "0xa"));
+    for (number, observed_at, revision, shown) in [
+        (1, 10, None, "10 None"),
+        (2, 20, None, "20 None"),
+        (3, 15, Some(5), "15 Some(5)"),
+        (4, 30, Some(4), "15 Some(5)"),
+        (5, 40, None, "15 Some(5)"),
+        (6, 1, Some(6), "1 Some(6)"),
+    ] {
+        let written = core.datasets.observe_here(&dataset, observation(number, observed_at, revision)).await.unwrap();
+        assert!(written.applied && written.refused.is_none());
+        let (_, profile) = core.shared.theses.profile(&view, &author).await.unwrap().unwrap();
+        let (_, token) = core.shared.theses.token(&view, &on).await.unwrap().unwrap();
+        assert_eq!((profile.bio.as_deref(), token.name.as_deref()), (Some(shown), Some(shown)), "{number}");
+    }
+}

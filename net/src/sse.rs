@@ -1,0 +1,157 @@
+//! Reads Server-Sent Events, whatever the pieces in which they come.
+
+#[cfg(test)]
+mod tests;
+
+use std::mem::take;
+
+/// What a stream tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// An event.
+    Event(Event),
+    /// The end of an event that was too long to be kept.
+    TooLong {
+        /// The last id that the stream told.
+        id: Option<String>,
+    },
+    /// Milliseconds to wait before the stream is opened again.
+    Retry(u64),
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The last id that the stream told.
+    pub id: Option<String>,
+    /// Its type; empty when the stream told none.
+    pub kind: String,
+    /// Its data, as it came.
+    pub data: Vec<u8>,
+}
+
+/// The part of a stream that was read and not yet told.
+#[derive(Debug)]
+pub struct Parser {
+    /// Most bytes of an event's data and the line behind it, its field's name included.
+    most: usize,
+    line: Vec<u8>,
+    /// Whether the rest of the line is dropped.
+    skips_line: bool,
+    /// Whether the last byte was a CR: an LF after it ends no other line.
+    after_cr: bool,
+    /// Whether the first line, before which a byte order mark may stand, has ended.
+    began: bool,
+    id: Option<String>,
+    kind: String,
+    /// None before the event's first line of data.
+    data: Option<Vec<u8>>,
+    is_too_long: bool,
+}
+
+impl Parser {
+    /// A reader of a new stream. `most` is the most bytes that it keeps of an event.
+    #[must_use]
+    pub const fn new(most: usize) -> Self {
+        Self {
+            most,
+            line: Vec::new(),
+            skips_line: false,
+            after_cr: false,
+            began: false,
+            id: None,
+            kind: String::new(),
+            data: None,
+            is_too_long: false,
+        }
+    }
+
+    /// Reads the next piece of the stream; gives what is whole by then.
+    pub fn read(&mut self, piece: &[u8]) -> Vec<Told> {
+        let mut told = Vec::new();
+        let mut rest = piece;
+        while let Some(first) = rest.first() {
+            if take(&mut self.after_cr) && *first == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+                self.keep(rest);
+                break;
+            };
+            self.keep(&rest[..end]);
+            self.after_cr = rest[end] == b'\r';
+            told.extend(self.end_line());
+            rest = &rest[end + 1..];
+        }
+        told
+    }
+
+    /// Keeps a part of a line. A later line of an event that is too long may still tell an id.
+    fn keep(&mut self, part: &[u8]) {
+        if self.skips_line {
+            return;
+        }
+        let length = self.line.len() + part.len();
+        if length + self.data.as_ref().map_or(0, Vec::len) > self.most {
+            self.is_too_long = true;
+            self.data = None;
+        }
+        if length > self.most {
+            self.skips_line = true;
+            self.line = Vec::new();
+        } else {
+            self.line.extend_from_slice(part);
+        }
+    }
+
+    fn end_line(&mut self) -> Option<Told> {
+        let line = take(&mut self.line);
+        let is_first = !self.began;
+        self.began = true;
+        if take(&mut self.skips_line) {
+            return None;
+        }
+        let mut rest = line.as_slice();
+        if is_first {
+            rest = rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest);
+        }
+        if rest.is_empty() {
+            return self.end_event();
+        }
+        let (field, value) = match rest.iter().position(|byte| *byte == b':') {
+            Some(colon) => (&rest[..colon], &rest[colon + 1..]),
+            None => (rest, &rest[rest.len()..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match field {
+            b"data" if self.is_too_long => {}
+            b"data" => match &mut self.data {
+                Some(data) => {
+                    data.push(b'\n');
+                    data.extend_from_slice(value);
+                }
+                None => self.data = Some(value.to_vec()),
+            },
+            b"event" => self.kind = text(value),
+            b"id" if !value.contains(&0) => self.id = Some(text(value)),
+            b"retry" if value.iter().all(u8::is_ascii_digit) => return text(value).parse().ok().map(Told::Retry),
+            // A comment, whose field is empty, or a field of the future.
+            _ => {}
+        }
+        None
+    }
+
+    fn end_event(&mut self) -> Option<Told> {
+        let kind = take(&mut self.kind);
+        if take(&mut self.is_too_long) {
+            return Some(Told::TooLong { id: self.id.clone() });
+        }
+        let data = self.data.take()?;
+        Some(Told::Event(Event { id: self.id.clone(), kind, data }))
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
