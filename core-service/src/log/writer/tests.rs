@@ -1,3 +1,4 @@
+mod names;
 mod order;
 
 use std::{collections::HashSet, sync::Arc};
