@@ -8,6 +8,7 @@ pub mod error;
 #[cfg(test)]
 mod faults;
 pub mod grpc;
+pub mod ingest;
 pub mod log;
 pub mod operations;
 #[cfg(test)]

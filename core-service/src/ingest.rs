@@ -1,0 +1,3 @@
+//! Keeps the `live` dataset true to the upstream.
+
+pub mod settings;
