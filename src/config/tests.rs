@@ -246,6 +246,12 @@ fn admin_commands_have_their_grammar() {
         "webhook list --project prj_1",
         "webhook replay --webhook wh_1 --since 2031-01-01 --json",
         "webhook replay --webhook wh_1 --since 2031-01-01T00:00:00Z --status failed",
+        "webhook replay --webhook wh_1 --since 24h",
+        "ingest status",
+        "ingest status --json",
+        "ingest backfill --token sui:0x2::sui::SUI --since 2031-01-01",
+        "ingest backfill --profile u-1 --since 24h",
+        "ingest backfill --all --since 30m --json",
     ] {
         let arguments: Vec<_> = std::iter::once("admin").chain(good.split(' ')).collect();
         parse(&arguments).unwrap_or_else(|error| panic!("{good}: {error}"));
@@ -260,6 +266,13 @@ fn admin_commands_have_their_grammar() {
         "webhook replay --webhook wh_1",
         "webhook replay --webhook wh_1 --since soon",
         "webhook replay --webhook wh_1 --since 2031-01-01 --status pending",
+        "ingest",
+        "ingest backfill --all",
+        "ingest backfill --since 24h",
+        "ingest backfill --all --since soon",
+        "ingest backfill --all --profile u-1 --since 24h",
+        "ingest backfill --token base:0x1 --profile u-1 --since 24h",
+        "ingest backfill --token base --since 24h",
     ] {
         let arguments: Vec<_> = std::iter::once("admin").chain(bad.split(' ')).collect();
         assert!(parse(&arguments).is_err(), "{bad}");

@@ -1,5 +1,6 @@
 //! The operators' commands, on the command line, against a running core.
 
+mod ingest;
 mod webhooks;
 
 use serde_json::{Value, json};
