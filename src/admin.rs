@@ -2,6 +2,7 @@
 
 mod abuse;
 mod answer;
+mod ingest;
 mod key;
 mod organization;
 mod project;
@@ -14,10 +15,18 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use core_service::domain::window::parse_span;
 use prost_types::Timestamp;
 use secrecy::ExposeSecret as _;
-use thesis_net::{channel::CoreChannel, clock::SystemClock};
-use thesis_proto::{metadata, time::parse_iso8601, v1::admin_service_client::AdminServiceClient};
+use thesis_net::{
+    channel::CoreChannel,
+    clock::{Clock as _, SystemClock},
+};
+use thesis_proto::{
+    metadata,
+    time::{from_millis, parse_iso8601},
+    v1::admin_service_client::AdminServiceClient,
+};
 use tonic::{
     Request, Status,
     metadata::{Ascii, MetadataValue},
@@ -57,6 +66,9 @@ enum Subject {
     /// Webhooks of projects, and their deliveries
     #[command(subcommand)]
     Webhook(webhook::Command),
+    /// Live data and its upstream
+    #[command(subcommand)]
+    Ingest(ingest::Command),
 }
 
 /// A client that shows the service token.
@@ -78,12 +90,14 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Ok(client) => client,
         Err(reason) => return refused(&reason.to_string(), admin.json),
     };
+    let now_ms = SystemClock.now_ms();
     let answer = match admin.subject {
         Subject::Organization(command) => organization::run(command, client).await,
         Subject::Project(command) => project::run(command, client).await,
         Subject::Key(command) => key::run(command, client).await,
         Subject::Abuse(command) => abuse::run(command, client).await,
-        Subject::Webhook(command) => webhook::run(command, client, admin.json).await,
+        Subject::Webhook(command) => webhook::run(command, client, admin.json, now_ms).await,
+        Subject::Ingest(command) => ingest::run(command, client, admin.json, now_ms).await,
     };
     match (answer, admin.json) {
         (Ok(answer), json) => print(&if json { answer.json() } else { answer.text() }, ExitCode::SUCCESS),
@@ -129,6 +143,31 @@ fn part<T>(part: Option<T>) -> Result<T, Status> {
 /// Reads a time.
 fn moment(text: &str) -> Result<Timestamp, String> {
     parse_iso8601(text).ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z".to_owned())
+}
+
+/// The time from which something is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Since {
+    /// A time.
+    At(Timestamp),
+    /// So many milliseconds ago.
+    Ago(i64),
+}
+
+impl Since {
+    fn at(self, now_ms: i64) -> Timestamp {
+        match self {
+            Self::At(time) => time,
+            Self::Ago(span) => from_millis(now_ms.saturating_sub(span)),
+        }
+    }
+}
+
+/// Reads a time, or a span before now.
+fn since(text: &str) -> Result<Since, String> {
+    let time = || parse_iso8601(text).map(Since::At);
+    let read = parse_span(text).map(Since::Ago).or_else(time);
+    read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
 }
 
 fn one<T: Into<answer::Resource>>(answer: Option<T>) -> Result<Answer, Status> {

@@ -8,6 +8,7 @@ mod plans;
 mod store;
 #[cfg(test)]
 mod tests;
+mod upstream;
 mod webhooks;
 
 use clap::Args;
@@ -18,6 +19,7 @@ pub(crate) use self::{
     keys::{Keys, decode_secret, encode_secret},
     parse::{public_url, web_url},
     store::{Store, StoreKind},
+    upstream::Upstream,
     webhooks::Webhooks,
 };
 
@@ -32,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) keys: Keys,
     #[command(flatten)]
     pub(crate) webhooks: Webhooks,
+    #[command(flatten)]
+    pub(crate) upstream: Upstream,
     #[command(flatten)]
     pub(crate) features: FeatureFlags,
 }

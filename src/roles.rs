@@ -74,7 +74,7 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
     telemetry::log(filter)?;
     let files = Files::raised();
     tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
-    if settings.features.upstream_url.is_some() {
+    if role.is(Role::Core) && settings.upstream.settings()?.is_some() {
         tracing::warn!("SVC_UPSTREAM_URL is set, but this version has no upstream connector");
     }
     if let (Some(listener), Some(started)) = (grpc, &started) {

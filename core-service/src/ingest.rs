@@ -4,3 +4,4 @@ pub mod client;
 pub mod frames;
 pub mod objects;
 pub mod pace;
+pub mod settings;

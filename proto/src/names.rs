@@ -47,6 +47,18 @@ names!(WebhookStatus, WEBHOOK_STATUSES, webhook_status_name, parse_webhook_statu
     DisabledFailing => "disabled_failing",
 });
 
+names!(IngestState, INGEST_STATES, ingest_state_name, parse_ingest_state, {
+    Up => "up",
+    Down => "down",
+    Off => "off",
+});
+
+names!(Breaker, BREAKERS, breaker_name, parse_breaker, {
+    Closed => "closed",
+    Open => "open",
+    HalfOpen => "half_open",
+});
+
 names!(DeliveryStatus, DELIVERY_STATUSES, delivery_status_name, parse_delivery_status, {
     Pending => "pending",
     Delivered => "delivered",

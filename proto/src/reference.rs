@@ -11,11 +11,11 @@ use crate::v1::TokenRef;
 pub struct TokenReference {
     /// A `tk_` id.
     pub id: Option<String>,
-    /// A chain and the written form of an address on it.
+    /// A chain and the form of an address on it.
     pub on_chain: Option<(String, String)>,
-    /// The written form of an address on any chain; none after a `$`.
+    /// The form of an address on any chain; none after a `$`.
     pub address: Option<String>,
-    /// The written form of a symbol.
+    /// The form of a symbol.
     pub symbol: String,
 }
 
@@ -72,7 +72,7 @@ pub fn is_handle(form: &str, handle: &str) -> bool {
     folded(handle.strip_prefix('@').unwrap_or(handle)).eq(form.chars())
 }
 
-/// The written form of a symbol, by which it is found too: upper case, with its `$`.
+/// The form of a symbol by which it is found: upper case, with its `$`. It is shown as the upstream writes it.
 #[must_use]
 pub fn symbol_form(symbol: &str) -> String {
     symbol_chars(symbol).collect()
@@ -82,7 +82,7 @@ fn symbol_chars(symbol: &str) -> impl Iterator<Item = char> {
     once('$').chain(folded(symbol.strip_prefix('$').unwrap_or(symbol)).flat_map(char::to_uppercase))
 }
 
-/// The written form of an address. In a hexadecimal one the case is at most a checksum; other alphabets tell cases
+/// The form of an address by which it is found. In a hexadecimal one the case is at most a checksum; other alphabets tell cases
 /// apart.
 #[must_use]
 pub fn address_form(address: &str) -> String {

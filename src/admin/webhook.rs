@@ -1,7 +1,6 @@
 //! Webhooks of projects, and their deliveries.
 
 use clap::{Subcommand, ValueEnum};
-use prost_types::Timestamp;
 use serde_json::json;
 use thesis_proto::{
     json as canonical,
@@ -10,9 +9,9 @@ use thesis_proto::{
 use tonic::Status;
 
 use super::{
-    Client,
+    Client, Since,
     answer::{Answer, Resource},
-    moment,
+    since,
 };
 
 /// The fields of a webhook, in the API's order.
@@ -52,9 +51,9 @@ pub(crate) enum Command {
         /// Id of their webhook
         #[arg(long)]
         webhook: String,
-        /// Only deliveries created from then on, such as 2031-01-01T00:00:00Z
-        #[arg(long, value_name = "TIME", value_parser = moment)]
-        since: Timestamp,
+        /// Only deliveries created from then on: a time such as 2031-01-01T00:00:00Z, or a span such as 24h
+        #[arg(long, value_name = "TIME", value_parser = since)]
+        since: Since,
         /// Only deliveries that ended so [default: all that ended]
         #[arg(long)]
         status: Option<Ended>,
@@ -69,7 +68,12 @@ impl From<Webhook> for Resource {
 }
 
 /// Runs a command. It tells its progress on stderr, unless a program reads its answer.
-pub(super) async fn run(command: Command, mut client: Client, for_program: bool) -> Result<Answer, Status> {
+pub(super) async fn run(
+    command: Command,
+    mut client: Client,
+    for_program: bool,
+    now_ms: i64,
+) -> Result<Answer, Status> {
     match command {
         Command::List { project } => {
             let request = ListProjectWebhooksRequest { project_id: project };
@@ -82,7 +86,8 @@ pub(super) async fn run(command: Command, mut client: Client, for_program: bool)
                 Some(Ended::Failed) => DeliveryStatus::Failed,
             };
             let webhook_id = webhook.clone();
-            let request = ReplayWebhookDeliveriesRequest { webhook_id, since: Some(since), status: status.into() };
+            let since = Some(since.at(now_ms));
+            let request = ReplayWebhookDeliveriesRequest { webhook_id, since, status: status.into() };
             let mut told = client.replay_webhook_deliveries(request).await?.into_inner();
             let (mut looked_at, mut replayed) = (0, 0);
             while let Some(progress) = told.message().await? {

@@ -1,27 +1,17 @@
-//! Settings of the sandbox, the upstream, features, the end and logs.
+//! Settings of the sandbox, features, the end and logs.
 
 use clap::{ArgAction, Args};
 use core_service::domain::operation::Features;
-use secrecy::SecretString;
 
-use super::{Refused, parse};
+use super::Refused;
 
-/// The sandbox, the upstream, what is switched on, how it ends, and logs.
+/// The sandbox, what is switched on, how it ends, and logs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Features")]
 pub(crate) struct FeatureFlags {
     /// Seconds between two theses of the sandbox; 0 for none
     #[arg(long, env = "SVC_SANDBOX_TICK_SECONDS", value_name = "SECONDS", default_value_t = 45)]
     pub(crate) sandbox_tick_seconds: u32,
-    /// Reserved for the upstream connector [default: none]
-    #[arg(long, env = "SVC_UPSTREAM_URL", value_name = "URL", value_parser = parse::public_url)]
-    pub(crate) upstream_url: Option<String>,
-    /// Reserved for the upstream connector [default: none]
-    #[arg(long, env = "SVC_UPSTREAM_TOKEN", value_name = "TOKEN")]
-    pub(crate) upstream_token: Option<SecretString>,
-    /// Reserved for the upstream connector
-    #[arg(long, env = "SVC_UPSTREAM_REFRESH_SECONDS", value_name = "SECONDS", default_value_t = 600)]
-    pub(crate) upstream_refresh_seconds: u32,
     /// Profiles can be read
     #[arg(long, env = "PROFILES_API_ENABLED", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     profiles_api_enabled: bool,

@@ -1,7 +1,11 @@
 //! Reads the values that have a form of their own.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
+use core_service::domain::window::{DAY_MS, parse_span};
 use ipnet::IpNet;
 use url::Url;
 
@@ -14,13 +18,18 @@ pub(super) fn core_url(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// `http://…` or `https://…`.
+/// `http://…` or `https://…`, without a last `/`.
 pub(crate) fn public_url(text: &str) -> Result<String, String> {
+    Ok(base_url(text)?.as_str().trim_end_matches('/').to_owned())
+}
+
+/// `http://…` or `https://…`, to which paths can be added.
+pub(super) fn base_url(text: &str) -> Result<Url, String> {
     let url = web_url(text)?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err("a query or fragment may not follow".to_owned());
     }
-    Ok(url.as_str().trim_end_matches('/').to_owned())
+    Ok(url)
 }
 
 /// `http://…` or `https://…`, whatever follows.
@@ -47,4 +56,10 @@ pub(super) fn name_server(text: &str) -> Result<SocketAddr, String> {
     let text = text.trim();
     let address = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53));
     text.parse().or_else(|_| address()).map_err(|_| "not an address such as 10.0.0.2 or 10.0.0.2:53".to_owned())
+}
+
+/// A span of a year at most, such as `24h`.
+pub(super) fn span(text: &str) -> Result<Duration, String> {
+    let span = parse_span(text.trim()).filter(|span| *span <= 365 * DAY_MS).map(i64::unsigned_abs);
+    span.map(Duration::from_millis).ok_or_else(|| "not a span such as 30m, 24h, 7d or 0s, of at most 365d".to_owned())
 }

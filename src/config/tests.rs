@@ -32,6 +32,26 @@ fn defaults_need_nothing() {
     assert_eq!(plans["business"].heavy_per_minute, 240);
     let bootstrap = settings.keys.bootstrap(&plans).unwrap();
     assert!(bootstrap.test_key.is_none() && bootstrap.live_key.is_none() && bootstrap.plan.is_none());
+    assert!(settings.upstream.settings().unwrap().is_none());
+}
+
+#[test]
+fn an_upstream_has_an_address_a_token_and_limits() {
+    let read = |arguments: &[&str]| {
+        let given = ["--upstream-url", "https://up.example.com:8443/v2/base/", "--upstream-token", "a-token!"];
+        settings(&[&given[..], arguments].concat()).upstream.settings().unwrap().unwrap()
+    };
+    let upstream = read(&[]);
+    assert_eq!(upstream.url.as_str(), "https://up.example.com:8443/v2/base/");
+    assert_eq!(upstream.token.expose_secret(), "a-token!");
+    assert_eq!((upstream.timeout.as_millis(), upstream.rps), (2_000, 20));
+    assert_eq!((upstream.backfill.as_secs(), upstream.refresh.as_secs()), (86_400, 600));
+    let limits = ["--upstream-timeout-ms=100", "--upstream-rps=10000", "--upstream-refresh-seconds=1"];
+    let upstream = read(&limits);
+    assert_eq!((upstream.timeout.as_millis(), upstream.rps, upstream.refresh.as_secs()), (100, 10_000, 1));
+    for (span, seconds) in [("0s", 0), ("30m", 1_800), ("7d", 604_800), ("365d", 31_536_000)] {
+        assert_eq!(read(&["--upstream-backfill", span]).backfill.as_secs(), seconds, "{span}");
+    }
 }
 
 #[test]
@@ -91,6 +111,17 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         (&["--sandbox-tick-seconds=-1"], "SVC_SANDBOX_TICK_SECONDS"),
         (&["--drain-seconds=301"], "SVC_DRAIN_SECONDS"),
         (&["--drain-seconds=1.5"], "SVC_DRAIN_SECONDS"),
+        (&["--upstream-url", "up.example.com"], "SVC_UPSTREAM_URL"),
+        (&["--upstream-url", "https://up.example.com/?a=b"], "SVC_UPSTREAM_URL"),
+        (&["--upstream-url", "ftp://up.example.com"], "SVC_UPSTREAM_URL"),
+        (&["--upstream-timeout-ms=99"], "SVC_UPSTREAM_TIMEOUT_MS"),
+        (&["--upstream-timeout-ms=60001"], "SVC_UPSTREAM_TIMEOUT_MS"),
+        (&["--upstream-rps=0"], "SVC_UPSTREAM_RPS"),
+        (&["--upstream-rps=10001"], "SVC_UPSTREAM_RPS"),
+        (&["--upstream-backfill=24"], "SVC_UPSTREAM_BACKFILL"),
+        (&["--upstream-backfill=366d"], "SVC_UPSTREAM_BACKFILL"),
+        (&["--upstream-refresh-seconds=0"], "SVC_UPSTREAM_REFRESH_SECONDS"),
+        (&["--upstream-refresh-seconds=86401"], "SVC_UPSTREAM_REFRESH_SECONDS"),
         (&["--scylla-replication-factor", "0"], "SVC_SCYLLA_REPLICATION_FACTOR"),
         (&["--theses-api-enabled", "yes"], "THESES_API_ENABLED"),
     ] {
@@ -109,7 +140,7 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
     let no_plan = file("none.toml", "[plans]");
     let half_plan = file("half.toml", "[plans.free]\nhistory_days = 7");
     let secret = "0123456789abcdefghijklmnopqrstuvwxyzABCD";
-    let live = format!("svc_live_{secret}");
+    let (live, spaced) = (format!("svc_live_{secret}"), format!("{secret} {secret}"));
     for (arguments, variable) in [
         (&["--semantic-search-enabled", "true"][..], "SEMANTIC_SEARCH_ENABLED"),
         (&["--secret-key", secret], "SVC_SECRET_KEY"),
@@ -123,10 +154,14 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
         (&["--webhook-ca-file", "/nowhere"], "SVC_WEBHOOK_CA_FILE"),
         (&["--scylla-nodes", "a,"], "SVC_SCYLLA_NODES"),
         (&["--scylla-nodes", "a", "--scylla-user", "u"], "SVC_SCYLLA_PASSWORD"),
+        (&["--upstream-url", "http://a"], "SVC_UPSTREAM_TOKEN"),
+        (&["--upstream-url", "http://a", "--upstream-token", &spaced], "SVC_UPSTREAM_TOKEN"),
+        (&["--upstream-token", secret], "SVC_UPSTREAM_URL"),
     ] {
         let settings = settings(arguments);
         let judged = || {
             settings.features.features()?;
+            settings.upstream.settings()?;
             settings.keys.secret_key()?;
             settings.keys.service_token()?;
             settings.keys.bootstrap(&settings.keys.plans()?)?;
@@ -211,6 +246,12 @@ fn admin_commands_have_their_grammar() {
         "webhook list --project prj_1",
         "webhook replay --webhook wh_1 --since 2031-01-01 --json",
         "webhook replay --webhook wh_1 --since 2031-01-01T00:00:00Z --status failed",
+        "webhook replay --webhook wh_1 --since 24h",
+        "ingest status",
+        "ingest status --json",
+        "ingest backfill --token sui:0x2::sui::SUI --since 2031-01-01",
+        "ingest backfill --profile u-1 --since 24h",
+        "ingest backfill --all --since 30m --json",
     ] {
         let arguments: Vec<_> = std::iter::once("admin").chain(good.split(' ')).collect();
         parse(&arguments).unwrap_or_else(|error| panic!("{good}: {error}"));
@@ -225,6 +266,13 @@ fn admin_commands_have_their_grammar() {
         "webhook replay --webhook wh_1",
         "webhook replay --webhook wh_1 --since soon",
         "webhook replay --webhook wh_1 --since 2031-01-01 --status pending",
+        "ingest",
+        "ingest backfill --all",
+        "ingest backfill --since 24h",
+        "ingest backfill --all --since soon",
+        "ingest backfill --all --profile u-1 --since 24h",
+        "ingest backfill --token base:0x1 --profile u-1 --since 24h",
+        "ingest backfill --token base --since 24h",
     ] {
         let arguments: Vec<_> = std::iter::once("admin").chain(bad.split(' ')).collect();
         assert!(parse(&arguments).is_err(), "{bad}");

@@ -41,6 +41,7 @@ pub(super) struct Started {
 /// Checks the settings, and makes the files of a first start.
 pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     let features = settings.features.features()?;
+    settings.upstream.settings()?;
     let plans = settings.keys.plans()?;
     let mut bootstrap = settings.keys.bootstrap(&plans)?;
     let (secrets, first_key, cluster) = match settings.store.kind {

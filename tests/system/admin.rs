@@ -1,5 +1,6 @@
 //! The operators' commands, on the command line, against a running core.
 
+mod ingest;
 mod webhooks;
 
 use serde_json::{Value, json};
@@ -101,9 +102,14 @@ async fn keys_have_scopes_and_an_end(service: &Service) {
     client.get("/v1/events").await.ok(200);
     client.get("/v1/theses").await.error(403, "INSUFFICIENT_SCOPE");
     // The wallets scope can be granted only once the API has wallets.
-    for scope in ["wallets:read", "theses:write", ""] {
+    for (scope, rule) in [
+        ("wallets:read", "wallets:read cannot be granted while the Wallets API is off"),
+        ("theses:write", "theses:write is not a scope"),
+        ("", " is not a scope"),
+    ] {
         let error = refused(service, &[&create[..], &["--scope", scope]].concat(), "VALIDATION_FAILED");
         assert_eq!(error["param"], "scopes");
+        assert!(error.to_string().contains(rule), "{error}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Data that enters by `IngestService`, and what customers see of it.
 
 mod changes;
+mod names;
 pub(crate) mod refused;
 
 use serde_json::{Value, json};
@@ -106,7 +107,7 @@ async fn a_live_thesis_reaches_live_keys_alone(service: &Service) {
             "avatar_url": "https://example.com/1.png",
         },
         "token": {
-            "id": row["token"]["id"], "symbol": "$LIVEONE", "name": "One", "chain": "solana", "address": "LiveOneMint",
+            "id": row["token"]["id"], "symbol": "$liveone", "name": "One", "chain": "solana", "address": "LiveOneMint",
         },
         "text": "Great 🚀\nnews", "public_url": null, "likes": 7, "replies": null,
         "created_at": crate::harness::iso(at), "updated_at": crate::harness::iso(at + 1_000),

@@ -7,7 +7,7 @@ use thesis_proto::{
 };
 
 use crate::harness::{
-    ALL_SCOPES, Client, Service, assert_fields, ids,
+    ALL_SCOPES, Client, SOON, Service, TEST_KEY, assert_fields, eventually, ids,
     ingest::{author, revision, seen_at, thesis, token},
     now_ms, text, time,
 };
@@ -121,7 +121,7 @@ async fn case_does_not_count(service: &Service) {
     for name in ["ΟΔΟΣ", "οδος", "οδοσ"] {
         assert_eq!(text(&profile(&client, name).await, "handle"), "@ΟΔΟΣ", "{name}");
         assert_eq!(text(&profile(&client, &format!("@{name}")).await, "handle"), "@ΟΔΟΣ", "{name}");
-        assert_eq!(text(&client.get(&format!("/v1/tokens/{name}")).await.ok(200), "symbol"), "$ΟΔΟΣ", "{name}");
+        assert_eq!(text(&client.get(&format!("/v1/tokens/{name}")).await.ok(200), "symbol"), "$οδος", "{name}");
         for query in [format!("handle={name}"), format!("token={name}"), format!("token=${name}&handle=@{name}")] {
             assert_eq!(ids(&client.all(&format!("/v1/theses?{query}")).await), [&*posted], "{query}");
             let events = client.all(&format!("/v1/events?types=thesis.created&{query}")).await;
@@ -290,26 +290,28 @@ async fn wallets_are_told_where_they_are_enabled() {
     let project = service.project().await;
     let client = project.key(Environment::Test, &[ALL_SCOPES, &["wallets:read"][..]].concat()).await.client;
     let at = now_ms() - 5_000;
-    let wallet = |address: &str| v1::ObservedWallet {
+    let wallet = |address: &str, at: i64| v1::ObservedWallet {
         address: address.to_owned(),
         network: "ethereum".to_owned(),
         observed_at: Some(from_millis(at)),
     };
-    let told = v1::ProfileObservation { wallets: vec![wallet("0x1"), wallet("0x2")], ..author("u1", "rich") };
+    let wallets = vec![wallet("0x1", at - 1_000), wallet("0x2", at), wallet("0x3", at), wallet("0x4", at - 2_000)];
+    let told = v1::ProfileObservation { wallets, ..author("u1", "rich") };
     service.learn(&project.dataset(), revision(1, Observed::Profile(told))).await;
     service.learn(&project.dataset(), revision(1, Observed::Profile(author("u2", "poor")))).await;
     let found = profile(&client, "rich").await;
     assert_fields(&found, &FIELDS);
-    assert_eq!(found["wallet"], json!({"address": "0x1", "network": "ethereum"}));
+    // The one that was seen last, and the first of those seen at once.
+    assert_eq!(found["wallet"], json!({"address": "0x2", "network": "ethereum"}));
     assert!(profile(&client, "poor").await.get("wallet").is_none());
 
     let listed = client.get("/v1/profiles/@Rich/wallets").await;
     assert!(listed.header("ratelimit-policy").starts_with("\"heavy\""));
-    let row =
-        |address: &str| json!({"address": address, "network": "ethereum", "observed_at": crate::harness::iso(at)});
+    let row = |address: &str, at: i64| json!({"address": address, "network": "ethereum", "observed_at": crate::harness::iso(at)});
+    let wallets = [row("0x1", at - 1_000), row("0x2", at), row("0x3", at), row("0x4", at - 2_000)];
     let short = json!({"id": found["id"], "handle": "@rich", "display_name": null, "avatar_url": null});
     let expected = json!({
-        "object": "profile_wallets", "profile": short, "wallets": [row("0x1"), row("0x2")], "livemode": false,
+        "object": "profile_wallets", "profile": short, "wallets": wallets, "livemode": false,
     });
     assert_eq!(listed.ok(200), expected);
     for reference in ["u1", text(&found, "id")] {
@@ -321,7 +323,37 @@ async fn wallets_are_told_where_they_are_enabled() {
     // The scope is not a default one.
     let defaults = project.key(Environment::Test, &[]).await.client;
     defaults.get("/v1/profiles/rich/wallets").await.error(403, "INSUFFICIENT_SCOPE");
-    defaults.get("/v1/profiles/rich").await.ok(200);
+    // Without it a profile is shown without its wallet, looked up or searched for.
+    let mut bare = found.clone();
+    bare.as_object_mut().unwrap().remove("wallet");
+    assert_eq!(profile(&defaults, "rich").await, bare);
+    for (key, expected) in [(&client, &found), (&defaults, &bare)] {
+        let shown = async || {
+            let result = key.search("/v1/search?q=rich&types=profiles").await.ok(200);
+            result["profiles"].as_array().and_then(|profiles| profiles.first()).cloned()
+        };
+        assert_eq!(eventually("the search finds it", SOON, shown).await, *expected);
+    }
+    // An event never shows one.
+    let renamed = v1::ProfileObservation { wallets: vec![wallet("0x5", at)], ..author("u1", "richer") };
+    service.learn(&project.dataset(), revision(2, Observed::Profile(renamed))).await;
+    let events = client.all("/v1/events?types=profile.updated&handle=richer").await;
+    assert_eq!(events.len(), 1);
+    assert!(events[0]["data"]["profile"].get("wallet").is_none());
+    // A key that is made at a start gets every scope that may be granted.
+    let bootstrap = service.client(TEST_KEY).get("/v1/me").await.ok(200);
+    assert!(bootstrap["scopes"].as_array().unwrap().contains(&json!("wallets:read")));
+    wallets_cannot_be_read_once_the_flag_is_off(service, client.key()).await;
+}
+
+/// Starts the service again without the flag: a key that has the scope from before is shown no wallet.
+async fn wallets_cannot_be_read_once_the_flag_is_off(mut service: Service, key: &str) {
+    service.processes.clear();
+    let process = service.setup.clone().set("WALLETS_API_ENABLED", "false").start();
+    let client = Client::new(&process.address("http"), Some(key));
+    let found = profile(&client, "richer").await;
+    assert!(found.get("wallet").is_none(), "{found}");
+    client.get("/v1/profiles/richer/wallets").await.error(404, "FEATURE_DISABLED");
 }
 
 async fn profiles_are_heavy(service: &Service) {

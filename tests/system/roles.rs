@@ -323,6 +323,12 @@ async fn a_bad_setting_stops_the_start_with_one_line_that_names_it() {
         ("SVC_DNS_SERVERS", "dns.example.com"),
         ("SVC_SANDBOX_TICK_SECONDS", "-1"),
         ("SVC_DRAIN_SECONDS", "301"),
+        ("SVC_UPSTREAM_URL", "upstream.example.com"),
+        ("SVC_UPSTREAM_TOKEN", "a token without an address"),
+        ("SVC_UPSTREAM_TIMEOUT_MS", "50"),
+        ("SVC_UPSTREAM_RPS", "0"),
+        ("SVC_UPSTREAM_BACKFILL", "yesterday"),
+        ("SVC_UPSTREAM_REFRESH_SECONDS", "0"),
         ("THESES_API_ENABLED", "yes"),
         ("SEMANTIC_SEARCH_ENABLED", "true"),
     ] {

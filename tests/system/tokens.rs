@@ -62,8 +62,8 @@ async fn a_token_is_whole(service: &Service) {
     let names = ["object", "id", "symbol", "name", "chain", "chain_id", "address", "logo_url", "platform_url"];
     assert_fields(&found, &[&names[..], &counts, &times, &["source", "livemode"]].concat());
     assert!(id.starts_with("tk_"));
-    assert_eq!((text(&found, "object"), text(&found, "symbol"), text(&found, "name")), ("token", "$WHOLE", "Whole"));
-    assert_eq!((text(&found, "chain"), &found["chain_id"], text(&found, "address")), ("ethereum", &json!(1), "0xf00d"));
+    assert_eq!((text(&found, "object"), text(&found, "symbol"), text(&found, "name")), ("token", "$whole", "Whole"));
+    assert_eq!((text(&found, "chain"), &found["chain_id"], text(&found, "address")), ("ethereum", &json!(1), "0xF00D"));
     assert_eq!(
         (text(&found, "logo_url"), text(&found, "platform_url")),
         ("https://example.com/w.png", "https://example.com/w")
@@ -80,7 +80,7 @@ async fn a_token_is_whole(service: &Service) {
     let told = v1::TokenObservation { symbol: "$Renamed".to_owned(), name: None, ..told };
     service.learn(&project.dataset(), revision(2, Observed::Token(told))).await;
     let renamed = on_token(&client, "renamed").await;
-    assert_eq!((&renamed["id"], &renamed["name"]), (&json!(id), &Value::Null));
+    assert_eq!((&renamed["id"], &renamed["symbol"], &renamed["name"]), (&json!(id), &json!("$Renamed"), &Value::Null));
     assert_eq!(renamed["first_seen_at"], found["first_seen_at"]);
     client.get("/v1/tokens/whole").await.error(404, "TOKEN_NOT_FOUND");
     let idle = on_token(&client, "renamed/activity").await;

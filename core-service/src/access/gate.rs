@@ -15,8 +15,9 @@ use crate::{
         control::{ApiKey, Organization, Project},
         dataset::{Dataset, View},
         id,
-        operation::{Features, Operation},
+        operation::{Feature, Features, Operation},
         plan::{Plan, Plans},
+        scope::Scope,
         window::{Floor, MINUTE_MS},
     },
     error::{Error, Result},
@@ -70,6 +71,10 @@ impl Caller {
     #[must_use]
     pub fn scope(&self) -> String {
         format!("{}/{}", self.project.id, if self.key.live { "live" } else { "test" })
+    }
+
+    fn holds(&self, scope: Scope) -> bool {
+        self.key.scopes.iter().any(|held| held == scope.as_str())
     }
 }
 
@@ -129,6 +134,12 @@ impl Call {
     fn too_many_sends(&self) -> Error {
         let message = format!("more than {SENDS_PER_MINUTE} test sends and replays of the project in this minute");
         ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(self.now_ms)).into()
+    }
+
+    /// Whether profiles are shown with their wallet: the Wallets API is enabled, and the key may read wallets.
+    #[must_use]
+    pub fn shows_wallets(&self) -> bool {
+        self.gate.features.has(Feature::Wallets) && self.caller.holds(Scope::WalletsRead)
     }
 
     /// The lower bound of a read in the plan's history window.
@@ -300,7 +311,7 @@ impl Gate {
             return Err(Error::new(ErrorCode::FeatureDisabled, "this feature is not enabled"));
         }
         if let Some(scope) = operation.scope()
-            && !caller.key.scopes.iter().any(|held| held == scope.as_str())
+            && !caller.holds(scope)
         {
             let message = format!("this key lacks the scope {}", scope.as_str());
             return Err(Error::new(ErrorCode::InsufficientScope, message));

@@ -37,10 +37,15 @@ pub fn token_ref(token: &Token) -> v1::TokenRef {
     }
 }
 
+/// The wallet that was seen last; of several seen at once, the first.
+fn newest_wallet(profile: &Profile) -> Option<v1::Wallet> {
+    let newest = profile.wallets.iter().rev().max_by_key(|wallet| wallet.observed_at)?;
+    Some(v1::Wallet { address: newest.address.clone(), network: newest.network.clone() })
+}
+
 /// The profile; its wallet only where that may be shown.
 #[must_use]
 pub fn profile(dataset: &Dataset, profile: &Profile, with_wallet: bool) -> v1::Profile {
-    let wallet = profile.wallets.first().filter(|_| with_wallet);
     v1::Profile {
         id: profile.id.clone(),
         handle: profile.handle.clone(),
@@ -56,7 +61,7 @@ pub fn profile(dataset: &Dataset, profile: &Profile, with_wallet: bool) -> v1::P
         updated_at: Some(from_millis(profile.updated_at)),
         source_updated_at: optional_time(profile.source_updated_at),
         stale: None,
-        wallet: wallet.map(|wallet| v1::Wallet { address: wallet.address.clone(), network: wallet.network.clone() }),
+        wallet: if with_wallet { newest_wallet(profile) } else { None },
     }
 }
 

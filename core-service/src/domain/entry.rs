@@ -126,7 +126,7 @@ pub struct TokenObserved {
     /// The token.
     #[prost(message, required, tag = "1")]
     pub token: Token,
-    /// The symbol that it gave up, if the symbol changed.
+    /// The symbol before, if the symbol changed, be it in its case alone.
     #[prost(string, optional, tag = "2")]
     pub previous_symbol: Option<String>,
 }

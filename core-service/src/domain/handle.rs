@@ -1,9 +1,16 @@
-//! Handles as they are shown, and the characters of handles and symbols that a test may bring.
+//! Handles and symbols as they are shown, and the characters of those that a test may bring.
 
 /// A handle with its leading `@`, otherwise as typed.
 #[must_use]
 pub fn with_at(handle: &str) -> String {
     format!("@{}", handle.strip_prefix('@').unwrap_or(handle))
+}
+
+/// A symbol with its leading `$`, otherwise in the letters of who told it.
+#[must_use]
+pub fn with_dollar(symbol: &str) -> String {
+    let symbol = symbol.trim();
+    format!("${}", symbol.strip_prefix('$').unwrap_or(symbol))
 }
 
 /// Whether a test may bring this handle: letters, digits, `_`, `.`, `-`, ASCII, after an optional `@`.
@@ -28,6 +35,10 @@ mod tests {
     fn forms() {
         assert_eq!(with_at("Runner"), "@Runner");
         assert_eq!(with_at("@Runner"), "@Runner");
+        for (told, shown) in [("stETH", "$stETH"), ("$stETH", "$stETH"), (" two words ", "$two words"), ("$$X", "$$X")]
+        {
+            assert_eq!(with_dollar(told), shown);
+        }
     }
 
     #[test]

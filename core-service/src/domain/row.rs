@@ -136,7 +136,7 @@ pub struct Token {
     /// `tk_…`
     #[prost(string, tag = "1")]
     pub id: String,
-    /// Upper case, with the leading `$`.
+    /// With the leading `$`, in the upstream's letters; that of a test thesis in upper case.
     #[prost(string, tag = "2")]
     pub symbol: String,
     /// Name.
@@ -148,7 +148,7 @@ pub struct Token {
     /// The chain's number.
     #[prost(int64, optional, tag = "5")]
     pub chain_id: Option<i64>,
-    /// Contract or mint address.
+    /// Contract or mint address, in the upstream's letters.
     #[prost(string, tag = "6")]
     pub address: String,
     /// Logo.

@@ -26,6 +26,7 @@ use crate::{
         create_key::create_key,
         create_organization::create_organization,
         create_project::create_project,
+        ingest,
         list_abuse::list_abuse,
         list_project_webhooks::list_project_webhooks,
         replay_deliveries::Replaying,
@@ -35,6 +36,7 @@ use crate::{
 };
 
 const REPLAY: &str = "AdminService/ReplayWebhookDeliveries";
+const BACKFILL: &str = "AdminService/Backfill";
 
 /// The answer with the project after its change.
 async fn changed_project<T>(
@@ -221,6 +223,26 @@ impl AdminService for Api {
             Ok::<_, Error>(told.map(|told| (told, replaying)))
         });
         let told = told.map_err(move |error| status(&error, &core.gate.new_request_id(), REPLAY));
+        Ok(Response::new(told.take_until(async move { stop.cancelled().await }).boxed()))
+    }
+
+    async fn get_ingest_status(
+        &self,
+        request: Request<v1::GetIngestStatusRequest>,
+    ) -> Result<Response<v1::GetIngestStatusResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let answer = ingest::status(&self.core).map_ok(|status| v1::GetIngestStatusResponse { status: Some(status) });
+        internal(&self.core, "AdminService/GetIngestStatus", answer).await
+    }
+
+    type BackfillStream = BoxStream<'static, Result<v1::BackfillResponse, Status>>;
+
+    async fn backfill(&self, request: Request<v1::BackfillRequest>) -> Result<Response<Self::BackfillStream>, Status> {
+        service_only(&self.core, &request)?;
+        let begun = ingest::backfill(&self.core, request.into_inner());
+        let told = internal(&self.core, BACKFILL, begun).await?.into_inner();
+        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
+        let told = told.map_err(move |error| status(&error, &core.gate.new_request_id(), BACKFILL));
         Ok(Response::new(told.take_until(async move { stop.cancelled().await }).boxed()))
     }
 

@@ -6,6 +6,7 @@ pub mod check_log;
 pub mod create_key;
 pub mod create_organization;
 pub mod create_project;
+pub mod ingest;
 pub mod list_abuse;
 pub mod list_project_webhooks;
 pub mod replay_deliveries;

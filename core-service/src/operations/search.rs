@@ -11,7 +11,7 @@ use super::{
 use crate::{
     access::gate::Call,
     convert,
-    domain::{dataset::Dataset, operation::Feature},
+    domain::dataset::Dataset,
     error::Result,
     search::{
         Looked, SearchFilter,
@@ -79,7 +79,7 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
     Ok(v1::SearchResult {
         query: text,
         theses: shown_theses(core, theses, limit).await?,
-        profiles: shown_profiles(core, &profiles).await?,
+        profiles: shown_profiles(core, call, &profiles).await?,
         tokens: shown_tokens(core, call, &tokens).await?,
         livemode: view.livemode(),
     })
@@ -108,8 +108,8 @@ async fn shown_theses(core: &Core, found: Vec<(Dataset, String)>, limit: usize) 
     Ok(with_references(&core.shared.theses, &there).await?)
 }
 
-async fn shown_profiles(core: &Core, found: &[(Dataset, String)]) -> Result<Vec<v1::Profile>> {
-    let with_wallet = core.gate.features().has(Feature::Wallets);
+async fn shown_profiles(core: &Core, call: &Call, found: &[(Dataset, String)]) -> Result<Vec<v1::Profile>> {
+    let with_wallet = call.shows_wallets();
     let rows = core.shared.theses.profiles(&keys(found)).await?;
     let shown = |((dataset, _), row): (&(Dataset, String), Option<_>)| -> Option<v1::Profile> {
         Some(convert::row::profile(dataset, row.as_deref()?, with_wallet))

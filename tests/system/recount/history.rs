@@ -16,7 +16,7 @@ use super::{
     names::{References, bound},
     random::Random,
     view::{GRACE_MS, Lower, View},
-    world::{Event, World, address, claim, symbol},
+    world::{Event, World, claim, is_at, is_called},
 };
 use crate::harness::{now_ms, text};
 
@@ -39,12 +39,12 @@ pub(super) fn matches(event: &Value, types: &[v1::EventType], filters: Option<&v
     let (token, handle) = (&event["data"]["token"], &event["data"]["profile"]["handle"]);
     let named = |reference: &str| {
         let exact = reference.split_once(':');
-        let at = |address_of: &str| token["address"] == *address(address_of);
+        let at = |address: &str| is_at(token, address);
         token.is_object()
             && (token["id"] == reference
                 || exact.is_some_and(|(chain, place)| token["chain"] == chain && at(place))
                 || (!reference.starts_with('$') && at(reference))
-                || token["symbol"] == *symbol(reference))
+                || is_called(token, reference))
     };
     let by = |wanted: &str| handle.as_str().is_some_and(|handle| claim(handle) == claim(wanted));
     (types.is_empty() || types.iter().any(|kind| event["type"] == names::event_type_name(*kind)))

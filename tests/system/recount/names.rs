@@ -6,7 +6,7 @@ use thesis_proto::{time::from_millis, v1};
 use super::{
     random::Random,
     view::{DAY_MS, HOUR_MS, MINUTE_MS, Sight, View},
-    world::{SANDBOX, World, claim},
+    world::{SANDBOX, World, claim, is_at},
 };
 use crate::harness::text;
 
@@ -19,7 +19,7 @@ pub(super) const TEST_HANDLES: [&str; 3] = ["tess", "tom", "tia"];
 pub(super) const TEST_SYMBOLS: [&str; 3] = ["FRESH", "NEW", "Ünit"];
 const CHAINS: [&str; 3] = ["ethereum", "solana", "sandbox"];
 const ADDRESSES: [&str; 4] = ["0xAa01", "0xB002", "MintOne", "MintTwo"];
-const SYMBOLS: [&str; 6] = ["ALPHA", "beta", "GAMMA", "MintOne", "οδος", "tk_x"];
+const SYMBOLS: [&str; 8] = ["ALPHA", "alpha", "beta", "GAMMA", "MintOne", "mintONE", "οδος", "tk_x"];
 /// Words of theses that can be searched for, then some that differ by more than ASCII's case.
 pub(super) const WORDS: [&str; 8] = ["zorbit", "quandle", "mirvex", "plonko", "drimble", "vantor", "skelp", "oozle"];
 const FOLDED: [&str; 6] = ["Straße", "STRASSE", "ΟΔΟΣ", "οδος", "ПОЛЁТ", "🚀"];
@@ -123,17 +123,20 @@ pub(super) fn token_as(
     chain: &str,
     at: &str,
 ) -> v1::TokenObservation {
-    let symbols = if chain == "sandbox" { &["ZAP", "FRESH"][..] } else { &SYMBOLS };
+    let symbols = if chain == "sandbox" { &["ZAP", "Zap", "FRESH"][..] } else { &SYMBOLS };
     let mut seen = crate::harness::ingest::token(chain, at, random.pick(symbols));
-    let shown = super::world::address(at);
     let known = world.datasets[dataset].tokens.iter();
-    let mut known = known.filter(|token| token.row["chain"] == chain && token.row["address"] == *shown);
+    let mut known = known.filter(|token| token.row["chain"] == chain && is_at(&token.row, at));
     match known.next().map(|token| &token.row) {
         Some(row) if random.chance(80) => {
             text(row, "symbol").trim_start_matches('$').clone_into(&mut seen.symbol);
+            text(row, "address").clone_into(&mut seen.address);
             seen.name = row["name"].as_str().map(str::to_owned);
         }
         _ => {
+            if at.starts_with("0x") && random.chance(30) {
+                seen.address = at.to_lowercase();
+            }
             seen.name = random.maybe(50, |random| random.pick(&NAMES).to_owned());
             seen.source_updated_at = random.maybe(50, source_update);
         }

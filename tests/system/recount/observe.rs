@@ -7,7 +7,7 @@ use thesis_proto::{
     v1::{self, observation::Observed},
 };
 
-use super::world::{Age, Profile, Rows, Thesis, Token, bare_profile, bare_token, shown, symbol, token_id};
+use super::world::{Age, Profile, Rows, Thesis, Token, bare_profile, bare_token, shown, take_names, token_id};
 
 const TOLD: [&str; 6] = ["handle", "display_name", "avatar_url", "profile_url", "bio", "verified"];
 
@@ -240,7 +240,7 @@ fn fill_profile(row: &mut Value, seen: &v1::ProfileObservation, is_newest: bool)
 
 fn fill_token(row: &mut Value, seen: &v1::TokenObservation, is_newest: bool) {
     if is_newest {
-        row["symbol"] = json!(symbol(&seen.symbol));
+        take_names(row, seen);
         row["name"] = json!(seen.name);
         row["chain_id"] = json!(seen.chain_id);
         row["logo_url"] = json!(seen.logo_url);

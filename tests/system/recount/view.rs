@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     caller::{Failure, Outcome},
-    world::{LIVE, Profile, Rows, SANDBOX, Thesis, Token, World, address, profile_ref, source, symbol, token_ref},
+    world::{LIVE, Profile, Rows, SANDBOX, Thesis, Token, World, is_at, is_called, profile_ref, source, token_ref},
 };
 use crate::harness::{iso, text};
 
@@ -130,12 +130,11 @@ impl<'a> View<'a> {
         }
         let here = |token: &&Token| chain.is_none_or(|chain| token.row["chain"] == chain);
         let all = || self.rows().flat_map(|rows| &rows.tokens).filter(here);
-        let exact = reference.split_once(':').map(|(on, at)| (on, address(at)));
-        let on_chain = all().filter(|token| {
-            exact.as_ref().is_some_and(|(on, at)| token.row["chain"] == *on && token.row["address"] == **at)
-        });
-        let at = all().filter(|token| token.row["address"] == address(reference));
-        let with = all().filter(|token| token.row["symbol"] == symbol(reference));
+        let exact = reference.split_once(':');
+        let on_chain =
+            all().filter(|token| exact.is_some_and(|(on, at)| token.row["chain"] == on && is_at(&token.row, at)));
+        let at = all().filter(|token| is_at(&token.row, reference));
+        let with = all().filter(|token| is_called(&token.row, reference));
         let readings: [Vec<&Token>; 3] = [on_chain.collect(), at.collect(), with.collect()];
         readings.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
     }

@@ -134,13 +134,34 @@ pub(super) fn claim(handle: &str) -> String {
     folded(handle.strip_prefix('@').unwrap_or(handle))
 }
 
-/// A symbol as it is shown.
+/// A symbol as it is told by an upstream and shown.
+fn told_symbol(text: &str) -> String {
+    format!("${}", text.trim().strip_prefix('$').unwrap_or(text.trim()))
+}
+
+/// Whether a token has this address, whatever its case where that does not count.
+pub(super) fn is_at(token: &Value, at: &str) -> bool {
+    address(text(token, "address")) == address(at)
+}
+
+/// Whether a token has this symbol, whatever its case.
+pub(super) fn is_called(token: &Value, name: &str) -> bool {
+    symbol(text(token, "symbol")) == symbol(name)
+}
+
+/// Takes a token's names as an upstream tells them.
+pub(super) fn take_names(token: &mut Value, seen: &v1::TokenObservation) {
+    token["symbol"] = json!(told_symbol(&seen.symbol));
+    token["address"] = json!(seen.address);
+}
+
+/// The form of a symbol by which it is found, and in which those of test theses are shown.
 pub(super) fn symbol(text: &str) -> String {
     format!("${}", folded(text.strip_prefix('$').unwrap_or(text)).to_uppercase())
 }
 
-/// An address as it is shown.
-pub(super) fn address(text: &str) -> String {
+/// The form of an address by which it is found.
+fn address(text: &str) -> String {
     let lower = text.to_lowercase();
     if lower.starts_with("0x") { lower } else { text.to_owned() }
 }

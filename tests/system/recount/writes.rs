@@ -13,7 +13,9 @@ use super::{
     names::{TEST_HANDLES, TEST_SYMBOLS, author, author_as, past, saying, token, token_as},
     observe::Became,
     random::Random,
-    world::{PROJECTS, Rows, Thesis, World, bare_profile, bare_token, claim, profile_ref, symbol, token_ref},
+    world::{
+        PROJECTS, Rows, Thesis, World, bare_profile, bare_token, claim, is_called, profile_ref, symbol, token_ref,
+    },
 };
 use crate::harness::{
     Service,
@@ -165,7 +167,7 @@ impl Writer<'_> {
         let known = view.by_handle(handle).and_then(|id| view.profile(id)).map(|profile| profile.row.clone());
         let new_profile = known.is_none().then(|| bare_profile(dataset, text(&row["profile"], "id"), handle));
         let profile = known.or_else(|| new_profile.clone()).expect("an author");
-        let known = here.into_iter().find(|row| row["symbol"] == on).cloned();
+        let known = here.into_iter().find(|row| is_called(row, &on)).cloned();
         let (id, at) = (text(&row["token"], "id"), text(&row["token"], "address"));
         let new_token = known.is_none().then(|| bare_token(dataset, id, &on, "sandbox", at));
         let token = known.or_else(|| new_token.clone()).expect("a token");

@@ -1,4 +1,5 @@
 mod beside;
+mod names;
 mod order;
 
 use std::{collections::HashSet, sync::Arc};

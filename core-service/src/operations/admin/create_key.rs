@@ -31,7 +31,11 @@ pub async fn create_key(
     } else {
         let grantable = |text: &String| grantable(core).any(|scope| scope.as_str() == text);
         if let Some(wrong) = scopes.iter().find(|text| !grantable(text)) {
-            return Err(invalid("scopes", &format!("{wrong} is not a scope that may be granted")));
+            let rule = match Scope::parse(wrong) {
+                Some(_) => format!("{wrong} cannot be granted while the Wallets API is off (WALLETS_API_ENABLED)"),
+                None => format!("{wrong} is not a scope that may be granted"),
+            };
+            return Err(invalid("scopes", &rule));
         }
         let mut seen = HashSet::new();
         scopes.iter().filter(|scope| seen.insert(*scope)).cloned().collect()

@@ -90,7 +90,7 @@ async fn what_is_written_is_found_and_what_is_deleted_is_not() {
     let found = search(&core, &live, query("moon")).await.unwrap();
     assert_eq!(texts(&found), ["to the moon 🚀", "from the moon 比特币"]);
     assert_eq!(found.tokens.len(), 1);
-    assert_eq!((found.tokens[0].symbol.as_str(), found.tokens[0].thesis_count), ("$MOON", 3));
+    assert_eq!((found.tokens[0].symbol.as_str(), found.tokens[0].thesis_count), ("$moon", 3));
     assert!(found.profiles.is_empty() && found.livemode);
     let by_bob =
         search(&core, &live, SearchQuery { handle: Some("BOB".to_owned()), ..query("moon OR bob") }).await.unwrap();

@@ -1,6 +1,6 @@
 //! Profiles and tokens, seen on their own or beside a thesis.
 
-use thesis_proto::reference::{address_form, symbol_form};
+use thesis_proto::reference::address_form;
 
 use super::Drafted;
 use crate::{
@@ -107,7 +107,8 @@ fn changed_fields(before: &Profile, after: &Profile) -> Vec<String> {
 fn fill_token(row: &mut Token, seen: &TokenSeen, age: Age) {
     row.source_updated_at = row.source_updated_at.max(seen.source_updated_at);
     if age.is_newer_than(row.age.as_ref()) {
-        row.symbol = symbol_form(&seen.symbol);
+        row.symbol = handle::with_dollar(&seen.symbol);
+        row.address.clone_from(&seen.address);
         row.name.clone_from(&seen.name);
         row.chain_id = seen.chain_id;
         row.logo_url.clone_from(&seen.logo_url);
@@ -117,14 +118,7 @@ fn fill_token(row: &mut Token, seen: &TokenSeen, age: Age) {
 }
 
 pub(super) fn new_token(id: String, seen: &TokenSeen, age: Age, now: i64) -> Token {
-    let mut row = Token {
-        id,
-        chain: seen.chain.clone(),
-        address: address_form(&seen.address),
-        first_seen_at: now,
-        updated_at: now,
-        ..Token::default()
-    };
+    let mut row = Token { id, chain: seen.chain.clone(), first_seen_at: now, updated_at: now, ..Token::default() };
     fill_token(&mut row, seen, age);
     row
 }

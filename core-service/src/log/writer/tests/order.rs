@@ -65,11 +65,13 @@ fn author(number: u8, age: Age) -> ProfileSeen {
     }
 }
 
+/// Case comes and goes too, and changes nothing about where a token is found.
 fn token(number: u8, age: Age) -> TokenSeen {
+    let [first, hexadecimal] = if age.observed_at % 2 == 0 { ["s", "a"] } else { ["S", "A"] };
     TokenSeen {
         chain: "base".to_owned(),
-        address: format!("0xA{number}"),
-        symbol: format!("s{number}_{}", form(&age)),
+        address: format!("0x{hexadecimal}{number}"),
+        symbol: format!("{first}{number}_{}", form(&age)),
         name: Some(age.name()),
         source_updated_at: (age.observed_at % 3 == 0).then_some(age.observed_at),
         ..TokenSeen::default()

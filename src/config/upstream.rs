@@ -1,0 +1,76 @@
+//! Where live data comes from.
+
+use std::time::Duration;
+
+use clap::Args;
+use core_service::ingest::settings::UpstreamSettings;
+use secrecy::{ExposeSecret as _, SecretString};
+use url::Url;
+
+use super::{Refused, parse};
+
+/// Where live data comes from.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Upstream")]
+pub(crate) struct Upstream {
+    /// The upstream whose data live keys read; `docs/upstream.md` tells what it must speak [default: none]
+    #[arg(long, env = "SVC_UPSTREAM_URL", value_name = "URL", value_parser = parse::base_url)]
+    upstream_url: Option<Url>,
+    /// Its bearer token, required beside SVC_UPSTREAM_URL [default: none]
+    #[arg(long, env = "SVC_UPSTREAM_TOKEN", value_name = "TOKEN")]
+    upstream_token: Option<SecretString>,
+    /// Longest time for the whole answer to a look-up, 100 to 60000
+    #[arg(
+        long,
+        env = "SVC_UPSTREAM_TIMEOUT_MS",
+        value_name = "MILLISECONDS",
+        default_value_t = 2_000,
+        value_parser = clap::value_parser!(u32).range(100..=60_000)
+    )]
+    upstream_timeout_ms: u32,
+    /// Most look-ups a second for the whole installation, 1 to 10000
+    #[arg(
+        long,
+        env = "SVC_UPSTREAM_RPS",
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
+    upstream_rps: u32,
+    /// How far back a first start fetches what changed, such as 30m, 24h or 7d; 0s for nothing, at most 365d
+    #[arg(long, env = "SVC_UPSTREAM_BACKFILL", value_name = "SPAN", default_value = "24h", value_parser = parse::span)]
+    upstream_backfill: Duration,
+    /// Age of cached data from which it is looked up again when somebody asks for it, 1 to 86400
+    #[arg(
+        long,
+        env = "SVC_UPSTREAM_REFRESH_SECONDS",
+        value_name = "SECONDS",
+        default_value_t = 600,
+        value_parser = clap::value_parser!(u32).range(1..=86_400)
+    )]
+    upstream_refresh_seconds: u32,
+}
+
+impl Upstream {
+    /// How to reach the upstream; none where there is none.
+    pub(crate) fn settings(&self) -> Result<Option<UpstreamSettings>, Refused> {
+        let (url, token) = match (&self.upstream_url, &self.upstream_token) {
+            (None, None) => return Ok(None),
+            (Some(_), None) => return Err(Refused::new("SVC_UPSTREAM_TOKEN", "is required beside SVC_UPSTREAM_URL")),
+            (None, Some(_)) => return Err(Refused::new("SVC_UPSTREAM_URL", "is required beside SVC_UPSTREAM_TOKEN")),
+            (Some(url), Some(token)) => (url, token),
+        };
+        let text = token.expose_secret();
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Refused::new("SVC_UPSTREAM_TOKEN", "it must be printable ASCII characters without spaces"));
+        }
+        Ok(Some(UpstreamSettings {
+            url: url.clone(),
+            token: token.clone(),
+            timeout: Duration::from_millis(self.upstream_timeout_ms.into()),
+            rps: self.upstream_rps,
+            backfill: self.upstream_backfill,
+            refresh: Duration::from_secs(self.upstream_refresh_seconds.into()),
+        }))
+    }
+}
