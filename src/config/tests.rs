@@ -259,8 +259,7 @@ fn upstream_sim_has_its_grammar() {
     let token = "a token of the upstream";
     let given = ["upstream-sim", "--token", token];
     for good in [
-        &[][..],
-        &["--listen", "[::1]:0", "--seed", "7", "--profiles", "5", "--tokens", "5", "--rate", "0.5"],
+        &["--listen", "[::1]:0", "--seed", "7", "--profiles", "5", "--tokens", "5", "--rate", "0.5"][..],
         &["--history", "30m", "--history-theses", "0", "--fault-silent", "--fault-refuse-feed"],
         &["--fault-error-share", "0.5", "--fault-error-status", "429", "--fault-retry-after-s", "3"],
     ] {

@@ -75,7 +75,7 @@ pub(crate) fn read_time(text: &str) -> Result<i64, Refused> {
 /// Reads a number of a query string, from 1 to `most`.
 pub(crate) fn read_limit(text: Option<&str>, default: usize, most: usize) -> Result<usize, Refused> {
     let Some(text) = text else { return Ok(default) };
-    let limit = text.parse().ok().filter(|limit| (1..=most).contains(limit));
+    let limit = text.parse::<usize>().ok().filter(|limit| (1..=most).contains(limit));
     limit.ok_or_else(|| Refused::wrong(format!("limit is from 1 to {most}")))
 }
 

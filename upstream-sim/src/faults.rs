@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn change(faults: &Faults, fields: Value) -> Result<Faults, String> {
-        let Value::Object(fields) = fields else { panic!("{fields} is no object") };
+        let Value::Object(fields) = fields else { panic!("this is no object") };
         faults.with(fields)
     }
 

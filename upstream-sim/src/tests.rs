@@ -45,7 +45,7 @@ async fn call(simulator: &Simulator, method: &str, path: &str, body: &str) -> (u
     let mut socket = send(simulator, TOKEN, method, path, body).await;
     let mut answer = Vec::new();
     socket.read_to_end(&mut answer).await.unwrap();
-    let answer = String::from_utf8(answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
     (status(&answer), answer.split_once("\r\n\r\n").unwrap().1.to_owned())
 }
 

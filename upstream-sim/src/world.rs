@@ -72,14 +72,7 @@ impl World {
     }
 
     /// Adds a thesis; a time of creation ahead of `now` is its first time.
-    pub(crate) fn add_thesis(
-        &mut self,
-        author: usize,
-        coin: usize,
-        text: String,
-        created_at: i64,
-        now: i64,
-    ) -> usize {
+    pub(crate) fn add_thesis(&mut self, author: usize, coin: usize, text: String, created_at: i64, now: i64) -> usize {
         let number = self.theses.len();
         let at = now.max(created_at);
         let count = |dice: &mut Dice| (!dice.chance(0.1)).then_some(0);
@@ -114,13 +107,7 @@ impl World {
     }
 
     /// Gives a thesis other likes or replies; none leaves them as they are.
-    pub(crate) fn engage(
-        &mut self,
-        number: usize,
-        likes: Option<Option<u64>>,
-        replies: Option<Option<u64>>,
-        now: i64,
-    ) {
+    pub(crate) fn engage(&mut self, number: usize, likes: Option<Option<u64>>, replies: Option<Option<u64>>, now: i64) {
         self.theses.change(number, now, |thesis, at| {
             thesis.likes = likes.unwrap_or(thesis.likes);
             thesis.replies = replies.unwrap_or(thesis.replies);

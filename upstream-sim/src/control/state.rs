@@ -17,9 +17,8 @@ async fn state(State(sim): State<Sim>) -> Response {
     let count = |look_up: LookUp| Value::from(read(&counters.look_ups[look_up as usize]));
     let made = LookUp::ALL.into_iter().map(|(look_up, name)| (name.to_owned(), count(look_up)));
     let look_ups: Map<String, Value> = made.collect();
-    let (profiles, tokens, theses, deleted) = sim.look(|world| {
-        (world.profiles.len(), world.tokens.len(), world.theses.len(), world.theses.deleted)
-    });
+    let (profiles, tokens, theses, deleted) =
+        sim.look(|world| (world.profiles.len(), world.tokens.len(), world.theses.len(), world.theses.deleted));
     let (position, frames) = {
         let log = sim.log();
         (log.position(log.newest()), log.newest())

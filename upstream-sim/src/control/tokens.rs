@@ -13,7 +13,7 @@ use super::truth::plain;
 use crate::{
     answer::{Answer, Refused, given, json_of, read},
     shared::Sim,
-    world::{Told, TokenChange, World},
+    world::{TokenChange, Told, World},
 };
 
 #[derive(Deserialize)]
@@ -56,11 +56,7 @@ pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
     Ok(json_of(&made))
 }
 
-async fn change(
-    State(sim): State<Sim>,
-    Path((chain, address)): Path<(String, String)>,
-    body: Bytes,
-) -> Answer {
+async fn change(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>, body: Bytes) -> Answer {
     let TokenChangeBody { symbol, name, quiet } = read(&body)?;
     let changed = sim.change(|world, now, tell| {
         let number = world.tokens.number(&chain, &address).ok_or_else(Refused::missing)?;

@@ -9,9 +9,9 @@ const HEX: &[u8] = b"0123456789abcdefABCDEF";
 
 const SYMBOLS: &[&str] = &[
     "PEPE", "stETH", "wBTC", "BONK", "DEGEN", "Moon", "cbBTC", "WIF", "wif", "rETH", "USDC", "DOGE", "doge", "SHIB",
-    "MOG", "BRETT", "TOSHI", "JUP", "jitoSOL", "mSOL", "ARB", "LINK", "Cake", "GMX", "sUSDe", "weETH", "AERO", "POPCAT",
-    "TURBO", "MEW", "wstETH", "LDO", "PENDLE", "ENA", "RENDER", "PYTH", "RAY", "ORCA", "FLOKI", "A", "X9", "W", "РУНА",
-    "猫币", "1INCH", "UNI",
+    "MOG", "BRETT", "TOSHI", "JUP", "jitoSOL", "mSOL", "ARB", "LINK", "Cake", "GMX", "sUSDe", "weETH", "AERO",
+    "POPCAT", "TURBO", "MEW", "wstETH", "LDO", "PENDLE", "ENA", "RENDER", "PYTH", "RAY", "ORCA", "FLOKI", "A", "X9",
+    "W", "РУНА", "猫币", "1INCH", "UNI",
 ];
 const ENDS: &[&str] = &["INU", "AI", "x", "2", "DAO", "Fi", "CAT", "Pad"];
 const WORDS: &[&str] = &["Protocol", "Finance", "Coin", "Network", "通证", "Labs", "Classic", "🐸"];

@@ -12,8 +12,8 @@ const FIRST: &[&str] = &[
     "moon", "whale", "degen", "alpha", "bear", "Bull", "Gamma", "Theta", "chart", "yield", "Laser", "diamond", "ser",
 ];
 const SECOND: &[&str] = &[
-    "Trades", "Capital", "Labs", "Hunter", "Maxi", "Eyes", "Hands", "Quant", "Research", "Fox", "Ape", "Wizard", "Flow",
-    "Monk", "Runner", "Signals", "Onchain", "Macro", "Scout", "Value",
+    "Trades", "Capital", "Labs", "Hunter", "Maxi", "Eyes", "Hands", "Quant", "Research", "Fox", "Ape", "Wizard",
+    "Flow", "Monk", "Runner", "Signals", "Onchain", "Macro", "Scout", "Value",
 ];
 const DISPLAY: &[&str] = &[
     "Ana Trades",
