@@ -11,6 +11,7 @@ use crate::{
     admin::{self, Admin},
     config::Settings,
     listen::Listen,
+    upstream_sim::UpstreamSim,
 };
 
 /// What was asked for.
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Admin(Admin),
     /// Forward events to an endpoint of this machine, signed as a webhook's deliveries are
     Listen(Listen),
+    /// Simulate an upstream, with faults on demand
+    UpstreamSim(UpstreamSim),
 }
 
 /// Reads the command line and the environment. On an error, its message is already printed.
@@ -74,11 +77,13 @@ fn wants_json(arguments: &[OsString]) -> bool {
 pub(crate) fn command() -> clap::Command {
     let global = |arg: Arg| arg.global(true).hide_env_values(true);
     let command = without_empty_variables(Invocation::command().mut_args(global));
-    let mut command = command.mut_subcommand("listen", without_empty_variables);
+    let command = command.mut_subcommand("listen", without_empty_variables);
+    let mut command = command.mut_subcommand("upstream-sim", without_empty_variables);
     command.build();
     command
         .mut_subcommand("admin", |admin| hide_unused(admin, &["core_url", "service_token", "data_dir"]))
         .mut_subcommand("listen", |listen| hide_unused(listen, &["webhook_ca_file"]))
+        .mut_subcommand("upstream-sim", |simulator| hide_unused(simulator, &[]))
 }
 
 /// Compose files and the like pass on unset variables as empty ones.

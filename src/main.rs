@@ -11,6 +11,7 @@ mod role;
 mod roles;
 mod secrets;
 mod telemetry;
+mod upstream_sim;
 
 use std::process::ExitCode;
 
@@ -47,6 +48,7 @@ async fn run() -> ExitCode {
         Some(Command::Worker) => Role::Worker,
         Some(Command::Admin(admin)) => return admin::run(admin, &settings).await,
         Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
+        Some(Command::UpstreamSim(simulator)) => return ended(upstream_sim::run(simulator).await),
     };
     ended(roles::run(role, &settings).await)
 }

@@ -27,6 +27,18 @@ pub(crate) fn announce(role: Role, at: Listening, first_key: Option<&FirstKey>) 
     stdout.flush()
 }
 
+/// Says that a process without a role serves HTTP; `notes` are lines for people.
+pub(crate) fn announce_http(name: &str, http: SocketAddr, notes: &str) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    let text = if stdout.is_terminal() {
+        format!("\ntrade-thesis {name} is ready\n\n  HTTP      http://{}\n{notes}\n", reachable(http))
+    } else {
+        http_line(name, http)?
+    };
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
 #[derive(Serialize)]
 struct Ready<'a> {
     ready: bool,
@@ -51,6 +63,12 @@ fn line(role: Role, at: Listening, first_key: Option<&FirstKey>) -> io::Result<S
         ops: url(at.ops),
         test_key_file: first_key.filter(|key| key.made).map(|key| key.file.as_path()),
     };
+    Ok(serde_json::to_string(&ready)? + "\n")
+}
+
+fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
+    let http = Some(format!("http://{http}"));
+    let ready = Ready { ready: true, role: name, http, grpc: None, ops: None, test_key_file: None };
     Ok(serde_json::to_string(&ready)? + "\n")
 }
 
@@ -124,6 +142,8 @@ mod tests {
         );
         let worker = line(Role::Worker, Listening { http: None, grpc: None, ..listening() }, None).unwrap();
         assert_eq!(worker, "{\"ready\":true,\"role\":\"worker\",\"ops\":\"http://127.0.0.1:9100\"}\n");
+        let simulator = http_line("upstream-sim", ([127, 0, 0, 1], 9900).into()).unwrap();
+        assert_eq!(simulator, "{\"ready\":true,\"role\":\"upstream-sim\",\"http\":\"http://127.0.0.1:9900\"}\n");
     }
 
     #[test]

@@ -301,3 +301,29 @@ fn listen_has_its_grammar() {
     assert!(help.contains("[env: SVC_KEY]") && help.contains("[env: SVC_API_URL]"), "{help}");
     assert!(help.contains("SVC_WEBHOOK_CA_FILE") && !help.contains("SVC_HTTP_ADDR"), "{help}");
 }
+
+#[test]
+fn upstream_sim_has_its_grammar() {
+    let token = "a token of the upstream";
+    let given = ["upstream-sim", "--token", token];
+    for good in [
+        &["--listen", "[::1]:0", "--seed", "7", "--profiles", "5", "--tokens", "5", "--rate", "0.5"][..],
+        &["--history", "30m", "--history-theses", "0", "--fault-silent", "--fault-refuse-feed"],
+        &["--fault-error-share", "0.5", "--fault-error-status", "429", "--fault-retry-after-s", "3"],
+    ] {
+        let invocation = parse(&[&given[..], good].concat()).unwrap_or_else(|error| panic!("{good:?}: {error}"));
+        assert!(!format!("{invocation:?}").contains(token), "{good:?}");
+    }
+    for bad in [
+        &["--rate=-1"][..],
+        &["--history", "24"],
+        &["--fault-cut-share", "1.5"],
+        &["--fault-error-status", "200"],
+        &["--listen", "localhost"],
+    ] {
+        assert!(parse(&[&given[..], bad].concat()).is_err(), "{bad:?}");
+    }
+    let help = command().try_get_matches_from_mut(["trade-thesis", "upstream-sim", "--help"]).unwrap_err().to_string();
+    assert!(help.contains("[env: SVC_UPSTREAM_TOKEN]") && help.contains("--fault-garbage-share"), "{help}");
+    assert!(!help.contains("SVC_HTTP_ADDR"), "{help}");
+}

@@ -1,0 +1,97 @@
+//! `POST /sim/profiles`, `PATCH /sim/profiles/{id}` and `PUT /sim/profiles/{id}/wallets`.
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{Path, State},
+    routing::{patch, put},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::truth::plain;
+use crate::{
+    answer::{Answer, Refused, given, json_of, read},
+    shared::Sim,
+    world::{ProfileChange, Told, World},
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewProfileBody {
+    handle: String,
+    display_name: Option<String>,
+    bio: Option<String>,
+    #[serde(default)]
+    quiet: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProfileChangeBody {
+    handle: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    display_name: Option<Option<String>>,
+    #[serde(default, deserialize_with = "given")]
+    bio: Option<Option<String>>,
+    #[serde(default, deserialize_with = "given")]
+    verified: Option<Option<bool>>,
+    #[serde(default)]
+    quiet: bool,
+}
+
+pub(super) fn routes() -> Router<Sim> {
+    Router::new().route("/profiles/{id}", patch(change)).route("/profiles/{id}/wallets", put(set_wallets))
+}
+
+pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
+    let NewProfileBody { handle, display_name, bio, quiet } = read(&body)?;
+    let made = sim.change(|world, now, tell| {
+        if world.profiles.is_taken(&handle) {
+            return Err(taken());
+        }
+        let number = world.add_profile(handle, display_name, bio, now);
+        if !quiet {
+            tell(world, Told::Profile(number));
+        }
+        Ok(present(world, number))
+    })?;
+    Ok(json_of(&made))
+}
+
+async fn change(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
+    let ProfileChangeBody { handle, display_name, bio, verified, quiet } = read(&body)?;
+    let changed = sim.change(|world, now, tell| {
+        let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
+        let owner = handle.as_deref().and_then(|handle| world.profiles.by_handle(handle));
+        if owner.is_some_and(|owner| owner.id != id) {
+            return Err(taken());
+        }
+        world.change_profile(number, ProfileChange { handle, display_name, bio, verified }, now);
+        if !quiet {
+            tell(world, Told::Profile(number));
+        }
+        Ok(present(world, number))
+    })?;
+    Ok(json_of(&changed))
+}
+
+/// Wallets are kept as they come, so that a test can give wrong ones.
+async fn set_wallets(State(sim): State<Sim>, Path(id): Path<String>, body: Bytes) -> Answer {
+    let wallets: Vec<Value> = read(&body)?;
+    let answer = json!({ "data": wallets });
+    sim.change(|world, _, _| {
+        let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
+        world.profiles.set_wallets(number, wallets);
+        Ok::<_, Refused>(())
+    })?;
+    Ok(json_of(&answer))
+}
+
+fn present(world: &World, number: usize) -> Value {
+    plain(&**world.profiles.at(number))
+}
+
+fn taken() -> Refused {
+    Refused::conflict("the handle is taken")
+}

@@ -1,0 +1,85 @@
+//! `GET` and `PUT /sim/faults`, `PUT /sim/rate`, `POST /sim/burst`.
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    response::Response,
+    routing::{get, post, put},
+};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::task::yield_now;
+
+use crate::{
+    answer::{Answer, Refused, json_of, read},
+    shared::Sim,
+};
+
+/// Most new theses a second.
+const MOST_RATE: f64 = 100_000.0;
+/// Most theses of a burst.
+const MOST_THESES: usize = 1_000_000;
+/// Theses of a burst that are made while requests wait.
+const SLICE: usize = 500;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RateBody {
+    rate: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BurstBody {
+    theses: usize,
+}
+
+pub(super) fn routes() -> Router<Sim> {
+    Router::new()
+        .route("/faults", get(faults).put(set_faults))
+        .route("/rate", put(set_rate))
+        .route("/burst", post(burst))
+}
+
+async fn faults(State(sim): State<Sim>) -> Response {
+    json_of(&sim.faults())
+}
+
+async fn set_faults(State(sim): State<Sim>, body: Bytes) -> Answer {
+    let faults = sim.faults().with(read(&body)?).map_err(Refused::wrong)?;
+    sim.set_faults(faults);
+    Ok(json_of(&faults))
+}
+
+async fn set_rate(State(sim): State<Sim>, body: Bytes) -> Answer {
+    let RateBody { rate } = read(&body)?;
+    if !(0.0..=MOST_RATE).contains(&rate) {
+        return Err(Refused::wrong(format!("rate is from 0 to {MOST_RATE}")));
+    }
+    sim.set_rate(rate);
+    Ok(json_of(&json!({ "rate": rate })))
+}
+
+async fn burst(State(sim): State<Sim>, body: Bytes) -> Answer {
+    let BurstBody { theses } = read(&body)?;
+    if theses > MOST_THESES {
+        return Err(Refused::wrong(format!("theses are {MOST_THESES} at most")));
+    }
+    let mut left = theses;
+    while left > 0 {
+        let slice = left.min(SLICE);
+        sim.change(|world, now, tell| {
+            for _ in 0..slice {
+                world.invent_thesis(now, tell);
+            }
+        });
+        left -= slice;
+        yield_now().await;
+    }
+    let position = {
+        let log = sim.log();
+        log.position(log.newest())
+    };
+    Ok(json_of(&json!({ "position": position })))
+}

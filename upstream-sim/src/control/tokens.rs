@@ -1,0 +1,74 @@
+//! `POST /sim/tokens` and `PATCH /sim/tokens/{chain}/{address}`.
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{Path, State},
+    routing::patch,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::truth::plain;
+use crate::{
+    answer::{Answer, Refused, given, json_of, read},
+    shared::Sim,
+    world::{TokenChange, Told, World},
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewTokenBody {
+    chain: String,
+    address: String,
+    symbol: String,
+    name: Option<String>,
+    #[serde(default)]
+    quiet: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenChangeBody {
+    symbol: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    name: Option<Option<String>>,
+    #[serde(default)]
+    quiet: bool,
+}
+
+pub(super) fn routes() -> Router<Sim> {
+    Router::new().route("/tokens/{chain}/{address}", patch(change))
+}
+
+pub(super) async fn create(State(sim): State<Sim>, body: Bytes) -> Answer {
+    let NewTokenBody { chain, address, symbol, name, quiet } = read(&body)?;
+    let made = sim.change(|world, now, tell| {
+        if world.tokens.number(&chain, &address).is_some() {
+            return Err(Refused::conflict("the token is there already"));
+        }
+        let number = world.add_token(&chain, address, symbol, name, now);
+        if !quiet {
+            tell(world, Told::Token(number));
+        }
+        Ok(present(world, number))
+    })?;
+    Ok(json_of(&made))
+}
+
+async fn change(State(sim): State<Sim>, Path((chain, address)): Path<(String, String)>, body: Bytes) -> Answer {
+    let TokenChangeBody { symbol, name, quiet } = read(&body)?;
+    let changed = sim.change(|world, now, tell| {
+        let number = world.tokens.number(&chain, &address).ok_or_else(Refused::missing)?;
+        world.change_token(number, TokenChange { symbol, name, logo_url: None }, now);
+        if !quiet {
+            tell(world, Told::Token(number));
+        }
+        Ok::<_, Refused>(present(world, number))
+    })?;
+    Ok(json_of(&changed))
+}
+
+fn present(world: &World, number: usize) -> Value {
+    plain(&**world.tokens.at(number))
+}

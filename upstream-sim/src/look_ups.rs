@@ -1,0 +1,109 @@
+//! The look-ups, with their faults.
+
+mod profiles;
+mod theses;
+mod tokens;
+
+use std::{io, sync::atomic::Ordering, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    http::{
+        StatusCode,
+        header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
+    },
+    response::{IntoResponse as _, Response},
+};
+use futures::{StreamExt as _, stream};
+use tokio::time::sleep;
+
+use crate::{
+    Faults,
+    answer::{Refused, rendered},
+    shared::{Shared, Sim},
+    world::World,
+};
+
+/// Number of kinds of look-ups.
+pub(crate) const LOOK_UPS: usize = 7;
+/// Time for the first half of an answer to leave before the connection breaks.
+const FIRST_HALF: Duration = Duration::from_millis(20);
+
+/// A kind of look-up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LookUp {
+    Profile,
+    ProfileByHandle,
+    Wallets,
+    Token,
+    TokensBySymbol,
+    Theses,
+    Thesis,
+}
+
+impl LookUp {
+    /// Every kind, with its name among the counters.
+    pub(crate) const ALL: [(Self, &'static str); LOOK_UPS] = [
+        (Self::Profile, "profile"),
+        (Self::ProfileByHandle, "profile_by_handle"),
+        (Self::Wallets, "wallets"),
+        (Self::Token, "token"),
+        (Self::TokensBySymbol, "tokens_by_symbol"),
+        (Self::Theses, "theses"),
+        (Self::Thesis, "thesis"),
+    ];
+}
+
+/// The routes of the look-ups.
+pub(crate) fn routes() -> Router<Sim> {
+    Router::new().merge(profiles::routes()).merge(tokens::routes()).merge(theses::routes())
+}
+
+/// Answers a look-up with what `find` gives as JSON, or with a fault.
+async fn answer(
+    sim: &Shared,
+    look_up: LookUp,
+    find: impl FnOnce(&World) -> Result<Vec<u8>, Refused> + Send,
+) -> Response {
+    sim.counters.look_ups[look_up as usize].fetch_add(1, Ordering::Relaxed);
+    let faults = sim.faults();
+    if faults.latency_ms > 0 {
+        sleep(Duration::from_millis(faults.latency_ms)).await;
+    }
+    let (is_refused, is_cut) = sim.fate_of_look_up(&faults);
+    if is_refused || is_cut {
+        sim.counters.refused_look_ups.fetch_add(1, Ordering::Relaxed);
+    }
+    if is_refused {
+        return refuse(&faults);
+    }
+    match sim.look(find) {
+        Ok(body) if is_cut => cut(body),
+        Ok(body) => rendered(body),
+        Err(refused) => refused.into_response(),
+    }
+}
+
+fn refuse(faults: &Faults) -> Response {
+    let status = StatusCode::from_u16(faults.error_status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = Refused::new(status, "this is a fault on demand").into_response();
+    let may_say_when = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    if let Some(seconds) = faults.retry_after_s.filter(|_| may_say_when) {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// The first half of an answer, then the end of the connection.
+fn cut(body: Vec<u8>) -> Response {
+    let length = body.len();
+    let half = Bytes::from(body).slice(..length / 2);
+    let end = async {
+        sleep(FIRST_HALF).await;
+        Err::<Bytes, _>(io::Error::from(io::ErrorKind::ConnectionAborted))
+    };
+    let pieces = stream::once(async move { Ok::<_, io::Error>(half) }).chain(stream::once(end));
+    let headers = [(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, length.to_string())];
+    (headers, Body::from_stream(pieces)).into_response()
+}

@@ -1,0 +1,53 @@
+//! `GET /profiles/{id}`, `GET /profiles?handle=` and `GET /profiles/{id}/wallets`.
+
+use axum::{
+    Router,
+    extract::{Path, Query, State},
+    response::Response,
+    routing::get,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{LookUp, answer};
+use crate::{
+    answer::{Refused, bytes_of},
+    shared::Sim,
+};
+
+#[derive(Deserialize)]
+struct ProfileQuery {
+    handle: Option<String>,
+}
+
+pub(super) fn routes() -> Router<Sim> {
+    Router::new()
+        .route("/profiles", get(by_handle))
+        .route("/profiles/{id}", get(by_id))
+        .route("/profiles/{id}/wallets", get(wallets))
+}
+
+async fn by_id(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
+    answer(&sim, LookUp::Profile, move |world| {
+        let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
+        Ok(bytes_of(&**world.profiles.at(number)))
+    })
+    .await
+}
+
+async fn by_handle(State(sim): State<Sim>, Query(query): Query<ProfileQuery>) -> Response {
+    answer(&sim, LookUp::ProfileByHandle, move |world| {
+        let handle = query.handle.ok_or_else(|| Refused::wrong("handle is missing"))?;
+        let profile = world.profiles.by_handle(&handle).ok_or_else(Refused::missing)?;
+        Ok(bytes_of(&**profile))
+    })
+    .await
+}
+
+async fn wallets(State(sim): State<Sim>, Path(id): Path<String>) -> Response {
+    answer(&sim, LookUp::Wallets, move |world| {
+        let number = world.profiles.number(&id).ok_or_else(Refused::missing)?;
+        Ok(bytes_of(&json!({ "data": world.profiles.wallets(number) })))
+    })
+    .await
+}

@@ -1,0 +1,168 @@
+//! Tells the feed what changed, with the faults of the feed's frames.
+
+mod garbage;
+
+use std::collections::VecDeque;
+
+use serde_json::json;
+
+use crate::{
+    Faults,
+    answer::bytes_of,
+    dice::Dice,
+    feed::Log,
+    time,
+    world::{Content, Told, World},
+};
+
+/// Most frames by which a frame comes late.
+const MOST_LATE: usize = 8;
+/// Longest time by which a frame comes late when nothing else is told.
+const LONGEST_LATE_MS: i64 = 1_000;
+/// Number of theses that garbage may be about.
+const RECENT: usize = 500;
+
+/// A frame that comes late.
+#[derive(Debug)]
+struct Held {
+    content: Content,
+    /// Number of frames that are told before it.
+    frames: usize,
+    until: i64,
+}
+
+/// Tells the feed what changed.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    dice: Dice,
+    held: Vec<Held>,
+    /// Theses whose creation was told.
+    recent: VecDeque<usize>,
+}
+
+impl Teller {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { dice: Dice::part(seed, 1), held: Vec::new(), recent: VecDeque::new() }
+    }
+
+    /// Tells a change of the world.
+    pub(crate) fn tell(&mut self, log: &mut Log, faults: &Faults, world: &World, told: Told, now: i64) {
+        self.release(log, now, 1);
+        if self.dice.chance(faults.omit_share) {
+            return;
+        }
+        if self.dice.chance(faults.garbage_share) {
+            let garbage = garbage::invent(&mut self.dice, world, &self.recent, now);
+            log.append(garbage.event, &garbage.data, now);
+        }
+        let content = world.content(told);
+        if self.dice.chance(faults.gap_share) {
+            let since = json!({ "since": time::text(content.at - 1) });
+            log.append("gap", &bytes_of(&since), now);
+            return;
+        }
+        if self.dice.chance(faults.duplicate_share) {
+            self.hold(content.clone(), now);
+        }
+        if self.dice.chance(faults.disorder_share) {
+            self.hold(content, now);
+            return;
+        }
+        log.append(content.event, &content.data, now);
+        if let Told::Created(number) = told {
+            self.recent.push_back(number);
+            if self.recent.len() > RECENT {
+                self.recent.pop_front();
+            }
+        }
+    }
+
+    /// Whether a frame waits.
+    pub(crate) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Tells what has waited long enough after as many frames more.
+    pub(crate) fn release(&mut self, log: &mut Log, now: i64, frames: usize) {
+        for held in &mut self.held {
+            held.frames = held.frames.saturating_sub(frames);
+        }
+        for held in self.held.extract_if(.., |held| held.frames == 0 || held.until <= now) {
+            log.append(held.content.event, &held.content.data, now);
+        }
+    }
+
+    fn hold(&mut self, content: Content, now: i64) {
+        let frames = 1 + self.dice.below(MOST_LATE);
+        self.held.push(Held { content, frames, until: now + LONGEST_LATE_MS });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Beginning;
+
+    const NOW: i64 = 1_700_000_000_000;
+
+    /// The feed's frames after some life with these faults, and the number of frames without any fault.
+    fn frames(faults: Faults) -> (Vec<String>, usize) {
+        let beginning = Beginning { seed: 3, profiles: 20, tokens: 10, theses: 5, history_ms: 1_000_000 };
+        let mut world = World::new(beginning, NOW);
+        let (mut teller, mut log) = (Teller::new(3), Log::new(3, NOW));
+        let mut count = 0;
+        for step in 0..300 {
+            let now = NOW + step;
+            world.live(now, &mut |world: &World, told: Told| {
+                count += 1;
+                teller.tell(&mut log, &faults, world, told, now);
+            });
+        }
+        teller.release(&mut log, NOW + 100_000, 0);
+        let text = |frame: &bytes::Bytes| String::from_utf8_lossy(frame).into_owned();
+        (log.behind(0).unwrap().map(text).collect(), count)
+    }
+
+    fn data(frame: &str) -> &str {
+        frame.split_once("data: ").unwrap().1.trim_end()
+    }
+
+    #[test]
+    fn without_faults_everything_is_told_once() {
+        let (frames, count) = frames(Faults::default());
+        assert_eq!(frames.len(), count);
+        let ids: Vec<&str> = frames.iter().filter_map(|frame| frame.lines().next()).collect();
+        assert!(ids.is_sorted() && frames.iter().all(|frame| data(frame).starts_with('{')), "{ids:?}");
+    }
+
+    #[test]
+    fn disorder_and_duplicates_lose_nothing() {
+        let (plain, count) = frames(Faults::default());
+        let (mixed, _) = frames(Faults { disorder_share: 0.3, duplicate_share: 0.2, ..Faults::default() });
+        assert!(mixed.len() > count);
+        let all = |frames: &[String]| {
+            frames.iter().map(|frame| data(frame).to_owned()).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(all(&plain), all(&mixed));
+        let in_order = |frames: &[String]| frames.iter().map(|frame| data(frame).to_owned()).collect::<Vec<_>>();
+        assert_ne!(in_order(&plain), in_order(&mixed));
+    }
+
+    #[test]
+    fn lost_frames_are_told_by_a_gap_and_omitted_ones_by_nothing() {
+        let (lost, count) = frames(Faults { gap_share: 1.0, ..Faults::default() });
+        assert_eq!(lost.len(), count);
+        assert!(lost.iter().all(|frame| frame.contains("event: gap\n")));
+        let (omitted, _) = frames(Faults { omit_share: 1.0, ..Faults::default() });
+        assert!(omitted.is_empty());
+    }
+
+    #[test]
+    fn garbage_comes_beside_what_is_true() {
+        let (plain, count) = frames(Faults::default());
+        let (dirty, _) = frames(Faults { garbage_share: 1.0, ..Faults::default() });
+        assert_eq!(dirty.len(), 2 * count);
+        let texts: std::collections::HashSet<&str> = dirty.iter().map(|frame| data(frame)).collect();
+        assert!(plain.iter().all(|frame| texts.contains(data(frame))));
+    }
+}

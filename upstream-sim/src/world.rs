@@ -1,0 +1,165 @@
+//! The simulated platform: profiles, tokens and theses as they are now. The same seed and the same calls make the same
+//! world; only times come from outside.
+
+mod coins;
+mod life;
+mod order;
+mod people;
+mod profile;
+#[cfg(test)]
+mod tests;
+mod texts;
+mod thesis;
+mod token;
+mod told;
+
+use std::sync::Arc;
+
+pub(crate) use self::{
+    order::{Order, cursor, parse_cursor},
+    profile::{Profile, ProfileChange, Profiles},
+    thesis::{Listed, Theses, Thesis},
+    token::{Token, TokenChange, Tokens},
+    told::{Content, Tell, Told},
+};
+use crate::dice::Dice;
+
+/// What a world begins with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beginning {
+    pub(crate) seed: u64,
+    pub(crate) profiles: usize,
+    pub(crate) tokens: usize,
+    /// Theses that are already there.
+    pub(crate) theses: usize,
+    /// Milliseconds over which those are spread.
+    pub(crate) history_ms: i64,
+}
+
+/// The simulated platform.
+#[derive(Debug)]
+pub(crate) struct World {
+    dice: Dice,
+    pub(crate) profiles: Profiles,
+    pub(crate) tokens: Tokens,
+    pub(crate) theses: Theses,
+}
+
+impl World {
+    pub(crate) fn new(beginning: Beginning, now: i64) -> Self {
+        let Beginning { seed, profiles, tokens, theses, history_ms } = beginning;
+        let start = now - history_ms;
+        let mut world = Self {
+            dice: Dice::new(seed),
+            profiles: Profiles::default(),
+            tokens: Tokens::default(),
+            theses: Theses::default(),
+        };
+        for number in 0..profiles {
+            let handle = people::handle(&mut world.dice, |handle| world.profiles.is_taken(handle));
+            let profile = people::profile(&mut world.dice, Profiles::id(number), handle, start);
+            let wallets = people::wallets(&mut world.dice, start);
+            world.profiles.add(profile, wallets);
+        }
+        for number in 0..tokens {
+            world.tokens.add(coins::token(&mut world.dice, number, start));
+        }
+        for number in 0..theses {
+            let at = start + (history_ms as f64 * (number as f64 / theses as f64)) as i64;
+            world.live(at, &mut |_: &World, _: Told| {});
+        }
+        world
+    }
+
+    /// Adds a thesis; a time of creation ahead of `now` is its first time.
+    pub(crate) fn add_thesis(&mut self, author: usize, coin: usize, text: String, created_at: i64, now: i64) -> usize {
+        let number = self.theses.len();
+        let at = now.max(created_at);
+        let count = |dice: &mut Dice| (!dice.chance(0.1)).then_some(0);
+        let thesis = Thesis {
+            number,
+            author,
+            coin,
+            profile: Arc::clone(self.profiles.at(author)),
+            token: Arc::clone(self.tokens.at(coin)),
+            text: Some(text),
+            likes: count(&mut self.dice),
+            replies: count(&mut self.dice),
+            created_at,
+            content_at: at,
+            engagement_at: at,
+            deleted: false,
+        };
+        self.theses.add(thesis);
+        number
+    }
+
+    /// Gives a thesis another text.
+    pub(crate) fn edit(&mut self, number: usize, text: String, now: i64) {
+        let author = Arc::clone(self.profiles.at(self.theses.at(number).author));
+        let coin = Arc::clone(self.tokens.at(self.theses.at(number).coin));
+        self.theses.change(number, now, |thesis, at| {
+            thesis.text = Some(text);
+            thesis.profile = author;
+            thesis.token = coin;
+            thesis.content_at = at;
+        });
+    }
+
+    /// Gives a thesis other likes or replies; none leaves them as they are.
+    pub(crate) fn engage(&mut self, number: usize, likes: Option<Option<u64>>, replies: Option<Option<u64>>, now: i64) {
+        self.theses.change(number, now, |thesis, at| {
+            thesis.likes = likes.unwrap_or(thesis.likes);
+            thesis.replies = replies.unwrap_or(thesis.replies);
+            thesis.engagement_at = at;
+        });
+    }
+
+    /// Deletes a thesis that is not deleted; half of the tombstones keep their text.
+    pub(crate) fn delete(&mut self, number: usize, now: i64) {
+        let keeps_text = self.dice.chance(0.5);
+        self.theses.change(number, now, |thesis, at| {
+            thesis.deleted = true;
+            thesis.content_at = at;
+            thesis.text = thesis.text.take().filter(|_| keeps_text);
+        });
+        self.theses.deleted += 1;
+    }
+
+    /// Adds a profile whose handle is not taken.
+    pub(crate) fn add_profile(
+        &mut self,
+        handle: String,
+        display_name: Option<String>,
+        bio: Option<String>,
+        now: i64,
+    ) -> usize {
+        let mut profile = people::blank(Profiles::id(self.profiles.len()), handle, now);
+        profile.display_name = display_name;
+        profile.bio = bio;
+        self.profiles.add(profile, Vec::new())
+    }
+
+    /// Changes a profile, whose new handle is not another one's.
+    pub(crate) fn change_profile(&mut self, number: usize, change: ProfileChange, now: i64) {
+        self.profiles.change(number, change, now);
+    }
+
+    /// Adds a token whose address is new.
+    pub(crate) fn add_token(
+        &mut self,
+        chain: &str,
+        address: String,
+        symbol: String,
+        name: Option<String>,
+        now: i64,
+    ) -> usize {
+        let mut token = coins::blank(chain, address, symbol, now);
+        token.name = name;
+        self.tokens.add(token)
+    }
+
+    pub(crate) fn change_token(&mut self, number: usize, change: TokenChange, now: i64) {
+        self.tokens.change(number, change, now);
+    }
+}
