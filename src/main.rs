@@ -3,6 +3,7 @@
 mod admin;
 mod command;
 mod config;
+mod demo;
 mod files;
 mod listen;
 mod ops;
@@ -50,7 +51,7 @@ async fn run() -> ExitCode {
         Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
         Some(Command::UpstreamSim(simulator)) => return ended(upstream_sim::run(simulator).await),
     };
-    ended(roles::run(role, &settings).await)
+    ended(roles::run(role, settings).await)
 }
 
 fn ended(outcome: Result<(), Failure>) -> ExitCode {

@@ -9,7 +9,7 @@ use std::{
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
-use crate::{config::reachable, role::Role, secrets::FirstKey};
+use crate::{config::reachable, demo::Demo, role::Role, secrets::FirstKey};
 
 /// Where a process listens.
 #[derive(Clone, Copy, Default)]
@@ -20,9 +20,9 @@ pub(crate) struct Listening {
 }
 
 /// Says that the process serves.
-pub(crate) fn announce(role: Role, at: Listening, first_key: Option<&FirstKey>) -> io::Result<()> {
+pub(crate) fn announce(role: Role, at: Listening, first_key: Option<&FirstKey>, demo: Option<&Demo>) -> io::Result<()> {
     let mut stdout = io::stdout();
-    let text = if stdout.is_terminal() { banner(role, at, first_key) } else { line(role, at, first_key)? };
+    let text = if stdout.is_terminal() { banner(role, at, first_key, demo) } else { line(role, at, first_key, demo)? };
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
@@ -51,9 +51,11 @@ struct Ready<'a> {
     ops: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     test_key_file: Option<&'a std::path::Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live_key_file: Option<&'a std::path::Path>,
 }
 
-fn line(role: Role, at: Listening, first_key: Option<&FirstKey>) -> io::Result<String> {
+fn line(role: Role, at: Listening, first_key: Option<&FirstKey>, demo: Option<&Demo>) -> io::Result<String> {
     let url = |address: Option<SocketAddr>| address.map(|address| format!("http://{address}"));
     let ready = Ready {
         ready: true,
@@ -62,17 +64,19 @@ fn line(role: Role, at: Listening, first_key: Option<&FirstKey>) -> io::Result<S
         grpc: url(at.grpc),
         ops: url(at.ops),
         test_key_file: first_key.filter(|key| key.made).map(|key| key.file.as_path()),
+        live_key_file: demo.map(|demo| demo.live_key_file.as_path()),
     };
     Ok(serde_json::to_string(&ready)? + "\n")
 }
 
 fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
     let http = Some(format!("http://{http}"));
-    let ready = Ready { ready: true, role: name, http, grpc: None, ops: None, test_key_file: None };
+    let ready =
+        Ready { ready: true, role: name, http, grpc: None, ops: None, test_key_file: None, live_key_file: None };
     Ok(serde_json::to_string(&ready)? + "\n")
 }
 
-fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>) -> String {
+fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>, demo: Option<&Demo>) -> String {
     let mut text = String::new();
     let mut say = |name: &str, value: &str| {
         // Writing to a string does not fail.
@@ -90,6 +94,10 @@ fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>) -> String {
         } else {
             say("test key", &format!("in {file}"));
         }
+    }
+    if let Some(demo) = demo {
+        let file = demo.live_key_file.display();
+        say("live key", &format!("{}  (simulated data; kept in {file}, all of it removed at the end)", demo.key()));
     }
     let title = match role {
         Role::All => "trade-thesis is ready".to_owned(),
@@ -134,13 +142,13 @@ mod tests {
 
     #[test]
     fn programs_read_one_json_line() {
-        let text = line(Role::All, listening(), Some(&key(true))).unwrap();
+        let text = line(Role::All, listening(), Some(&key(true)), None).unwrap();
         assert_eq!(
             text,
             "{\"ready\":true,\"role\":\"all\",\"http\":\"http://0.0.0.0:8080\",\"grpc\":\"http://127.0.0.1:50051\",\
              \"ops\":\"http://127.0.0.1:9100\",\"test_key_file\":\"/data/test-key\"}\n"
         );
-        let worker = line(Role::Worker, Listening { http: None, grpc: None, ..listening() }, None).unwrap();
+        let worker = line(Role::Worker, Listening { http: None, grpc: None, ..listening() }, None, None).unwrap();
         assert_eq!(worker, "{\"ready\":true,\"role\":\"worker\",\"ops\":\"http://127.0.0.1:9100\"}\n");
         let simulator = http_line("upstream-sim", ([127, 0, 0, 1], 9900).into()).unwrap();
         assert_eq!(simulator, "{\"ready\":true,\"role\":\"upstream-sim\",\"http\":\"http://127.0.0.1:9900\"}\n");
@@ -148,10 +156,10 @@ mod tests {
 
     #[test]
     fn people_see_the_key_at_the_first_start_only() {
-        let first = banner(Role::All, listening(), Some(&key(true)));
+        let first = banner(Role::All, listening(), Some(&key(true)), None);
         assert!(first.contains("http://127.0.0.1:8080\n") && first.contains("Bearer svc_test_abc\""), "{first}");
         assert_eq!(first.matches("\ncurl ").count(), 3);
-        let later = banner(Role::All, listening(), Some(&key(false)));
+        let later = banner(Role::All, listening(), Some(&key(false)), None);
         assert!(!later.contains("svc_test_abc") && later.contains("$(cat '/data/test-key')"), "{later}");
     }
 }

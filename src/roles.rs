@@ -24,6 +24,7 @@ use self::core::Started;
 use crate::{
     Failure,
     config::{Refused, Settings},
+    demo::Demo,
     files::Files,
     ops::{self, Need},
     ready::{self, Listening},
@@ -47,7 +48,9 @@ type Parts = JoinSet<Result<(), Failure>>;
 type Ended = Result<Result<(), Failure>, JoinError>;
 
 /// Runs a role until a signal or a failure.
-pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> {
+pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failure> {
+    let demo = Demo::start(role, &mut settings).await?;
+    let settings = &settings;
     let filter = telemetry::filter(settings.features.log.as_deref())?;
     let root_certificate = settings.webhooks.root_certificate()?;
     let prepared = role.is(Role::Core).then(|| core::prepare(settings)).transpose()?;
@@ -86,11 +89,15 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
     tokio::spawn(ops::serve(ops, metrics, need, files.ops, process.leaving.clone()));
 
     let signals = Signals::listen()?;
-    ready::announce(role, at, started.as_ref().and_then(|started| started.first_key.as_ref()))?;
+    let first_key = started.as_ref().and_then(|started| started.first_key.as_ref());
+    ready::announce(role, at, first_key, demo.as_ref())?;
     tracing::info!(role = role.name(), "ready");
     let ended = process.until_left(signals, role.leaving(settings.features.drain_seconds)).await;
     tracing::info!("stopping");
     process.stop(started).await;
+    if let Some(demo) = demo {
+        demo.stop().await?;
+    }
     tracing::info!("stopped");
     match ended {
         None => Ok(()),

@@ -18,6 +18,7 @@ const STORE: &str = "store.redb";
 const SECRET_KEY: &str = "secret_key";
 const SERVICE_TOKEN: &str = "service_token";
 const TEST_KEY: &str = "test-key";
+const LIVE_KEY: &str = "live-key";
 const SETTING: &str = "SVC_DATA_DIR";
 
 /// The secrets that core needs.
@@ -97,6 +98,19 @@ pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) 
         return Err(Refused::new(SETTING, format!("{} holds no API key", file.display())));
     }
     Ok(Some(FirstKey { key: key.into(), file, made }))
+}
+
+/// A new live key, kept in a folder.
+pub(crate) fn live_key(dir: &Path, ids: SharedIdSource) -> Result<(SecretString, PathBuf), Refused> {
+    let file = std::path::absolute(dir.join(LIVE_KEY)).map_err(at(dir))?;
+    // Its characters come from the randomness alone.
+    let key = keep(dir, LIVE_KEY, || KeyRing::new(&[0; 32], ids).new_api_key(true))?;
+    Ok((key.into(), file))
+}
+
+/// A new credential.
+pub(crate) fn token(ids: &dyn IdSource) -> String {
+    encode_secret(random(ids))
 }
 
 /// The text in a file; without one, a file that only its owner can read is made, whole or not at all.

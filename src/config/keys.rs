@@ -47,6 +47,11 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
+    /// Lets a live key exist after the start.
+    pub(crate) fn demonstrate(&mut self, live_key: SecretString) {
+        self.bootstrap_live_key = Some(live_key);
+    }
+
     /// The secret key, if one is set.
     pub(crate) fn secret_key(&self) -> Result<Option<[u8; 32]>, Refused> {
         let decode = |text: &SecretString| decode_secret("SVC_SECRET_KEY", text.expose_secret());

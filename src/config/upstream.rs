@@ -13,6 +13,10 @@ use super::{Refused, parse};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Upstream")]
 pub(crate) struct Upstream {
+    /// Try live data: run everything in this process against a simulated upstream, with data in a temporary folder that
+    /// is removed at the end, and print a live key
+    #[arg(long)]
+    pub(crate) demo_live: bool,
     /// The upstream whose data live keys read; `docs/upstream.md` tells what it must speak [default: none]
     #[arg(long, env = "SVC_UPSTREAM_URL", value_name = "URL", value_parser = parse::base_url)]
     upstream_url: Option<Url>,
@@ -52,6 +56,15 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
+    /// Takes data from here; fails when another upstream is set.
+    pub(crate) fn point_at(&mut self, url: Url, token: SecretString) -> Result<(), &'static str> {
+        if self.upstream_url.is_some() {
+            return Err("has an upstream of its own; leave SVC_UPSTREAM_URL unset");
+        }
+        (self.upstream_url, self.upstream_token) = (Some(url), Some(token));
+        Ok(())
+    }
+
     /// How to reach the upstream; none where there is none.
     pub(crate) fn settings(&self) -> Result<Option<UpstreamSettings>, Refused> {
         let (url, token) = match (&self.upstream_url, &self.upstream_token) {
