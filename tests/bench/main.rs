@@ -7,8 +7,10 @@
 mod appends;
 mod arrival;
 mod bare;
+mod calls;
 mod client;
 mod connection;
+mod cores;
 mod counting;
 mod data;
 mod engine;
@@ -57,13 +59,13 @@ struct Options {
     #[arg(long)]
     beside: Option<u64>,
     /// Where they are kept
-    #[arg(long, value_enum, default_value_t = StoreKind::Embedded)]
+    #[arg(long, value_enum, default_value_t = StoreKind::Embedded, global = true)]
     store: StoreKind,
     /// Nodes of the cluster
-    #[arg(long, env = "TEST_SCYLLA_NODES", value_name = "HOST:PORT,…", value_delimiter = ',')]
+    #[arg(long, env = "TEST_SCYLLA_NODES", value_name = "HOST:PORT,…", value_delimiter = ',', global = true)]
     nodes: Vec<String>,
     /// Run core, edge and worker apart, beside one process on the embedded store; with --store cql
-    #[arg(long)]
+    #[arg(long, global = true)]
     processes: bool,
     /// Appends under way at once
     #[arg(long, default_value_t = 512)]
@@ -119,6 +121,8 @@ enum Child {
     Post(webhooks::Post),
     /// Measures deliveries to webhooks, beside bare POSTs
     Webhooks(webhooks::Webhooks),
+    /// Measures what a core asks of its cluster for datasets that were written once; with --store cql
+    Cores(cores::Cores),
 }
 
 fn main() -> Result<(), Failure> {
@@ -141,6 +145,9 @@ fn main() -> Result<(), Failure> {
         Some(Child::Post(task)) => Builder::new_multi_thread().enable_all().build()?.block_on(webhooks::post(task)),
         Some(Child::Webhooks(task)) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(webhooks::run(&options, &task))
+        }
+        Some(Child::Cores(task)) => {
+            Builder::new_multi_thread().enable_all().build()?.block_on(cores::run(&options, &task))
         }
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),
     }
