@@ -26,6 +26,7 @@ mod rounds;
 mod starts;
 mod store;
 mod streams;
+mod upstream;
 mod webhooks;
 
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ const MANY: u64 = 100_000;
 #[command(name = "cargo bench --", about = "Measures the service")]
 struct Options {
     /// Theses to load
-    #[arg(long, default_value_t = MANY, value_parser = clap::value_parser!(u64).range(1_000..))]
+    #[arg(long, default_value_t = MANY, value_parser = clap::value_parser!(u64).range(1_000..), global = true)]
     theses: u64,
     /// Days over which they are spread
     #[arg(long, default_value_t = 30)]
@@ -123,6 +124,8 @@ enum Child {
     Webhooks(webhooks::Webhooks),
     /// Measures what a core asks of its cluster for datasets that were written once; with --store cql
     Cores(cores::Cores),
+    /// Measures the way from the feed of a simulated upstream, beside appends of the same texts
+    Upstream,
 }
 
 fn main() -> Result<(), Failure> {
@@ -149,6 +152,7 @@ fn main() -> Result<(), Failure> {
         Some(Child::Cores(task)) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(cores::run(&options, &task))
         }
+        Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),
     }
 }
