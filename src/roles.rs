@@ -74,9 +74,6 @@ pub(crate) async fn run(role: Role, settings: &Settings) -> Result<(), Failure> 
     telemetry::log(filter)?;
     let files = Files::raised();
     tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
-    if role.is(Role::Core) && settings.upstream.settings()?.is_some() {
-        tracing::warn!("SVC_UPSTREAM_URL is set, but this version has no upstream connector");
-    }
     if let (Some(listener), Some(started)) = (grpc, &started) {
         process.serve_grpc(listener, started, settings, files.grpc);
     }

@@ -26,6 +26,7 @@ pub mod stream_tickets;
 pub mod test_webhook;
 mod theses;
 mod token_counts;
+mod told;
 pub mod update_webhook;
 pub mod verify_thesis;
 
@@ -36,6 +37,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     access::{gate::Gate, idempotency::Idempotency, open_streams::OpenStreams},
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
+    ingest::{pushes::Pushes, upstream::Upstream},
     log::datasets::Datasets,
     replicas::{members::Members, peers::Peers, stream_slots::StreamSlots},
     search::SearchIndex,
@@ -50,6 +52,10 @@ pub struct Core {
     pub gate: Arc<Gate>,
     /// Datasets with their writers.
     pub datasets: Arc<Datasets>,
+    /// Where live data comes from; none where nothing is followed.
+    pub upstream: Option<Arc<Upstream>>,
+    /// Observations that others push.
+    pub pushes: Pushes,
     /// The search index.
     pub search: Arc<SearchIndex>,
     /// Answers kept for idempotency keys.

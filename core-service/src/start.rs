@@ -18,6 +18,7 @@ use crate::{
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     domain::{dataset::Dataset, id, operation::Features, plan::Plans},
     error::Result,
+    ingest::{pushes::Pushes, settings::UpstreamSettings, upstream::Upstream},
     log::datasets::Datasets,
     operations::{
         Core,
@@ -64,6 +65,8 @@ pub struct CoreSettings {
     pub advertise_url: String,
     /// Seconds between ticks of the sandbox; 0 for none.
     pub sandbox_tick_seconds: u32,
+    /// Where live data comes from; none for nowhere.
+    pub upstream: Option<UpstreamSettings>,
     /// Where the search index is kept; none keeps it in memory.
     pub search_dir: Option<PathBuf>,
     /// Keys that exist after the start.
@@ -123,10 +126,16 @@ impl Core {
         let peers = Peers::new(Arc::clone(&members), Arc::clone(&clock), credential);
         let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&members));
         let gate = Gate::new(Arc::clone(&control), keys.clone(), limits, gate_settings, Arc::clone(&clock), ids);
+        let datasets = Datasets::new(Arc::clone(&shared), Arc::clone(&peers), stop.clone(), tasks.clone());
+        let upstream = settings
+            .upstream
+            .map(|settings| Upstream::new(Arc::clone(&shared), Arc::clone(&datasets), Arc::clone(&peers), settings));
         let core = Arc::new(Self {
             open_streams: OpenStreams::new(Arc::clone(&gate), control, clock),
             gate,
-            datasets: Datasets::new(Arc::clone(&shared), Arc::clone(&peers), stop.clone(), tasks.clone()),
+            datasets,
+            upstream: upstream.transpose()?,
+            pushes: Pushes::new(Arc::clone(&shared)),
             search,
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
             dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_heard()),
@@ -185,6 +194,9 @@ impl Core {
             tick_seconds,
         ));
         self.tasks.spawn(Arc::clone(self).keep_house());
+        if let Some(upstream) = &self.upstream {
+            self.tasks.spawn(Arc::clone(upstream).follow(self.stop.clone()));
+        }
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.gate.limits.run(core.shared.clock.as_ref(), &core.stop).await });
         let core = Arc::clone(self);

@@ -19,6 +19,7 @@ pub mod stream_tickets;
 pub mod theses;
 pub mod told;
 pub mod unfinished;
+pub mod upstream;
 
 /// One of so many places for a name, from 0 on.
 fn spread(name: &str, places: i64) -> i64 {

@@ -218,6 +218,7 @@ pub(crate) fn settings() -> CoreSettings {
         advertise_url: String::new(),
         sandbox_tick_seconds: 0,
         search_dir: None,
+        upstream: None,
         bootstrap: Bootstrap { test_key: Some(TEST_KEY.into()), live_key: Some(LIVE_KEY.into()), plan: None },
     }
 }

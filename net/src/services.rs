@@ -261,7 +261,10 @@ remote!(MetaService by MetaServiceClient {
     get_me: GetMeRequest -> GetMeResponse;
     get_usage: GetUsageRequest -> GetUsageResponse;
 });
-remote!(PeerService by PeerServiceClient {} streaming {
+remote!(PeerService by PeerServiceClient {
+    look_up: LookUpRequest -> LookUpResponse;
+    get_feed_status: GetFeedStatusRequest -> GetFeedStatusResponse;
+} streaming {
     append: AppendRequest -> AppendResponse as AppendStream;
     news: NewsRequest -> NewsResponse as NewsStream;
 });

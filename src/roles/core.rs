@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use core_service::{
     domain::{operation::Features, plan::Plans},
+    ingest::settings::UpstreamSettings,
     operations::{Core, admin::bootstrap::Bootstrap},
     start::CoreSettings,
     store::{
@@ -24,6 +25,7 @@ use crate::{
 /// Settings that were found usable.
 pub(super) struct Prepared {
     plans: Plans,
+    upstream: Option<UpstreamSettings>,
     features: Features,
     bootstrap: Bootstrap,
     secrets: Secrets,
@@ -41,7 +43,7 @@ pub(super) struct Started {
 /// Checks the settings, and makes the files of a first start.
 pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     let features = settings.features.features()?;
-    settings.upstream.settings()?;
+    let upstream = settings.upstream.settings()?;
     let plans = settings.keys.plans()?;
     let mut bootstrap = settings.keys.bootstrap(&plans)?;
     let (secrets, first_key, cluster) = match settings.store.kind {
@@ -59,7 +61,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     if let Some(first) = &first_key {
         bootstrap.test_key = Some(first.key.clone());
     }
-    Ok(Prepared { plans, features, bootstrap, secrets, first_key, cluster })
+    Ok(Prepared { plans, upstream, features, bootstrap, secrets, first_key, cluster })
 }
 
 /// Opens the store and starts the core on it; `grpc` is where it will listen.
@@ -88,6 +90,7 @@ pub(super) async fn start(
         webhook_allow_networks: settings.webhooks.webhook_allow_networks.clone(),
         dns_servers: settings.webhooks.dns_servers.clone(),
         advertise_url: settings.addresses.advertise_url(grpc, &settings.store.scylla_nodes),
+        upstream: prepared.upstream,
         sandbox_tick_seconds: settings.features.sandbox_tick_seconds,
         search_dir: match settings.store.kind {
             StoreKind::Embedded => Some(settings.store.data_dir.join("search")),

@@ -23,8 +23,8 @@ pub struct ProfileSeen {
     pub created_at: Option<i64>,
     /// Last changed upstream.
     pub source_updated_at: Option<i64>,
-    /// Public, authorized wallets.
-    pub wallets: Vec<Wallet>,
+    /// Public, authorized wallets; none where they were not looked at.
+    pub wallets: Option<Vec<Wallet>>,
     /// Its own revision, where the upstream dates it beside a thesis.
     pub revision: Option<i64>,
 }
@@ -97,6 +97,8 @@ pub enum Seen {
     Profile(Box<ProfileSeen>),
     /// A token.
     Token(Box<TokenSeen>),
+    /// The public, authorized wallets of the profile with this upstream id.
+    Wallets(String, Vec<Wallet>),
 }
 
 /// An observation, idempotent by its version.

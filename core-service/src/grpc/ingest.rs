@@ -150,7 +150,7 @@ impl Reader<'_> {
             let observed_at = self.time(&of("observed_at"), wallet.observed_at.as_ref());
             Wallet { address: wallet.address, network: wallet.network, observed_at }
         });
-        let wallets = wallets.collect();
+        let wallets = Some(wallets.collect());
         ProfileSeen {
             upstream_id: seen.upstream_user_id,
             handle: seen.handle,
@@ -301,6 +301,11 @@ impl IngestService for Api {
     async fn ingest(&self, request: Request<v1::IngestRequest>) -> Result<Response<v1::IngestResponse>, Status> {
         service_only(&self.core, &request)?;
         let request = request.into_inner();
+        if Dataset::parse(&request.dataset) == Some(Dataset::Live)
+            && let Err(error) = self.core.pushes.note().await
+        {
+            tracing::debug!(%error, "noting a push failed");
+        }
         if Dataset::parse(&request.dataset).is_some()
             && let Some(answer) = self.core.peers.ingest(&request).await
         {

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     domain::{dataset::Dataset, row::NewThesis},
     error::Result as Outcome,
+    ingest::upstream::Upstream,
 };
 
 impl Api {
@@ -29,6 +30,15 @@ impl Api {
             }
             Written::Observations(request) => Answer::Observations(self.take_in(request).await?),
         })
+    }
+}
+
+impl Api {
+    /// The upstream, if this core is meant and leads.
+    fn led(&self, core: &str) -> Result<&Arc<Upstream>, Status> {
+        let upstream = self.core.upstream.as_ref().filter(|upstream| upstream.leads());
+        let upstream = upstream.filter(|_| core == self.core.shared.replica);
+        upstream.ok_or_else(|| Status::failed_precondition("another core is meant"))
     }
 }
 
@@ -69,6 +79,23 @@ impl PeerService for Api {
         };
         let received = stream::once(ready(Ok(v1::AppendResponse::default())));
         Ok(Response::new(received.chain(stream::once(written)).boxed()))
+    }
+
+    async fn look_up(&self, request: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let v1::LookUpRequest { core, thing } = request.into_inner();
+        let upstream = self.led(&core)?;
+        let thing = thing.ok_or_else(|| Status::invalid_argument("thing: is required"))?;
+        Ok(Response::new(upstream.ask_here(thing).await.into()))
+    }
+
+    async fn get_feed_status(
+        &self,
+        request: Request<v1::GetFeedStatusRequest>,
+    ) -> Result<Response<v1::GetFeedStatusResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let upstream = self.led(&request.get_ref().core)?;
+        Ok(Response::new(v1::GetFeedStatusResponse { status: Some(upstream.tell_status().await) }))
     }
 
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {

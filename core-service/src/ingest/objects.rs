@@ -57,7 +57,7 @@ pub fn profile(value: &Value, now_ms: i64) -> Result<ProfileSeen, Refusal> {
         verified: fields.flag("verified"),
         created_at: fields.time("created_at").ok(),
         source_updated_at: Some(updated_at),
-        wallets: Vec::new(),
+        wallets: None,
         revision: Some(updated_at),
     })
 }

@@ -2,17 +2,21 @@
 
 use thesis_proto::v1;
 
-use super::{
-    Core,
-    resolve::{self, ProfileReference},
-};
+use super::{Core, resolve::ProfileReference, told};
 use crate::{access::gate::Call, convert, error::Result};
 
 /// Reads a profile; its wallet where the Wallets API is enabled and the key may read wallets.
 ///
 /// # Errors
-/// `PROFILE_NOT_FOUND`, or when the store does not answer.
+/// `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<v1::Profile> {
-    let (dataset, profile) = resolve::profile(core, call, reference).await?;
-    Ok(convert::row::profile(&dataset, &profile, call.shows_wallets()))
+    let (dataset, mut profile, mut stale) = told::profile(core, call, reference).await?;
+    if call.shows_wallets() {
+        let wallets;
+        (profile, wallets) = told::with_wallets(core, call, profile).await?;
+        stale |= wallets != told::Wallets::Told;
+    }
+    let mut shown = convert::row::profile(&dataset, &profile, call.shows_wallets());
+    shown.stale = stale.then_some(true);
+    Ok(shown)
 }

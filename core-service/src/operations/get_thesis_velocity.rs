@@ -2,7 +2,7 @@
 
 use thesis_proto::{time::from_millis, v1};
 
-use super::{Core, resolve};
+use super::{Core, told};
 use crate::{
     access::gate::Call,
     convert,
@@ -13,14 +13,14 @@ use crate::{
 /// Reads how fast theses on a token arrive.
 ///
 /// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
+/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_thesis_velocity(
     core: &Core,
     call: &Call,
     reference: &str,
     chain: Option<&str>,
 ) -> Result<v1::ThesisVelocity> {
-    let (_, token) = resolve::token(core, call, reference, chain).await?;
+    let (_, token) = told::known_token(core, call, reference, chain).await?;
     let (view, at) = (&call.caller.view, call.now_ms);
     let counts = core.shared.theses.counts(view, &token.id, at, 2 * HOUR_MS).await?;
     let velocity = crate::domain::entry::ThesisVelocity {

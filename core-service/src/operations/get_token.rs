@@ -2,14 +2,16 @@
 
 use thesis_proto::v1;
 
-use super::{Core, resolve, token_counts::counted};
+use super::{Core, token_counts::counted, told};
 use crate::{access::gate::Call, error::Result};
 
 /// Reads a token's metadata and counts.
 ///
 /// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
+/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<v1::Token> {
-    let (dataset, token) = resolve::token(core, call, reference, chain).await?;
-    counted(core, call, &dataset, &token).await
+    let (dataset, token, stale) = told::token(core, call, reference, chain).await?;
+    let mut shown = counted(core, call, &dataset, &token).await?;
+    shown.stale = stale.then_some(true);
+    Ok(shown)
 }

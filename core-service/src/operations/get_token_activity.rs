@@ -3,8 +3,9 @@
 use thesis_proto::{time::from_millis, v1};
 
 use super::{
-    Core, resolve,
+    Core,
     theses::{Slices, by_time, still_there, with_references},
+    told,
 };
 use crate::{
     access::gate::Call,
@@ -25,7 +26,7 @@ fn bucket(hour: &Hour) -> v1::TimelineBucket {
 /// Reads what happened on a token in the last 24 hours.
 ///
 /// # Errors
-/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
+/// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.
 pub async fn get_token_activity(
     core: &Core,
     call: &Call,
@@ -33,7 +34,7 @@ pub async fn get_token_activity(
     chain: Option<&str>,
     recent: usize,
 ) -> Result<v1::TokenActivity> {
-    let (_, token) = resolve::token(core, call, reference, chain).await?;
+    let (_, token) = told::known_token(core, call, reference, chain).await?;
     let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
     let day = shared.theses.counts(view, &token.id, at, DAY_MS).await?;
     Ok(v1::TokenActivity {

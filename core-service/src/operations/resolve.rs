@@ -117,16 +117,28 @@ pub async fn filtered_tokens(
     Ok(Some(ids))
 }
 
+/// Reads the profile that a reference names, if there is one.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn profile_if_any(
+    core: &Core,
+    call: &Call,
+    reference: &ProfileReference,
+) -> Result<Option<(Dataset, Arc<Profile>)>> {
+    let (view, theses) = (&call.caller.view, &core.shared.theses);
+    match profile_id(&core.shared, view, reference).await? {
+        Some(id) => Ok(theses.profile(view, &id).await?),
+        None => Ok(None),
+    }
+}
+
 /// Reads the profile that a reference names.
 ///
 /// # Errors
 /// `PROFILE_NOT_FOUND`, or when the store does not answer.
 pub async fn profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<(Dataset, Arc<Profile>)> {
-    let (view, theses) = (&call.caller.view, &core.shared.theses);
-    let found = match profile_id(&core.shared, view, reference).await? {
-        Some(id) => theses.profile(view, &id).await?,
-        None => None,
-    };
+    let found = profile_if_any(core, call, reference).await?;
     found.ok_or_else(|| Error::new(ErrorCode::ProfileNotFound, "there is no such profile"))
 }
 

@@ -3,19 +3,25 @@
 use std::sync::Arc;
 
 use caseless::default_case_fold_str;
-use thesis_proto::{time::from_millis, v1};
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    time::from_millis,
+    v1::{self, look_up_request::Thing},
+};
 
 use super::{
     Core,
     resolve::{self, ProfileReference},
+    told,
 };
 use crate::{
     access::gate::Call,
     domain::{
-        row::Thesis,
+        row::{Thesis, Token},
         window::{Floor, MINUTE_MS},
     },
-    error::{Error, Result},
+    error::Result,
+    ingest::upstream::Told,
     tables::{index_scope::IndexScope, theses::IndexSlice},
 };
 
@@ -49,30 +55,88 @@ pub async fn verify_thesis(core: &Core, call: &Call, claim: &Claim) -> Result<v1
     use v1::VerificationReason as Reason;
 
     let floor = call.history_floor(Some(claim.from))?;
+    let fresh =
+        |outcome: Reason| !call.caller.key.live || outcome == Reason::Verified || claim.to < call.now_ms - RESYNC_MS;
+    let (mut answer, mut outcome, mut token) = verdict(core, call, claim, floor).await?;
+    let mut served_from = v1::ServedFrom::Cache;
+    let mut again = outcome == Reason::ProfileNotFound && told::ask_for_profile(core, call, &claim.author).await?;
+    again |= token.is_none() && told::ask_for_token(core, call, &claim.token, claim.chain.as_deref()).await?;
+    if again {
+        (answer, outcome, token) = verdict(core, call, claim, floor).await?;
+    }
+    if !fresh(outcome) && sync(core, call, claim, token.as_deref()).await? {
+        served_from = v1::ServedFrom::LiveSync;
+        (answer, outcome, token) = verdict(core, call, claim, floor).await?;
+    }
+    answer.freshness = Some(v1::VerificationFreshness {
+        checked_at: Some(from_millis(call.now_ms)),
+        upstream_synced_at: synced_at(core, call, token.as_deref()).await?.map(from_millis),
+        served_from: served_from.into(),
+    });
+    answer.verified = outcome == Reason::Verified;
+    answer.reason = outcome.into();
+    Ok(answer)
+}
+
+/// What the rows say of a claim: the answer without its reason, the reason, and the token.
+async fn verdict(
+    core: &Core,
+    call: &Call,
+    claim: &Claim,
+    floor: Floor,
+) -> Result<(v1::ThesisVerification, v1::VerificationReason, Option<Arc<Token>>)> {
     let mut answer = v1::ThesisVerification {
         checks: Some(v1::VerificationChecks {
             contains: claim.contains.as_ref().map(|_| false),
             ..v1::VerificationChecks::default()
         }),
-        freshness: Some(v1::VerificationFreshness {
-            checked_at: Some(from_millis(call.now_ms)),
-            upstream_synced_at: None,
-            served_from: v1::ServedFrom::Cache.into(),
-        }),
         livemode: call.caller.key.live,
         ..v1::ThesisVerification::default()
     };
-    let outcome = look(core, call, claim, floor, &mut answer).await?;
-    let resync = call.caller.key.live && outcome != Reason::Verified && claim.to >= call.now_ms - RESYNC_MS;
-    if resync {
-        // Without an upstream nobody can rule out that the thesis is there already.
-        let text = "the upstream cannot be asked, and the window ended too recently to say no without it";
-        let error = thesis_proto::error::ApiError::new(thesis_proto::error::ErrorCode::UpstreamUnavailable, text);
-        return Err(Error::from(error.with_retry_after(60)));
+    let token = resolve::token_if_any(core, call, &claim.token, claim.chain.as_deref()).await?.map(|(_, token)| token);
+    let outcome = look(core, call, claim, floor, token.as_deref(), &mut answer).await?;
+    Ok((answer, outcome, token))
+}
+
+/// Looks up the token's latest theses; false when a feed that is up serves instead.
+///
+/// # Errors
+/// `UPSTREAM_UNAVAILABLE` when neither can rule out that the thesis is there already.
+async fn sync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) -> Result<bool> {
+    let mut after_s = 60;
+    if let Some(upstream) = told::upstream(core, call) {
+        if let Some(token) = token {
+            let token = Some(told::named(token));
+            let resync = v1::Resync { token, since_ms: claim.from };
+            match upstream.ask(Thing::Resync(resync)).await {
+                Told::Found(_) => return Ok(true),
+                Told::Missing => {}
+                Told::Unavailable { after_s: told } => after_s = told,
+            }
+        }
+        if upstream.feed().await.0 {
+            return Ok(false);
+        }
     }
-    answer.verified = outcome == Reason::Verified;
-    answer.reason = outcome.into();
-    Ok(answer)
+    if core.pushes.up_since().await?.is_some() {
+        return Ok(false);
+    }
+    let text = "the upstream cannot be asked, and the window ended too recently to say no without it";
+    Err(ApiError::new(ErrorCode::UpstreamUnavailable, text).with_retry_after(after_s).into())
+}
+
+/// When the token was last in step with the upstream: its last look-up or the feed's last frame, whichever is later.
+async fn synced_at(core: &Core, call: &Call, token: Option<&Token>) -> Result<Option<i64>> {
+    if !call.caller.key.live {
+        return Ok(None);
+    }
+    let pushed = core.pushes.up_since().await?;
+    let Some(upstream) = told::upstream(core, call) else { return Ok(pushed) };
+    let synced = match token {
+        Some(token) => upstream.synced_at(told::named(token)).await,
+        None => None,
+    };
+    Ok(pushed.max(synced).max(upstream.feed().await.1))
 }
 
 async fn look(
@@ -80,6 +144,7 @@ async fn look(
     call: &Call,
     claim: &Claim,
     floor: Floor,
+    token: Option<&Token>,
     answer: &mut v1::ThesisVerification,
 ) -> Result<v1::VerificationReason> {
     use v1::VerificationReason as Reason;
@@ -90,8 +155,7 @@ async fn look(
     let Some(profile) = profile else { return Ok(Reason::ProfileNotFound) };
     answer.profile_id = Some(profile.clone());
     checks.identity = true;
-    let token = resolve::token_if_any(core, call, &claim.token, claim.chain.as_deref()).await?;
-    let Some((_, token)) = token else { return Ok(Reason::TokenNotFound) };
+    let Some(token) = token else { return Ok(Reason::TokenNotFound) };
     answer.token = Some(token.symbol.clone());
     checks.token = true;
 

@@ -22,7 +22,7 @@ use thesis_net::{
     clock::SharedClock,
     services::{self, PeerCore},
 };
-use thesis_proto::v1::{self, append_request::Command, append_response::Result as Answer};
+use thesis_proto::v1::{self, append_request::Command, append_response::Result as Answer, look_up_request::Thing};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -42,6 +42,9 @@ const RECEIPT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(250);
 /// Longest wait for a core's first news.
 const FIRST_NEWS: Duration = Duration::from_secs(3);
+
+/// Longest time to take in what was looked up, beyond the look-up itself.
+const TAKEN_IN: Duration = Duration::from_secs(5);
 
 /// Takes another core's news.
 pub type Hear = Arc<dyn Fn(v1::NewsResponse) + Send + Sync>;
@@ -120,18 +123,51 @@ impl Peers {
         self.owner(dataset).is_none()
     }
 
-    /// The other core that owns a log; none when it is this one, or when there is no way to it.
-    fn owner(&self, dataset: &str) -> Option<Arc<Peer>> {
-        if self.members.is_alone() {
-            return None;
-        }
+    /// Whether a log is this core's, whether there is a way to others or not. What only one core may do is done by the one
+    /// that leads.
+    #[must_use]
+    pub fn leads(&self, dataset: &str) -> bool {
+        self.members.is_alone() || self.leader(dataset).as_deref() == Some(self.members.replica())
+    }
+
+    /// The core that owns a log.
+    fn leader(&self, dataset: &str) -> Option<String> {
         // A copy: a lock on it must not be held while another is taken.
         let others = self.members.others().borrow().clone();
         let owners = others.iter().filter(|other| other.owns).map(|other| other.replica.as_str());
         let own = self.members.replica();
         // A core that cannot show that it lives leaves the log to others.
-        let owner = first_of(owners.chain(self.members.owns().then_some(own)), dataset)?;
-        let owner = self.peers.lock().get(owner).cloned()?;
+        first_of(owners.chain(self.members.owns().then_some(own)), dataset).map(str::to_owned)
+    }
+
+    /// The way to the core that leads, if there is one.
+    fn way_to_leader(&self, dataset: &str) -> Option<Arc<Peer>> {
+        let leader = self.leader(dataset)?;
+        self.peers.lock().get(&leader).cloned()
+    }
+
+    /// Has the upstream asked for something by the core that leads; none when that core gives no answer in time.
+    pub async fn look_up(&self, dataset: &str, thing: Thing, patience: Duration) -> Option<v1::LookUpResponse> {
+        let leader = self.way_to_leader(dataset)?;
+        let request = v1::LookUpRequest { core: leader.replica.clone(), thing: Some(thing) };
+        let answer = timeout(patience + TAKEN_IN, leader.core.look_up(Request::new(request))).await.ok()?;
+        answer.map(tonic::Response::into_inner).inspect_err(|status| leader.failed(dataset, status)).ok()
+    }
+
+    /// The state of the feed at the core that leads; none when it gives no answer.
+    pub async fn feed_status(&self, dataset: &str) -> Option<v1::IngestStatus> {
+        let leader = self.way_to_leader(dataset)?;
+        let request = v1::GetFeedStatusRequest { core: leader.replica.clone() };
+        let answer = timeout(FIRST_NEWS, leader.core.get_feed_status(Request::new(request))).await.ok()?;
+        answer.ok()?.into_inner().status
+    }
+
+    /// The other core that owns a log; none when it is this one, or when there is no way to it.
+    fn owner(&self, dataset: &str) -> Option<Arc<Peer>> {
+        if self.members.is_alone() {
+            return None;
+        }
+        let owner = self.way_to_leader(dataset)?;
         // Without a way to it every write would wait for a receipt.
         owner.heard.load(Ordering::Relaxed).then_some(owner)
     }

@@ -94,6 +94,8 @@ tables! {
     WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;
     /// Addresses that failed to authenticate too often.
     ABUSE "abuse" (int("shard"); text("address"), text("replica")) asc Versioned;
+    /// The place in the upstream's feed, and the answers to look-ups; version = the time.
+    UPSTREAM "upstream" (text("name")) asc Versioned;
     /// Which core hands out the attempts of a shard.
     SHARD_LEASE "shard_lease" (int("shard")) asc Conditional;
 }

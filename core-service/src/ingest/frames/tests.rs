@@ -43,6 +43,7 @@ fn seen(frame: Frame) -> Vec<&'static str> {
             Seen::Deletion(_) => "deletion",
             Seen::Profile(_) => "profile",
             Seen::Token(_) => "token",
+            Seen::Wallets(..) => "wallets",
         }
     };
     observations.iter().map(name).collect()

@@ -61,7 +61,7 @@ fn expected() -> ThesisSeen {
             verified: Some(true),
             created_at: Some(1_577_836_800_000),
             source_updated_at: Some(NOW - 3 * MINUTE),
-            wallets: Vec::new(),
+            wallets: None,
             revision: Some(NOW - 3 * MINUTE),
         },
         token: TokenSeen {

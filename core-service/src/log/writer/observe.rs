@@ -8,7 +8,7 @@ mod metadata;
 
 use thesis_proto::reference::address_form;
 
-use self::metadata::{new_profile, new_token, profile, token};
+use self::metadata::{new_profile, new_token, profile, token, wallets};
 use super::{
     draft::{Draft, Place},
     thesis_event_id,
@@ -56,6 +56,7 @@ pub(super) async fn observe(draft: &mut Draft<'_>, observation: &Observation) ->
         Seen::Deletion(upstream_id) => deletion(draft, upstream_id, version).await,
         Seen::Profile(seen) => profile(draft, seen, age).await,
         Seen::Token(seen) => token(draft, seen, age).await,
+        Seen::Wallets(upstream_id, seen) => wallets(draft, upstream_id, seen, age).await,
     }
 }
 

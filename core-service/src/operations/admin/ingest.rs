@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use futures::stream::BoxStream;
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
 use thesis_proto::{
     error::ErrorCode,
-    time::is_time,
-    v1::{self, backfill_request::Scope},
+    time::{from_millis, is_time, to_millis},
+    v1::{self, backfill_request::Scope, looked_up_page::Scope as Pages},
 };
 
 use super::invalid;
@@ -22,7 +25,10 @@ pub type Progress = BoxStream<'static, Result<v1::BackfillResponse>>;
 ///
 /// # Errors
 /// When the core that follows it, or the store, does not answer.
-pub async fn status(_core: &Core) -> Result<v1::IngestStatus> {
+pub async fn status(core: &Core) -> Result<v1::IngestStatus> {
+    if let Some(upstream) = &core.upstream {
+        return Ok(upstream.tell_status().await);
+    }
     Ok(v1::IngestStatus {
         state: v1::IngestState::Off.into(),
         breaker: v1::Breaker::Closed.into(),
@@ -35,11 +41,11 @@ pub async fn status(_core: &Core) -> Result<v1::IngestStatus> {
 ///
 /// # Errors
 /// 422, when no upstream is configured too, or when the upstream or the store does not answer.
-pub async fn backfill(_core: &Arc<Core>, asked: v1::BackfillRequest) -> Result<Progress> {
-    if !asked.since.as_ref().is_some_and(is_time) {
+pub async fn backfill(core: &Arc<Core>, asked: v1::BackfillRequest) -> Result<Progress> {
+    let Some(since) = asked.since.as_ref().filter(|since| is_time(since)) else {
         return Err(invalid("since", "must be a time of the years 1 to 9999"));
-    }
-    match &asked.scope {
+    };
+    let scope = match asked.scope {
         Some(Scope::Token(token)) if token.chain.is_empty() || token.address.is_empty() => {
             return Err(invalid("token", "must have a chain and an address"));
         }
@@ -47,7 +53,28 @@ pub async fn backfill(_core: &Arc<Core>, asked: v1::BackfillRequest) -> Result<P
         None | Some(Scope::All(false)) => {
             return Err(invalid("all", "must be true unless a token or profile is named"));
         }
-        Some(Scope::Token(_) | Scope::Profile(_) | Scope::All(true)) => {}
-    }
-    Err(Error::new(ErrorCode::ValidationFailed, "no upstream is configured (SVC_UPSTREAM_URL)"))
+        Some(Scope::Token(token)) => Pages::Token(token),
+        Some(Scope::Profile(id)) => Pages::Profile(id),
+        Some(Scope::All(true)) => Pages::All(true),
+    };
+    let Some(upstream) = core.upstream.clone() else {
+        return Err(Error::new(ErrorCode::ValidationFailed, "no upstream is configured (SVC_UPSTREAM_URL)"));
+    };
+    let page = v1::LookedUpPage { scope: Some(scope), since_ms: to_millis(since), cursor: None };
+    let begun = (upstream, page, v1::BackfillResponse::default());
+    let progress = stream::unfold(begun, async |(upstream, mut page, mut told)| {
+        if told.done {
+            return None;
+        }
+        let result = upstream.page_at_last(&page).await;
+        told.pages += 1;
+        told.theses += result.theses;
+        told.applied += result.applied;
+        let reached = told.reached.as_ref().map(to_millis).into_iter().chain(result.oldest_ms).min();
+        told.reached = reached.map(from_millis);
+        told.done = result.next_cursor.is_none();
+        page.cursor = result.next_cursor;
+        Some((Ok(told), (upstream, page, told)))
+    });
+    Ok(progress.boxed())
 }

@@ -59,6 +59,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0007_access",
     "0008_replicas",
     "0009_webhooks",
+    "0010_upstream",
 ];
 
 /// Seconds that the lock lasts. Renewed before each statement, it outlasts one and the wait for all nodes to know it.

@@ -84,7 +84,7 @@ fn keeps_the_rules(seen: &ThesisSeen, is_deleted: bool) -> bool {
             .into_iter()
             .all(|url| is_url(url.as_ref()))
         && [&profile.display_name, &profile.bio, &token.name].into_iter().all(|text| is_short(text.as_ref()))
-        && profile.wallets.is_empty()
+        && profile.wallets.is_none()
 }
 
 proptest! {

@@ -60,6 +60,7 @@ impl Wanted {
             Seen::Deletion(upstream_id) => drop(self.theses.insert(id::of_thesis(name, upstream_id))),
             Seen::Profile(seen) => drop(self.profiles.insert(profile(seen))),
             Seen::Token(seen) => drop(self.tokens.insert(token(seen))),
+            Seen::Wallets(upstream_id, _) => drop(self.profiles.insert(id::of_profile(name, upstream_id))),
         }
     }
 }

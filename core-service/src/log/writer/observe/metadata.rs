@@ -8,7 +8,7 @@ use crate::{
         entry::{Kind, ProfileObserved, ProfileUpdated, TokenObserved},
         handle, id,
         observation::{ProfileSeen, TokenSeen},
-        row::{Age, Profile, Token},
+        row::{Age, Profile, Token, Wallet},
     },
     log::writer::draft::{Draft, Place},
     store::StoreResult,
@@ -33,8 +33,11 @@ fn fill_profile(row: &mut Profile, seen: &ProfileSeen, age: Age) {
         row.age = Some(age);
     }
     // The author beside a thesis is only a short form.
-    if age.own && age.is_newer_than(row.wallets_age.as_ref()) {
-        row.wallets.clone_from(&seen.wallets);
+    if let Some(wallets) = &seen.wallets
+        && age.own
+        && age.is_newer_than(row.wallets_age.as_ref())
+    {
+        row.wallets.clone_from(wallets);
         row.wallets_age = Some(age);
     }
 }
@@ -87,6 +90,25 @@ pub(super) async fn profile(draft: &mut Draft<'_>, seen: &ProfileSeen, age: Age)
     let updated = ProfileUpdated { profile: after, changed, previous_handle };
     let place = draft.add(event_id.clone(), None, false, Kind::ProfileUpdated(updated));
     Ok(Drafted { event_id: Some(event_id), ..Drafted::at(id, place) })
+}
+
+/// The wallets of a known profile. The same ones again are no news.
+pub(super) async fn wallets(
+    draft: &mut Draft<'_>,
+    upstream_id: &str,
+    wallets: &[Wallet],
+    age: Age,
+) -> StoreResult<Drafted> {
+    let id = id::of_profile(draft.name(), upstream_id);
+    let Some(before) = draft.profile(&id).await? else { return Ok(Drafted::nothing(id)) };
+    if before.wallets == wallets || !age.is_newer_than(before.wallets_age.as_ref()) {
+        return Ok(Drafted::nothing(id));
+    }
+    let after = Profile { wallets: wallets.to_vec(), wallets_age: Some(age), updated_at: draft.now(), ..before };
+    draft.put_profile(&after);
+    let entry_id = entry_id("wallets", &id, age, [None, None]);
+    let place = draft.add(entry_id, None, false, Kind::ProfileObserved(ProfileObserved { profile: after }));
+    Ok(Drafted::at(id, place))
 }
 
 fn changed_fields(before: &Profile, after: &Profile) -> Vec<String> {

@@ -60,7 +60,7 @@ fn author(number: u8, age: Age) -> ProfileSeen {
         bio: Some(age.name()),
         created_at: (age.observed_at % 2 == 0).then_some(7),
         source_updated_at: (age.observed_at % 3 == 0).then_some(age.observed_at),
-        wallets: vec![Wallet { address: age.name(), ..Wallet::default() }],
+        wallets: Some(vec![Wallet { address: age.name(), ..Wallet::default() }]),
         ..ProfileSeen::default()
     }
 }

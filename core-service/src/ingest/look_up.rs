@@ -1,0 +1,180 @@
+//! One look-up: the budget, the request, and its answer taken in.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use thesis_proto::v1::{self, look_up_request::Thing, looked_up_page::Scope};
+
+use super::{
+    client::{LookUpError, Of},
+    objects::{self, Page, Refusal},
+    pace::{Admission, Use},
+    upstream::{Told, Upstream},
+};
+use crate::domain::{
+    observation::{Observation, Seen},
+    window::MINUTE_MS,
+};
+
+/// Most pages of a token's theses that a verification looks up.
+const RESYNC_PAGES: usize = 10;
+/// Most observations taken in at once.
+const AT_ONCE: usize = 1_000;
+/// Seconds until the next try after an answer that cannot be used.
+const AFTER_FAILURE_S: u32 = 5;
+
+const UNUSABLE: Told = Told::Unavailable { after_s: AFTER_FAILURE_S };
+
+fn seconds(ms: i64) -> u32 {
+    u32::try_from((ms + 999) / 1_000).unwrap_or(1).max(1)
+}
+
+impl Upstream {
+    /// Looks a thing up and takes the answer in.
+    pub(super) async fn look_up(self: &Arc<Self>, thing: &Thing) -> Told {
+        let body = match thing {
+            Thing::Page(page) => return self.page(page, Use::Backfill).await,
+            Thing::Resync(resync) => return self.resync(resync).await,
+            Thing::Profile(id) => self.get(Use::OnDemand, self.client.profile(id)).await,
+            Thing::Handle(handle) => self.get(Use::OnDemand, self.client.profile_by_handle(handle)).await,
+            Thing::Token(token) => self.get(Use::OnDemand, self.client.token(&token.chain, &token.address)).await,
+            Thing::Wallets(id) => self.get(Use::OnDemand, self.client.wallets(id)).await,
+        };
+        let body = match body {
+            Ok(body) => body,
+            Err(told) => return told,
+        };
+        match self.observed(thing, &body) {
+            Ok(observation) => match self.intake.take(&[observation]).await {
+                Ok(_) => Told::Found(None),
+                Err(error) => {
+                    tracing::warn!(%error, "taking in what the upstream told failed");
+                    UNUSABLE
+                }
+            },
+            Err(refusal) => {
+                self.status.refused(refusal);
+                UNUSABLE
+            }
+        }
+    }
+
+    fn observed(&self, thing: &Thing, body: &[u8]) -> Result<Observation, Refusal> {
+        let now_ms = self.now_ms();
+        let value = objects::json(body)?;
+        let (revision, seen) = match thing {
+            Thing::Token(_) => {
+                let token = objects::token(&value, now_ms)?;
+                (token.revision, Seen::Token(Box::new(token)))
+            }
+            Thing::Wallets(id) => (None, Seen::Wallets(id.clone(), objects::wallets(&value, now_ms)?)),
+            _ => {
+                let profile = objects::profile(&value, now_ms)?;
+                (profile.revision, Seen::Profile(Box::new(profile)))
+            }
+        };
+        Ok(Observation { observed_at: now_ms, revision, seen })
+    }
+
+    /// Makes a look-up, if the budget has one left.
+    async fn get(&self, use_: Use, asking: impl Future<Output = Result<Bytes, LookUpError>>) -> Result<Bytes, Told> {
+        let admission = self.pace.lock().admit(use_, self.now_ms());
+        match admission {
+            Admission::Go => {}
+            Admission::Spent { ms } | Admission::Held { ms } => {
+                self.status.look_up(|count| count.held_back += 1, "held_back");
+                return Err(Told::Unavailable { after_s: seconds(ms) });
+            }
+        }
+        let answer = asking.await;
+        let now_ms = self.now_ms();
+        match answer {
+            Ok(body) => {
+                self.pace.lock().succeeded(now_ms);
+                self.status.look_up(|count| count.made += 1, "found");
+                Ok(body)
+            }
+            Err(LookUpError::NotFound) => {
+                self.pace.lock().succeeded(now_ms);
+                self.status.look_up(|count| count.made += 1, "missing");
+                Err(Told::Missing)
+            }
+            Err(LookUpError::Failed { retry_after_s, why, .. }) => {
+                self.pace.lock().failed(retry_after_s, now_ms);
+                self.status.failed("a look-up", &why);
+                let failed = |count: &mut v1::LookUps| {
+                    count.made += 1;
+                    count.failed += 1;
+                };
+                self.status.look_up(failed, "failed");
+                let after_s = retry_after_s.and_then(|after| u32::try_from(after).ok());
+                Err(Told::Unavailable { after_s: after_s.unwrap_or(AFTER_FAILURE_S).max(1) })
+            }
+        }
+    }
+
+    /// Looks up a page of theses and takes it in.
+    async fn page(&self, page: &v1::LookedUpPage, use_: Use) -> Told {
+        let of = match &page.scope {
+            Some(Scope::Token(token)) => Of::Token { chain: &token.chain, address: &token.address },
+            Some(Scope::Profile(id)) => Of::Profile(id),
+            _ => Of::Everything,
+        };
+        let asking = self.client.theses(of, Some(page.since_ms), page.cursor.as_deref());
+        let body = match self.get(use_, asking).await {
+            Ok(body) => body,
+            Err(told) => return told,
+        };
+        let read = match objects::page(&body, self.now_ms()) {
+            Ok(Page { broken_off: Some(refusal), .. }) | Err(refusal) => {
+                self.status.refused(refusal);
+                return UNUSABLE;
+            }
+            Ok(read) => read,
+        };
+        let mut result = v1::PageResult {
+            theses: read.theses.len() as u64,
+            oldest_ms: read.oldest_ms,
+            // Some upstreams may not know `since`; they come newest first.
+            next_cursor: read.next_cursor.filter(|_| read.oldest_ms.is_none_or(|oldest| oldest >= page.since_ms)),
+            ..v1::PageResult::default()
+        };
+        let mut observations = Vec::new();
+        for thesis in read.theses {
+            match thesis {
+                Ok(seen) => observations.extend(seen),
+                Err(refusal) => self.status.refused(refusal),
+            }
+        }
+        let old = self.now_ms() - MINUTE_MS;
+        for some in observations.chunks(AT_ONCE) {
+            let news = match self.intake.take(some).await {
+                Ok(news) => news,
+                Err(error) => {
+                    tracing::warn!(%error, "taking in a page of the upstream failed");
+                    return UNUSABLE;
+                }
+            };
+            for (_, observation) in news.iter().zip(some).filter(|(news, _)| **news) {
+                result.applied += 1;
+                result.untold += u64::from(observation.revision.is_some_and(|changed_at| changed_at < old));
+            }
+        }
+        Told::Found(Some(result))
+    }
+
+    /// Looks up the latest theses of a token.
+    async fn resync(&self, resync: &v1::Resync) -> Told {
+        let scope = resync.token.clone().map(Scope::Token);
+        let mut page = v1::LookedUpPage { scope, since_ms: resync.since_ms, cursor: None };
+        for _ in 0..RESYNC_PAGES {
+            match self.page(&page, Use::OnDemand).await {
+                Told::Found(Some(v1::PageResult { next_cursor: Some(cursor), .. })) => page.cursor = Some(cursor),
+                // The upstream knows nothing of the token: so it has no theses either.
+                Told::Found(_) | Told::Missing => break,
+                told @ Told::Unavailable { .. } => return told,
+            }
+        }
+        Told::Found(None)
+    }
+}

@@ -1,0 +1,329 @@
+//! The upstream, as the rest of a core sees it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Shared as SharedFuture},
+};
+use parking_lot::Mutex;
+use quick_cache::sync::Cache;
+use thesis_proto::{
+    reference::{address_form, handle_form},
+    v1::{self, look_up_request::Thing},
+};
+
+use super::{
+    client::{ClientSettings, UpstreamClient},
+    intake::Intake,
+    pace::Pace,
+    settings::UpstreamSettings,
+    status::{SILENCE_MS, Status},
+};
+use crate::{
+    domain::{dataset::Dataset, window::MINUTE_MS},
+    error::{Error, Result},
+    log::datasets::Datasets,
+    replicas::peers::Peers,
+    shared::Shared,
+    tables::upstream::{self, FeedPlace, LookedUp},
+};
+
+/// Longest time that the upstream is believed to have no such thing, in milliseconds (the contract's 10 minutes).
+const MISSING_MS: i64 = 10 * MINUTE_MS;
+/// Most answers to look-ups kept in memory.
+const REMEMBERED: usize = 65_536;
+/// Seconds until a caller may ask again when nobody knows better.
+const SOON_S: u32 = 1;
+
+/// The result of a look-up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// The upstream's answer was taken in; of a page with what it held.
+    Found(Option<v1::PageResult>),
+    /// The upstream has no such thing.
+    Missing,
+    /// The upstream could not be asked, or gave no answer that can be used.
+    Unavailable {
+        /// Seconds until it may be asked again.
+        after_s: u32,
+    },
+}
+
+/// A look-up under way.
+pub(super) struct UnderWay {
+    /// The time since which a re-sync asks.
+    since_ms: i64,
+    told: SharedFuture<BoxFuture<'static, Told>>,
+}
+
+/// The upstream.
+pub struct Upstream {
+    pub(super) shared: Arc<Shared>,
+    pub(super) peers: Arc<Peers>,
+    pub(super) client: UpstreamClient,
+    pub(super) settings: UpstreamSettings,
+    pub(super) intake: Intake,
+    pub(super) status: Arc<Status>,
+    pub(super) pace: Mutex<Pace>,
+    /// What changed since then has to be looked up.
+    pub(super) owed_since: Mutex<Option<i64>>,
+    /// Whether that is being done.
+    pub(super) catches_up: AtomicBool,
+    /// Theses that the feed told lately, by chain and address of their tokens.
+    pub(super) busy: Mutex<HashMap<(String, String), u32>>,
+    under_way: Mutex<HashMap<Thing, UnderWay>>,
+    remembered: Cache<Thing, LookedUp>,
+}
+
+impl Upstream {
+    /// The upstream of these settings.
+    ///
+    /// # Errors
+    /// When a setting cannot be used; the error names it.
+    pub fn new(
+        shared: Arc<Shared>,
+        datasets: Arc<Datasets>,
+        peers: Arc<Peers>,
+        settings: UpstreamSettings,
+    ) -> Result<Arc<Self>> {
+        let UpstreamSettings { url, token, timeout, .. } = settings.clone();
+        let client = UpstreamClient::new(&ClientSettings { url, token, timeout }).map_err(Error::internal)?;
+        let status = Arc::new(Status::default());
+        Ok(Arc::new(Self {
+            client,
+            pace: Mutex::new(Pace::new(settings.rps, shared.clock.now_ms())),
+            intake: Intake { datasets, status: Arc::clone(&status) },
+            shared,
+            peers,
+            settings,
+            status,
+            owed_since: Mutex::default(),
+            catches_up: AtomicBool::new(false),
+            busy: Mutex::default(),
+            under_way: Mutex::default(),
+            remembered: Cache::new(REMEMBERED),
+        }))
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.shared.clock.now_ms()
+    }
+
+    /// Whether this core follows the feed and makes the look-ups.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.peers.leads(&Dataset::Live.to_string())
+    }
+
+    /// Asks the upstream for something, here or at the core that does so for all. What it lately did not have is not
+    /// asked for again.
+    pub async fn ask(self: &Arc<Self>, thing: Thing) -> Told {
+        let thing = normal(thing);
+        if let Some(known) = self.known(&thing).await
+            && !known.found
+            && self.now_ms() - known.at < MISSING_MS
+        {
+            return Told::Missing;
+        }
+        if self.leads() {
+            return self.ask_here(thing).await;
+        }
+        let told = self.peers.look_up(&Dataset::Live.to_string(), thing.clone(), self.settings.timeout).await;
+        let told = told.map_or(Told::Unavailable { after_s: SOON_S }, from_message);
+        self.remember(&thing, &told);
+        told
+    }
+
+    /// Asks the upstream from here. Who asks for a thing while it is being asked for gets the same answer.
+    pub async fn ask_here(self: &Arc<Self>, thing: Thing) -> Told {
+        let thing = normal(thing);
+        let (key, since_ms) = key_of(&thing);
+        loop {
+            let (told, serves) = {
+                let mut under_way = self.under_way.lock();
+                let begun = under_way.entry(key.clone()).or_insert_with(|| {
+                    let (upstream, thing, key) = (Arc::clone(self), thing.clone(), key.clone());
+                    // A caller that leaves takes nothing from the others.
+                    let asking = tokio::spawn(async move {
+                        let told = upstream.look_up(&thing).await;
+                        upstream.note(&thing, &told).await;
+                        upstream.under_way.lock().remove(&key);
+                        told
+                    });
+                    let told = async { asking.await.unwrap_or(Told::Unavailable { after_s: SOON_S }) };
+                    UnderWay { since_ms, told: told.boxed().shared() }
+                });
+                (begun.told.clone(), begun.since_ms <= since_ms)
+            };
+            let told = told.await;
+            if serves || matches!(told, Told::Unavailable { .. }) {
+                return told;
+            }
+        }
+    }
+
+    fn remember(&self, thing: &Thing, told: &Told) {
+        let found = match told {
+            Told::Found(_) => true,
+            Told::Missing => false,
+            Told::Unavailable { .. } => return,
+        };
+        self.remembered.insert(key_of(thing).0, LookedUp { at: self.now_ms(), found });
+    }
+
+    /// Remembers an answer, here and for all cores.
+    async fn note(&self, thing: &Thing, told: &Told) {
+        self.remember(thing, told);
+        let (key, _) = key_of(thing);
+        if matches!(thing, Thing::Page(_)) {
+            return;
+        }
+        if let Some(answer) = self.remembered.get(&key)
+            && !matches!(told, Told::Unavailable { .. })
+            && let Err(error) = upstream::keep_look_up(&self.shared.backend, &name(&key), answer).await
+        {
+            tracing::debug!(%error, "keeping the answer to a look-up failed");
+        }
+    }
+
+    /// The last answer to a look-up, as far as it is known.
+    async fn known(&self, thing: &Thing) -> Option<LookedUp> {
+        if matches!(thing, Thing::Page(_)) {
+            return None;
+        }
+        let (key, _) = key_of(thing);
+        if let Some(known) = self.remembered.get(&key) {
+            return Some(known);
+        }
+        // Without it the upstream is asked once more.
+        let known = upstream::looked_up(&self.shared.backend, &name(&key)).await.ok().flatten()?;
+        self.remembered.insert(key, known);
+        Some(known)
+    }
+
+    /// Whether something that was last observed at `observed_at` is old enough to be asked for again.
+    pub async fn is_due(&self, thing: Thing, observed_at: i64) -> bool {
+        let refresh = i64::try_from(self.settings.refresh.as_millis()).unwrap_or(i64::MAX);
+        let now_ms = self.now_ms();
+        if now_ms - observed_at < refresh {
+            return false;
+        }
+        let thing = normal(thing);
+        let is_fresh =
+            |known: LookedUp| now_ms - known.at < if known.found { refresh } else { refresh.max(MISSING_MS) };
+        if self.known(&thing).await.is_some_and(is_fresh) {
+            return false;
+        }
+        // Another core may have asked since this one did.
+        let (key, _) = key_of(&thing);
+        let stored = upstream::looked_up(&self.shared.backend, &name(&key)).await.ok().flatten();
+        !stored.is_some_and(is_fresh)
+    }
+
+    /// Whether the upstream has ever been asked for something and answered, as far as that is kept.
+    pub async fn has_asked(&self, thing: &Thing) -> bool {
+        self.known(thing).await.is_some()
+    }
+
+    /// When the theses of a token were last looked up, in unix milliseconds.
+    pub async fn synced_at(&self, token: v1::BackfillToken) -> Option<i64> {
+        let thing = normal(Thing::Resync(v1::Resync { token: Some(token), since_ms: 0 }));
+        self.known(&thing).await.filter(|known| known.found).map(|known| known.at)
+    }
+
+    /// Whether the feed is up, wherever it is followed, and when its last frame came.
+    pub async fn feed(&self) -> (bool, Option<i64>) {
+        let now_ms = self.now_ms();
+        if self.leads() {
+            return self.status.feed(now_ms);
+        }
+        let place: FeedPlace = upstream::place(&self.shared.backend).await.ok().flatten().unwrap_or_default();
+        (now_ms - place.heard_at < SILENCE_MS, place.last_frame_at)
+    }
+
+    /// What an operator is told, by the core that follows the feed.
+    pub async fn tell_status(&self) -> v1::IngestStatus {
+        if !self.leads()
+            && let Some(status) = self.peers.feed_status(&Dataset::Live.to_string()).await
+        {
+            return status;
+        }
+        let now_ms = self.now_ms();
+        let breaker = self.pace.lock().breaker(now_ms);
+        self.status.tell(breaker, now_ms)
+    }
+
+    /// Notes that what changed since a time has to be looked up.
+    pub(super) fn owe(&self, since_ms: i64) {
+        let mut owed = self.owed_since.lock();
+        *owed = Some(owed.map_or(since_ms, |owed| owed.min(since_ms)));
+    }
+
+    /// Begins to look up what is owed, unless that is under way.
+    pub(super) fn catch_up(self: &Arc<Self>, stop: &tokio_util::sync::CancellationToken) {
+        if self.owed_since.lock().is_none() || self.catches_up.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (upstream, stop) = (Arc::clone(self), stop.clone());
+        tokio::spawn(async move {
+            stop.run_until_cancelled(upstream.pay()).await;
+            upstream.catches_up.store(false, Ordering::SeqCst);
+        });
+    }
+}
+
+/// The thing in the one form in which it is remembered.
+fn normal(thing: Thing) -> Thing {
+    let token = |token: v1::BackfillToken| v1::BackfillToken { address: address_form(&token.address), ..token };
+    match thing {
+        Thing::Handle(handle) => Thing::Handle(handle_form(&handle)),
+        Thing::Token(named) => Thing::Token(token(named)),
+        Thing::Resync(resync) => Thing::Resync(v1::Resync { token: resync.token.map(token), ..resync }),
+        other => other,
+    }
+}
+
+/// What a thing is known by, and the time since which it is asked for.
+fn key_of(thing: &Thing) -> (Thing, i64) {
+    match thing {
+        Thing::Resync(resync) => (Thing::Resync(v1::Resync { since_ms: 0, ..resync.clone() }), resync.since_ms),
+        other => (other.clone(), 0),
+    }
+}
+
+fn name(key: &Thing) -> String {
+    let of = |token: &v1::BackfillToken| format!("{}:{}", token.chain, token.address);
+    match key {
+        Thing::Profile(id) => format!("profile {id}"),
+        Thing::Handle(handle) => format!("handle {handle}"),
+        Thing::Token(token) => format!("token {}", of(token)),
+        Thing::Wallets(id) => format!("wallets {id}"),
+        Thing::Resync(resync) => format!("theses {}", resync.token.as_ref().map(of).unwrap_or_default()),
+        Thing::Page(_) => "page".to_owned(),
+    }
+}
+
+fn from_message(message: v1::LookUpResponse) -> Told {
+    match (message.unavailable_s, message.missing) {
+        (Some(after_s), _) => Told::Unavailable { after_s },
+        (None, true) => Told::Missing,
+        (None, false) => Told::Found(message.page),
+    }
+}
+
+impl From<Told> for v1::LookUpResponse {
+    fn from(told: Told) -> Self {
+        match told {
+            Told::Found(page) => Self { page, ..Self::default() },
+            Told::Missing => Self { missing: true, ..Self::default() },
+            Told::Unavailable { after_s } => Self { unavailable_s: Some(after_s), ..Self::default() },
+        }
+    }
+}
