@@ -208,6 +208,7 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
         dns_servers: Vec::new(),
         advertise_url: String::new(),
         sandbox_tick_seconds: 0,
+        upstream: None,
         search_dir,
         bootstrap: Bootstrap { test_key: Some(test_key().into()), live_key: None, plan: Some(PLAN_NAME.to_owned()) },
     }
