@@ -14,6 +14,7 @@ use core_service::{
         delivery::{Delivery, delivery_id},
         operation::Features,
         plan::Plan,
+        row::NewThesis,
     },
     grpc::{self, Serving},
     log::{fan_out::FAN_OUT, projection::ROWS, writer::DERIVED},
@@ -103,20 +104,8 @@ pub(crate) async fn run(options: &Options, place: &Place) -> Result<Loaded, Fail
     let file_bytes = || std::fs::metadata(place.dir.join(STORE)).map_or(0, |file| file.len());
     let (before, before_bytes) = (counted(), file_bytes());
     let mut data = Data::new(place.theses, options.days, SystemClock.now_ms());
-    let started = Instant::now();
-    let mut done: u64 = 0;
-    stream::iter(0..place.theses)
-        .map(|index| core.datasets.create_thesis(&dataset, data.thesis(index)))
-        .buffer_unordered(options.appends)
-        .try_for_each(|_| {
-            done += 1;
-            if done.is_multiple_of(20_000) {
-                eprintln!("loaded {done} theses after {:.1} s", started.elapsed().as_secs_f64());
-            }
-            std::future::ready(Ok(()))
-        })
-        .await?;
-    let seconds = started.elapsed().as_secs_f64();
+    let theses = (0..place.theses).map(|number| data.thesis(number));
+    let seconds = append(options, &core, &dataset, theses).await?;
     let after = counted();
     let log_entries = settle(&core, &dataset).await?;
     core.close().await;
@@ -130,6 +119,43 @@ pub(crate) async fn run(options: &Options, place: &Place) -> Result<Loaded, Fail
         bytes_written: after.2.zip(before.2).map(|(after, before)| after - before),
         file_bytes: file_bytes().saturating_sub(before_bytes),
     })
+}
+
+/// Appends theses with these texts to an empty place; gives how many a second.
+pub(crate) async fn rate(options: &Options, place: &Place, texts: &[String]) -> Result<f64, Failure> {
+    let core = core(place.open().await?, place.search_dir()).await?;
+    let dataset = dataset(&core)?;
+    let mut data = Data::new(texts.len() as u64, options.days, SystemClock.now_ms());
+    let theses = (0..).zip(texts).map(|(number, text)| {
+        let mut new = data.thesis(number);
+        new.thesis.text.clone_from(text);
+        new
+    });
+    let seconds = append(options, &core, &dataset, theses).await?;
+    core.close().await;
+    Ok(texts.len() as f64 / seconds)
+}
+
+/// Appends theses through a core; gives the seconds it took.
+async fn append(
+    options: &Options,
+    core: &Core,
+    dataset: &Dataset,
+    theses: impl Iterator<Item = NewThesis>,
+) -> Result<f64, Failure> {
+    let (started, mut done) = (Instant::now(), 0_u64);
+    stream::iter(theses)
+        .map(|thesis| core.datasets.create_thesis(dataset, thesis))
+        .buffer_unordered(options.appends)
+        .try_for_each(|_| {
+            done += 1;
+            if done.is_multiple_of(20_000) {
+                eprintln!("loaded {done} theses after {:.1} s", started.elapsed().as_secs_f64());
+            }
+            std::future::ready(Ok(()))
+        })
+        .await?;
+    Ok(started.elapsed().as_secs_f64())
 }
 
 /// Writes deliveries that are due into a place whose service does not run, straight into their tables; gives the

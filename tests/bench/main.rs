@@ -7,8 +7,10 @@
 mod appends;
 mod arrival;
 mod bare;
+mod calls;
 mod client;
 mod connection;
+mod cores;
 mod counting;
 mod data;
 mod engine;
@@ -24,6 +26,7 @@ mod rounds;
 mod starts;
 mod store;
 mod streams;
+mod upstream;
 mod webhooks;
 
 use std::path::{Path, PathBuf};
@@ -48,7 +51,7 @@ const MANY: u64 = 100_000;
 #[command(name = "cargo bench --", about = "Measures the service")]
 struct Options {
     /// Theses to load
-    #[arg(long, default_value_t = MANY, value_parser = clap::value_parser!(u64).range(1_000..))]
+    #[arg(long, default_value_t = MANY, value_parser = clap::value_parser!(u64).range(1_000..), global = true)]
     theses: u64,
     /// Days over which they are spread
     #[arg(long, default_value_t = 30)]
@@ -57,13 +60,13 @@ struct Options {
     #[arg(long)]
     beside: Option<u64>,
     /// Where they are kept
-    #[arg(long, value_enum, default_value_t = StoreKind::Embedded)]
+    #[arg(long, value_enum, default_value_t = StoreKind::Embedded, global = true)]
     store: StoreKind,
     /// Nodes of the cluster
-    #[arg(long, env = "TEST_SCYLLA_NODES", value_name = "HOST:PORT,…", value_delimiter = ',')]
+    #[arg(long, env = "TEST_SCYLLA_NODES", value_name = "HOST:PORT,…", value_delimiter = ',', global = true)]
     nodes: Vec<String>,
     /// Run core, edge and worker apart, beside one process on the embedded store; with --store cql
-    #[arg(long)]
+    #[arg(long, global = true)]
     processes: bool,
     /// Appends under way at once
     #[arg(long, default_value_t = 512)]
@@ -119,6 +122,10 @@ enum Child {
     Post(webhooks::Post),
     /// Measures deliveries to webhooks, beside bare POSTs
     Webhooks(webhooks::Webhooks),
+    /// Measures what a core asks of its cluster for datasets that were written once; with --store cql
+    Cores(cores::Cores),
+    /// Measures the way from the feed of a simulated upstream, beside appends of the same texts
+    Upstream,
 }
 
 fn main() -> Result<(), Failure> {
@@ -142,6 +149,10 @@ fn main() -> Result<(), Failure> {
         Some(Child::Webhooks(task)) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(webhooks::run(&options, &task))
         }
+        Some(Child::Cores(task)) => {
+            Builder::new_multi_thread().enable_all().build()?.block_on(cores::run(&options, &task))
+        }
+        Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),
     }
 }

@@ -3,7 +3,7 @@
 use std::{fs::File, net::SocketAddr, path::Path, process::Stdio, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use core_service::shared::key_ring::{KEY_LENGTH, TEST_PREFIX};
+use core_service::shared::key_ring::{KEY_LENGTH, LIVE_PREFIX, TEST_PREFIX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use tokio::{
@@ -21,6 +21,8 @@ use crate::{
 
 pub(crate) const SECRET_KEY: [u8; 32] = [7; 32];
 pub(crate) const SERVICE_TOKEN: &str = "the-service-token-of-the-benchmark";
+/// The credential of the upstream that is simulated.
+pub(crate) const UPSTREAM_TOKEN: &str = "the-upstream-token-of-the-benchmark";
 pub(crate) const PLAN_NAME: &str = "benchmark";
 /// Limits that nothing here reaches.
 pub(crate) const PLAN: Limits = Limits { history_days: 365, many: 1_000_000_000 };
@@ -43,6 +45,11 @@ pub(crate) struct Limits {
 /// The key of every request.
 pub(crate) fn test_key() -> String {
     format!("{TEST_PREFIX}{}", "b".repeat(KEY_LENGTH))
+}
+
+/// The key of every request for live data; only a service that is started with it knows it.
+pub(crate) fn live_key() -> String {
+    format!("{LIVE_PREFIX}{}", "b".repeat(KEY_LENGTH))
 }
 
 /// A process that printed where it listens.
@@ -72,7 +79,7 @@ impl Process {
     }
 }
 
-/// A measured service: the release binary in one process or three, or the bare handler.
+/// A measured service: the release binary in one process or three, the bare handler, or the simulated upstream.
 pub(crate) struct Service {
     /// Processes that others need come first.
     processes: Vec<Process>,
@@ -86,13 +93,31 @@ impl Service {
         Ok(Self { processes: vec![Process::start(command.arg("bare").args([by_id, list])).await?], ready_ms: 0.0 })
     }
 
+    /// Starts the simulator of the upstream, at rest and without theses; what it logs goes into `dir`.
+    pub(crate) async fn upstream_sim(dir: &Path) -> Result<Self, Failure> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trade-thesis"));
+        command
+            .args(["upstream-sim", "--listen", "127.0.0.1:0", "--rate", "0", "--history-theses", "0"])
+            .env("SVC_UPSTREAM_TOKEN", UPSTREAM_TOKEN)
+            .stderr(File::create(dir.join("bench-upstream-sim.log"))?);
+        Ok(Self { processes: vec![Process::start(&mut command).await?], ready_ms: 0.0 })
+    }
+
     /// Starts the release binary on a loaded place.
     pub(crate) async fn start(place: &Place) -> Result<Self, Failure> {
+        Self::start_with(place, &[]).await
+    }
+
+    /// The same with more settings.
+    pub(crate) async fn start_with(place: &Place, more: &[(&str, String)]) -> Result<Self, Failure> {
         let started = Instant::now();
         let mut service = Self { processes: Vec::new(), ready_ms: 0.0 };
         let roles: &[Option<&str>] = if place.apart { &[Some("core"), Some("edge"), Some("worker")] } else { &[None] };
         for role in roles {
             let mut command = command(place, role.unwrap_or("all"))?;
+            for (name, value) in more {
+                command.env(name, value);
+            }
             if let Ok(core) = service.address("grpc") {
                 command.env("SVC_CORE_URL", format!("http://{core}"));
             }

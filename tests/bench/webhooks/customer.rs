@@ -4,22 +4,14 @@ use std::{net::SocketAddr, time::Duration};
 
 use futures::future::try_join_all;
 use serde_json::{Value, json};
-use thesis_proto::{
-    metadata,
-    v1::{self, Environment, admin_service_client::AdminServiceClient},
-};
+use thesis_proto::v1::{self, Environment};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use tonic::{
-    Request, Status,
-    metadata::MetadataValue,
-    transport::{Channel, Endpoint},
-};
 
 use crate::{
-    Failure,
+    Failure, calls,
     connection::{Connection, post, request, with_body},
     mark::text,
-    process::{PLAN_NAME, SERVICE_TOKEN, Service, test_key},
+    process::{PLAN_NAME, Service, test_key},
 };
 
 /// Connections that post as fast as they are answered.
@@ -34,18 +26,6 @@ pub(super) struct Customer {
     key: String,
 }
 
-/// Adds the credential of the roles to a call.
-pub(super) fn credential(mut request: Request<()>) -> Result<Request<()>, Status> {
-    request.metadata_mut().insert(metadata::SERVICE_TOKEN, MetadataValue::from_static(SERVICE_TOKEN));
-    Ok(request)
-}
-
-/// A connection to the service's core.
-pub(super) async fn channel(service: &Service) -> Result<Channel, Failure> {
-    let url = format!("http://{}", service.address("grpc")?);
-    Ok(Endpoint::from_shared(url)?.tcp_nodelay(true).connect().await?)
-}
-
 impl Customer {
     /// The customer of the key that the service starts with.
     pub(super) fn first(service: &Service) -> Result<Self, Failure> {
@@ -54,7 +34,7 @@ impl Customer {
 
     /// A customer with a new project.
     pub(super) async fn new(service: &Service) -> Result<Self, Failure> {
-        let mut operator = AdminServiceClient::with_interceptor(channel(service).await?, credential);
+        let mut operator = calls::operator(service).await?;
         let request = v1::CreateOrganizationRequest { name: "Benchmark".to_owned(), plan: Some(PLAN_NAME.to_owned()) };
         let made = operator.create_organization(request).await?.into_inner();
         let organization_id = made.organization.unwrap_or_default().id;

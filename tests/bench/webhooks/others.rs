@@ -5,23 +5,17 @@ use std::{ops::Range, path::Path, time::Duration};
 use core_service::domain::control::{ControlChange, Project, Webhook};
 use futures::future::try_join_all;
 use thesis_net::clock::{Clock as _, SystemClock};
-use thesis_proto::{
-    time::from_millis,
-    v1::{self, EventType, WebhookStatus, ingest_service_client::IngestServiceClient, observation::Observed},
-};
+use thesis_proto::v1::{self, EventType, WebhookStatus};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use tonic::{Request, Status, service::interceptor::InterceptedService, transport::Channel};
 
 use crate::{
-    Failure, Options, load,
-    mark::text,
+    Failure, Options,
+    calls::{self, Ingest, thesis},
+    load,
     process::Service,
     report::{aim_below, median, number, row},
     store::Place,
-    webhooks::{
-        at_rest,
-        customer::{channel, credential},
-    },
+    webhooks::at_rest,
 };
 
 /// Webhooks of a project: a plan's most.
@@ -31,11 +25,8 @@ const EVENTS: u64 = 1_000;
 const RATE: u32 = 200;
 /// Calls under way at once.
 const CALLS: u32 = 8;
-const TOKENS: u64 = 20;
 /// Most that the webhooks may make an event dearer, as a factor.
 const DEARER: f64 = 1.1;
-
-type Ingest = IngestServiceClient<InterceptedService<Channel, fn(Request<()>) -> Result<Request<()>, Status>>>;
 
 /// A service that is measured.
 struct Side {
@@ -48,7 +39,7 @@ struct Side {
 impl Side {
     async fn start(place: &Place) -> Result<Self, Failure> {
         let service = Service::start(place).await?;
-        let ingest: Ingest = IngestServiceClient::with_interceptor(channel(&service).await?, credential);
+        let ingest = calls::ingest(&service).await?;
         Ok(Self { service, ingest, costs: Vec::new() })
     }
 
@@ -73,31 +64,6 @@ impl Side {
         self.costs.push((at_rest(&self.service).await - before) * 1e6 / EVENTS as f64);
         Ok(())
     }
-}
-
-/// A live thesis as seen upstream.
-fn thesis(number: u64) -> v1::Observation {
-    let now_ms = SystemClock.now_ms();
-    let profile = v1::ProfileObservation {
-        upstream_user_id: "benchmark".to_owned(),
-        handle: "benchmark".to_owned(),
-        ..v1::ProfileObservation::default()
-    };
-    let token = v1::TokenObservation {
-        chain: "solana".to_owned(),
-        address: format!("Benchmark{}", number % TOKENS),
-        symbol: format!("WANTED{}", number % TOKENS),
-        ..v1::TokenObservation::default()
-    };
-    let thesis = v1::ThesisObservation {
-        upstream_id: format!("benchmark-{number}"),
-        profile: Some(profile),
-        token: Some(token),
-        text: text(),
-        created_at: Some(from_millis(now_ms)),
-        ..v1::ThesisObservation::default()
-    };
-    v1::Observation { observed_at: Some(from_millis(now_ms)), revision: None, observed: Some(Observed::Thesis(thesis)) }
 }
 
 /// Measures and prints the cost.

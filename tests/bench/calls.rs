@@ -1,0 +1,84 @@
+//! Calls to the core of a measured service, by gRPC with the credential of the roles.
+
+use thesis_net::clock::{Clock as _, SystemClock};
+use thesis_proto::{
+    metadata,
+    time::from_millis,
+    v1::{
+        self, admin_service_client::AdminServiceClient, ingest_service_client::IngestServiceClient,
+        observation::Observed,
+    },
+};
+use tonic::{
+    Request, Status,
+    metadata::MetadataValue,
+    service::interceptor::InterceptedService,
+    transport::{Channel, Endpoint},
+};
+
+use crate::{
+    Failure,
+    mark::text,
+    process::{SERVICE_TOKEN, Service},
+};
+
+/// Tokens that the observed theses are about.
+const TOKENS: u64 = 20;
+
+/// A connection that shows the credential.
+type Trusted = InterceptedService<Channel, fn(Request<()>) -> Result<Request<()>, Status>>;
+
+/// The operators' commands.
+pub(crate) type Operator = AdminServiceClient<Trusted>;
+
+/// What an upstream's connector brings.
+pub(crate) type Ingest = IngestServiceClient<Trusted>;
+
+/// Operates a service.
+pub(crate) async fn operator(service: &Service) -> Result<Operator, Failure> {
+    let operator: Operator = AdminServiceClient::with_interceptor(channel(service).await?, credential);
+    Ok(operator)
+}
+
+/// Brings observations to a service.
+pub(crate) async fn ingest(service: &Service) -> Result<Ingest, Failure> {
+    let ingest: Ingest = IngestServiceClient::with_interceptor(channel(service).await?, credential);
+    Ok(ingest)
+}
+
+/// A new thesis as seen upstream, of one author.
+pub(crate) fn thesis(number: u64) -> v1::Observation {
+    let now_ms = SystemClock.now_ms();
+    let profile = v1::ProfileObservation {
+        upstream_user_id: "benchmark".to_owned(),
+        handle: "benchmark".to_owned(),
+        ..v1::ProfileObservation::default()
+    };
+    let token = v1::TokenObservation {
+        chain: "solana".to_owned(),
+        address: format!("Benchmark{}", number % TOKENS),
+        symbol: format!("WANTED{}", number % TOKENS),
+        ..v1::TokenObservation::default()
+    };
+    let thesis = v1::ThesisObservation {
+        upstream_id: format!("benchmark-{number}"),
+        profile: Some(profile),
+        token: Some(token),
+        text: text(),
+        created_at: Some(from_millis(now_ms)),
+        ..v1::ThesisObservation::default()
+    };
+    v1::Observation { observed_at: Some(from_millis(now_ms)), revision: None, observed: Some(Observed::Thesis(thesis)) }
+}
+
+/// Adds the credential of the roles to a call.
+fn credential(mut request: Request<()>) -> Result<Request<()>, Status> {
+    request.metadata_mut().insert(metadata::SERVICE_TOKEN, MetadataValue::from_static(SERVICE_TOKEN));
+    Ok(request)
+}
+
+/// A connection to the service's core.
+async fn channel(service: &Service) -> Result<Channel, Failure> {
+    let url = format!("http://{}", service.address("grpc")?);
+    Ok(Endpoint::from_shared(url)?.tcp_nodelay(true).connect().await?)
+}

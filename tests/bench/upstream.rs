@@ -1,0 +1,108 @@
+//! `cargo bench --bench service -- upstream`: how fast the service takes in what an upstream tells, and how soon its
+//! streams tell it. The upstream is the simulator, a process of its own on the same processors; beside it the same texts
+//! are appended through a core in this process, as in the loading of the other measurements.
+
+mod burst;
+mod frames;
+mod lag;
+mod simulator;
+
+use self::{burst::Burst, lag::Lags, simulator::Simulator};
+use crate::{
+    Failure, Options, load,
+    process::Service,
+    report::{aim, aim_below, number, percentile, row},
+    store::Place,
+};
+
+/// Most theses of a burst: the simulator keeps 200,000 frames for a follower that is behind.
+const MOST_THESES: u64 = 190_000;
+/// Theses a second that we aim at on the embedded store.
+const RATE: f64 = 3_000.0;
+/// Least part of the appends that we aim at, on the embedded store and on a cluster.
+const OF_APPENDS: [f64; 2] = [0.8, 0.9];
+/// Longest 99th percentile of the lag that we aim at on the embedded store, in milliseconds.
+const LAG_MS: f64 = 25.0;
+
+/// Measures and prints.
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    if options.theses > MOST_THESES {
+        return Err(format!("--theses is {MOST_THESES} at most").into());
+    }
+    println!("{}", crate::report::machine());
+    let temporary = tempfile::tempdir()?;
+    let place = |name: &str| Place::new(options, options.store, options.theses, &temporary.path().join(name));
+    let (followed, appended) = (place("followed")?, place("appended")?);
+    let measured = measure(options, &followed, &appended).await;
+    followed.clear().await?;
+    appended.clear().await?;
+    measured
+}
+
+async fn measure(options: &Options, followed: &Place, appended: &Place) -> Result<(), Failure> {
+    let simulator = Simulator::start(&followed.dir).await?;
+    let service = Service::start_with(followed, &simulator.settings()).await?;
+    simulator.is_followed().await?;
+    let burst = burst::run(&service, &simulator, options.theses).await?;
+    let texts = simulator.texts().await?;
+    let lags = lag::run(&service, &simulator).await?;
+    service.stop().await?;
+    simulator.stop().await?;
+    let appends = load::rate(options, appended, &texts).await?;
+    print_burst(&burst, appends, followed);
+    print_lags(lags, followed);
+    Ok(())
+}
+
+fn print_burst(burst: &Burst, appends: f64, place: &Place) {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    println!("\nA burst of {} theses through the feed; {}", number(burst.theses), place.kind());
+    row(&["", "theses/s", "of appends", "corrected", "of appends", "aim"]);
+    row(&["appends of the same texts", &number(appends), "1.00"]);
+    for (name, seconds) in
+        [("streamed", burst.streamed_s), ("queryable", burst.queryable_s), ("searchable", burst.searchable_s)]
+    {
+        let corrected_s = seconds - burst.simulator_cpu_s / processors as f64;
+        let [rate, corrected] = [seconds, corrected_s].map(|seconds| burst.theses / seconds);
+        let [of_appends, corrected_of_appends] = [rate, corrected].map(|rate| rate / appends);
+        let aim = if place.is_cluster() {
+            aim(corrected_of_appends, OF_APPENDS[1])
+        } else {
+            format!("{}; {} of appends", aim(corrected, RATE), aim(corrected_of_appends, OF_APPENDS[0]))
+        };
+        row(&[
+            name,
+            &number(rate),
+            &format!("{of_appends:.2}"),
+            &number(corrected),
+            &format!("{corrected_of_appends:.2}"),
+            &aim,
+        ]);
+    }
+    println!(
+        "  Corrected: theses / (seconds - the simulator's processor seconds / {processors} processors), for which the \
+         aims are."
+    );
+    row(&["", "CPU µs", "CPU s"]);
+    for (name, cpu_s) in [
+        ("the service, a thesis", burst.service_cpu_s),
+        ("the simulator", burst.simulator_cpu_s),
+        ("this client", burst.client_cpu_s),
+    ] {
+        row(&[name, &number(cpu_s * 1e6 / burst.theses), &number(cpu_s)]);
+    }
+}
+
+fn print_lags(mut lags: Lags, place: &Place) {
+    println!(
+        "\nFrom the feed's frame to the stream's, {} theses a second for {} s; {}",
+        lag::RATE,
+        lag::LASTS.as_secs(),
+        place.kind()
+    );
+    row(&["theses", "missing", "p50 ms", "p99 ms", "aim"]);
+    let [p50, p99] = [0.5, 0.99].map(|part| percentile(&mut lags.lags, part));
+    let aim = if place.is_cluster() { String::new() } else { aim_below(p99, LAG_MS, " ms") };
+    let (theses, missing) = (lags.lags.len().to_string(), lags.missing.to_string());
+    row(&[&theses, &missing, &format!("{p50:.2}"), &format!("{p99:.2}"), &aim]);
+}
