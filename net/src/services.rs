@@ -261,7 +261,9 @@ remote!(MetaService by MetaServiceClient {
     get_me: GetMeRequest -> GetMeResponse;
     get_usage: GetUsageRequest -> GetUsageResponse;
 });
-remote!(PeerService by PeerServiceClient {} streaming {
+remote!(PeerService by PeerServiceClient {
+    count_theses: CountThesesRequest -> CountThesesResponse;
+} streaming {
     append: AppendRequest -> AppendResponse as AppendStream;
     news: NewsRequest -> NewsResponse as NewsStream;
 });
