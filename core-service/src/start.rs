@@ -27,7 +27,7 @@ use crate::{
     },
     replicas::{
         members::Members,
-        peers::{Hear, Peers},
+        peers::{Dial, Hear, Peers, over_grpc},
         stream_slots::StreamSlots,
     },
     sandbox,
@@ -86,14 +86,15 @@ impl Core {
         ids: SharedIdSource,
     ) -> Result<Arc<Self>> {
         let search = Arc::new(SearchIndex::open(settings.search_dir.as_deref())?);
-        let core = Self::start_beside(search, backend, settings, clock, ids).await?;
+        let core = Self::start_beside(search, None, backend, settings, clock, ids).await?;
         core.tasks.spawn(follow(core.follower()));
         Ok(core)
     }
 
-    /// Starts a core with an index that the caller keeps up to date.
+    /// Starts a core with an index that the caller keeps up to date, and with another way to cores than gRPC if given.
     pub(super) async fn start_beside(
         search: Arc<SearchIndex>,
+        dial: Option<Dial>,
         backend: SharedBackend,
         settings: CoreSettings,
         clock: SharedClock,
@@ -117,13 +118,13 @@ impl Core {
             backend: Arc::clone(&backend),
         });
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let credential = settings.service_token.clone();
+        let dial = dial.unwrap_or_else(|| over_grpc(settings.service_token.clone(), Arc::clone(&clock)));
         let gate_settings =
             GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
         let limits = Limits::new(&backend, &replica);
         let members = Members::new(Arc::clone(&backend), Arc::clone(&clock), replica, settings.advertise_url);
         members.beat().await?;
-        let peers = Peers::new(Arc::clone(&members), Arc::clone(&clock), credential);
+        let peers = Peers::new(Arc::clone(&members), dial);
         let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&members));
         let gate = Gate::new(Arc::clone(&control), keys.clone(), limits, gate_settings, Arc::clone(&clock), ids);
         let datasets = Datasets::new(Arc::clone(&shared), Arc::clone(&peers), stop.clone(), tasks.clone());

@@ -264,6 +264,7 @@ remote!(MetaService by MetaServiceClient {
 remote!(PeerService by PeerServiceClient {
     look_up: LookUpRequest -> LookUpResponse;
     get_feed_status: GetFeedStatusRequest -> GetFeedStatusResponse;
+    count_theses: CountThesesRequest -> CountThesesResponse;
 } streaming {
     append: AppendRequest -> AppendResponse as AppendStream;
     news: NewsRequest -> NewsResponse as NewsStream;

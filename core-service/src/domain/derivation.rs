@@ -1,4 +1,5 @@
 //! Counts over the windows of a token, as derived events and metrics give them. Windows are half-open, `(from, to]`.
+//! They are messages, since cores ask each other for them.
 
 use std::collections::HashMap;
 
@@ -100,33 +101,62 @@ impl FromIterator<(i64, String, String)> for Recent {
 }
 
 /// One hour of a timeline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Hour {
     /// When it starts, exclusive.
+    #[prost(int64, tag = "1")]
     pub start: i64,
     /// Theses in it.
+    #[prost(int64, tag = "2")]
     pub theses: i64,
     /// Their authors.
+    #[prost(int64, tag = "3")]
     pub authors: i64,
 }
 
+/// The newest thesis on a token.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Latest {
+    /// When it was posted.
+    #[prost(int64, tag = "1")]
+    pub created_at: i64,
+    /// Its id.
+    #[prost(string, tag = "2")]
+    pub id: String,
+}
+
 /// Counts of one token at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Counts {
     /// In the last 5 minutes.
+    #[prost(int64, tag = "1")]
     pub last_5m: i64,
     /// In the last hour.
+    #[prost(int64, tag = "2")]
     pub last_1h: i64,
     /// In the hour before.
+    #[prost(int64, tag = "3")]
     pub previous_1h: i64,
     /// In the last 24 hours.
+    #[prost(int64, tag = "4")]
     pub last_24h: i64,
     /// Their authors.
+    #[prost(int64, tag = "5")]
     pub authors_24h: i64,
     /// The last 24 hours, oldest first; the newest ends at the moment.
+    #[prost(message, repeated, tag = "6")]
     pub timeline: Vec<Hour>,
-    /// The newest thesis of the last 24 hours: time and id.
-    pub latest: Option<(i64, String)>,
+    /// The newest thesis of the last 24 hours.
+    #[prost(message, optional, tag = "7")]
+    pub latest: Option<Latest>,
+}
+
+impl Counts {
+    /// Time and id of the newest thesis of the last 24 hours.
+    #[must_use]
+    pub fn newest(&self) -> Option<(i64, String)> {
+        self.latest.as_ref().map(|latest| (latest.created_at, latest.id.clone()))
+    }
 }
 
 fn number(count: usize) -> i64 {
@@ -164,7 +194,7 @@ pub fn count(parts: &[&Recent], at: i64) -> Counts {
     counts.previous_1h = sum(2 * HOUR_MS, HOUR_MS);
     let latest = parts.iter().filter_map(|part| part.within(at - DAY_MS, at).last());
     let latest = latest.max_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-    counts.latest = latest.map(|thesis| (thesis.created_at, thesis.id.clone()));
+    counts.latest = latest.map(|thesis| Latest { created_at: thesis.created_at, id: thesis.id.clone() });
     counts
 }
 
@@ -201,7 +231,9 @@ mod tests {
         let counts = count(&[&recent], at);
         assert_eq!((counts.last_5m, counts.last_1h, counts.previous_1h, counts.last_24h), (1, 2, 1, 4));
         assert_eq!(counts.authors_24h, 1);
-        assert_eq!(counts.latest, Some((at, format!("th_{at}"))));
+        assert_eq!(counts.newest(), Some((at, format!("th_{at}"))));
+        let stored = prost::Message::encode_to_vec(&counts);
+        assert_eq!(<Counts as prost::Message>::decode(stored.as_slice()), Ok(counts.clone()), "as cores tell it");
         assert_eq!(counts.timeline.iter().map(|hour| hour.theses).collect::<Vec<_>>()[20..], [0, 1, 1, 2]);
     }
 
@@ -246,7 +278,7 @@ mod tests {
             prop_assert_eq!(counts.last_5m, number(within(at - 5 * MINUTE_MS, at).len()));
             prop_assert_eq!(counts.last_1h, number(within(at - HOUR_MS, at).len()));
             prop_assert_eq!(counts.previous_1h, number(within(at - 2 * HOUR_MS, at - HOUR_MS).len()));
-            prop_assert_eq!(counts.latest, day.iter().map(|row| (row.0, row.1.clone())).max());
+            prop_assert_eq!(counts.newest(), day.iter().map(|row| (row.0, row.1.clone())).max());
             for hour in counts.timeline {
                 let inside = within(hour.start, hour.start + HOUR_MS);
                 prop_assert_eq!((hour.theses, hour.authors), (number(inside.len()), authors(inside.iter())));

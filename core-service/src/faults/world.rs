@@ -204,7 +204,7 @@ impl World {
         let settings = CoreSettings { sandbox_tick_seconds: self.tick_seconds, ..settings() };
         let replica = REPLICA.fetch_add(1, Ordering::Relaxed);
         let (search, process) = (self.search.clone(), self.process.clone());
-        match Core::start_beside(search, process, settings, self.clock.clone(), ids(replica)).await {
+        match Core::start_beside(search, None, process, settings, self.clock.clone(), ids(replica)).await {
             Ok(core) => {
                 tokio::spawn(work(core.clone(), self.sent.clone(), self.first_fails));
                 self.core = Some(core);

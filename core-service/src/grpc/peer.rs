@@ -12,7 +12,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{service_only, status},
+    answer::{internal, service_only, status},
 };
 use crate::{
     domain::{dataset::Dataset, row::NewThesis},
@@ -31,6 +31,18 @@ impl Api {
             Written::Observations(request) => Answer::Observations(self.take_in(request).await?),
         })
     }
+
+    /// The dataset of a request that means this core.
+    fn meant(&self, core: &str, dataset: &str) -> Result<Dataset, Status> {
+        if core != self.core.shared.replica {
+            return Err(Status::failed_precondition("another core is meant"));
+        }
+        Dataset::parse(dataset).ok_or_else(|| unreadable("dataset"))
+    }
+}
+
+fn unreadable(what: &str) -> Status {
+    Status::invalid_argument(format!("{what}: cannot be read"))
 }
 
 impl Api {
@@ -56,11 +68,7 @@ impl PeerService for Api {
     async fn append(&self, request: Request<v1::AppendRequest>) -> Result<Response<Self::AppendStream>, Status> {
         service_only(&self.core, &request)?;
         let v1::AppendRequest { core, dataset, command } = request.into_inner();
-        if core != self.core.shared.replica {
-            return Err(Status::failed_precondition("another core is meant"));
-        }
-        let unreadable = |what: &str| Status::invalid_argument(format!("{what}: cannot be read"));
-        let dataset = Dataset::parse(&dataset).ok_or_else(|| unreadable("dataset"))?;
+        let dataset = self.meant(&core, &dataset)?;
         let command = match command {
             Some(Command::Thesis(new)) => {
                 Written::Thesis(Box::new(NewThesis::decode(new).map_err(|_| unreadable("thesis"))?))
@@ -96,6 +104,20 @@ impl PeerService for Api {
         service_only(&self.core, &request)?;
         let upstream = self.led(&request.get_ref().core)?;
         Ok(Response::new(v1::GetFeedStatusResponse { status: Some(upstream.tell_status().await) }))
+    }
+
+    async fn count_theses(
+        &self,
+        request: Request<v1::CountThesesRequest>,
+    ) -> Result<Response<v1::CountThesesResponse>, Status> {
+        service_only(&self.core, &request)?;
+        let v1::CountThesesRequest { core, dataset, token, at } = request.into_inner();
+        let dataset = self.meant(&core, &dataset)?;
+        internal(&self.core, "PeerService/CountTheses", async {
+            let counts = self.core.datasets.count_here(&dataset, &token, at).await?;
+            Ok(v1::CountThesesResponse { counts: counts.map(|counts| counts.encode_to_vec().into()) })
+        })
+        .await
     }
 
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {

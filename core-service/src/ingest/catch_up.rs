@@ -41,7 +41,12 @@ impl Upstream {
     /// Looks up everything that is owed, while this core leads.
     pub(super) async fn pay(self: &Arc<Self>) {
         loop {
-            let Some(since_ms) = *self.owed_since.lock() else { return };
+            let since_ms = {
+                let mut owed = self.owed.lock();
+                (owed.paying, owed.waiting) = (owed.since(), None);
+                owed.paying
+            };
+            let Some(since_ms) = since_ms else { return };
             let mut page = v1::LookedUpPage { scope: Some(Scope::All(true)), since_ms, cursor: None };
             tracing::info!(since_ms, "looking up what the feed did not tell");
             let (mut theses, mut applied) = (0, 0);
@@ -57,11 +62,7 @@ impl Upstream {
                 }
             }
             tracing::info!(theses, applied, "looked up what the feed did not tell");
-            // More may have come to be owed meanwhile, and then all of it is.
-            let mut owed = self.owed_since.lock();
-            if *owed == Some(since_ms) {
-                *owed = None;
-            }
+            self.owed.lock().paying = None;
         }
     }
 

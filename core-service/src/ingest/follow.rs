@@ -250,7 +250,7 @@ impl Connection {
 
     /// Keeps the place, and what is owed with it.
     async fn keep(&mut self) {
-        let owed = *self.upstream.owed_since.lock();
+        let owed = self.upstream.owed.lock().since();
         let place = FeedPlace { owed_since: owed, ..self.place.clone() };
         match keep_place(&self.upstream.shared.backend, &place, self.upstream.now_ms()).await {
             Ok(()) => {

@@ -56,6 +56,22 @@ pub enum Told {
     },
 }
 
+/// What changed since a time and has to be looked up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Owed {
+    /// Since when it is being looked up.
+    pub(super) paying: Option<i64>,
+    /// The same for what came to be owed meanwhile: the pages that were read already may lack it.
+    pub(super) waiting: Option<i64>,
+}
+
+impl Owed {
+    /// The earliest of these times.
+    pub(super) fn since(self) -> Option<i64> {
+        self.paying.into_iter().chain(self.waiting).min()
+    }
+}
+
 /// A look-up under way.
 pub(super) struct UnderWay {
     /// The time since which a re-sync asks.
@@ -72,8 +88,8 @@ pub struct Upstream {
     pub(super) intake: Intake,
     pub(super) status: Arc<Status>,
     pub(super) pace: Mutex<Pace>,
-    /// What changed since then has to be looked up.
-    pub(super) owed_since: Mutex<Option<i64>>,
+    /// What has to be looked up.
+    pub(super) owed: Mutex<Owed>,
     /// Whether that is being done.
     pub(super) catches_up: AtomicBool,
     /// Theses that the feed told lately, by chain and address of their tokens.
@@ -104,7 +120,7 @@ impl Upstream {
             peers,
             settings,
             status,
-            owed_since: Mutex::default(),
+            owed: Mutex::default(),
             catches_up: AtomicBool::new(false),
             busy: Mutex::default(),
             under_way: Mutex::default(),
@@ -262,13 +278,13 @@ impl Upstream {
 
     /// Notes that what changed since a time has to be looked up.
     pub(super) fn owe(&self, since_ms: i64) {
-        let mut owed = self.owed_since.lock();
-        *owed = Some(owed.map_or(since_ms, |owed| owed.min(since_ms)));
+        let mut owed = self.owed.lock();
+        owed.waiting = Some(owed.waiting.map_or(since_ms, |waiting| waiting.min(since_ms)));
     }
 
     /// Begins to look up what is owed, unless that is under way.
     pub(super) fn catch_up(self: &Arc<Self>, stop: &tokio_util::sync::CancellationToken) {
-        if self.owed_since.lock().is_none() || self.catches_up.swap(true, Ordering::SeqCst) {
+        if self.owed.lock().since().is_none() || self.catches_up.swap(true, Ordering::SeqCst) {
             return;
         }
         let (upstream, stop) = (Arc::clone(self), stop.clone());

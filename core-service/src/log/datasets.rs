@@ -1,5 +1,7 @@
 //! The datasets that this replica reads or writes: how far each is projected, and its writer and fan-out once started.
 
+mod counts;
+
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;

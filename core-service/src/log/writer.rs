@@ -82,6 +82,8 @@ struct Writer {
     position: watch::Sender<u64>,
     /// The log is projected up to here; nothing beyond is known.
     head: u64,
+    /// Tells `head` once the theses that the projector keeps are those up to there.
+    followed: watch::Sender<u64>,
     last_created_at: i64,
     /// False at the start and after a failure: the entries beyond `head` must be projected first.
     current: bool,
@@ -115,6 +117,7 @@ impl Writer {
             name,
             position,
             head: 0,
+            followed: watch::Sender::new(0),
             last_created_at: 0,
             current: false,
             known: KnownRows::new(),
@@ -362,6 +365,7 @@ impl Writer {
         }
         self.learn(&entries, 0).await?;
         self.current = true;
+        self.followed.send_replace(self.head);
         self.position.send_if_modified(|position| advance(position, self.head));
         self.shared.news.log(&self.name, self.head);
         metrics::counter!("log_entries_appended_total").increment(entries.len() as u64);

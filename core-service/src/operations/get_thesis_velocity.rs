@@ -22,7 +22,7 @@ pub async fn get_thesis_velocity(
 ) -> Result<v1::ThesisVelocity> {
     let (_, token) = told::known_token(core, call, reference, chain).await?;
     let (view, at) = (&call.caller.view, call.now_ms);
-    let counts = core.shared.theses.counts(view, &token.id, at, 2 * HOUR_MS).await?;
+    let counts = core.datasets.counts(view, &token.id, at, 2 * HOUR_MS).await?;
     let velocity = crate::domain::entry::ThesisVelocity {
         token: Token::clone(&token),
         last_5m: counts.last_5m,

@@ -36,7 +36,7 @@ pub async fn get_token_activity(
 ) -> Result<v1::TokenActivity> {
     let (_, token) = told::known_token(core, call, reference, chain).await?;
     let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
-    let day = shared.theses.counts(view, &token.id, at, DAY_MS).await?;
+    let day = core.datasets.counts(view, &token.id, at, DAY_MS).await?;
     Ok(v1::TokenActivity {
         token: Some(convert::row::token_ref(&token)),
         thesis_count_1h: day.last_1h,

@@ -44,7 +44,7 @@ async fn totals(shared: &Shared, view: &View, token: &str) -> StoreResult<(i64, 
 pub(super) async fn counted(core: &Core, call: &Call, dataset: &Dataset, token: &Token) -> Result<v1::Token> {
     let (shared, view) = (&core.shared, &call.caller.view);
     let (theses, authors) = totals(shared, view, &token.id).await?;
-    let day = shared.theses.counts(view, &token.id, call.now_ms, DAY_MS).await?;
+    let day = core.datasets.counts(view, &token.id, call.now_ms, DAY_MS).await?;
     let last = shared.theses.latest(view, &token.id, call.now_ms, &day).await?.map(|(at, _)| at);
     Ok(convert::row::token(dataset, token, theses, authors, day.last_24h, last))
 }

@@ -28,15 +28,16 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tonic::{Code, Request, Status};
+use tonic::{Code, Request, Status, codegen::StdError};
 
 use super::members::{Members, Other, first_of};
 use crate::domain::{
+    derivation::Counts,
     entry::{Entry, Sequenced},
     row::NewThesis,
 };
 
-/// Longest wait until an owner says that it has received a command.
+/// Longest wait until an owner says that it has received a command, or for its counts.
 const RECEIPT: Duration = Duration::from_millis(500);
 /// The pause before a core's news are asked for again.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -45,6 +46,15 @@ const FIRST_NEWS: Duration = Duration::from_secs(3);
 
 /// Longest time to take in what was looked up, beyond the look-up itself.
 const TAKEN_IN: Duration = Duration::from_secs(5);
+
+/// The way to a core at an address.
+pub type Dial = Arc<dyn Fn(&str) -> Result<Arc<PeerCore>, StdError> + Send + Sync>;
+
+/// Reaches cores by gRPC, with the service credential.
+#[must_use]
+pub fn over_grpc(credential: SecretString, clock: SharedClock) -> Dial {
+    Arc::new(move |address: &str| services::peer(address, &credential, Arc::clone(&clock)))
+}
 
 /// Takes another core's news.
 pub type Hear = Arc<dyn Fn(v1::NewsResponse) + Send + Sync>;
@@ -76,26 +86,24 @@ impl Peer {
 
     fn failed(&self, dataset: &str, status: &Status) {
         let (owner, status) = (&self.address, status.message());
-        tracing::debug!(dataset, owner, status, "the owner of a log did not write; doing it here");
+        tracing::debug!(dataset, owner, status, "the owner of a log did not do it; doing it here");
     }
 }
 
 /// The other cores.
 pub struct Peers {
     members: Arc<Members>,
-    clock: SharedClock,
-    credential: SecretString,
+    dial: Dial,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
     /// Whether the news of every other core are heard.
     all_heard: watch::Sender<bool>,
 }
 
 impl Peers {
-    /// The other cores among the members, reached with the service credential.
+    /// The other cores among the members.
     #[must_use]
-    pub fn new(members: Arc<Members>, clock: SharedClock, credential: SecretString) -> Arc<Self> {
-        let all_heard = watch::Sender::new(false);
-        Arc::new(Self { members, clock, credential, peers: Mutex::default(), all_heard })
+    pub fn new(members: Arc<Members>, dial: Dial) -> Arc<Self> {
+        Arc::new(Self { members, dial, peers: Mutex::default(), all_heard: watch::Sender::new(false) })
     }
 
     /// Whether the news of every other core that is known to live are heard. While they are not, and once more when they
@@ -202,6 +210,20 @@ impl Peers {
         }
     }
 
+    /// Has the owner of a log count the theses on a token of the last day at `at`. None when this core must do it: the log
+    /// is its own, or the owner does not answer in time, or cannot.
+    pub async fn count(&self, dataset: &str, token: &str, at: i64) -> Option<Counts> {
+        let owner = self.owner(dataset)?;
+        let (core, token) = (owner.replica.clone(), token.to_owned());
+        let request = v1::CountThesesRequest { core, dataset: dataset.to_owned(), token, at };
+        let counted = timeout(RECEIPT, owner.core.count_theses(Request::new(request))).await;
+        let counted = counted.unwrap_or_else(|_| Err(late())).and_then(|counted| {
+            let counts = counted.into_inner().counts.map(Counts::decode).transpose();
+            counts.map_err(|error| Status::internal(error.to_string()))
+        });
+        counted.inspect_err(|status| owner.failed(dataset, status)).ok().flatten()
+    }
+
     /// Listens to every other core until stopped.
     pub async fn run(self: Arc<Self>, hear: Hear, stop: CancellationToken, tasks: TaskTracker) {
         if self.members.is_alone() {
@@ -230,7 +252,7 @@ impl Peers {
             if peers.contains_key(replica) {
                 continue;
             }
-            let Ok(core) = services::peer(address, &self.credential, Arc::clone(&self.clock)) else { continue };
+            let Ok(core) = (self.dial)(address) else { continue };
             let (address, heard, stop) = (address.clone(), AtomicBool::new(false), stop.child_token());
             let peer = Arc::new(Peer { replica: replica.clone(), address, core, heard, stop });
             tasks.spawn(Arc::clone(self).listen(Arc::clone(&peer), Arc::clone(hear)));

@@ -55,7 +55,7 @@ impl Writer {
             let Some(owed) = self.due.of(&token) else { continue };
             let in_memory = self.projector.theses().day_in_memory(&self.dataset, &token, at);
             let counted = in_memory.map(|day| day.counts(at)).filter(|counts| counts.latest.is_some());
-            let counted = counted.map(|counts| (counts.latest.clone(), counts)).or_else(|| owed.look.counts(at));
+            let counted = counted.map(|counts| (counts.newest(), counts)).or_else(|| owed.look.counts(at));
             if let Some((latest, counts)) = counted {
                 made.extend(entries(&self.name, &owed.token, owed.newest, at, &counts, latest));
                 continue;

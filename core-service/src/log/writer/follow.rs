@@ -70,6 +70,7 @@ impl Writer {
             entries.clear();
         }
         self.current = true;
+        self.followed.send_replace(self.head);
         if self.position.send_if_modified(|position| advance(position, self.head)) {
             self.shared.news.log(&self.name, self.head);
         }

@@ -6,7 +6,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{Writer, Written, command::Command};
-use crate::{domain::dataset::Dataset, error::Result, shared::Shared};
+use crate::{domain::dataset::Dataset, error::Result, shared::Shared, tables::theses::ThesisStore};
 
 /// Most jobs that may wait for a writer.
 const WAITING: usize = 4_096;
@@ -22,6 +22,8 @@ pub(in crate::log) struct Job {
 pub struct WriterHandle {
     jobs: mpsc::Sender<Job>,
     look_again: Arc<Notify>,
+    theses: ThesisStore,
+    followed: watch::Receiver<u64>,
 }
 
 impl WriterHandle {
@@ -37,12 +39,13 @@ impl WriterHandle {
         let (jobs, waiting) = mpsc::channel(WAITING);
         let writer = Writer::new(shared, dataset, position, owed);
         let look_again = Arc::new(Notify::new());
+        let (theses, followed) = (writer.projector.theses().clone(), writer.followed.subscribe());
         let running = writer.run(waiting, Arc::clone(&look_again), stop.clone());
         tokio::spawn(async move {
             running.await;
             stop.cancel();
         });
-        Self { jobs, look_again }
+        Self { jobs, look_again, theses, followed }
     }
 
     /// Whether the writer takes no more.
@@ -59,5 +62,17 @@ impl WriterHandle {
     /// Makes the writer look for others' entries, and for work they left undone.
     pub fn look_again(&self) {
         self.look_again.notify_one();
+    }
+
+    /// The rows of the dataset, with the last day of busy tokens in memory, as of [`Self::followed`] or later.
+    #[must_use]
+    pub fn theses(&self) -> &ThesisStore {
+        &self.theses
+    }
+
+    /// How far the writer has taken the log in. Others may have projected it further.
+    #[must_use]
+    pub fn followed(&self) -> watch::Receiver<u64> {
+        self.followed.clone()
     }
 }

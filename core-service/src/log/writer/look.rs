@@ -82,7 +82,7 @@ impl Look {
     pub(super) fn counts(&self, at: i64) -> Option<(Option<(i64, String)>, Counts)> {
         let Self::Done { day, latest } = self else { return None };
         let counts = day.counts(at);
-        let latest = counts.latest.clone().or_else(|| latest.clone());
+        let latest = counts.newest().or_else(|| latest.clone());
         Some((latest, counts))
     }
 }

@@ -163,7 +163,7 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     post(&first, "2", "@bob", "from the moon", None, 1).await;
     // Another core, whose index nobody keeps up.
     let index = Arc::new(SearchIndex::open(None).unwrap());
-    let second = Core::start_beside(index, store, settings(), clock.clone(), ids(2)).await.unwrap();
+    let second = Core::start_beside(index, None, store, settings(), clock.clone(), ids(2)).await.unwrap();
     let (live, test) = (call(&second, LIVE_KEY), call(&second, TEST_KEY));
     let is_refused = async |call: &Call| {
         let found = search(&second, call, query("moon OR run")).await.map(|found| found.theses.len());

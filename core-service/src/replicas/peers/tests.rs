@@ -1,17 +1,24 @@
 //! Cores over one store that reach each other over sockets.
 
-use std::net::SocketAddr;
+use std::{future::pending, net::SocketAddr};
 
-use thesis_net::clock::SystemClock;
-use tokio::net::TcpListener;
+use thesis_net::{clock::SystemClock, services::Stream};
+use thesis_proto::v1::peer_service_server::PeerService;
+use tokio::{net::TcpListener, time::Instant};
+use tonic::{Response, async_trait};
 
 use super::*;
 use crate::{
-    domain::dataset::Dataset,
+    domain::{
+        dataset::Dataset,
+        window::{DAY_MS, HOUR_MS},
+    },
     grpc::{self, Serving},
+    log::writer::thesis_event_id,
     operations::Core,
+    search::SearchIndex,
     store::{SharedBackend, schema},
-    testing::{ManualClock, SharedMemory, ids, new_thesis, settings},
+    testing::{ManualClock, SERVICE_TOKEN, SharedMemory, ids, new_thesis, settings},
 };
 
 /// Longest wait for anything.
@@ -41,10 +48,15 @@ impl Server {
 
 /// A core that others reach at a socket. Its beats are by the system's clock.
 async fn start(backend: SharedBackend, number: u64) -> Server {
+    start_dialling(backend, number, None).await
+}
+
+async fn start_dialling(backend: SharedBackend, number: u64, dial: Option<Dial>) -> Server {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let mut settings = settings();
     settings.advertise_url = format!("http://{}", listener.local_addr().unwrap());
-    let core = Core::start(backend, settings, Arc::new(SystemClock), ids(number)).await.unwrap();
+    let search = Arc::new(SearchIndex::open(None).unwrap());
+    let core = Core::start_beside(search, dial, backend, settings, Arc::new(SystemClock), ids(number)).await.unwrap();
     let shutdown = CancellationToken::new();
     let serving = Serving {
         connections: 100,
@@ -122,6 +134,117 @@ async fn without_its_owner_a_log_goes_on() {
         .await;
     let log = one.core.shared.log.read(&name, 0, 5, 10).await.unwrap();
     assert_eq!(log.len(), 5);
+    one.kill();
+}
+
+/// A core whose news are heard, and that says nothing when it is asked for anything.
+struct Silent(Arc<PeerCore>);
+
+#[async_trait]
+impl PeerService for Silent {
+    type AppendStream = Stream<v1::AppendResponse>;
+    type NewsStream = Stream<v1::NewsResponse>;
+
+    async fn append(&self, _: Request<v1::AppendRequest>) -> Result<Response<Self::AppendStream>, Status> {
+        pending().await
+    }
+
+    async fn count_theses(
+        &self,
+        _: Request<v1::CountThesesRequest>,
+    ) -> Result<Response<v1::CountThesesResponse>, Status> {
+        pending().await
+    }
+
+    async fn look_up(&self, _: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
+        pending().await
+    }
+
+    async fn get_feed_status(
+        &self,
+        _: Request<v1::GetFeedStatusRequest>,
+    ) -> Result<Response<v1::GetFeedStatusResponse>, Status> {
+        pending().await
+    }
+
+    async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {
+        self.0.news(request).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_unreachable_owner_does_not_write_is_written_here_once() {
+    let backend = backend();
+    let to_sockets = over_grpc(SERVICE_TOKEN.into(), Arc::new(SystemClock));
+    let dial: Dial = Arc::new(move |address: &str| Ok(Arc::new(Silent(to_sockets(address)?)) as Arc<PeerCore>));
+    let one = start_dialling(backend.clone(), 1, Some(dial)).await;
+    let other = start(backend.clone(), 2).await;
+    linked(&[&one, &other]).await;
+    let dataset = owned_by(&other);
+    let new = new_thesis(&dataset, 1);
+    let begun = Instant::now();
+    let written = one.core.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
+    assert!(begun.elapsed() >= RECEIPT, "the owner was asked first");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!((written.seq, &written.entry.id), (1, &thesis_event_id(&new.thesis.id)));
+    let rows = crate::tables::unfinished::all(&one.core.shared.backend).await.unwrap();
+    assert!(rows.iter().any(|row| row.dataset == dataset.to_string() && row.replica == one.core.shared.replica));
+    // The owner finds it.
+    let again = other.core.datasets.create_thesis(&dataset, new).await.unwrap();
+    assert_eq!((again.seq, again.entry.id), (1, written.entry.id));
+    one.kill();
+    other.kill();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_tokens_counts_come_from_its_owners_memory() {
+    let backend = backend();
+    let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
+    linked(&[&one, &other]).await;
+    let dataset = owned_by(&other);
+    let view = dataset.counted_with();
+    let now = one.core.shared.clock.now_ms();
+    // All on one token, by three authors, one an hour.
+    let thesis = |number: u32| {
+        let mut new = new_thesis(&dataset, number * 2);
+        new.thesis.created_at = now - i64::from(number) * HOUR_MS;
+        new
+    };
+    let token = thesis(0).token.id;
+    let theses = &one.core.shared.theses;
+    for number in 0..12 {
+        one.core.datasets.create_thesis(&dataset, thesis(number)).await.unwrap();
+    }
+    let asked = async || one.core.datasets.counts(&view, &token, now, DAY_MS).await.unwrap();
+    let by_rows = async || theses.counts(&view, &token, now, DAY_MS).await.unwrap();
+    let counts = asked().await;
+    assert_eq!((counts.last_24h, counts.authors_24h), (12, 3));
+    assert_eq!(counts, by_rows().await);
+    // The look whether there are few is all that is read, however many there are.
+    let is_cheap = async || {
+        let before = backend.scans(&schema::THESIS_INDEX);
+        assert!(theses.counts_of_few(&view, &token, now, DAY_MS, 4).await.unwrap().is_none());
+        let of_few = backend.scans(&schema::THESIS_INDEX) - before;
+        asked().await;
+        backend.scans(&schema::THESIS_INDEX) - before <= 2 * of_few
+    };
+    until("the theses are in memory", async || is_cheap().await).await;
+    for number in 12..20 {
+        // Through either core, and by one that is wrong in believing that it owns the log.
+        let written = match number % 3 {
+            0 => one.core.datasets.create_thesis(&dataset, thesis(number)).await,
+            1 => other.core.datasets.create_thesis(&dataset, thesis(number)).await,
+            _ => one.core.datasets.create_here(&dataset, thesis(number)).await,
+        };
+        written.unwrap();
+        let counts = asked().await;
+        assert_eq!(counts.last_24h, i64::from(number) + 1);
+        assert_eq!(counts, by_rows().await);
+        assert_eq!(counts, other.core.datasets.counts(&view, &token, now, DAY_MS).await.unwrap());
+    }
+    until("more theses are in memory", async || is_cheap().await).await;
+    other.kill();
+    assert_eq!(asked().await, by_rows().await);
     one.kill();
 }
 

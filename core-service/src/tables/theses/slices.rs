@@ -89,7 +89,7 @@ impl ThesisStore {
     /// When the store does not answer.
     pub async fn latest(&self, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<(i64, String)>> {
         if day.latest.is_some() {
-            return Ok(day.latest.clone());
+            return Ok(day.newest());
         }
         let slice = IndexSlice { from: i64::MIN / 2, to: at, after: None, descending: true };
         let scope = IndexScope::Token(token.to_owned());
