@@ -149,6 +149,10 @@ async fn mixed(store: Store, linked: Linked, rounds: u64, steps: usize) -> usize
             alone.await;
         }
         one.calm().await;
+        if linked == Linked::Yes {
+            // What the other told last, and what it did not live to tell, is found.
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
         judge(&mut one).await;
         one.stop();
         forwarded += links.forwarded();
