@@ -7,6 +7,7 @@
 
 mod cases;
 mod full_disk;
+mod links;
 mod mixture;
 mod observations;
 mod place;
@@ -16,13 +17,14 @@ mod stored;
 mod worker;
 mod world;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use thesis_net::clock::{IdSource as _, SystemIdSource};
 
 use self::{
     cases::{ALL, UseCase},
+    links::Links,
     place::{Dice, Store, Trouble},
     world::{Plan, World},
 };
@@ -102,24 +104,42 @@ async fn each_fault_at_each_call_of_one_writer() {
     run_all(Store::Exclusive).await;
 }
 
-fn trouble(seed: u64) -> Option<Trouble> {
-    Some(Trouble(Arc::new(Mutex::new(Dice(seed)))))
+fn trouble(seed: u64) -> Trouble {
+    Trouble(Arc::new(Mutex::new(Dice(seed))))
 }
 
-/// Runs rounds of a mixture on a store, with one core or two.
-async fn mixed(store: Store, rounds: u64, steps: usize) {
+/// How two cores know of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Linked {
+    /// By the store alone.
+    No,
+    /// Each forwards commands to the owner of a log, and hears the other's news.
+    Yes,
+}
+
+/// Runs rounds of a mixture on a store, with one core or two; gives how many commands were forwarded.
+async fn mixed(store: Store, linked: Linked, rounds: u64, steps: usize) -> usize {
+    let mut forwarded = 0;
     let first = seed();
     let rounds = setting("TEST_ROUNDS").unwrap_or(if setting("TEST_SEED").is_some() { 1 } else { rounds });
     let base = World::base(store).await;
     for seed in first..first + rounds {
-        println!("{store:?}: TEST_SEED={seed}");
+        println!("{store:?}, linked: {linked:?}: TEST_SEED={seed}");
         let mut one = base.copy();
-        one.trouble = trouble(seed);
         let mut two = one.beside();
-        two.trouble = trouble(!seed);
+        let links = Links::new(Dice(seed.rotate_left(32)));
+        if linked == Linked::Yes {
+            one.link(&links, "http://one:1").await;
+            two.link(&links, "http://two:1").await;
+            // They have seen each other's beats before the first process ends.
+            tokio::time::sleep(Duration::from_secs(4)).await;
+        }
+        one.suffer(trouble(seed));
+        two.suffer(trouble(!seed));
         let alone = mixture::live(&mut one, Dice(!seed), "one", steps);
         if store == Store::Shared {
             tokio::join!(alone, mixture::live(&mut two, Dice(seed.reverse_bits()), "two", steps));
+            links.calm();
             two.calm().await;
             two.stop();
             one.acknowledged.entries.append(&mut two.acknowledged.entries);
@@ -129,22 +149,34 @@ async fn mixed(store: Store, rounds: u64, steps: usize) {
             alone.await;
         }
         one.calm().await;
+        if linked == Linked::Yes {
+            // What the other told last, and what it did not live to tell, is found.
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
         judge(&mut one).await;
         one.stop();
+        forwarded += links.forwarded();
     }
+    forwarded
 }
 
 #[tokio::test(start_paused = true)]
 async fn random_faults_in_a_mixture_of_one_writer() {
-    mixed(Store::Exclusive, 8, 20).await;
+    mixed(Store::Exclusive, Linked::No, 8, 20).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn random_faults_in_a_mixture_on_the_embedded_store() {
-    mixed(Store::Embedded, 2, 12).await;
+    mixed(Store::Embedded, Linked::No, 2, 12).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn random_faults_in_a_mixture_of_two_cores() {
-    mixed(Store::Shared, 6, 15).await;
+    mixed(Store::Shared, Linked::No, 6, 15).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn random_faults_in_a_mixture_of_two_linked_cores() {
+    let forwarded = mixed(Store::Shared, Linked::Yes, 6, 15).await;
+    assert!(forwarded > 0, "no core has carried out another's command");
 }

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use tonic::{Code, Response, Status};
 
 use super::{
+    links::Links,
     observations::thesis,
     place::{Place, Store, Trouble},
     requests::{public, service},
@@ -102,6 +103,8 @@ pub(super) struct World {
     /// Not used here, and costly to make.
     search: Arc<SearchIndex>,
     core: Option<Arc<Core>>,
+    /// The links to other worlds' cores, and the address at which these reach this one's.
+    links: Option<(Arc<Links>, String)>,
 }
 
 static REPLICA: AtomicU64 = AtomicU64::new(1);
@@ -124,6 +127,7 @@ impl World {
             first_fails: false,
             expected: Vec::new(),
             core: None,
+            links: None,
         }
     }
 
@@ -201,18 +205,21 @@ impl World {
     }
 
     async fn start(&mut self) {
-        let settings = CoreSettings { sandbox_tick_seconds: self.tick_seconds, ..settings() };
+        let (dial, advertise_url) = match &self.links {
+            Some((links, address)) => (Some(links.dial()), address.clone()),
+            None => (None, String::new()),
+        };
+        let settings = CoreSettings { sandbox_tick_seconds: self.tick_seconds, advertise_url, ..settings() };
         let replica = REPLICA.fetch_add(1, Ordering::Relaxed);
         let (search, process) = (self.search.clone(), self.process.clone());
-        match Core::start_beside(search, None, process, settings, self.clock.clone(), ids(replica)).await {
+        match Core::start_beside(search, dial, process, settings, self.clock.clone(), ids(replica)).await {
             Ok(core) => {
                 tokio::spawn(work(core.clone(), self.sent.clone(), self.first_fails));
-                self.core = Some(core);
-                if let Some(trouble) = self.trouble.clone() {
-                    let exclusive = self.process.is_exclusive();
-                    self.process.set_chooser(Box::new(move |_, called| trouble.choose(called, exclusive)));
-                    self.process.count(true);
+                if let Some((links, address)) = &self.links {
+                    links.enter(address, &core, &self.process);
                 }
+                self.core = Some(core);
+                self.go_wrong();
             }
             Err(_) => {
                 // A failed start ends the process, and its supervisor starts another.
@@ -220,6 +227,29 @@ impl World {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
+    }
+
+    /// Has faults happen to the running process.
+    fn go_wrong(&self) {
+        if let Some(trouble) = self.trouble.clone() {
+            let exclusive = self.process.is_exclusive();
+            self.process.set_chooser(Box::new(move |_, called| trouble.choose(called, exclusive)));
+            self.process.count(true);
+        }
+    }
+
+    /// Has faults happen to every process of this world from now on.
+    pub(super) fn suffer(&mut self, trouble: Trouble) {
+        self.trouble = Some(trouble);
+        if self.core.is_some() {
+            self.go_wrong();
+        }
+    }
+
+    /// Starts a core that others reach at an address, and that reaches them.
+    pub(super) async fn link(&mut self, links: &Arc<Links>, address: &str) {
+        self.links = Some((Arc::clone(links), address.to_owned()));
+        drop(self.core().await);
     }
 
     /// The core, if one runs.
@@ -255,6 +285,9 @@ impl World {
 
     /// Ends the process as a kill does.
     pub(super) fn stop(&mut self) {
+        if let Some((links, address)) = &self.links {
+            links.leave(address);
+        }
         if let Some(core) = self.core.take() {
             core.stop.cancel();
         }

@@ -41,8 +41,11 @@ impl WriterHandle {
         let look_again = Arc::new(Notify::new());
         let (theses, followed) = (writer.projector.theses().clone(), writer.followed.subscribe());
         let running = writer.run(waiting, Arc::clone(&look_again), stop.clone());
+        let kept = theses.clone();
         tokio::spawn(async move {
             running.await;
+            // The handle may stay for long.
+            kept.forget_recent();
             stop.cancel();
         });
         Self { jobs, look_again, theses, followed }
