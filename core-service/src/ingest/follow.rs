@@ -176,7 +176,7 @@ impl Connection {
                     self.took(taken);
                 }
                 _ = tick.tick() => {
-                    if ended.is_none() && self.heard_at.elapsed() > silence() {
+                    if is_open && self.heard_at.elapsed() > silence() {
                         self.upstream.owe(self.place.known_until - LATE_MS);
                         ended = Some(Err("it was silent for too long".to_owned()));
                     }

@@ -135,7 +135,8 @@ impl Peers {
     /// that leads.
     #[must_use]
     pub fn leads(&self, dataset: &str) -> bool {
-        self.members.is_alone() || self.leader(dataset).as_deref() == Some(self.members.replica())
+        self.members.is_alone()
+            || self.members.has_looked() && self.leader(dataset).as_deref() == Some(self.members.replica())
     }
 
     /// The core that owns a log.
