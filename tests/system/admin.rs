@@ -25,7 +25,7 @@ fn setup(service: &Service) -> Setup {
 }
 
 /// Runs a command that succeeds; gives the one document on its stdout.
-fn admin(service: &Service, arguments: &[&str]) -> Value {
+pub(crate) fn admin(service: &Service, arguments: &[&str]) -> Value {
     let (code, stdout, stderr) = setup(service).arguments(&[&["admin", "--json"], arguments].concat()).run();
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
     serde_json::from_str(&stdout).unwrap()

@@ -1,7 +1,9 @@
 //! Starts the program, and speaks to it as its customers do.
 
+mod agreement;
 mod client;
 mod dice;
+mod following;
 pub(crate) mod ingest;
 mod ledger;
 mod process;
@@ -10,6 +12,7 @@ mod receiver;
 mod service;
 mod socket;
 mod sse;
+mod upstream;
 mod way;
 
 use std::time::Duration;
@@ -20,13 +23,15 @@ use thesis_net::clock::{Clock as _, SystemClock};
 pub(crate) use self::{
     client::{Answer, Client},
     dice::Dice,
+    following::{Following, profile_id, reference, thesis_id},
     ledger::Ledger,
     process::{Process, Setup},
     project::{ALL_SCOPES, Key, Project},
     receiver::Receiver,
-    service::{LIVE_KEY, SERVICE_TOKEN, Service, TEST_KEY, cluster, embedded, nodes},
+    service::{LIVE_KEY, SERVICE_TOKEN, Service, Store, TEST_KEY, cluster, embedded, nodes},
     socket::Socket,
     sse::{Frame, Sse},
+    upstream::{UPSTREAM_TOKEN, Upstream, World},
     way::{Passage, Way},
 };
 

@@ -25,6 +25,28 @@ macro_rules! on_both_stores {
     };
 }
 
+/// Makes each behaviour, a function that starts a service of its own, a test on the embedded store and one on a cluster.
+/// What runs in the test's process serves the service while the test waits for its start.
+macro_rules! on_stores_of_their_own {
+    ($($behaviour:ident),+ $(,)?) => {
+        mod embedded {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $behaviour() {
+                super::$behaviour(crate::harness::Store::Embedded).await;
+            })+
+        }
+
+        mod cluster {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $behaviour() {
+                if let Some(store) = crate::harness::Store::cluster() {
+                    super::$behaviour(store).await;
+                }
+            })+
+        }
+    };
+}
+
 mod admin;
 mod away;
 mod crash;
@@ -52,6 +74,7 @@ mod test_theses;
 mod theses;
 mod tickets;
 mod tokens;
+mod upstream;
 mod verify;
 mod webhook_changes;
 mod webhooks;

@@ -81,6 +81,25 @@ verify_per_minute = 1_000_000
 /// Client of the operators' commands.
 pub(crate) type Admin = AdminServiceClient<InterceptedService<Channel, fn(Request<()>) -> Result<Request<()>, Status>>>;
 
+/// Where a service of a test's own keeps its data.
+pub(crate) enum Store {
+    /// In its folder.
+    Embedded,
+    /// On these CQL nodes, comma-separated.
+    Cluster(String),
+}
+
+impl Store {
+    /// The cluster that `TEST_SCYLLA_NODES` names, if it names one.
+    pub(crate) fn cluster() -> Option<Self> {
+        let nodes = nodes();
+        if nodes.is_none() {
+            println!("left out: TEST_SCYLLA_NODES names no CQL cluster");
+        }
+        nodes.map(Self::Cluster)
+    }
+}
+
 /// A running service.
 pub(crate) struct Service {
     /// Base URL of REST, of the first edge.
@@ -176,16 +195,34 @@ impl Service {
         Some(Self::of_replicas(2, &nodes()?, true).await)
     }
 
+    /// A service of its own on a store, with settings of its own: one process, or one of each role.
+    pub(crate) async fn on(store: &Store, settings: impl Fn(Setup) -> Setup) -> Self {
+        match store {
+            Store::Embedded => Self::embedded(settings),
+            Store::Cluster(nodes) => Self::of_replicas_with(1, nodes, true, settings).await,
+        }
+    }
+
     /// A service of `each` processes of each role on CQL nodes, in a keyspace of its own. Cores come first in
     /// `processes`, then edges, then workers. With `apart`, each edge knows one core only, so that a client of one edge
     /// stays with one core.
     pub(crate) async fn of_replicas(each: usize, nodes: &str, apart: bool) -> Self {
+        Self::of_replicas_with(each, nodes, apart, |setup| setup).await
+    }
+
+    /// The same with settings of its own for the cores.
+    pub(crate) async fn of_replicas_with(
+        each: usize,
+        nodes: &str,
+        apart: bool,
+        settings: impl Fn(Setup) -> Setup,
+    ) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let dir = tempfile::tempdir().unwrap();
         let replicas = nodes.split(',').count().min(3).to_string();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let keyspace = format!("system_{}_{}_{number}", std::process::id(), now_ms());
-        let core = setup(&dir)
+        let core = settings(setup(&dir))
             .role("core")
             .set("SVC_STORE", "scylla")
             .set("SVC_SCYLLA_NODES", nodes)
@@ -210,15 +247,26 @@ impl Service {
 
     /// Kills a process with -9 and starts it again, where it listened before.
     pub(crate) async fn kill_and_start(&mut self, index: usize) {
+        self.end(index, "KILL").await;
+        self.start_again(index).await;
+    }
+
+    /// Ends a process by a signal, such as `TERM`.
+    pub(crate) async fn end(&mut self, index: usize, signal: &str) {
         let process = &mut self.processes[index];
+        process.signal(signal);
+        process.exit(SOON).await;
+    }
+
+    /// Starts a process that has ended, where it listened before.
+    pub(crate) async fn start_again(&mut self, index: usize) {
+        let process = &self.processes[index];
         let mut setup = self.setups[index].clone();
         for (name, setting) in [("http", "SVC_HTTP_ADDR"), ("grpc", "SVC_GRPC_ADDR"), ("ops", "SVC_OPS_ADDR")] {
             if let Some(url) = process.ready[name].as_str() {
                 setup = setup.set(setting, url.strip_prefix("http://").unwrap());
             }
         }
-        process.signal("KILL");
-        process.exit(SOON).await;
         self.processes[index] = spawn_blocking(move || setup.start()).await.unwrap();
     }
 
