@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::watch::Watch;
-use crate::harness::{Dice, Following, SOON, Setup, Store, Upstream, World, eventually, nodes, text};
+use crate::harness::{Dice, Following, Setup, Store, Upstream, World, nodes, text};
 
 const BEGINNING: World = World { profiles: 200, tokens: 40, theses: 0 };
 /// Theses a second, with all that happens beside them.
@@ -138,8 +138,7 @@ async fn the_truth_is_kept(mut live: Following, time: Duration, may_be_silent: b
     }
     live.is_up().await;
     assert!(kills > 0 && changes > 0, "{kills} kills, {changes} changes");
-    let one = async || (live.upstream.number("feed_connections").await == 1).then_some(());
-    eventually("one connection to the feed", SOON, one).await;
+    live.has_one_connection().await;
 }
 
 async fn say(live: &Following, started: Instant, what: &str) {
