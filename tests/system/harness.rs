@@ -12,6 +12,7 @@ mod receiver;
 mod service;
 mod socket;
 mod sse;
+mod store;
 mod upstream;
 mod way;
 
@@ -28,9 +29,10 @@ pub(crate) use self::{
     process::{Process, Setup},
     project::{ALL_SCOPES, Key, Project},
     receiver::Receiver,
-    service::{LIVE_KEY, SERVICE_TOKEN, Service, Store, TEST_KEY, cluster, embedded, nodes},
+    service::{LIVE_KEY, SERVICE_TOKEN, Service, TEST_KEY, cluster, embedded, nodes},
     socket::Socket,
     sse::{Frame, Sse},
+    store::Store,
     upstream::{UPSTREAM_TOKEN, Upstream, World},
     way::{Passage, Way},
 };

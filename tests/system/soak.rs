@@ -1,6 +1,6 @@
 //! Real faults for a given time, by `tests/soak`: nodes of the cluster and processes of every role killed with -9 under
-//! load, crowds and floods, streams that come and go, webhooks. `SOAK_MINUTES` says how long a scenario lasts,
-//! `TEST_SEED` repeats its choices.
+//! load, crowds and floods, streams that come and go, webhooks, an upstream with faults. `SOAK_MINUTES` says how long a
+//! scenario lasts, `TEST_SEED` repeats its choices.
 
 mod alone;
 mod customer;
@@ -11,6 +11,7 @@ mod roles;
 mod streams;
 mod tally;
 mod transport;
+mod upstream;
 mod watch;
 mod webhooks;
 

@@ -1,5 +1,6 @@
 //! Live data: a service follows a simulated upstream over sockets, whatever that does.
 
+mod budget;
 mod configuration;
 mod demand;
 mod demo;

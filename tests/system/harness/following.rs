@@ -84,6 +84,12 @@ impl Following {
         eventually("it follows the feed", SOON, is_up).await;
     }
 
+    /// Waits until the upstream has one connection to its feed.
+    pub(crate) async fn has_one_connection(&self) {
+        let one = async || (self.upstream.number("feed_connections").await == 1).then_some(());
+        eventually("one connection to the feed", SOON, one).await;
+    }
+
     /// Waits until the feed's newest frame is applied.
     pub(crate) async fn has_read_all(&self) {
         let has_read_all = async || {

@@ -16,7 +16,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use super::{Client, Process, Project, SOON, Setup, eventually, now_ms};
+use super::{Client, Process, Project, SOON, Setup, Store, eventually, now_ms};
 
 /// A test key that exists on every service.
 pub(crate) const TEST_KEY: &str = "svc_test_SystemTests0123456789ABCDEFGHIJKLMNOPqrs";
@@ -80,25 +80,6 @@ verify_per_minute = 1_000_000
 
 /// Client of the operators' commands.
 pub(crate) type Admin = AdminServiceClient<InterceptedService<Channel, fn(Request<()>) -> Result<Request<()>, Status>>>;
-
-/// Where a service of a test's own keeps its data.
-pub(crate) enum Store {
-    /// In its folder.
-    Embedded,
-    /// On these CQL nodes, comma-separated.
-    Cluster(String),
-}
-
-impl Store {
-    /// The cluster that `TEST_SCYLLA_NODES` names, if it names one.
-    pub(crate) fn cluster() -> Option<Self> {
-        let nodes = nodes();
-        if nodes.is_none() {
-            println!("left out: TEST_SCYLLA_NODES names no CQL cluster");
-        }
-        nodes.map(Self::Cluster)
-    }
-}
 
 /// A running service.
 pub(crate) struct Service {

@@ -19,7 +19,7 @@ async fn one_core_follows_the_feed_for_all() {
     let mut live = Following::of_replicas(&nodes, Upstream::start(SMALL).await, true, settings).await;
     let clients: Vec<Client> = live.service.edges.iter().map(|edge| live.client.moved_to(edge)).collect();
     live.agrees(3 * SOON).await;
-    assert_eq!(live.upstream.number("feed_connections").await, 1);
+    live.has_one_connection().await;
     both_look_up(&live, &clients).await;
     for killed in [0, 1] {
         another_takes_over(&mut live, &clients, killed).await;
@@ -81,8 +81,7 @@ async fn another_takes_over(live: &mut Following, clients: &[Client], killed: us
     }
     let has_moved = live.upstream.number("feed_opened").await > opened;
     println!("core {killed} was killed: followed: {has_moved}; all is there after {:?}", since.elapsed());
-    let one = async || (live.upstream.number("feed_connections").await == 1).then_some(());
-    eventually("one connection to the feed", SOON, one).await;
+    live.has_one_connection().await;
     live.service.start_again(killed).await;
     live.service.is_ready().await;
     // What the returned core serves is the same.
@@ -90,6 +89,6 @@ async fn another_takes_over(live: &mut Following, clients: &[Client], killed: us
     let path = format!("/v1/theses/{last}");
     let here = async || (clients[killed].get(&path).await.status == 200).then_some(());
     eventually("the core that returned knows it", SOON, here).await;
-    eventually("one connection to the feed still", SOON, one).await;
+    live.has_one_connection().await;
     assert!(live.status().await.position.is_some());
 }

@@ -38,7 +38,6 @@ pub(super) async fn what_is_cached_is_stale_and_the_rest_is_refused(live: &Follo
     for fault in [
         json!({"error_share": 1}),
         json!({"error_share": 1, "error_status": 429, "retry_after_s": 2}),
-        json!({"cut_share": 1}),
         json!({"latency_ms": 3_000}),
     ] {
         let said = fault.to_string();
