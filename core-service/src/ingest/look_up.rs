@@ -18,8 +18,6 @@ use crate::domain::{
 
 /// Most pages of a token's theses that a verification looks up.
 const RESYNC_PAGES: usize = 10;
-/// Most observations taken in at once.
-const AT_ONCE: usize = 1_000;
 /// Seconds until the next try after an answer that cannot be used.
 const AFTER_FAILURE_S: u32 = 5;
 
@@ -140,25 +138,32 @@ impl Upstream {
             ..v1::PageResult::default()
         };
         let mut observations = Vec::new();
+        // Where the observations of each thesis end; a tombstone gives two.
+        let mut ends = Vec::new();
         for thesis in read.theses {
             match thesis {
-                Ok(seen) => observations.extend(seen),
+                Ok(seen) => {
+                    observations.extend(seen);
+                    ends.push(observations.len());
+                }
                 Err(refusal) => self.status.refused(refusal),
             }
         }
-        let old = self.now_ms() - MINUTE_MS;
-        for some in observations.chunks(AT_ONCE) {
-            let news = match self.intake.take(some).await {
-                Ok(news) => news,
-                Err(error) => {
-                    tracing::warn!(%error, "taking in a page of the upstream failed");
-                    return UNUSABLE;
-                }
-            };
-            for (_, observation) in news.iter().zip(some).filter(|(news, _)| **news) {
-                result.applied += 1;
-                result.untold += u64::from(observation.revision.is_some_and(|changed_at| changed_at < old));
+        let news = match self.intake.take(&observations).await {
+            Ok(news) => news,
+            Err(error) => {
+                tracing::warn!(%error, "taking in a page of the upstream failed");
+                return UNUSABLE;
             }
+        };
+        let (old, mut begin) = (self.now_ms() - MINUTE_MS, 0);
+        for end in ends {
+            if news[begin..end].contains(&true) {
+                result.applied += 1;
+                let changed_at = observations[begin].revision;
+                result.untold += u64::from(changed_at.is_some_and(|changed_at| changed_at < old));
+            }
+            begin = end;
         }
         Told::Found(Some(result))
     }
