@@ -41,6 +41,14 @@ fn an_upstream_has_an_address_a_token_and_limits() {
         let given = ["--upstream-url", "https://up.example.com:8443/v2/base/", "--upstream-token", "a-token!"];
         settings(&[&given[..], arguments].concat()).upstream.settings().unwrap().unwrap()
     };
+    for wrong in
+        ["up.example.com", "https://up.example.com/?a=b", "ftp://up.example.com", "https://me:secret@up.example.com"]
+    {
+        let said =
+            settings(&["--upstream-url", wrong, "--upstream-token", "a-token!"]).upstream.settings().unwrap_err();
+        let said = said.to_string();
+        assert!(said.starts_with("SVC_UPSTREAM_URL: ") && !said.contains(wrong), "{said}");
+    }
     let upstream = read(&[]);
     assert_eq!(upstream.url.as_str(), "https://up.example.com:8443/v2/base/");
     assert_eq!(upstream.token.expose_secret(), "a-token!");
@@ -111,9 +119,6 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         (&["--sandbox-tick-seconds=-1"], "SVC_SANDBOX_TICK_SECONDS"),
         (&["--drain-seconds=301"], "SVC_DRAIN_SECONDS"),
         (&["--drain-seconds=1.5"], "SVC_DRAIN_SECONDS"),
-        (&["--upstream-url", "up.example.com"], "SVC_UPSTREAM_URL"),
-        (&["--upstream-url", "https://up.example.com/?a=b"], "SVC_UPSTREAM_URL"),
-        (&["--upstream-url", "ftp://up.example.com"], "SVC_UPSTREAM_URL"),
         (&["--upstream-timeout-ms=99"], "SVC_UPSTREAM_TIMEOUT_MS"),
         (&["--upstream-timeout-ms=60001"], "SVC_UPSTREAM_TIMEOUT_MS"),
         (&["--upstream-rps=0"], "SVC_UPSTREAM_RPS"),

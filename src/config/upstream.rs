@@ -18,8 +18,9 @@ pub(crate) struct Upstream {
     #[arg(long)]
     pub(crate) demo_live: bool,
     /// The upstream whose data live keys read; `docs/upstream.md` tells what it must speak [default: none]
-    #[arg(long, env = "SVC_UPSTREAM_URL", value_name = "URL", value_parser = parse::base_url)]
-    upstream_url: Option<Url>,
+    // Checked below: the command line's parser would print a wrong one, which may hold credentials.
+    #[arg(long, env = "SVC_UPSTREAM_URL", value_name = "URL")]
+    upstream_url: Option<String>,
     /// Its bearer token, required beside SVC_UPSTREAM_URL [default: none]
     #[arg(long, env = "SVC_UPSTREAM_TOKEN", value_name = "TOKEN")]
     upstream_token: Option<SecretString>,
@@ -61,7 +62,7 @@ impl Upstream {
         if self.upstream_url.is_some() {
             return Err("has an upstream of its own; leave SVC_UPSTREAM_URL unset");
         }
-        (self.upstream_url, self.upstream_token) = (Some(url), Some(token));
+        (self.upstream_url, self.upstream_token) = (Some(url.into()), Some(token));
         Ok(())
     }
 
@@ -78,7 +79,7 @@ impl Upstream {
             return Err(Refused::new("SVC_UPSTREAM_TOKEN", "it must be printable ASCII characters without spaces"));
         }
         Ok(Some(UpstreamSettings {
-            url: url.clone(),
+            url: parse::base_url(url).map_err(|reason| Refused::new("SVC_UPSTREAM_URL", reason))?,
             token: token.clone(),
             timeout: Duration::from_millis(self.upstream_timeout_ms.into()),
             rps: self.upstream_rps,

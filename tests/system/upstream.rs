@@ -19,7 +19,7 @@ use crate::harness::{Setup, World};
 const SMALL: World = World { profiles: 12, tokens: 6, theses: 30 };
 /// What the upstream sends along and nobody may keep: values, and names of fields.
 const PRIVATE: [&str; 7] =
-    ["never-stored", "1234567", "\"email\"", "\"balance\"", "\"pnl_usd\"", "\"positions\"", "\"price_usd\""];
+    ["never-stored", ":1234567", "\"email\"", "\"balance\"", "\"pnl_usd\"", "\"positions\"", "\"price_usd\""];
 /// A base58 address.
 const MINT: &str = "CaseMattersMint1111111111111111111111111111";
 /// A hexadecimal address of letters of both cases.

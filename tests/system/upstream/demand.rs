@@ -144,7 +144,8 @@ async fn misses_are_remembered(live: &mut Following) {
     let before = live.upstream.all_look_ups().await;
     for restart in [false, true] {
         if restart {
-            live.service.kill_and_start(0).await;
+            live.service.end(0, "TERM").await;
+            live.service.start_again(0).await;
             live.service.is_ready().await;
             live.is_up().await;
         }

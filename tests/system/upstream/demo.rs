@@ -13,7 +13,8 @@ async fn one_command_shows_live_data() {
     let mut process = Setup::new(dir.path()).arguments(&["--demo-live"]).start();
     assert_eq!(process.ready["role"], "all");
     let file = text(&process.ready, "live_key_file").to_owned();
-    assert!(file.starts_with(dir.path().to_str().unwrap()) && file.ends_with("/live-key"), "{file}");
+    assert!(file.starts_with('/') && file.ends_with("/live-key"), "{file}");
+    assert!(!file.starts_with(dir.path().to_str().unwrap()), "the data folder stays as it is");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let key = fs::read_to_string(&file).unwrap();
     let key = key.trim();
@@ -40,4 +41,5 @@ async fn one_command_shows_live_data() {
     assert_eq!(client.get(&format!("/v1/profiles?handle={handle}")).await.ok(200)["handle"], handle.as_str());
     process.signal("TERM");
     assert_eq!(process.exit(Duration::from_secs(10)).await.code(), Some(0));
+    assert!(!fs::exists(&file).unwrap(), "the demonstration's data are thrown away");
 }
