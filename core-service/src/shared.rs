@@ -8,6 +8,7 @@ pub mod queue_hints;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use thesis_net::clock::{SharedClock, SharedIdSource};
+use tokio::sync::Semaphore;
 
 use self::{
     control::Control,
@@ -22,6 +23,9 @@ use crate::{
 
 /// Longest time that a request may still take while the store is away.
 const GRACE: Duration = Duration::from_millis(300);
+
+/// Most tokens whose theses are read at once for derived events, so that appends find the store free.
+pub const LOOKS_AT_ONCE: usize = 16;
 
 /// What the use cases share.
 pub struct Shared {
@@ -43,6 +47,8 @@ pub struct Shared {
     pub hints: QueueHints,
     /// What this core tells the others.
     pub news: Arc<News>,
+    /// Permits to read a token's theses beside a writer.
+    pub looks: Arc<Semaphore>,
     /// This core's name.
     pub replica: String,
     /// The time.

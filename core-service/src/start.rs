@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
 use thesis_net::clock::{SharedClock, SharedIdSource};
 use thesis_proto::v1;
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -35,7 +36,7 @@ use crate::{
         SearchIndex,
         follow::{Follower, follow},
     },
-    shared::{Shared, control::Control, key_ring::KeyRing, queue_hints::QueueHints},
+    shared::{LOOKS_AT_ONCE, Shared, control::Control, key_ring::KeyRing, queue_hints::QueueHints},
     store::SharedBackend,
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
@@ -112,6 +113,7 @@ impl Core {
             keys: keys.clone(),
             hints: QueueHints::default(),
             news: Arc::clone(&control.news),
+            looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)),
             replica: replica.clone(),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),

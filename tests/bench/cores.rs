@@ -25,6 +25,8 @@ const REST_PATIENCE: Duration = Duration::from_mins(3);
 const WATCHED: Duration = Duration::from_secs(5);
 /// How long a core that was just started is left alone, so that what it does later counts as its start.
 const AFTER_START: Duration = Duration::from_secs(5);
+/// Time after it until the core is at rest: its first minute has looks of its own.
+const AT_REST: Duration = Duration::from_secs(40);
 /// How long streams that were just opened are left alone.
 const AFTER_OPENING: Duration = Duration::from_secs(10);
 /// How long requests are counted.
@@ -88,6 +90,7 @@ async fn measure(place: &Place, task: &Cores) -> Result<(), Failure> {
     service.stop().await?;
 
     let (service, after) = start(place).await?;
+    sleep(AT_REST).await;
     let idle = rate(&service, COUNTED).await?;
     let address = service.address("http")?;
     let mut streams = Vec::with_capacity(customers.len());

@@ -13,6 +13,10 @@ use crate::domain::window::HOUR_MS;
 /// The first and the longest pause before a page is asked for again.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Failures in a row after which a cursor is given up.
+const MOST_FAILURES: u32 = 8;
+/// Most pages of what is owed: ten million theses.
+const MOST_PAGES: usize = 50_000;
 /// Busiest tokens that are compared with the upstream.
 const SAMPLE: usize = 5;
 /// How far back these are compared, in milliseconds.
@@ -21,14 +25,25 @@ const COMPARED_MS: i64 = HOUR_MS;
 const COMPARED_PAGES: usize = 5;
 
 impl Upstream {
-    /// Asks for pages from here or at the core that leads, until one tells what it held. Tries again and again.
-    pub async fn page_at_last(self: &Arc<Self>, page: &v1::LookedUpPage) -> v1::PageResult {
+    /// Asks for the next page, here or at the core that leads, until the upstream tells what it held. A cursor that fails
+    /// too often may be too old: then it begins again with the first page.
+    pub async fn next_page(self: &Arc<Self>, page: &mut v1::LookedUpPage) -> v1::PageResult {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut failures = 0;
         loop {
             match self.ask(Thing::Page(page.clone())).await {
-                Told::Found(result) => return result.unwrap_or_default(),
-                Told::Missing => return v1::PageResult::default(),
+                Told::Found(result) => {
+                    let result = result.unwrap_or_default();
+                    page.cursor.clone_from(&result.next_cursor);
+                    return result;
+                }
+                // There is always a page, perhaps an empty one.
+                Told::Missing => sleep(LONGEST_PAUSE).await,
                 Told::Unavailable { after_s } => {
+                    failures += 1;
+                    if failures % MOST_FAILURES == 0 {
+                        page.cursor = None;
+                    }
                     let pause = backoff.next(self.shared.ids.as_ref());
                     // The budget's next look-up comes within a second.
                     let told = if after_s > 1 { Duration::from_secs(after_s.into()) } else { Duration::ZERO };
@@ -50,15 +65,14 @@ impl Upstream {
             let mut page = v1::LookedUpPage { scope: Some(Scope::All(true)), since_ms, cursor: None };
             tracing::info!(since_ms, "looking up what the feed did not tell");
             let (mut theses, mut applied) = (0, 0);
-            loop {
+            for _ in 0..MOST_PAGES {
                 if !self.leads() {
                     return;
                 }
-                let result = self.page_at_last(&page).await;
+                let result = self.next_page(&mut page).await;
                 (theses, applied) = (theses + result.theses, applied + result.applied);
-                match result.next_cursor {
-                    Some(cursor) => page.cursor = Some(cursor),
-                    None => break,
+                if page.cursor.is_none() {
+                    break;
                 }
             }
             tracing::info!(theses, applied, "looked up what the feed did not tell");
@@ -72,9 +86,15 @@ impl Upstream {
         let mut busy: Vec<_> = std::mem::take(&mut *self.busy.lock()).into_iter().collect();
         busy.sort_unstable_by_key(|(_, theses)| std::cmp::Reverse(*theses));
         let since_ms = self.now_ms() - COMPARED_MS;
-        for ((chain, address), _) in busy.into_iter().take(SAMPLE) {
-            let scope = Some(Scope::Token(v1::BackfillToken { chain, address }));
-            let mut page = v1::LookedUpPage { scope, since_ms, cursor: None };
+        let tokens = busy.into_iter().take(SAMPLE);
+        let tokens = tokens.map(|((chain, address), _)| Scope::Token(v1::BackfillToken { chain, address }));
+        let mut scopes: Vec<_> = tokens.collect();
+        if scopes.is_empty() {
+            // A feed that tells nothing may have nothing to tell, or be broken.
+            scopes.push(Scope::All(true));
+        }
+        for scope in scopes {
+            let mut page = v1::LookedUpPage { scope: Some(scope), since_ms, cursor: None };
             for _ in 0..COMPARED_PAGES {
                 let Told::Found(Some(result)) = self.ask(Thing::Page(page.clone())).await else { break };
                 if result.untold > 0 {

@@ -171,7 +171,8 @@ impl UpstreamClient {
         // No URL can name it, so the upstream has none.
         let url = self.url(path, query).ok_or(LookUpError::NotFound)?;
         let request = self.http.get(url).header(ACCEPT, "application/json");
-        let answered = async { answer::body(send(request).await?).await };
+        let most = if path == ["theses"] { answer::MOST_PAGE } else { answer::MOST_OBJECT };
+        let answered = async { answer::body(send(request).await?, most).await };
         tokio::time::timeout(self.timeout, answered).await.unwrap_or_else(|_| Err(self.late()))
     }
 

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use thesis_net::{backoff::Backoff, sse::Parser};
 use tokio::time::{Instant, interval, sleep};
@@ -12,7 +13,7 @@ use super::{
     frames::{self, Frame, MOST_FRAME, Said},
     objects::Refusal,
     status::SILENCE_MS,
-    upstream::Upstream,
+    upstream::{Owed, Upstream},
 };
 use crate::{
     domain::{
@@ -33,6 +34,8 @@ const COMPARE_EVERY: Duration = Duration::from_mins(5);
 /// The first and the longest pause before the feed is opened again.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// Longest pause that the upstream may ask for.
+const LONGEST_TOLD: Duration = Duration::from_hours(1);
 /// The pause before what could not be taken in is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Most observations that wait to be taken in; then the feed is not read.
@@ -48,7 +51,7 @@ const LATE_MS: i64 = MINUTE_MS;
 struct Waiting {
     observations: Vec<Observation>,
     position: Option<String>,
-    /// The upstream's time when the last of them was read.
+    /// The newest change that they tell, by the upstream's clock.
     until: i64,
     frames: usize,
 }
@@ -57,6 +60,10 @@ struct Waiting {
 struct Connection {
     upstream: Arc<Upstream>,
     place: FeedPlace,
+    /// The version with which the place was last kept.
+    version: i64,
+    /// It begins now, not behind a position.
+    begins_now: bool,
     /// The upstream's clock less this one's, in milliseconds.
     ahead_ms: i64,
     waiting: Waiting,
@@ -70,17 +77,23 @@ impl Upstream {
     pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut compare_at = Instant::now() + COMPARE_EVERY;
+        // Whether what is owed was read since this core leads.
+        let mut knows_debts = false;
         let following = async {
             loop {
                 if !self.leads() {
+                    knows_debts = false;
                     sleep(LOOK_EVERY).await;
                     continue;
                 }
-                let ended = self.follow_once(&stop, &mut backoff, &mut compare_at).await;
+                // A feed that is away does not keep look-ups from being made.
+                self.catch_up(&stop);
+                let ended = self.follow_once(&stop, &mut backoff, &mut compare_at, &mut knows_debts).await;
                 self.status.connected(false);
-                let Err(why) = ended else { continue };
+                let Err(Ended { why, after_s }) = ended else { continue };
                 self.status.failed("the feed", &why);
-                sleep(backoff.next(self.shared.ids.as_ref())).await;
+                let told = Duration::from_secs(after_s.unwrap_or_default()).min(LONGEST_TOLD);
+                sleep(backoff.next(self.shared.ids.as_ref()).max(told)).await;
             }
         };
         stop.run_until_cancelled(following).await;
@@ -92,51 +105,77 @@ impl Upstream {
         stop: &CancellationToken,
         backoff: &mut Backoff,
         compare_at: &mut Instant,
-    ) -> Result<(), String> {
-        let kept = place(&self.shared.backend).await.map_err(|error| error.to_string())?;
-        let is_first = kept.is_none();
-        let mut kept = kept.unwrap_or_default();
-        if let Some(since_ms) = kept.owed_since {
-            self.owe(since_ms);
+        knows_debts: &mut bool,
+    ) -> Result<(), Ended> {
+        let kept = place(&self.shared.backend).await.map_err(|error| Ended::because(error.to_string()))?;
+        let (is_first, now_ms) = (kept.is_none(), self.now_ms());
+        let (mut kept, version) = kept.unwrap_or_else(|| {
+            let first = FeedPlace { known_until: now_ms, ..FeedPlace::default() };
+            (first, 0)
+        });
+        if !std::mem::replace(knows_debts, true) {
+            *self.owed.lock() = Owed { paying: None, waiting: kept.owed_since };
+            if is_first && !self.settings.backfill.is_zero() {
+                let back = i64::try_from(self.settings.backfill.as_millis()).unwrap_or(i64::MAX);
+                self.owe(now_ms.saturating_sub(back));
+            }
         }
         if kept.position.is_none() && !is_first {
             // The first connection broke before it told a position.
-            self.owe(kept.heard_at - LATE_MS);
+            self.owe(kept.known_until - LATE_MS);
         }
-        let mut feed = match self.client.feed(kept.position.as_deref()).await {
+        let feed = match self.client.feed(kept.position.as_deref()).await {
             Ok(feed) => feed,
             Err(FeedError::PositionLost { .. }) if kept.position.is_some() => {
                 self.owe(kept.known_until - LATE_MS);
                 kept.position = None;
-                self.client.feed(None).await.map_err(told)?
+                self.client.feed(None).await?
             }
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(error.into()),
         };
         self.status.connected(true);
-        self.status.heard(self.now_ms());
+        self.status.heard(now_ms);
+        (kept.heard_at, kept.connected) = (now_ms, true);
         let mut connection = Connection {
             upstream: Arc::clone(self),
+            begins_now: kept.position.is_none(),
             place: kept,
+            version,
             ahead_ms: 0,
             waiting: Waiting::default(),
             heard_at: Instant::now(),
             kept_at: None,
             moved: false,
         };
-        if is_first && !self.settings.backfill.is_zero() {
-            let back = i64::try_from(self.settings.backfill.as_millis()).unwrap_or(i64::MAX);
-            self.owe(self.now_ms().saturating_sub(back));
+        let ended = connection.read(feed, stop, backoff, compare_at).await;
+        connection.place.connected = false;
+        // The next leader keeps its own.
+        if self.leads() {
+            connection.keep().await;
         }
-        let ended = connection.read(&mut feed, stop, backoff, compare_at).await;
-        connection.keep().await;
         ended
     }
 }
 
-fn told(error: FeedError) -> String {
-    match error {
-        FeedError::PositionLost { .. } => "it has no position to begin at".to_owned(),
-        FeedError::Failed { why, .. } => why,
+/// Why the feed is no longer followed.
+struct Ended {
+    why: String,
+    /// The pause that the upstream asks for, in seconds.
+    after_s: Option<u64>,
+}
+
+impl Ended {
+    fn because(why: impl Into<String>) -> Self {
+        Self { why: why.into(), after_s: None }
+    }
+}
+
+impl From<FeedError> for Ended {
+    fn from(error: FeedError) -> Self {
+        match error {
+            FeedError::PositionLost { .. } => Self::because("it has no position to begin at"),
+            FeedError::Failed { why, retry_after_s, .. } => Self { why, after_s: retry_after_s },
+        }
     }
 }
 
@@ -144,16 +183,21 @@ impl Connection {
     /// Reads the feed while what came before is taken in.
     async fn read(
         &mut self,
-        feed: &mut Feed,
+        feed: Feed,
         stop: &CancellationToken,
         backoff: &mut Backoff,
         compare_at: &mut Instant,
-    ) -> Result<(), String> {
+    ) -> Result<(), Ended> {
+        // None once it has ended: the upstream has one connection at most.
+        let mut feed = Some(feed);
         let mut parser = Parser::new(MOST_FRAME);
         let mut tick = interval(KEEP_EVERY);
         let mut taking: Option<BoxFuture<'static, Waiting>> = None;
-        let mut ended: Option<Result<(), String>> = None;
+        let mut ended: Option<Result<(), Ended>> = None;
         loop {
+            if ended.is_some() {
+                feed = None;
+            }
             if taking.is_none() {
                 if self.waiting.frames > 0 {
                     taking = Some(Box::pin(take(Arc::clone(&self.upstream), std::mem::take(&mut self.waiting))));
@@ -163,25 +207,23 @@ impl Connection {
             }
             let is_open = ended.is_none() && self.waiting.observations.len() < MOST_WAITING;
             tokio::select! {
-                piece = feed.next(), if is_open => match piece {
-                    Some(Ok(bytes)) => {
-                        backoff.reset();
-                        self.hear(&mut parser, &bytes);
-                    }
-                    Some(Err(why)) => ended = Some(Err(why)),
-                    None => ended = Some(Err("it ended".to_owned())),
+                piece = next(&mut feed), if is_open => match piece {
+                    Some(Ok(bytes)) => self.hear(&mut parser, &bytes),
+                    Some(Err(why)) => ended = Some(Err(Ended::because(why))),
+                    None => ended = Some(Err(Ended::because("it ended"))),
                 },
                 taken = wait(&mut taking) => {
                     taking = None;
+                    // A feed that opens and breaks at once is not asked without pauses.
+                    if !taken.observations.is_empty() {
+                        backoff.reset();
+                    }
                     self.took(taken);
                 }
                 _ = tick.tick() => {
                     if is_open && self.heard_at.elapsed() > silence() {
                         self.upstream.owe(self.place.known_until - LATE_MS);
-                        ended = Some(Err("it was silent for too long".to_owned()));
-                    }
-                    if taking.is_none() && self.waiting.frames == 0 {
-                        self.is_idle();
+                        ended = Some(Err(Ended::because("it was silent for too long")));
                     }
                     if self.moved || self.kept_at.is_none_or(|at| at.elapsed() > SIGN_EVERY) {
                         self.keep().await;
@@ -212,8 +254,16 @@ impl Connection {
             upstream.status.frame(kind, now_ms);
             self.place.last_frame_at = Some(now_ms);
             match said {
-                Said::Open { now_ms: theirs } => self.ahead_ms = theirs - now_ms,
+                Said::Open { now_ms: theirs } => {
+                    self.ahead_ms = theirs - now_ms;
+                    if self.begins_now {
+                        self.waiting.until = theirs;
+                    }
+                }
                 Said::Observations(observations) => {
+                    let changed_at = observations.iter().filter_map(|observation| observation.revision).max();
+                    let changed_at = changed_at.unwrap_or_default().min(now_ms + self.ahead_ms);
+                    self.waiting.until = self.waiting.until.max(changed_at);
                     note_busy(&upstream, &observations);
                     self.waiting.observations.extend(observations);
                 }
@@ -226,7 +276,6 @@ impl Connection {
                 }
             }
             self.waiting.position = position.or_else(|| self.waiting.position.take());
-            self.waiting.until = now_ms + self.ahead_ms;
             self.waiting.frames += 1;
         }
     }
@@ -241,19 +290,15 @@ impl Connection {
         self.moved = true;
     }
 
-    /// All that came is taken in.
-    fn is_idle(&mut self) {
-        if self.place.heard_at > 0 {
-            self.place.known_until = self.place.known_until.max(self.place.heard_at + self.ahead_ms);
-        }
-    }
-
     /// Keeps the place, and what is owed with it.
     async fn keep(&mut self) {
         let owed = self.upstream.owed.lock().since();
         let place = FeedPlace { owed_since: owed, ..self.place.clone() };
-        match keep_place(&self.upstream.shared.backend, &place, self.upstream.now_ms()).await {
+        // Above what the last leader wrote, whatever its clock said.
+        let version = self.upstream.now_ms().max(self.version + 1);
+        match keep_place(&self.upstream.shared.backend, &place, version).await {
             Ok(()) => {
+                self.version = version;
                 (self.moved, self.kept_at, self.place) = (false, Some(Instant::now()), place);
             }
             Err(error) => tracing::debug!(%error, "keeping the place in the feed failed, trying again"),
@@ -283,6 +328,13 @@ async fn take(upstream: Arc<Upstream>, waiting: Waiting) -> Waiting {
         sleep(PAUSE).await;
     }
     waiting
+}
+
+async fn next(feed: &mut Option<Feed>) -> Option<Result<Bytes, String>> {
+    match feed {
+        Some(feed) => feed.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn wait(taking: &mut Option<BoxFuture<'static, Waiting>>) -> Waiting {

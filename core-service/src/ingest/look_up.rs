@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use thesis_proto::v1::{self, look_up_request::Thing, looked_up_page::Scope};
+use thesis_proto::{
+    reference::{address_form, handle_form},
+    v1::{self, look_up_request::Thing, looked_up_page::Scope},
+};
 
 use super::{
     client::{LookUpError, Of},
-    objects::{self, Page, Refusal},
+    objects::{self, Refusal},
     pace::{Admission, Use},
     upstream::{Told, Upstream},
 };
@@ -27,16 +30,32 @@ fn seconds(ms: i64) -> u32 {
     u32::try_from((ms + 999) / 1_000).unwrap_or(1).max(1)
 }
 
+/// Why an answer is not taken in.
+enum Unfit {
+    Refused(Refusal),
+    /// It is not what was asked for.
+    Another,
+}
+
+impl From<Refusal> for Unfit {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 impl Upstream {
     /// Looks a thing up and takes the answer in.
     pub(super) async fn look_up(self: &Arc<Self>, thing: &Thing) -> Told {
         let body = match thing {
             Thing::Page(page) => return self.page(page, Use::Backfill).await,
             Thing::Resync(resync) => return self.resync(resync).await,
-            Thing::Profile(id) => self.get(Use::OnDemand, self.client.profile(id)).await,
-            Thing::Handle(handle) => self.get(Use::OnDemand, self.client.profile_by_handle(handle)).await,
-            Thing::Token(token) => self.get(Use::OnDemand, self.client.token(&token.chain, &token.address)).await,
-            Thing::Wallets(id) => self.get(Use::OnDemand, self.client.wallets(id)).await,
+            Thing::Profile(id) => self.get(Use::OnDemand, true, self.client.profile(id)).await,
+            Thing::Handle(handle) => {
+                let handle = handle.strip_prefix('@').unwrap_or(handle);
+                self.get(Use::OnDemand, true, self.client.profile_by_handle(handle)).await
+            }
+            Thing::Token(token) => self.get(Use::OnDemand, true, self.client.token(&token.chain, &token.address)).await,
+            Thing::Wallets(id) => self.get(Use::OnDemand, true, self.client.wallets(id)).await,
         };
         let body = match body {
             Ok(body) => body,
@@ -50,32 +69,50 @@ impl Upstream {
                     UNUSABLE
                 }
             },
-            Err(refusal) => {
+            Err(Unfit::Refused(refusal)) => {
                 self.status.refused(refusal);
                 UNUSABLE
+            }
+            Err(Unfit::Another) => {
+                self.status.failed("a look-up", "the upstream answers with something else than what was asked for");
+                Told::Missing
             }
         }
     }
 
-    fn observed(&self, thing: &Thing, body: &[u8]) -> Result<Observation, Refusal> {
+    fn observed(&self, thing: &Thing, body: &[u8]) -> Result<Observation, Unfit> {
         let now_ms = self.now_ms();
         let value = objects::json(body)?;
         let (revision, seen) = match thing {
-            Thing::Token(_) => {
+            Thing::Token(asked) => {
                 let token = objects::token(&value, now_ms)?;
+                let is_asked =
+                    token.chain == asked.chain && address_form(&token.address) == address_form(&asked.address);
+                is_asked.then_some(()).ok_or(Unfit::Another)?;
                 (token.revision, Seen::Token(Box::new(token)))
             }
             Thing::Wallets(id) => (None, Seen::Wallets(id.clone(), objects::wallets(&value, now_ms)?)),
             _ => {
                 let profile = objects::profile(&value, now_ms)?;
+                let is_asked = match thing {
+                    Thing::Handle(handle) => handle_form(&profile.handle) == handle_form(handle),
+                    Thing::Profile(id) => profile.upstream_id == *id,
+                    _ => true,
+                };
+                is_asked.then_some(()).ok_or(Unfit::Another)?;
                 (profile.revision, Seen::Profile(Box::new(profile)))
             }
         };
         Ok(Observation { observed_at: now_ms, revision, seen })
     }
 
-    /// Makes a look-up, if the budget has one left.
-    async fn get(&self, use_: Use, asking: impl Future<Output = Result<Bytes, LookUpError>>) -> Result<Bytes, Told> {
+    /// Makes a look-up, if the budget has one left. `may_be_missing` says that there may be no such thing.
+    async fn get(
+        &self,
+        use_: Use,
+        may_be_missing: bool,
+        asking: impl Future<Output = Result<Bytes, LookUpError>>,
+    ) -> Result<Bytes, Told> {
         let admission = self.pace.lock().admit(use_, self.now_ms());
         match admission {
             Admission::Go => {}
@@ -92,12 +129,17 @@ impl Upstream {
                 self.status.look_up(|count| count.made += 1, "found");
                 Ok(body)
             }
-            Err(LookUpError::NotFound) => {
+            Err(LookUpError::NotFound) if may_be_missing => {
                 self.pace.lock().succeeded(now_ms);
                 self.status.look_up(|count| count.made += 1, "missing");
                 Err(Told::Missing)
             }
-            Err(LookUpError::Failed { retry_after_s, why, .. }) => {
+            Err(error) => {
+                let retry_after_s = match &error {
+                    LookUpError::Failed { retry_after_s, .. } => *retry_after_s,
+                    LookUpError::NotFound => None,
+                };
+                let why = error.to_string();
                 self.pace.lock().failed(retry_after_s, now_ms);
                 self.status.failed("a look-up", &why);
                 let failed = |count: &mut v1::LookUps| {
@@ -119,22 +161,25 @@ impl Upstream {
             _ => Of::Everything,
         };
         let asking = self.client.theses(of, Some(page.since_ms), page.cursor.as_deref());
-        let body = match self.get(use_, asking).await {
+        let body = match self.get(use_, false, asking).await {
             Ok(body) => body,
             Err(told) => return told,
         };
         let read = match objects::page(&body, self.now_ms()) {
-            Ok(Page { broken_off: Some(refusal), .. }) | Err(refusal) => {
+            Err(refusal) => {
                 self.status.refused(refusal);
                 return UNUSABLE;
             }
             Ok(read) => read,
         };
+        // Some upstreams may not know `since`; theses come newest first. And no page comes after itself.
+        let goes_on = read.newest_ms.is_none_or(|newest| newest >= page.since_ms);
+        let broken_off = read.broken_off;
+        let next_cursor = read.next_cursor.filter(|next| goes_on && page.cursor.as_ref() != Some(next));
         let mut result = v1::PageResult {
             theses: read.theses.len() as u64,
             oldest_ms: read.oldest_ms,
-            // Some upstreams may not know `since`; they come newest first.
-            next_cursor: read.next_cursor.filter(|_| read.oldest_ms.is_none_or(|oldest| oldest >= page.since_ms)),
+            next_cursor,
             ..v1::PageResult::default()
         };
         let mut observations = Vec::new();
@@ -165,7 +210,17 @@ impl Upstream {
             }
             begin = end;
         }
-        Told::Found(Some(result))
+        match broken_off {
+            // Who needs all of it asks again; a verification has seen the newest.
+            Some(refusal) if use_ == Use::Backfill => {
+                self.status.refused(refusal);
+                UNUSABLE
+            }
+            broken_off => {
+                broken_off.into_iter().for_each(|refusal| self.status.refused(refusal));
+                Told::Found(Some(result))
+            }
+        }
     }
 
     /// Looks up the latest theses of a token.
@@ -175,7 +230,6 @@ impl Upstream {
         for _ in 0..RESYNC_PAGES {
             match self.page(&page, Use::OnDemand).await {
                 Told::Found(Some(v1::PageResult { next_cursor: Some(cursor), .. })) => page.cursor = Some(cursor),
-                // The upstream knows nothing of the token: so it has no theses either.
                 Told::Found(_) | Told::Missing => break,
                 told @ Told::Unavailable { .. } => return told,
             }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -32,7 +33,7 @@ use crate::{
     log::datasets::Datasets,
     replicas::peers::Peers,
     shared::Shared,
-    tables::upstream::{self, FeedPlace, LookedUp},
+    tables::upstream::{self, LookedUp},
 };
 
 /// Longest time that the upstream is believed to have no such thing, in milliseconds (the contract's 10 minutes).
@@ -141,11 +142,7 @@ impl Upstream {
     /// Asks the upstream for something, here or at the core that does so for all. What it lately did not have is not
     /// asked for again.
     pub async fn ask(self: &Arc<Self>, thing: Thing) -> Told {
-        let thing = normal(thing);
-        if let Some(known) = self.known(&thing).await
-            && !known.found
-            && self.now_ms() - known.at < MISSING_MS
-        {
+        if self.is_missing(&thing).await {
             return Told::Missing;
         }
         if self.leads() {
@@ -157,9 +154,22 @@ impl Upstream {
         told
     }
 
+    /// Whether the upstream lately said that there is no such thing.
+    async fn is_missing(&self, thing: &Thing) -> bool {
+        let is_recent = |known: LookedUp| self.now_ms() - known.at < MISSING_MS;
+        match self.known(thing).await {
+            None => false,
+            Some(known) if is_recent(known) => !known.found,
+            // Another core may have asked since this one did.
+            Some(_) => self.known_to_all(thing).await.is_some_and(|known| is_recent(known) && !known.found),
+        }
+    }
+
     /// Asks the upstream from here. Who asks for a thing while it is being asked for gets the same answer.
     pub async fn ask_here(self: &Arc<Self>, thing: Thing) -> Told {
-        let thing = normal(thing);
+        if self.is_missing(&thing).await {
+            return Told::Missing;
+        }
         let (key, since_ms) = key_of(&thing);
         loop {
             let (told, serves) = {
@@ -168,7 +178,8 @@ impl Upstream {
                     let (upstream, thing, key) = (Arc::clone(self), thing.clone(), key.clone());
                     // A caller that leaves takes nothing from the others.
                     let asking = tokio::spawn(async move {
-                        let told = upstream.look_up(&thing).await;
+                        let told = AssertUnwindSafe(upstream.look_up(&thing)).catch_unwind().await;
+                        let told = told.unwrap_or(Told::Unavailable { after_s: SOON_S });
                         upstream.note(&thing, &told).await;
                         upstream.under_way.lock().remove(&key);
                         told
@@ -186,6 +197,9 @@ impl Upstream {
     }
 
     fn remember(&self, thing: &Thing, told: &Told) {
+        if matches!(thing, Thing::Page(_)) {
+            return;
+        }
         let found = match told {
             Told::Found(_) => true,
             Told::Missing => false,
@@ -218,7 +232,12 @@ impl Upstream {
         if let Some(known) = self.remembered.get(&key) {
             return Some(known);
         }
-        // Without it the upstream is asked once more.
+        self.known_to_all(thing).await
+    }
+
+    /// The last answer to a look-up of any core. Without it the upstream is asked once more.
+    async fn known_to_all(&self, thing: &Thing) -> Option<LookedUp> {
+        let (key, _) = key_of(thing);
         let known = upstream::looked_up(&self.shared.backend, &name(&key)).await.ok().flatten()?;
         self.remembered.insert(key, known);
         Some(known)
@@ -231,16 +250,13 @@ impl Upstream {
         if now_ms - observed_at < refresh {
             return false;
         }
-        let thing = normal(thing);
         let is_fresh =
             |known: LookedUp| now_ms - known.at < if known.found { refresh } else { refresh.max(MISSING_MS) };
         if self.known(&thing).await.is_some_and(is_fresh) {
             return false;
         }
         // Another core may have asked since this one did.
-        let (key, _) = key_of(&thing);
-        let stored = upstream::looked_up(&self.shared.backend, &name(&key)).await.ok().flatten();
-        !stored.is_some_and(is_fresh)
+        !self.known_to_all(&thing).await.is_some_and(is_fresh)
     }
 
     /// Whether the upstream has ever been asked for something and answered, as far as that is kept.
@@ -250,7 +266,7 @@ impl Upstream {
 
     /// When the theses of a token were last looked up, in unix milliseconds.
     pub async fn synced_at(&self, token: v1::BackfillToken) -> Option<i64> {
-        let thing = normal(Thing::Resync(v1::Resync { token: Some(token), since_ms: 0 }));
+        let thing = Thing::Resync(v1::Resync { token: Some(token), since_ms: 0 });
         self.known(&thing).await.filter(|known| known.found).map(|known| known.at)
     }
 
@@ -260,8 +276,9 @@ impl Upstream {
         if self.leads() {
             return self.status.feed(now_ms);
         }
-        let place: FeedPlace = upstream::place(&self.shared.backend).await.ok().flatten().unwrap_or_default();
-        (now_ms - place.heard_at < SILENCE_MS, place.last_frame_at)
+        let place = upstream::place(&self.shared.backend).await.ok().flatten();
+        let (place, _) = place.unwrap_or_default();
+        (place.connected && now_ms - place.heard_at < SILENCE_MS, place.last_frame_at)
     }
 
     /// What an operator is told, by the core that follows the feed.
@@ -289,27 +306,25 @@ impl Upstream {
         }
         let (upstream, stop) = (Arc::clone(self), stop.clone());
         tokio::spawn(async move {
-            stop.run_until_cancelled(upstream.pay()).await;
+            drop(AssertUnwindSafe(stop.run_until_cancelled(upstream.pay())).catch_unwind().await);
             upstream.catches_up.store(false, Ordering::SeqCst);
         });
     }
 }
 
-/// The thing in the one form in which it is remembered.
-fn normal(thing: Thing) -> Thing {
-    let token = |token: v1::BackfillToken| v1::BackfillToken { address: address_form(&token.address), ..token };
-    match thing {
-        Thing::Handle(handle) => Thing::Handle(handle_form(&handle)),
-        Thing::Token(named) => Thing::Token(token(named)),
-        Thing::Resync(resync) => Thing::Resync(v1::Resync { token: resync.token.map(token), ..resync }),
-        other => other,
-    }
-}
-
-/// What a thing is known by, and the time since which it is asked for.
+/// What a thing is known by, whatever its letters, and the time since which it is asked for.
 fn key_of(thing: &Thing) -> (Thing, i64) {
+    let token = |token: &v1::BackfillToken| v1::BackfillToken {
+        chain: token.chain.clone(),
+        address: address_form(&token.address),
+    };
     match thing {
-        Thing::Resync(resync) => (Thing::Resync(v1::Resync { since_ms: 0, ..resync.clone() }), resync.since_ms),
+        Thing::Handle(handle) => (Thing::Handle(handle_form(handle)), 0),
+        Thing::Token(named) => (Thing::Token(token(named)), 0),
+        Thing::Resync(resync) => {
+            let key = v1::Resync { token: resync.token.as_ref().map(token), since_ms: 0 };
+            (Thing::Resync(key), resync.since_ms)
+        }
         other => (other.clone(), 0),
     }
 }

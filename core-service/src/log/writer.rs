@@ -16,7 +16,7 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{Notify, Semaphore, mpsc, watch},
+    sync::{Notify, mpsc, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -93,7 +93,6 @@ struct Writer {
     due: Due,
     /// How many looks at a token's theses were begun.
     looks: u64,
-    permits: Arc<Semaphore>,
     /// What these looks read.
     looked: (mpsc::UnboundedSender<Looked>, mpsc::UnboundedReceiver<Looked>),
     /// What this core says of the log.
@@ -109,7 +108,6 @@ impl Writer {
             projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
             due: Due::new(Arc::clone(&shared), name.clone()),
             looks: 0,
-            permits: derive::looks(),
             looked: mpsc::unbounded_channel(),
             beginnings: Beginnings::new(Arc::clone(&shared), dataset.clone()),
             shared,

@@ -67,6 +67,11 @@ pub(super) async fn ask_for_profile(core: &Core, call: &Call, reference: &Profil
     Ok(false)
 }
 
+/// Whether a reference names a token by chain and address, so that the upstream can be asked for it.
+pub(super) fn is_asked_for(reference: &str) -> bool {
+    TokenReference::parse(reference).is_some_and(|reference| reference.on_chain.is_some())
+}
+
 /// Asks for the token that a reference names by chain and address; tells whether it may be known now.
 ///
 /// # Errors
@@ -74,9 +79,11 @@ pub(super) async fn ask_for_profile(core: &Core, call: &Call, reference: &Profil
 pub(super) async fn ask_for_token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<bool> {
     let Some(upstream) = upstream(core, call) else { return Ok(false) };
     let named = TokenReference::parse(reference).and_then(|reference| reference.on_chain);
-    let Some((on, address)) = named.filter(|(on, _)| chain.is_none_or(|chain| chain == on)) else {
+    let Some((on, folded)) = named.filter(|(on, _)| chain.is_none_or(|chain| chain == on)) else {
         return Ok(false);
     };
+    // In the letters of who asks: the upstream may know no others.
+    let address = reference.split_once(':').map_or(folded, |(_, address)| address.trim().to_owned());
     match upstream.ask(Thing::Token(v1::BackfillToken { chain: on, address })).await {
         Told::Found(_) => Ok(true),
         Told::Missing => Ok(false),
@@ -108,8 +115,12 @@ pub(super) async fn profile(
         Refreshed::No => Ok((dataset, row, false)),
         Refreshed::Failed => Ok((dataset, row, true)),
         Refreshed::Yes => {
-            let again = core.shared.theses.profile(&call.caller.view, &row.id).await?;
-            let (dataset, row) = again.unwrap_or((dataset, row));
+            // It may have another handle now, and another profile the old one.
+            if let Some((dataset, row)) = resolve::profile_if_any(core, call, reference).await? {
+                return Ok((dataset, row, false));
+            }
+            ask_for_profile(core, call, reference).await?;
+            let (dataset, row) = resolve::profile(core, call, reference).await?;
             Ok((dataset, row, false))
         }
     }

@@ -117,6 +117,10 @@ async fn sync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) ->
         if upstream.feed().await.0 {
             return Ok(false);
         }
+        if token.is_none() && told::is_asked_for(&claim.token) {
+            // The upstream was asked for it, and has none.
+            return Ok(true);
+        }
     }
     if core.pushes.up_since().await?.is_some() {
         return Ok(false);

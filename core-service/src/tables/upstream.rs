@@ -29,6 +29,9 @@ pub struct FeedPlace {
     /// When the last frame came.
     #[prost(int64, optional, tag = "5")]
     pub last_frame_at: Option<i64>,
+    /// Whether it is connected.
+    #[prost(bool, tag = "6")]
+    pub connected: bool,
 }
 
 /// The answer to a look-up.
@@ -58,9 +61,14 @@ fn name(thing: &str) -> String {
 }
 
 async fn read<M: Message + Default>(backend: &SharedBackend, name: &str) -> StoreResult<Option<M>> {
+    Ok(read_row(backend, name).await?.map(|(message, _)| message))
+}
+
+/// A row with its version.
+async fn read_row<M: Message + Default>(backend: &SharedBackend, name: &str) -> StoreResult<Option<(M, i64)>> {
     let row = backend.get(&schema::UPSTREAM, &key![name], Consistency::Quorum).await?;
-    let read = row.map(|row| M::decode(row.body)).transpose();
-    read.map_err(|error| StoreError::Damaged(format!("{name}: {error}")))
+    let read = row.map(|row| Ok((M::decode(row.body)?, row.version))).transpose();
+    read.map_err(|error: prost::DecodeError| StoreError::Damaged(format!("{name}: {error}")))
 }
 
 async fn write<M: Message>(
@@ -74,20 +82,20 @@ async fn write<M: Message>(
     backend.apply(vec![Change { table: &schema::UPSTREAM, key: key![name], version, body, ttl }]).await
 }
 
-/// The place in the feed; none before a first connection.
+/// The place in the feed with its row's version; none before a first connection.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn place(backend: &SharedBackend) -> StoreResult<Option<FeedPlace>> {
-    read(backend, FEED).await
+pub async fn place(backend: &SharedBackend) -> StoreResult<Option<(FeedPlace, i64)>> {
+    read_row(backend, FEED).await
 }
 
-/// Keeps the place in the feed.
+/// Keeps the place in the feed; a higher version wins.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn keep_place(backend: &SharedBackend, place: &FeedPlace, now_ms: i64) -> StoreResult<()> {
-    write(backend, FEED, now_ms, place, None).await
+pub async fn keep_place(backend: &SharedBackend, place: &FeedPlace, version: i64) -> StoreResult<()> {
+    write(backend, FEED, version, place, None).await
 }
 
 /// When observations were last pushed, in unix milliseconds.

@@ -22,7 +22,7 @@ const SILENT: u64 = 20;
 /// Longest wait at the end for all that is owed.
 const REST: Duration = Duration::from_secs(180);
 /// How long the ordinary tests run it.
-const SHORT: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn for_a_short_time_on_the_embedded_store() {

@@ -8,8 +8,10 @@ use reqwest::{
     header::{HeaderMap, RETRY_AFTER},
 };
 
-/// Most bytes of an answer: 32 MiB.
-const MOST_BODY: usize = 32 * 1024 * 1024;
+/// Most bytes of a page of theses: 32 MiB.
+pub(super) const MOST_PAGE: usize = 32 * 1024 * 1024;
+/// Most bytes of any other answer: 256 KiB.
+pub(super) const MOST_OBJECT: usize = 256 * 1024;
 /// Most characters of a reason.
 const MOST_REASON: usize = 200;
 
@@ -48,20 +50,20 @@ impl LookUpError {
 }
 
 /// The body of an answer that is one.
-pub(super) async fn body(response: Response) -> Result<Bytes, LookUpError> {
+pub(super) async fn body(response: Response, most: usize) -> Result<Bytes, LookUpError> {
     match response.status() {
-        StatusCode::OK => whole(response).await.map_err(LookUpError::failed),
+        StatusCode::OK => whole(response, most).await.map_err(LookUpError::failed),
         StatusCode::NOT_FOUND => Err(LookUpError::NotFound),
         _ => Err(LookUpError::told_by(&response)),
     }
 }
 
-/// A whole body.
-pub(super) async fn whole(mut response: Response) -> Result<Bytes, String> {
+/// A whole body, of at most so many bytes.
+pub(super) async fn whole(mut response: Response, most: usize) -> Result<Bytes, String> {
     let mut body = BytesMut::new();
     while let Some(piece) = response.chunk().await.map_err(why)? {
-        if body.len() + piece.len() > MOST_BODY {
-            return Err("the answer is over 32 MiB".to_owned());
+        if body.len() + piece.len() > most {
+            return Err(format!("the answer is over {} KiB", most / 1024));
         }
         body.extend_from_slice(&piece);
     }

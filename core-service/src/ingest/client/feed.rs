@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{
     UpstreamClient,
-    answer::{LookUpError, whole, why},
+    answer::{LookUpError, MOST_OBJECT, whole, why},
     send,
 };
 use crate::ingest::objects::json;
@@ -89,6 +89,6 @@ impl UpstreamClient {
 }
 
 async fn oldest(response: Response) -> Option<i64> {
-    let told = json(&whole(response).await.ok()?).ok()?;
+    let told = json(&whole(response, MOST_OBJECT).await.ok()?).ok()?;
     told.get("oldest_at")?.as_str().and_then(parse_iso8601).as_ref().map(to_millis)
 }

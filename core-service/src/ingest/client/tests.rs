@@ -165,12 +165,17 @@ fn client_of_nobody(port: u16) -> UpstreamClient {
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_has_failed() {
-    let body = " ".repeat(32 * 1024 * 1024);
+    let head = "HTTP/1.1 200 OK\r\n\r\n";
+    let body = " ".repeat(256 * 1024);
     let (client, _head) = serve(answer("200 OK", "", &body), Then::Close).await;
     assert_eq!(client.profile("u1").await.unwrap().len(), body.len());
-    let head = "HTTP/1.1 200 OK\r\n\r\n";
     let (client, _head) = serve(format!("{head}{body}x"), Then::Close).await;
-    assert_eq!(why(client.profile("u1").await.unwrap_err()), "the answer is over 32 MiB");
+    assert_eq!(why(client.profile("u1").await.unwrap_err()), "the answer is over 256 KiB");
+    let body = " ".repeat(32 * 1024 * 1024);
+    let (client, _head) = serve(answer("200 OK", "", &body), Then::Close).await;
+    assert_eq!(client.theses(Of::Everything, None, None).await.unwrap().len(), body.len());
+    let (client, _head) = serve(format!("{head}{body}x"), Then::Close).await;
+    assert_eq!(why(client.theses(Of::Everything, None, None).await.unwrap_err()), "the answer is over 32768 KiB");
 }
 
 #[tokio::test]

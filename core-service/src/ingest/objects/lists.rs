@@ -30,6 +30,8 @@ pub struct Page {
     pub broken_off: Option<Refusal>,
     /// The oldest `updated_at` of its theses. They come newest first, so the next page has older ones.
     pub oldest_ms: Option<i64>,
+    /// The newest `updated_at` of its theses.
+    pub newest_ms: Option<i64>,
 }
 
 /// Reads a page of theses.
@@ -39,15 +41,15 @@ pub struct Page {
 pub fn page(bytes: &[u8], now_ms: i64) -> Result<Page, Refusal> {
     let value = json(bytes)?;
     let theses: Vec<_> = data(&value)?.iter().map(|one| thesis(one, now_ms)).collect();
-    let told = theses.iter().flatten().flatten();
-    let oldest_ms = told.filter_map(|observation| observation.revision).min();
+    let changed_at = || theses.iter().flatten().flatten().filter_map(|observation| observation.revision);
+    let (oldest_ms, newest_ms) = (changed_at().min(), changed_at().max());
     let (next_cursor, broken_off) = match value.get("next_cursor") {
         None | Some(Value::Null) => (None, None),
         Some(Value::String(cursor)) if cursor.is_empty() => (None, None),
         Some(Value::String(cursor)) if cursor.len() <= MOST_CURSOR => (Some(cursor.clone()), None),
         Some(_) => (None, Some(Refusal::Field("next_cursor"))),
     };
-    Ok(Page { theses, next_cursor, broken_off, oldest_ms })
+    Ok(Page { theses, next_cursor, broken_off, oldest_ms, newest_ms })
 }
 
 /// Reads the tokens of a symbol.

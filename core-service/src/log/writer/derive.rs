@@ -1,47 +1,37 @@
 //! Makes the derived events that are due. It counts from memory alone: what is not there is read beside the writer.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use tokio::sync::Semaphore;
+use futures::FutureExt as _;
 
 use super::{Writer, look::Look};
 use crate::{
     domain::{derivation::DERIVE_EVERY_MS, entry::Entry},
     log::derive::entries,
-    store::StoreResult,
+    store::{StoreError, StoreResult},
     tables::{log::room, recent_theses::TokenDay},
 };
 
 /// Most tokens whose derived events go into one batch.
 const DERIVE_BATCH: usize = 32;
-/// Most tokens whose theses are read at once.
-const LOOKS_AT_ONCE: usize = 8;
 
 /// What was read of a token: the number of the look, the token, its last day, and its newest thesis if that is older.
 pub(super) type Looked = (u64, String, StoreResult<(TokenDay, Option<(i64, String)>)>);
 
-/// The permits to look.
-pub(super) fn looks() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(LOOKS_AT_ONCE))
-}
-
 impl Writer {
-    /// Appends the derived events of tokens that are due.
+    /// Appends one batch of the derived events that are due; what waits meanwhile comes before the next.
     pub(super) async fn derive(&mut self) -> StoreResult<()> {
-        if !self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
-            // Another writer may have made them.
-            self.follow_others(false).await?;
+        if self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
+            return Ok(());
         }
-        while !self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
-            if room(self.head) < 2 {
-                // A pair must not be split over two buckets.
-                self.fill().await?;
-                continue;
-            }
-            let batch = self.derived_entries(room(self.head) / 2);
-            self.append(batch).await?;
+        // Another writer may have made them.
+        self.follow_others(false).await?;
+        if room(self.head) < 2 {
+            // A pair must not be split over two buckets.
+            self.fill().await?;
         }
-        Ok(())
+        let batch = self.derived_entries(room(self.head) / 2);
+        self.append(batch).await.map(|_| ())
     }
 
     /// The derived events that are due, two for a token, of at most `pairs` tokens and at most one batch. Begins to read
@@ -61,12 +51,13 @@ impl Writer {
                 continue;
             }
             self.looks += 1;
-            let (number, looks, looked) = (self.looks, Arc::clone(&self.permits), self.looked.0.clone());
+            let (number, looks, looked) = (self.looks, Arc::clone(&self.shared.looks), self.looked.0.clone());
             owed.look = Look::under_way(number);
             let (theses, dataset) = (self.projector.theses().clone(), self.dataset.clone());
             tokio::spawn(async move {
                 let _permit = looks.acquire_owned().await;
-                let day = theses.day(&dataset, &token, at).await;
+                let day = AssertUnwindSafe(theses.day(&dataset, &token, at)).catch_unwind().await;
+                let day = day.unwrap_or_else(|_| Err(StoreError::Damaged("reading them panicked".to_owned())));
                 // The writer may have ended.
                 let _ = looked.send((number, token, day));
             });
@@ -76,7 +67,10 @@ impl Writer {
 
     /// Takes in what was read of a token.
     pub(super) fn take_look(&mut self, (number, token, day): Looked) {
-        if let Err(error) = &day {
+        let is_meant = self.due.of(&token).is_some_and(|owed| owed.look.is(number));
+        if let Err(error) = &day
+            && is_meant
+        {
             // It waits alone: neither other tokens nor theses wait for it.
             tracing::warn!(dataset = self.name, token, %error, "reading a token's theses failed, trying again");
             self.due.put_off(&token, self.shared.clock.now_ms() + DERIVE_EVERY_MS);

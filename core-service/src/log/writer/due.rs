@@ -26,6 +26,9 @@ use crate::{
 /// Longest time that a moved checkpoint stays unstored.
 const STORE_AFTER: Duration = Duration::from_secs(1);
 
+/// Most tokens kept with the time of their events; then old ones are forgotten.
+const MOST_MADE: usize = 4_096;
+
 /// Name of the checkpoint up to which nothing is owed.
 pub const DERIVED: &str = "derived";
 
@@ -47,6 +50,10 @@ pub(super) struct Due {
     shared: Arc<Shared>,
     name: String,
     tokens: BTreeMap<String, Owed>,
+    /// When the events of tokens were made lately, by the log's entries.
+    made: HashMap<String, i64>,
+    /// Since when this writer knows all of these; none before it has read the log.
+    since: Option<i64>,
     /// The stored checkpoint.
     stored: u64,
     /// The latest time to store the checkpoint, if it moved.
@@ -55,12 +62,13 @@ pub(super) struct Due {
 
 impl Due {
     pub(super) fn new(shared: Arc<Shared>, name: String) -> Self {
-        Self { shared, name, tokens: BTreeMap::new(), stored: 0, store_by: None }
+        Self { shared, name, tokens: BTreeMap::new(), made: HashMap::new(), since: None, stored: 0, store_by: None }
     }
 
     /// Learns what is owed at `head`, before this writer takes entries: from the log, beyond what was settled.
     pub(super) async fn load(&mut self, head: u64) -> StoreResult<()> {
         self.tokens.clear();
+        self.since = None;
         let log = self.shared.log.clone();
         self.stored = log.checkpoint(&self.name, DERIVED).await?;
         let mut after = self.stored;
@@ -73,8 +81,9 @@ impl Due {
             };
             after = last.seq;
             // Not due at once: their theses may begin a backlog, and its rest must come first.
-            self.take(&entries, DERIVE_EVERY_MS).await?;
+            self.take(&entries, DERIVE_EVERY_MS).await;
         }
+        self.since = Some(self.shared.clock.now_ms());
         Ok(())
     }
 
@@ -106,13 +115,14 @@ impl Due {
     }
 
     /// Adds the events that entries owe, due `later_ms` later than possible, and drops those they settle.
-    pub(super) async fn take(&mut self, entries: &[Sequenced], later_ms: i64) -> StoreResult<()> {
+    pub(super) async fn take(&mut self, entries: &[Sequenced], later_ms: i64) {
         let on = entries.iter().filter_map(|sequenced| match &sequenced.entry.kind {
             Some(Kind::ThesisCreated(created)) => Some(created.token.id.as_str()),
             _ => None,
         });
-        let added: BTreeSet<&str> = on.filter(|token| !self.tokens.contains_key(*token)).collect();
-        let mut derived_at = derived::last_made(&self.shared.backend, &self.name, added).await?;
+        let is_added = |token: &&str| !self.tokens.contains_key(*token) && !self.made.contains_key(*token);
+        let added: BTreeSet<&str> = on.filter(is_added).collect();
+        let mut derived_at = self.last_made(added).await;
         let mut owed: HashMap<&str, (u64, u64, i64, &Token)> = HashMap::new();
         for sequenced in entries {
             match &sequenced.entry.kind {
@@ -142,6 +152,7 @@ impl Due {
                     self.tokens.remove(&activity.token.id);
                     // A later thesis among these entries owes its events five seconds after this.
                     derived_at.insert(&activity.token.id, sequenced.entry.created_at);
+                    self.made.insert(activity.token.id.clone(), sequenced.entry.created_at);
                 }
                 _ => {}
             }
@@ -153,7 +164,7 @@ impl Due {
                     owed.token.clone_from(token);
                 }
                 None => {
-                    let last = derived_at.get(id).copied().unwrap_or(i64::MIN / 2);
+                    let last = derived_at.get(id).or_else(|| self.made.get(id)).copied().unwrap_or(i64::MIN / 2);
                     let now = self.shared.clock.now_ms();
                     // Old theses come in large numbers; the rest must not have to follow an event of now.
                     let back = if created_at < now - DERIVE_EVERY_MS { DERIVE_EVERY_MS } else { 0 };
@@ -163,7 +174,27 @@ impl Due {
                 }
             }
         }
-        Ok(())
+        if self.made.len() > MOST_MADE {
+            let old = self.shared.clock.now_ms() - 2 * DERIVE_EVERY_MS;
+            self.made.retain(|_, at| *at > old);
+        }
+    }
+
+    /// When the events of tokens were last made, as far as that can put off the next ones. A writer that has followed the
+    /// log for so long has seen all that were made lately, so it asks nobody; a younger one reads.
+    async fn last_made<'a>(&self, tokens: BTreeSet<&'a str>) -> HashMap<&'a str, i64> {
+        let now = self.shared.clock.now_ms();
+        if tokens.is_empty() || self.since.is_some_and(|since| now - since > 2 * DERIVE_EVERY_MS) {
+            return HashMap::new();
+        }
+        match derived::last_made(&self.shared.backend, &self.name, tokens.iter().copied()).await {
+            Ok(made) => made,
+            Err(error) => {
+                // An append must not fail for this.
+                tracing::debug!(dataset = self.name, %error, "reading when events were derived failed");
+                tokens.into_iter().map(|token| (token, now)).collect()
+            }
+        }
     }
 
     /// Whether nothing is owed.
@@ -197,7 +228,7 @@ impl Due {
     /// Puts off what a token owes.
     pub(super) fn put_off(&mut self, token: &str, at: i64) {
         if let Some(owed) = self.tokens.get_mut(token) {
-            owed.at = at;
+            owed.at = owed.at.max(at);
         }
     }
 }

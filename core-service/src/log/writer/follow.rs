@@ -92,7 +92,7 @@ impl Writer {
     /// Learns from projected entries; events they owe are due `later_ms` later than for the writer that appended them.
     pub(super) async fn learn(&mut self, entries: &[Sequenced], later_ms: i64) -> StoreResult<()> {
         let Some(last) = entries.last() else { return Ok(()) };
-        self.due.take(entries, later_ms).await?;
+        self.due.take(entries, later_ms).await;
         self.head = last.seq;
         self.due.note(self.head);
         self.last_created_at = self.last_created_at.max(last.entry.created_at);

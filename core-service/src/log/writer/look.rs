@@ -31,6 +31,11 @@ impl Look {
         Self::UnderWay { number, moves: Vec::new() }
     }
 
+    /// Whether this is the look of a number.
+    pub(super) fn is(&self, of: u64) -> bool {
+        matches!(self, Self::UnderWay { number, .. } if *number == of)
+    }
+
     pub(super) const fn is_under_way(&self) -> bool {
         matches!(self, Self::UnderWay { .. })
     }
@@ -83,7 +88,8 @@ impl Look {
         let Self::Done { day, latest } = self else { return None };
         let counts = day.counts(at);
         let latest = counts.newest().or_else(|| latest.clone());
-        Some((latest, counts))
+        // One that came while it lay ahead hides the newest at `at`.
+        (latest.as_ref().is_none_or(|(created_at, _)| *created_at <= at)).then_some((latest, counts))
     }
 }
 

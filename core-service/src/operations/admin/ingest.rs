@@ -66,14 +66,13 @@ pub async fn backfill(core: &Arc<Core>, asked: v1::BackfillRequest) -> Result<Pr
         if told.done {
             return None;
         }
-        let result = upstream.page_at_last(&page).await;
+        let result = upstream.next_page(&mut page).await;
         told.pages += 1;
         told.theses += result.theses;
         told.applied += result.applied;
         let reached = told.reached.as_ref().map(to_millis).into_iter().chain(result.oldest_ms).min();
         told.reached = reached.map(from_millis);
-        told.done = result.next_cursor.is_none();
-        page.cursor = result.next_cursor;
+        told.done = page.cursor.is_none();
         Some((Ok(told), (upstream, page, told)))
     });
     Ok(progress.boxed())

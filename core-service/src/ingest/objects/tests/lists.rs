@@ -16,7 +16,10 @@ fn a_page_tells_of_each_thesis_and_what_follows() {
     assert_eq!(told.oldest_ms, Some(NOW - 90_000));
     for end in [json!({"data": []}), json!({"data": [], "next_cursor": null}), json!({"data": [], "next_cursor": ""})] {
         let told = page_of(&end).unwrap();
-        assert_eq!(told, Page { theses: Vec::new(), next_cursor: None, broken_off: None, oldest_ms: None });
+        assert_eq!(
+            told,
+            Page { theses: Vec::new(), next_cursor: None, broken_off: None, oldest_ms: None, newest_ms: None }
+        );
     }
 }
 

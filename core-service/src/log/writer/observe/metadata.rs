@@ -101,7 +101,8 @@ pub(super) async fn wallets(
 ) -> StoreResult<Drafted> {
     let id = id::of_profile(draft.name(), upstream_id);
     let Some(before) = draft.profile(&id).await? else { return Ok(Drafted::nothing(id)) };
-    if before.wallets == wallets || !age.is_newer_than(before.wallets_age.as_ref()) {
+    // The upstream dates no list of wallets: the later look counts.
+    if before.wallets == wallets || before.wallets_age.is_some_and(|before| before.observed_at > age.observed_at) {
         return Ok(Drafted::nothing(id));
     }
     let after = Profile { wallets: wallets.to_vec(), wallets_age: Some(age), updated_at: draft.now(), ..before };
