@@ -67,7 +67,7 @@ fn author(number: u8, age: Age) -> ProfileSeen {
 
 /// Case comes and goes too, and changes nothing about where a token is found.
 fn token(number: u8, age: Age) -> TokenSeen {
-    let [first, hexadecimal] = if age.observed_at % 2 == 0 { ["s", "a"] } else { ["S", "A"] };
+    let [first, hexadecimal] = if age.revision.unwrap_or(age.observed_at) % 2 == 0 { ["s", "a"] } else { ["S", "A"] };
     TokenSeen {
         chain: "base".to_owned(),
         address: format!("0x{hexadecimal}{number}"),
