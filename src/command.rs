@@ -97,7 +97,9 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 /// Leaves settings that a command does not use out of its help.
 fn hide_unused(command: clap::Command, used: &[&str]) -> clap::Command {
     let hidden = |arg: Arg| {
-        let hide = arg.is_global_set() && arg.get_env().is_some() && !used.contains(&arg.get_id().as_str());
+        let id = arg.get_id().as_str();
+        let is_setting = arg.get_env().is_some() || id == "demo_live";
+        let hide = arg.is_global_set() && is_setting && !used.contains(&id);
         arg.hide(hide)
     };
     command.mut_args(hidden).mut_subcommands(|command| hide_unused(command, used))
