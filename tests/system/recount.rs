@@ -134,6 +134,7 @@ async fn every_answer_equals_a_recount(service: &Service) {
         let size = if told.round == 1 { FIRST } else { LATER };
         let within = writer.write(&mut world, &customers, size).await;
         log::learn(&mut world, &mut customers, within).await;
+        service.ingest("live", Vec::new()).await;
         let foreign = Foreign::of(&customers);
         join_all(customers.iter_mut().map(|customer| customer.ask_all(&world, &foreign))).await;
         log::learn(&mut world, &mut customers, within).await;

@@ -93,8 +93,14 @@ async fn verdict(
         livemode: call.caller.key.live,
         ..v1::ThesisVerification::default()
     };
-    let token = resolve::token_if_any(core, call, &claim.token, claim.chain.as_deref()).await?.map(|(_, token)| token);
-    let outcome = look(core, call, claim, floor, token.as_deref(), &mut answer).await?;
+    let profile = resolve::profile_id(&core.shared, &call.caller.view, &claim.author).await?;
+    let token = match resolve::token_if_any(core, call, &claim.token, claim.chain.as_deref()).await {
+        Ok(found) => found.map(|(_, token)| token),
+        // That there is no such profile is said first.
+        Err(error) if profile.is_none() && error.api.code == ErrorCode::AmbiguousToken => None,
+        Err(error) => return Err(error),
+    };
+    let outcome = look(core, call, claim, floor, profile, token.as_deref(), &mut answer).await?;
     Ok((answer, outcome, token))
 }
 
@@ -148,14 +154,13 @@ async fn look(
     call: &Call,
     claim: &Claim,
     floor: Floor,
+    profile: Option<String>,
     token: Option<&Token>,
     answer: &mut v1::ThesisVerification,
 ) -> Result<v1::VerificationReason> {
     use v1::VerificationReason as Reason;
 
-    let view = &call.caller.view;
     let checks = answer.checks.get_or_insert_default();
-    let profile = resolve::profile_id(&core.shared, view, &claim.author).await?;
     let Some(profile) = profile else { return Ok(Reason::ProfileNotFound) };
     answer.profile_id = Some(profile.clone());
     checks.identity = true;

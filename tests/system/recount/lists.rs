@@ -7,7 +7,7 @@ use thesis_proto::{time::from_millis, time::to_millis, v1};
 
 use super::{
     caller::{Ask, Failure, Outcome},
-    customer::{Answer, Customer, agreeing, page, without_cursor},
+    customer::{Answer, Customer, agreeing, as_recounted, page},
     names::{References, bound},
     random::Random,
     view::{Lower, View},
@@ -175,7 +175,7 @@ impl Customer {
         // The lower bound is that of the first page.
         let of_first = |now: i64| recount(view, &request, now, Some(&last));
         let (found, _) = self.ask(&ask).await;
-        let shown = found.clone().map(without_cursor);
+        let shown = found.clone().map(as_recounted);
         match agreeing(moments, |now| of_first(now) == shown) {
             Some(moments) => walk.moments = moments,
             None => self.differs(&ask, &shown, &of_first(moments[0])),
