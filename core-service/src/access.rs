@@ -2,5 +2,7 @@
 
 pub mod gate;
 pub mod idempotency;
+pub mod key_usage;
 pub mod limits;
 pub mod open_streams;
+pub mod rights;

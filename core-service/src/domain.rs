@@ -2,6 +2,7 @@
 //! log entry and the rule over it are one type.
 
 pub mod abuse;
+pub mod account;
 pub mod control;
 pub mod dataset;
 pub mod delivery;

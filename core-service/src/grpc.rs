@@ -1,5 +1,6 @@
 //! The gRPC surface: thin. Convert, call, convert.
 
+mod account;
 mod admin;
 mod answer;
 mod deadline;

@@ -1,6 +1,7 @@
 //! Owns every operation and every row: keys, limits, the log, projections, reads, fan-out to webhooks.
 
 pub mod access;
+pub mod accounts;
 pub mod convert;
 pub mod delivery;
 pub mod domain;

@@ -1,5 +1,6 @@
 //! The operations, one file each, and the parts of a core that they work with.
 
+pub mod account;
 pub mod admin;
 pub mod create_test_thesis;
 pub mod create_webhook;
@@ -35,7 +36,8 @@ use std::sync::Arc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    access::{gate::Gate, idempotency::Idempotency, open_streams::OpenStreams},
+    access::{gate::Gate, idempotency::Idempotency, key_usage::KeyUsage, open_streams::OpenStreams},
+    accounts::Accounts,
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     ingest::{pushes::Pushes, upstream::Upstream},
     log::datasets::Datasets,
@@ -70,6 +72,10 @@ pub struct Core {
     pub slots: Arc<StreamSlots>,
     /// The streams that are open at this core.
     pub open_streams: Arc<OpenStreams>,
+    /// What people sign in with.
+    pub accounts: Accounts,
+    /// What keys are used for.
+    pub key_usage: Arc<KeyUsage>,
     /// Judges webhook URLs.
     pub urls: UrlVetter,
     /// Cancelled when the core stops.

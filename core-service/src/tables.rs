@@ -1,6 +1,8 @@
 //! Typed repositories over the store, one file for each group of tables. Code above them names no table.
 
 pub mod abuse;
+pub mod account;
+pub mod audit;
 pub mod control;
 pub mod counts;
 pub mod deliveries;
@@ -8,6 +10,7 @@ pub mod derived;
 pub mod events;
 pub mod idempotency;
 pub mod index_scope;
+pub mod key_usage;
 pub mod leases;
 pub mod log;
 pub mod members;

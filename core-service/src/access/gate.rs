@@ -12,6 +12,7 @@ use thesis_proto::error::{ApiError, ErrorCode};
 use super::limits::{Limits, Month, Rate, SENDS_PER_MINUTE};
 use crate::{
     domain::{
+        account::Actor,
         control::{ApiKey, Organization, Project},
         dataset::{Dataset, View},
         id,
@@ -129,6 +130,12 @@ impl Call {
     pub fn take_send(&self) -> Result<()> {
         let taken = self.gate.limits.sends.take(&self.caller.project.id, self.now_ms);
         if taken { Ok(()) } else { Err(self.too_many_sends()) }
+    }
+
+    /// Who makes its changes.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        Actor { id: self.caller.key.id.clone(), address: self.meta.client.clone(), is_member: false }
     }
 
     fn too_many_sends(&self) -> Error {

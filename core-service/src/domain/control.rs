@@ -1,7 +1,10 @@
 //! The rows that operators and customers set up: organizations, projects, keys, webhooks. The control log holds every
 //! change as the whole new row.
 
-use super::window::DAY_MS;
+use super::{
+    account::{Act, Invitation, Member, User},
+    window::DAY_MS,
+};
 
 /// A customer.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -18,6 +21,9 @@ pub struct Organization {
     /// Unix milliseconds.
     #[prost(int64, tag = "4")]
     pub created_at: i64,
+    /// How often it was changed.
+    #[prost(uint64, tag = "5")]
+    pub revision: u64,
 }
 
 /// A project of an organization.
@@ -44,6 +50,15 @@ pub struct Project {
     /// Live deliveries created up to this time are cancelled: live access was withdrawn after them. Unix milliseconds.
     #[prost(int64, tag = "7")]
     pub live_cancelled_until: i64,
+    /// Since when live access is asked for, in unix milliseconds; none when that was answered.
+    #[prost(int64, optional, tag = "8")]
+    pub live_requested_at: Option<i64>,
+    /// Why live access was refused, if it was last.
+    #[prost(string, optional, tag = "9")]
+    pub live_refusal: Option<String>,
+    /// How often it was changed.
+    #[prost(uint64, tag = "10")]
+    pub revision: u64,
 }
 
 /// An API key. The raw key is not stored.
@@ -183,8 +198,11 @@ pub struct ControlEntry {
     #[prost(int64, tag = "1")]
     pub created_at: i64,
     /// The new row.
-    #[prost(oneof = "ControlChange", tags = "2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "ControlChange", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub change: Option<ControlChange>,
+    /// Who made this change and those appended with it; none beside those.
+    #[prost(message, optional, tag = "20")]
+    pub act: Option<Act>,
 }
 
 /// A new row, or a deletion.
@@ -208,4 +226,19 @@ pub enum ControlChange {
     /// The sandbox was laid out.
     #[prost(message, tag = "7")]
     SandboxSeed(SandboxSeed),
+    /// A user.
+    #[prost(message, tag = "8")]
+    User(User),
+    /// A member of an organization.
+    #[prost(message, tag = "9")]
+    Member(Member),
+    /// `organization/user` of a member who is gone.
+    #[prost(string, tag = "10")]
+    MemberGone(String),
+    /// An invitation.
+    #[prost(message, tag = "11")]
+    Invitation(Invitation),
+    /// The id of an invitation that is used or withdrawn.
+    #[prost(string, tag = "12")]
+    InvitationGone(String),
 }

@@ -59,9 +59,9 @@ impl AdminService for Api {
         &self,
         request: Request<v1::CreateOrganizationRequest>,
     ) -> Result<Response<v1::CreateOrganizationResponse>, Status> {
-        service_only(&self.core, &request)?;
+        let actor = self.operator(&request).await?;
         let message = request.into_inner();
-        let made = create_organization(&self.core, &message.name, message.plan.as_deref());
+        let made = create_organization(&self.core, &actor, &message.name, message.plan.as_deref());
         let answer = made
             .map_ok(|row| v1::CreateOrganizationResponse { organization: Some(convert::control::organization(&row)) });
         internal(&self.core, "AdminService/CreateOrganization", answer).await
@@ -71,7 +71,7 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ListOrganizationsRequest>,
     ) -> Result<Response<v1::ListOrganizationsResponse>, Status> {
-        service_only(&self.core, &request)?;
+        self.operator(&request).await?;
         self.refresh("AdminService/ListOrganizations").await?;
         let state = self.core.shared.control.state();
         let data = state.organizations().map(|row| convert::control::organization(row)).collect();
@@ -82,9 +82,9 @@ impl AdminService for Api {
         &self,
         request: Request<v1::SetOrganizationPlanRequest>,
     ) -> Result<Response<v1::SetOrganizationPlanResponse>, Status> {
-        service_only(&self.core, &request)?;
+        let actor = self.operator(&request).await?;
         let message = request.into_inner();
-        let changed = set_organization_plan(&self.core, &message.id, &message.plan);
+        let changed = set_organization_plan(&self.core, &actor, &message.id, &message.plan);
         let answer = changed
             .map_ok(|row| v1::SetOrganizationPlanResponse { organization: Some(convert::control::organization(&row)) });
         internal(&self.core, "AdminService/SetOrganizationPlan", answer).await
@@ -94,9 +94,9 @@ impl AdminService for Api {
         &self,
         request: Request<v1::CreateProjectRequest>,
     ) -> Result<Response<v1::CreateProjectResponse>, Status> {
-        service_only(&self.core, &request)?;
+        let actor = self.operator(&request).await?;
         let message = request.into_inner();
-        let made = create_project(&self.core, &message.organization_id, &message.name);
+        let made = create_project(&self.core, &actor, &message.organization_id, &message.name);
         let answer = made.map_ok(|row| v1::CreateProjectResponse { project: Some(convert::control::project(&row)) });
         internal(&self.core, "AdminService/CreateProject", answer).await
     }
@@ -105,7 +105,7 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ListProjectsRequest>,
     ) -> Result<Response<v1::ListProjectsResponse>, Status> {
-        service_only(&self.core, &request)?;
+        self.operator(&request).await?;
         let of = request.into_inner().organization_id;
         self.refresh("AdminService/ListProjects").await?;
         let state = self.core.shared.control.state();
@@ -118,10 +118,10 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ApproveProjectRequest>,
     ) -> Result<Response<v1::ApproveProjectResponse>, Status> {
-        service_only(&self.core, &request)?;
+        let actor = self.operator(&request).await?;
         let id = request.into_inner().id;
         let answer =
-            changed_project(approve_project(&self.core, &id), |project| v1::ApproveProjectResponse { project });
+            changed_project(approve_project(&self.core, &actor, &id), |project| v1::ApproveProjectResponse { project });
         internal(&self.core, "AdminService/ApproveProject", answer).await
     }
 
@@ -129,10 +129,10 @@ impl AdminService for Api {
         &self,
         request: Request<v1::WithdrawProjectRequest>,
     ) -> Result<Response<v1::WithdrawProjectResponse>, Status> {
-        service_only(&self.core, &request)?;
+        let actor = self.operator(&request).await?;
         let id = request.into_inner().id;
         let answer =
-            changed_project(withdraw_project(&self.core, &id), |project| v1::WithdrawProjectResponse { project });
+            changed_project(withdraw_project(&self.core, &actor, &id), |project| v1::WithdrawProjectResponse { project });
         internal(&self.core, "AdminService/WithdrawProject", answer).await
     }
 
@@ -140,9 +140,9 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ArchiveProjectRequest>,
     ) -> Result<Response<v1::ArchiveProjectResponse>, Status> {
-        service_only(&self.core, &request)?;
+        let actor = self.operator(&request).await?;
         let id = request.into_inner().id;
-        let changed = archive_project(&self.core, &id);
+        let changed = archive_project(&self.core, &actor, &id);
         let answer = changed_project(changed, |project| v1::ArchiveProjectResponse { project });
         internal(&self.core, "AdminService/ArchiveProject", answer).await
     }
@@ -151,7 +151,7 @@ impl AdminService for Api {
         &self,
         request: Request<v1::CreateKeyRequest>,
     ) -> Result<Response<v1::CreateKeyResponse>, Status> {
-        service_only(&self.core, &request)?;
+        let actor = self.operator(&request).await?;
         let message = request.into_inner();
         let live = match message.environment() {
             v1::Environment::Live => true,
@@ -159,14 +159,14 @@ impl AdminService for Api {
             v1::Environment::Unspecified => return Err(Status::invalid_argument("environment: must be test or live")),
         };
         let expires_at = message.expires_at.as_ref().map(to_millis);
-        let made = create_key(&self.core, &message.project_id, live, &message.name, &message.scopes, expires_at);
+        let made = create_key(&self.core, &actor, &message.project_id, live, &message.name, &message.scopes, expires_at);
         let answer =
             made.map_ok(|(row, key)| v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key });
         internal(&self.core, "AdminService/CreateKey", answer).await
     }
 
     async fn list_keys(&self, request: Request<v1::ListKeysRequest>) -> Result<Response<v1::ListKeysResponse>, Status> {
-        service_only(&self.core, &request)?;
+        self.operator(&request).await?;
         let of = request.into_inner().project_id;
         self.refresh("AdminService/ListKeys").await?;
         let state = self.core.shared.control.state();
@@ -178,9 +178,9 @@ impl AdminService for Api {
         &self,
         request: Request<v1::RevokeKeyRequest>,
     ) -> Result<Response<v1::RevokeKeyResponse>, Status> {
-        service_only(&self.core, &request)?;
+        let actor = self.operator(&request).await?;
         let message = request.into_inner();
-        let revoked = revoke_key(&self.core, &message.id);
+        let revoked = revoke_key(&self.core, &actor, &message.id);
         let answer = revoked.map_ok(|row| v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&row)) });
         internal(&self.core, "AdminService/RevokeKey", answer).await
     }
@@ -189,7 +189,7 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ListAbuseRequest>,
     ) -> Result<Response<v1::ListAbuseResponse>, Status> {
-        service_only(&self.core, &request)?;
+        self.operator(&request).await?;
         let message = request.into_inner();
         let listed = list_abuse(&self.core, message.limit, message.cursor.as_deref());
         internal(&self.core, "AdminService/ListAbuse", listed).await
@@ -199,7 +199,7 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ListProjectWebhooksRequest>,
     ) -> Result<Response<v1::ListProjectWebhooksResponse>, Status> {
-        service_only(&self.core, &request)?;
+        self.operator(&request).await?;
         let message = request.into_inner();
         let listed = list_project_webhooks(&self.core, &message.project_id);
         let answer = listed.map_ok(|rows| v1::ListProjectWebhooksResponse {
@@ -214,7 +214,7 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ReplayWebhookDeliveriesRequest>,
     ) -> Result<Response<Self::ReplayWebhookDeliveriesStream>, Status> {
-        service_only(&self.core, &request)?;
+        self.operator(&request).await?;
         let begun = Replaying::begin(&self.core, request.into_inner());
         let replaying = internal(&self.core, REPLAY, begun).await?.into_inner();
         let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
@@ -230,7 +230,7 @@ impl AdminService for Api {
         &self,
         request: Request<v1::GetIngestStatusRequest>,
     ) -> Result<Response<v1::GetIngestStatusResponse>, Status> {
-        service_only(&self.core, &request)?;
+        self.operator(&request).await?;
         let answer = ingest::status(&self.core).map_ok(|status| v1::GetIngestStatusResponse { status: Some(status) });
         internal(&self.core, "AdminService/GetIngestStatus", answer).await
     }
@@ -238,7 +238,7 @@ impl AdminService for Api {
     type BackfillStream = BoxStream<'static, Result<v1::BackfillResponse, Status>>;
 
     async fn backfill(&self, request: Request<v1::BackfillRequest>) -> Result<Response<Self::BackfillStream>, Status> {
-        service_only(&self.core, &request)?;
+        self.operator(&request).await?;
         let begun = ingest::backfill(&self.core, request.into_inner());
         let told = internal(&self.core, BACKFILL, begun).await?.into_inner();
         let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
@@ -247,7 +247,7 @@ impl AdminService for Api {
     }
 
     async fn check_log(&self, request: Request<v1::CheckLogRequest>) -> Result<Response<v1::CheckLogResponse>, Status> {
-        service_only(&self.core, &request)?;
+        self.operator(&request).await?;
         let message = request.into_inner();
         internal(&self.core, "AdminService/CheckLog", check_log(&self.core, &message.dataset)).await
     }

@@ -45,10 +45,6 @@ fn grantable(core: &Core) -> impl Iterator<Item = Scope> {
     Scope::ALL.iter().copied().filter(move |scope| *scope != Scope::WalletsRead || wallets)
 }
 
-fn no_organization() -> Error {
-    Error::new(ErrorCode::OrganizationNotFound, "there is no such organization")
-}
-
-fn no_project() -> Error {
-    Error::new(ErrorCode::ProjectNotFound, "there is no such project")
+fn limit_reached(rule: &str) -> Error {
+    Error::new(ErrorCode::AccountLimitReached, rule)
 }

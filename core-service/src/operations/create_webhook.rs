@@ -47,7 +47,7 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
     let webhook = core
         .shared
         .control
-        .change(|state| {
+        .change(call.actor().does("webhook.created"), |state| {
             // Only an earlier try of this very request can have made it already.
             if let Some(existing) = state.webhook(&id) {
                 return Ok((Vec::new(), Arc::clone(existing)));

@@ -1,16 +1,16 @@
 //! Deletes a webhook.
 
 use super::{Core, get_webhook::own_webhook};
-use crate::{access::gate::Caller, domain::control::ControlChange, error::Result, shared::control::ControlState};
+use crate::{access::gate::Call, domain::control::ControlChange, error::Result, shared::control::ControlState};
 
 /// Deletes a webhook of the caller's project and environment.
 ///
 /// # Errors
 /// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
-pub async fn delete_webhook(core: &Core, caller: &Caller, id: &str) -> Result<()> {
+pub async fn delete_webhook(core: &Core, call: &Call, id: &str) -> Result<()> {
     let delete = |state: &ControlState| {
-        own_webhook(state, caller, id)?;
+        own_webhook(state, &call.caller, id)?;
         Ok((vec![ControlChange::WebhookDeleted(id.to_owned())], ()))
     };
-    core.shared.control.change(delete).await
+    core.shared.control.change(call.actor().does("webhook.deleted"), delete).await
 }

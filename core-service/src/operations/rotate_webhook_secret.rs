@@ -38,7 +38,7 @@ pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &st
         };
         Ok((vec![ControlChange::Webhook(rotated.clone())], Arc::new(rotated)))
     };
-    let webhook = core.shared.control.change(rotate).await?;
+    let webhook = core.shared.control.change(call.actor().does("webhook.secret_rotated"), rotate).await?;
     let secret = signing_secret(core, &webhook)?;
     Ok((webhook, secret))
 }

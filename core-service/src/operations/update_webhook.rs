@@ -81,7 +81,7 @@ pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &Webhoo
         }
         Ok((vec![ControlChange::Webhook(changed.clone())], Arc::new(changed)))
     };
-    let changed = core.shared.control.change(change).await?;
+    let changed = core.shared.control.change(call.actor().does("webhook.updated"), change).await?;
     core.shared.hints.wake();
     Ok(changed)
 }

@@ -4,11 +4,12 @@
 //! uniqueness are exact without locks. Every replica follows the log, so that a change acts everywhere.
 
 mod matching;
+mod people;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub use self::state::ControlState;
+pub use self::{people::People, state::ControlState};
 
 use std::{
     sync::{
@@ -28,12 +29,15 @@ use tokio::{
 };
 
 use crate::{
-    domain::control::{ControlChange, ControlEntry},
+    domain::{
+        account::Act,
+        control::{ControlChange, ControlEntry},
+    },
     error::Result,
     shared::news::News,
     store::{Consistency, SharedBackend, StoreResult},
     tables::{
-        control::{self as control_rows, decode, entry_change},
+        control::{self as control_rows, decode, entry_changes},
         log::{Appended, LogStore, checkpoint_change},
     },
 };
@@ -252,26 +256,32 @@ impl Control {
         Ok(())
     }
 
-    /// Decides changes on the newest state and makes them, all or none. `decide` is called again when another replica
-    /// was faster; making no change is allowed.
+    /// Decides changes on the newest state and makes them, all or none, as what somebody does. `decide` is called again
+    /// when another replica was faster; making no change is allowed.
     ///
     /// # Errors
     /// The error of `decide`, or when the store does not answer.
-    pub async fn change<T>(&self, decide: impl Fn(&ControlState) -> Result<(Vec<ControlChange>, T)>) -> Result<T> {
+    pub async fn change<T>(
+        &self,
+        act: Act,
+        decide: impl Fn(&ControlState) -> Result<(Vec<ControlChange>, T)>,
+    ) -> Result<T> {
         let _one_at_a_time = self.changing.lock().await;
         loop {
             self.catch_up().await?;
-            let (head, (changes, answer)) = {
+            let (head, (changes, answer), organization_id) = {
                 let state = self.state.read();
-                (state.head, decide(&state)?)
+                let decided = decide(&state)?;
+                let organization_id = decided.0.first().and_then(|change| state.organization_of(change));
+                (state.head, decided, organization_id)
             };
-            if changes.is_empty() {
-                return Ok(answer);
-            }
+            let Some(first) = changes.first() else { return Ok(answer) };
+            let subject = control_rows::subject_of(first);
+            let mut act = Some(Act { organization_id, subject, ..act.clone() });
             let created_at = self.clock.now_ms();
             let entries: Vec<Bytes> = changes
                 .into_iter()
-                .map(|change| ControlEntry { created_at, change: Some(change) }.encode_to_vec().into())
+                .map(|change| ControlEntry { created_at, change: Some(change), act: act.take() }.encode_to_vec().into())
                 .collect();
             let mut batch = [0; 16];
             self.ids.fill(&mut batch);
@@ -308,7 +318,7 @@ impl Control {
             let last = *last;
             let mut changes = Vec::new();
             for (seq, body) in entries {
-                changes.push(entry_change(seq, body)?);
+                changes.extend(entry_changes(seq, body)?);
             }
             self.backend.apply(changes).await?;
             self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS, last)]).await?;

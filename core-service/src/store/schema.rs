@@ -94,6 +94,16 @@ tables! {
     WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;
     /// Addresses that failed to authenticate too often.
     ABUSE "abuse" (int("shard"); text("address"), text("replica")) asc Versioned;
+    /// What a user signs in with: the rows `password`, `reset` and, for each session, its hash.
+    ACCOUNT "account" (text("user"); text("item")) asc Conditional;
+    /// The last tries of something that is limited, by what is limited.
+    ATTEMPTS "attempts" (text("subject")) asc Conditional;
+    /// Who did what, by organization; version = the time.
+    AUDIT "audit" (text("organization"), int("bucket"); int("at"), text("id")) desc Versioned;
+    /// Requests of a key and class in an hour, by replica; version grows with the count.
+    KEY_USAGE "key_usage" (text("project"), int("day"); int("hour"), text("key"), text("class"), text("replica")) asc Versioned;
+    /// When a key was last used; version = the time.
+    KEY_USE "key_use" (text("project"); text("key")) asc Versioned;
     /// The place in the upstream's feed, and the answers to look-ups; version = the time.
     UPSTREAM "upstream" (text("name")) asc Versioned;
     /// Which core hands out the attempts of a shard.

@@ -1,12 +1,16 @@
 //! The state of the control log as rows. A core loads them when it starts.
 
-use std::ops::Bound;
+use std::{borrow::Cow, ops::Bound};
 
 use bytes::Bytes;
 use prost::Message as _;
 
+use super::audit;
 use crate::{
-    domain::control::{ControlChange, ControlEntry},
+    domain::{
+        account::{Act, Member},
+        control::{ControlChange, ControlEntry},
+    },
     key,
     store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
@@ -16,22 +20,40 @@ const SHARDS: i64 = 16;
 /// Most rows read at once.
 const PAGE: usize = 1_000;
 
-const KINDS: [&str; 5] = ["organization", "project", "key", "webhook", "seed"];
+const KINDS: [&str; 8] = ["organization", "project", "key", "webhook", "seed", "user", "member", "invitation"];
 
 fn shard_of(id: &str) -> i64 {
     id.bytes().fold(0, |sum, byte| (sum * 31 + i64::from(byte)) % SHARDS)
 }
 
 /// The kind of a change's row, its id, and whether the row stays.
-fn row_of(change: &ControlChange) -> (&'static str, &str, bool) {
-    match change {
+fn row_of(change: &ControlChange) -> (&'static str, Cow<'_, str>, bool) {
+    let (kind, id, stays) = match change {
         ControlChange::Organization(row) => ("organization", &row.id, true),
         ControlChange::Project(row) => ("project", &row.id, true),
         ControlChange::ApiKey(row) => ("key", &row.id, true),
         ControlChange::Webhook(row) => ("webhook", &row.id, true),
         ControlChange::WebhookDeleted(id) => ("webhook", id, false),
-        ControlChange::SandboxSeed(_) => ("seed", "sandbox", true),
-    }
+        ControlChange::SandboxSeed(_) => return ("seed", Cow::Borrowed("sandbox"), true),
+        ControlChange::User(row) => ("user", &row.id, true),
+        ControlChange::Member(row) => return ("member", Cow::Owned(member_id(row)), true),
+        ControlChange::MemberGone(id) => ("member", id, false),
+        ControlChange::Invitation(row) => ("invitation", &row.id, true),
+        ControlChange::InvitationGone(id) => ("invitation", id, false),
+    };
+    (kind, Cow::Borrowed(id), stays)
+}
+
+/// The id of a member's row.
+#[must_use]
+pub fn member_id(member: &Member) -> String {
+    format!("{}/{}", member.organization_id, member.user_id)
+}
+
+/// The id of the row that a change is about.
+#[must_use]
+pub fn subject_of(change: &ControlChange) -> String {
+    row_of(change).1.into_owned()
 }
 
 /// Reads an entry of the control log.
@@ -39,8 +61,14 @@ fn row_of(change: &ControlChange) -> (&'static str, &str, bool) {
 /// # Errors
 /// When it is damaged, or of a kind that only a newer version knows: passed over, a revoked key would go on to work.
 pub fn decode(body: Bytes) -> StoreResult<ControlChange> {
+    Ok(decode_entry(body)?.0)
+}
+
+/// The change of an entry, and what the audit log says of it.
+fn decode_entry(body: Bytes) -> StoreResult<(ControlChange, Option<(i64, Act)>)> {
     let entry = ControlEntry::decode(body).map_err(|error| StoreError::Damaged(format!("control log: {error}")))?;
-    entry.change.ok_or_else(|| StoreError::Unknown("the kind of a control change".to_owned()))
+    let change = entry.change.ok_or_else(|| StoreError::Unknown("the kind of a control change".to_owned()))?;
+    Ok((change, entry.act.map(|act| (entry.created_at, act))))
 }
 
 /// Reads every row.
@@ -66,18 +94,20 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
     Ok(())
 }
 
-/// The row of an entry of the control log.
+/// The rows of an entry of the control log: its own, and one of the audit log.
 ///
 /// # Errors
 /// When the entry is damaged.
-pub fn entry_change(seq: u64, body: Bytes) -> StoreResult<Change> {
-    let change = decode(body.clone())?;
+pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = Change>> {
+    let (change, act) = decode_entry(body.clone())?;
     let (kind, id, stays) = row_of(&change);
-    Ok(Change {
+    let row = Change {
         table: &schema::CONTROL,
-        key: key![kind, shard_of(id), id],
+        key: key![kind, shard_of(&id), &*id],
         version: i64::try_from(seq).unwrap_or(i64::MAX),
         body: stays.then_some(body),
         ttl: None,
-    })
+    };
+    let audit = act.map(|(at, act)| audit::change(at, &format!("control_{seq:016}"), &act));
+    Ok([Some(row), audit].into_iter().flatten())
 }

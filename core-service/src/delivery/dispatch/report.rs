@@ -231,6 +231,6 @@ impl Dispatcher {
             });
             Ok((change.into_iter().collect(), ()))
         };
-        self.shared.control.change(disable).await
+        self.shared.control.change(Actor::service().does("webhook.disabled"), disable).await
     }
 }

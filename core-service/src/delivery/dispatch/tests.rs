@@ -64,7 +64,7 @@ impl Bench {
     }
 
     async fn change(&self, change: ControlChange) {
-        self.core.shared.control.change(|_| Ok((vec![change.clone()], ()))).await.unwrap();
+        self.core.shared.control.change(Actor::service().does("test"), |_| Ok((vec![change.clone()], ()))).await.unwrap();
     }
 
     async fn webhook(&self, id: &str) -> Webhook {
@@ -103,7 +103,7 @@ impl Bench {
 
     /// Makes a live webhook of a project that is approved for live access.
     async fn live_webhook(&self, id: &str) {
-        approve_project(&self.core, PROJECT).await.unwrap();
+        approve_project(&self.core, &Actor::operator(None), PROJECT).await.unwrap();
         let webhook = Webhook { live: true, ..self.webhook(id).await };
         self.change(ControlChange::WebhookDeleted(id.to_owned())).await;
         self.change(ControlChange::Webhook(webhook)).await;

@@ -5,6 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{grantable, known_plan};
 use crate::{
     domain::{
+        account::Actor,
         control::{ApiKey, ControlChange, Organization, Project},
         id,
     },
@@ -59,6 +60,7 @@ pub async fn bootstrap(core: &Core, bootstrap: &Bootstrap) -> Result<()> {
                 name: "default".to_owned(),
                 plan: plan.clone(),
                 created_at: organization.map_or(now, |organization| organization.created_at),
+                revision: organization.map_or(0, |organization| organization.revision + 1),
             }));
         }
         if state.project(&project_id).is_none() {
@@ -67,9 +69,8 @@ pub async fn bootstrap(core: &Core, bootstrap: &Bootstrap) -> Result<()> {
                 organization_id: organization_id.clone(),
                 name: "default".to_owned(),
                 live_approved: true,
-                archived: false,
                 created_at: now,
-                live_cancelled_until: 0,
+                ..Project::default()
             }));
         }
         for raw in &keys {
@@ -91,5 +92,5 @@ pub async fn bootstrap(core: &Core, bootstrap: &Bootstrap) -> Result<()> {
         }
         Ok((changes, ()))
     };
-    core.shared.control.change(make).await
+    core.shared.control.change(Actor::service().does("keys.set_up"), make).await
 }

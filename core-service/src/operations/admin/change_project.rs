@@ -1,8 +1,9 @@
 //! Approves, withdraws and archives a project.
 
-use super::no_project;
 use crate::{
+    access::rights,
     domain::{
+        account::{Actor, Role},
         control::{ControlChange, Project},
         dataset::Dataset,
     },
@@ -13,24 +14,38 @@ use crate::{
     tables::log::decode,
 };
 
-/// Changes a project.
+/// Action of the audit log.
+const ARCHIVED: &str = "project.archived";
+
+/// Changes a project, as an action of the audit log.
 ///
 /// # Errors
-/// `PROJECT_NOT_FOUND`, or when the store does not answer.
-async fn change_project(core: &Core, id: &str, change: impl Fn(&mut Project)) -> Result<Project> {
+/// `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, those of `change`, or when the store does not answer.
+pub async fn change_project(
+    core: &Core,
+    (actor, action): (&Actor, &str),
+    id: &str,
+    change: impl Fn(&mut Project) -> Result<()>,
+) -> Result<Project> {
+    let least = if action == ARCHIVED { Role::Owner } else { Role::Developer };
     let change = |state: &ControlState| {
-        let mut project = Project::clone(state.project(id).ok_or_else(no_project)?);
-        change(&mut project);
+        let before = rights::project(state, actor, id, least)?;
+        let mut project = Project::clone(before);
+        change(&mut project)?;
+        if project == **before {
+            return Ok((Vec::new(), project));
+        }
+        project.revision += 1;
         Ok((vec![ControlChange::Project(project.clone())], project))
     };
-    core.shared.control.change(change).await
+    core.shared.control.change(actor.does(action), change).await
 }
 
 /// Lets a project's live keys work. After a withdrawal only events from now on reach its live webhooks.
 ///
 /// # Errors
 /// `PROJECT_NOT_FOUND`, or when the store does not answer.
-pub async fn approve_project(core: &Core, id: &str) -> Result<Project> {
+pub async fn approve_project(core: &Core, actor: &Actor, id: &str) -> Result<Project> {
     let live = Dataset::Live.to_string();
     let head = core.shared.log.head(&live, 0, Consistency::Serial).await?;
     // No event of the log was created later.
@@ -40,27 +55,35 @@ pub async fn approve_project(core: &Core, id: &str) -> Result<Project> {
             project.live_cancelled_until = project.live_cancelled_until.max(newest);
         }
         project.live_approved = true;
+        (project.live_requested_at, project.live_refusal) = (None, None);
+        Ok(())
     };
-    change_project(core, id, approve).await
+    change_project(core, (actor, "project.live_approved"), id, approve).await
 }
 
 /// Withdraws live access, which cancels every live delivery that waits.
 ///
 /// # Errors
 /// `PROJECT_NOT_FOUND`, or when the store does not answer.
-pub async fn withdraw_project(core: &Core, id: &str) -> Result<Project> {
+pub async fn withdraw_project(core: &Core, actor: &Actor, id: &str) -> Result<Project> {
     let now = core.shared.clock.now_ms();
     let withdraw = |project: &mut Project| {
         project.live_approved = false;
         project.live_cancelled_until = project.live_cancelled_until.max(now);
+        Ok(())
     };
-    change_project(core, id, withdraw).await
+    change_project(core, (actor, "project.live_withdrawn"), id, withdraw).await
 }
 
 /// Archives a project: its keys work no more.
 ///
 /// # Errors
 /// `PROJECT_NOT_FOUND`, or when the store does not answer.
-pub async fn archive_project(core: &Core, id: &str) -> Result<Project> {
-    change_project(core, id, |project| project.archived = true).await
+pub async fn archive_project(core: &Core, actor: &Actor, id: &str) -> Result<Project> {
+    let archive = |project: &mut Project| {
+        project.archived = true;
+        project.live_requested_at = None;
+        Ok(())
+    };
+    change_project(core, (actor, ARCHIVED), id, archive).await
 }

@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{grantable, invalid, name, no_project};
+use super::{grantable, invalid, limit_reached, name};
 use crate::{
+    access::rights,
     domain::{
+        account::{Actor, MOST_KEYS, Role},
         control::{ApiKey, ControlChange},
         id,
         scope::Scope,
@@ -17,9 +19,10 @@ use crate::{
 /// Creates a key. Only this answer has its raw form.
 ///
 /// # Errors
-/// 422, `PROJECT_NOT_FOUND`, or when the store does not answer.
+/// 422, `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `ACCOUNT_LIMIT_REACHED`, or when the store does not answer.
 pub async fn create_key(
     core: &Core,
+    actor: &Actor,
     project_id: &str,
     live: bool,
     given: &str,
@@ -54,8 +57,14 @@ pub async fn create_key(
         revoked_at: None,
     };
     let make = |state: &ControlState| {
-        state.project(project_id).ok_or_else(no_project)?;
+        rights::project(state, actor, project_id, Role::Developer)?;
+        let now = key.created_at;
+        let works = |other: &ApiKey| other.revoked_at.is_none() && other.expires_at.is_none_or(|end| now < end);
+        let used = state.keys().filter(|other| other.project_id == project_id && works(other)).count();
+        if actor.is_member && used >= MOST_KEYS {
+            return Err(limit_reached(&format!("a project has at most {MOST_KEYS} keys; revoke one")));
+        }
         Ok((vec![ControlChange::ApiKey(key.clone())], key.clone()))
     };
-    Ok((core.shared.control.change(make).await?, raw))
+    Ok((core.shared.control.change(actor.does("key.created"), make).await?, raw))
 }

@@ -1,8 +1,10 @@
 //! Creates a project.
 
-use super::{name, no_organization};
+use super::{limit_reached, name};
 use crate::{
+    access::rights,
     domain::{
+        account::{Actor, MOST_PROJECTS, Role},
         control::{ControlChange, Project},
         id,
     },
@@ -14,20 +16,22 @@ use crate::{
 /// Creates a project, not approved for live access.
 ///
 /// # Errors
-/// 422, `ORGANIZATION_NOT_FOUND`, or when the store does not answer.
-pub async fn create_project(core: &Core, organization_id: &str, given: &str) -> Result<Project> {
+/// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `ACCOUNT_LIMIT_REACHED`, or when the store does not answer.
+pub async fn create_project(core: &Core, actor: &Actor, organization_id: &str, given: &str) -> Result<Project> {
     let project = Project {
         id: id::random("prj_", core.shared.ids.as_ref()),
         organization_id: organization_id.to_owned(),
         name: name(given)?,
-        live_approved: false,
-        archived: false,
         created_at: core.shared.clock.now_ms(),
-        live_cancelled_until: 0,
+        ..Project::default()
     };
     let make = |state: &ControlState| {
-        state.organization(organization_id).ok_or_else(no_organization)?;
+        rights::organization(state, actor, organization_id, Role::Developer)?;
+        let used = state.projects().filter(|row| row.organization_id == organization_id && !row.archived).count();
+        if actor.is_member && used >= MOST_PROJECTS {
+            return Err(limit_reached(&format!("an organization has at most {MOST_PROJECTS} projects; archive one")));
+        }
         Ok((vec![ControlChange::Project(project.clone())], project.clone()))
     };
-    core.shared.control.change(make).await
+    core.shared.control.change(actor.does("project.created"), make).await
 }

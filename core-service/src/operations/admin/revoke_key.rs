@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use thesis_proto::error::ErrorCode;
-
 use crate::{
-    domain::control::{ApiKey, ControlChange},
-    error::{Error, Result},
+    access::rights,
+    domain::{
+        account::{Actor, Role},
+        control::{ApiKey, ControlChange},
+    },
+    error::Result,
     operations::Core,
     shared::control::ControlState,
 };
@@ -14,11 +16,11 @@ use crate::{
 /// Revokes a key, at once and everywhere; repeating it changes nothing.
 ///
 /// # Errors
-/// `KEY_NOT_FOUND`, or when the store does not answer.
-pub async fn revoke_key(core: &Core, id: &str) -> Result<Arc<ApiKey>> {
+/// `KEY_NOT_FOUND`, `INSUFFICIENT_ROLE`, or when the store does not answer.
+pub async fn revoke_key(core: &Core, actor: &Actor, id: &str) -> Result<Arc<ApiKey>> {
     let now = core.shared.clock.now_ms();
     let revoke = |state: &ControlState| {
-        let key = state.key(id).ok_or_else(|| Error::new(ErrorCode::KeyNotFound, "there is no such key"))?;
+        let key = rights::key(state, actor, id, Role::Developer)?;
         if key.revoked_at.is_some() {
             return Ok((Vec::new(), Arc::clone(key)));
         }
@@ -26,5 +28,5 @@ pub async fn revoke_key(core: &Core, id: &str) -> Result<Arc<ApiKey>> {
         revoked.revoked_at = Some(now);
         Ok((vec![ControlChange::ApiKey(revoked.clone())], Arc::new(revoked)))
     };
-    core.shared.control.change(revoke).await
+    core.shared.control.change(actor.does("key.revoked"), revoke).await
 }

@@ -7,7 +7,7 @@ use std::{
 
 use thesis_proto::filter::EventKeys;
 
-use super::matching::Matching;
+use super::{matching::Matching, people::People};
 use crate::domain::{
     control::{ApiKey, ControlChange, Organization, Project, SandboxSeed, Webhook},
     dataset::Dataset,
@@ -27,6 +27,7 @@ pub struct ControlState {
     /// How often something changed that decides which events a webhook gets.
     judgements: u64,
     seed: Option<SandboxSeed>,
+    people: People,
 }
 
 impl ControlState {
@@ -109,6 +110,29 @@ impl ControlState {
         self.seed
     }
 
+    /// Users, members and invitations.
+    #[must_use]
+    pub const fn people(&self) -> &People {
+        &self.people
+    }
+
+    /// The organization that a change concerns, if one is.
+    pub(super) fn organization_of(&self, change: &ControlChange) -> Option<String> {
+        let of_project = |id: &str| Some(self.project(id)?.organization_id.clone());
+        match change {
+            ControlChange::Organization(row) => Some(row.id.clone()),
+            ControlChange::Project(row) => Some(row.organization_id.clone()),
+            ControlChange::ApiKey(row) => of_project(&row.project_id),
+            ControlChange::Webhook(row) => of_project(&row.project_id),
+            ControlChange::WebhookDeleted(id) => of_project(&self.webhook(id)?.project_id),
+            ControlChange::Member(row) => Some(row.organization_id.clone()),
+            ControlChange::MemberGone(id) => id.split_once('/').map(|(organization, _)| organization.to_owned()),
+            ControlChange::Invitation(row) => row.organization_id.clone(),
+            ControlChange::InvitationGone(id) => self.people.invitation(id)?.organization_id.clone(),
+            ControlChange::SandboxSeed(_) | ControlChange::User(_) => None,
+        }
+    }
+
     pub(super) fn take(&mut self, change: ControlChange) {
         match change {
             ControlChange::Organization(row) => {
@@ -138,8 +162,14 @@ impl ControlState {
                 self.forget_webhook(&id);
             }
             ControlChange::SandboxSeed(seed) => self.seed = Some(seed),
+            ControlChange::User(row) => self.people.set_user(row),
+            ControlChange::Member(row) => self.people.set_member(row),
+            ControlChange::MemberGone(id) => self.people.remove_member(&id),
+            ControlChange::Invitation(row) => self.people.set_invitation(row),
+            ControlChange::InvitationGone(id) => self.people.remove_invitation(&id),
         }
     }
+
     fn forget_webhook(&mut self, id: &str) {
         let Some(webhook) = self.webhooks_by_id.remove(id) else { return };
         let owner = (webhook.project_id.clone(), webhook.live);

@@ -40,16 +40,16 @@ async fn a_change_at_one_replica_acts_on_the_other() {
     let follow = async || other.shared.control.catch_up().await.unwrap();
     assert_eq!((refused(&other, TEST_KEY), refused(&other, LIVE_KEY)), (None, None));
 
-    set_organization_plan(&one, &organization, "free").await.unwrap();
+    set_organization_plan(&one, &Actor::operator(None), &organization, "free").await.unwrap();
     follow().await;
     assert_eq!(other.shared.control.state().organization(&organization).unwrap().plan, "free");
-    withdraw_project(&one, &project).await.unwrap();
+    withdraw_project(&one, &Actor::operator(None), &project).await.unwrap();
     follow().await;
     assert_eq!((refused(&other, TEST_KEY), refused(&other, LIVE_KEY)), (None, Some(ErrorCode::LiveAccessNotApproved)));
-    revoke_key(&one, &key).await.unwrap();
+    revoke_key(&one, &Actor::operator(None), &key).await.unwrap();
     follow().await;
     assert_eq!(refused(&other, TEST_KEY), Some(ErrorCode::ApiKeyRevoked));
-    archive_project(&one, &project).await.unwrap();
+    archive_project(&one, &Actor::operator(None), &project).await.unwrap();
     follow().await;
     assert_eq!(refused(&other, LIVE_KEY), Some(ErrorCode::ProjectArchived));
 }

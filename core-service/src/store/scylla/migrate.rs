@@ -60,6 +60,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0008_replicas",
     "0009_webhooks",
     "0010_upstream",
+    "0011_accounts",
 ];
 
 /// Seconds that the lock lasts. Renewed before each statement, it outlasts one and the wait for all nodes to know it.

@@ -1,0 +1,83 @@
+//! What people may do. Each call is decided here, on the state that its change is made on.
+
+use std::sync::Arc;
+
+use thesis_proto::error::ErrorCode;
+
+use crate::{
+    domain::{
+        account::{Actor, Role},
+        control::{ApiKey, Organization, Project},
+    },
+    error::{Error, Result},
+    shared::control::ControlState,
+};
+
+/// The error for an organization that does not exist, or not for who asks.
+#[must_use]
+pub fn no_organization() -> Error {
+    Error::new(ErrorCode::OrganizationNotFound, "there is no such organization")
+}
+
+/// The error for a project that does not exist, or not for who asks.
+#[must_use]
+pub fn no_project() -> Error {
+    Error::new(ErrorCode::ProjectNotFound, "there is no such project")
+}
+
+fn no_key() -> Error {
+    Error::new(ErrorCode::KeyNotFound, "there is no such key")
+}
+
+fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, least: Role) -> Option<Result<()>> {
+    if !actor.is_member {
+        return Some(Ok(()));
+    }
+    let role = state.people().member(organization_id, &actor.id)?.role();
+    let refusal = || {
+        let needed = match least {
+            Role::Viewer => "a member",
+            Role::Developer => "a developer or an owner",
+            Role::Owner => "an owner",
+        };
+        let text = format!("only {needed} of the organization may do this; ask an owner for the role");
+        Error::new(ErrorCode::InsufficientRole, text)
+    };
+    Some(if role >= least { Ok(()) } else { Err(refusal()) })
+}
+
+/// An organization in which the actor has a role at least.
+///
+/// # Errors
+/// `ORGANIZATION_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
+pub fn organization<'a>(
+    state: &'a ControlState,
+    actor: &Actor,
+    id: &str,
+    least: Role,
+) -> Result<&'a Arc<Organization>> {
+    let found = state.organization(id).ok_or_else(no_organization)?;
+    has_role(state, actor, id, least).ok_or_else(no_organization)??;
+    Ok(found)
+}
+
+/// A project of an organization in which the actor has a role at least.
+///
+/// # Errors
+/// `PROJECT_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
+pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<Project>> {
+    let found = state.project(id).ok_or_else(no_project)?;
+    has_role(state, actor, &found.organization_id, least).ok_or_else(no_project)??;
+    Ok(found)
+}
+
+/// A key of a project of an organization in which the actor has a role at least.
+///
+/// # Errors
+/// `KEY_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
+pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<ApiKey>> {
+    let found = state.key(id).ok_or_else(no_key)?;
+    let organization = state.project(&found.project_id).map(|project| &*project.organization_id).unwrap_or_default();
+    has_role(state, actor, organization, least).ok_or_else(no_key)??;
+    Ok(found)
+}

@@ -1,0 +1,177 @@
+//! People and what they belong to. All but their passwords and sessions stands in the control log.
+
+use caseless::default_case_fold_str;
+
+use super::window::DAY_MS;
+
+/// How long an invitation can be accepted, in milliseconds.
+pub const INVITATION_MS: i64 = 7 * DAY_MS;
+/// How long a link for a new password can be used, in milliseconds.
+pub const RESET_MS: i64 = DAY_MS;
+/// Most organizations that a user is a member of by founding them.
+pub const MOST_ORGANIZATIONS: usize = 5;
+/// Most projects of an organization that are not archived.
+pub const MOST_PROJECTS: usize = 20;
+/// Most keys of a project that are neither revoked nor expired.
+pub const MOST_KEYS: usize = 50;
+/// Most open invitations of an organization.
+pub const MOST_INVITATIONS: usize = 100;
+/// Fewest and most characters of a password.
+pub const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 12..=128;
+
+/// A person who can sign in.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct User {
+    /// `usr_…`
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// As it was typed.
+    #[prost(string, tag = "2")]
+    pub email: String,
+    /// Whether they run this installation.
+    #[prost(bool, tag = "3")]
+    pub administrator: bool,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "4")]
+    pub created_at: i64,
+}
+
+/// What a member may do: each role may do what the one before it may. Numbers are those of `thesis.v1.Role`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]
+#[repr(i32)]
+pub enum Role {
+    /// Looks at everything but the audit log.
+    Viewer = 1,
+    /// Makes projects and keys.
+    Developer = 2,
+    /// Decides who is a member.
+    Owner = 3,
+}
+
+/// A user's place in an organization.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Member {
+    /// The organization.
+    #[prost(string, tag = "1")]
+    pub organization_id: String,
+    /// The user.
+    #[prost(string, tag = "2")]
+    pub user_id: String,
+    /// Number of the [`Role`].
+    #[prost(int32, tag = "3")]
+    pub role: i32,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "4")]
+    pub created_at: i64,
+    /// How often it was changed.
+    #[prost(uint64, tag = "5")]
+    pub revision: u64,
+    /// Whether the user founded the organization.
+    #[prost(bool, tag = "6")]
+    pub founder: bool,
+}
+
+impl Member {
+    /// The role.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        Role::try_from(self.role).unwrap_or(Role::Viewer)
+    }
+}
+
+/// An invitation, or the link that makes the first administrator. It goes when it is used.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Invitation {
+    /// `inv_…`
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// Where it leads to; none for a user without an organization.
+    #[prost(string, optional, tag = "2")]
+    pub organization_id: Option<String>,
+    /// Whom it is for; who opens the set-up link chooses.
+    #[prost(string, optional, tag = "3")]
+    pub email: Option<String>,
+    /// Number of the [`Role`] in the organization.
+    #[prost(int32, tag = "4")]
+    pub role: i32,
+    /// Whether it makes an administrator.
+    #[prost(bool, tag = "5")]
+    pub administrator: bool,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "6")]
+    pub created_at: i64,
+    /// Unix milliseconds; the set-up link lasts until there is an administrator.
+    #[prost(int64, optional, tag = "7")]
+    pub expires_at: Option<i64>,
+}
+
+impl Invitation {
+    /// Whether it can be used at a time.
+    #[must_use]
+    pub fn is_open(&self, now_ms: i64) -> bool {
+        self.expires_at.is_none_or(|end| now_ms < end)
+    }
+
+    /// Whether it is the link that makes the first administrator.
+    #[must_use]
+    pub const fn is_set_up(&self) -> bool {
+        self.email.is_none()
+    }
+}
+
+/// Who did something, and from where, for the audit log.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Act {
+    /// What was done, such as `key.created`.
+    #[prost(string, tag = "1")]
+    pub action: String,
+    /// A user's or a key's id, `operator` or `service`.
+    #[prost(string, tag = "2")]
+    pub actor: String,
+    /// The address that it came from.
+    #[prost(string, optional, tag = "3")]
+    pub address: Option<String>,
+    /// The organization concerned, if one is.
+    #[prost(string, optional, tag = "4")]
+    pub organization_id: Option<String>,
+    /// The id of what it was done to.
+    #[prost(string, tag = "5")]
+    pub subject: String,
+}
+
+/// Who makes a change, and from where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// A user's or a key's id, `operator` or `service`.
+    pub id: String,
+    /// The address that it comes from.
+    pub address: Option<String>,
+    /// Whether it is a person whose role in the organization concerned decides. Others may do everything.
+    pub is_member: bool,
+}
+
+impl Actor {
+    /// The service itself.
+    #[must_use]
+    pub fn service() -> Self {
+        Self { id: "service".to_owned(), address: None, is_member: false }
+    }
+
+    /// Somebody with the service credential.
+    #[must_use]
+    pub fn operator(address: Option<String>) -> Self {
+        Self { id: "operator".to_owned(), address, is_member: false }
+    }
+
+    /// What they do. Organization and subject are added where the change is made.
+    #[must_use]
+    pub fn does(&self, action: &str) -> Act {
+        Act { action: action.to_owned(), actor: self.id.clone(), address: self.address.clone(), ..Act::default() }
+    }
+}
+
+/// The form in which e-mails are compared.
+#[must_use]
+pub fn folded_email(email: &str) -> String {
+    default_case_fold_str(email.trim())
+}

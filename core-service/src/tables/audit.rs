@@ -1,0 +1,81 @@
+//! Who did what, and from where, for a year.
+
+use std::ops::Bound;
+
+use prost::Message as _;
+
+use crate::{
+    domain::{account::Act, window::DAY_MS},
+    key,
+    store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
+};
+
+/// Days that an entry is kept.
+const KEPT_DAYS: i64 = 366;
+/// Milliseconds of a partition.
+const BUCKET_MS: i64 = 32 * DAY_MS;
+/// The partition of what concerns no organization.
+const INSTALLATION: &str = "installation";
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditRow {
+    /// Unix milliseconds.
+    pub at: i64,
+    /// Its own.
+    pub id: String,
+    /// Who did what.
+    pub act: Act,
+}
+
+/// The row of an entry. Doing it again changes nothing.
+#[must_use]
+pub fn change(at: i64, id: &str, act: &Act) -> Change {
+    let of = act.organization_id.as_deref().unwrap_or(INSTALLATION);
+    Change {
+        table: &schema::AUDIT,
+        key: key![of, at.div_euclid(BUCKET_MS), at, id],
+        version: at,
+        body: Some(act.encode_to_vec().into()),
+        ttl: u32::try_from(KEPT_DAYS * DAY_MS / 1_000).ok(),
+    }
+}
+
+/// The first `limit` entries of an organization, or of none, after a position, newest first.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn list(
+    backend: &SharedBackend,
+    organization_id: Option<&str>,
+    after: Option<(i64, String)>,
+    now_ms: i64,
+    limit: usize,
+) -> StoreResult<Vec<AuditRow>> {
+    let oldest = now_ms - KEPT_DAYS * DAY_MS;
+    let newest = after.as_ref().map_or(now_ms, |(at, _)| *at);
+    let mut found = Vec::new();
+    // Another core's clock may be ahead of this one's.
+    let first = newest.div_euclid(BUCKET_MS) + i64::from(after.is_none());
+    for bucket in (oldest.div_euclid(BUCKET_MS)..=first).rev() {
+        let to = match &after {
+            Some((at, id)) => Bound::Excluded(key![*at, id]),
+            None => Bound::Unbounded,
+        };
+        let scan = Scan {
+            from: Bound::Included(key![oldest]),
+            to,
+            reverse: true,
+            ..Scan::all(&schema::AUDIT, key![organization_id.unwrap_or(INSTALLATION), bucket], limit - found.len())
+        };
+        for row in backend.scan(&scan).await? {
+            let act = Act::decode(row.body).map_err(|error| StoreError::Damaged(format!("audit: {error}")))?;
+            let [at, id] = &*row.clustering else { continue };
+            found.push(AuditRow { at: at.int(), id: id.text().to_owned(), act });
+        }
+        if found.len() >= limit {
+            break;
+        }
+    }
+    Ok(found)
+}
