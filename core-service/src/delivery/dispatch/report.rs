@@ -13,6 +13,7 @@ use super::Dispatcher;
 use crate::{
     delivery::serving::Verdict,
     domain::{
+        account::Actor,
         control::{ControlChange, Webhook},
         delivery::{Attempt, Delivery, Status, Streak},
     },

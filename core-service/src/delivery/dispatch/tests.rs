@@ -12,6 +12,7 @@ use super::{
 use crate::{
     domain::row::NewThesis,
     domain::{
+        account::Actor,
         control::ControlChange,
         dataset::Dataset,
         delivery::{Attempt, Status, Told, delivery_id},

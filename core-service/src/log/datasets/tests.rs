@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
+    domain::account::Actor,
     operations::{Core, admin::create_project::create_project},
     store::schema,
     tables::{

@@ -5,6 +5,7 @@ use thesis_proto::v1::{EventType, WebhookStatus};
 use super::*;
 use crate::{
     domain::{
+        account::Actor,
         control::ControlChange,
         entry::{Kind, ThesisCreated},
         row::{Profile, Thesis, Token},

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    access::rights::no_project,domain::control::Webhook, error::Result, operations::Core};
+    access::rights::no_project, domain::control::Webhook, error::Result, operations::Core};
 
 /// Lists the webhooks of a project, of both environments, newest first.
 ///

@@ -10,6 +10,7 @@ use tonic::{Response, async_trait};
 use super::*;
 use crate::{
     domain::{
+        account::Actor,
         dataset::Dataset,
         window::{DAY_MS, HOUR_MS},
     },

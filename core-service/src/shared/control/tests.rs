@@ -5,7 +5,7 @@ use thesis_proto::error::ErrorCode;
 use super::*;
 use crate::{
     access::gate::RequestMeta,
-    domain::operation::Operation,
+    domain::{account::Actor, operation::Operation},
     operations::{
         Core,
         admin::{
