@@ -5,12 +5,23 @@ use std::{env, fs, io, path::PathBuf};
 use prost::Message as _;
 
 /// Messages that hold a secret; `src/secret.rs` shows them without it.
-const SECRET: [&str; 6] = [
+const SECRET: [&str; 17] = [
+    ".thesis.v1.AcceptInvitationRequest",
+    ".thesis.v1.AccountServiceCreateKeyResponse",
+    ".thesis.v1.ChangePasswordRequest",
     ".thesis.v1.ClaimResponse",
+    ".thesis.v1.CreateInvitationResponse",
     ".thesis.v1.CreateKeyResponse",
+    ".thesis.v1.CreateResetLinkResponse",
+    ".thesis.v1.CreateUserResponse",
     ".thesis.v1.CreateWebhookResponse",
+    ".thesis.v1.GetLinkRequest",
+    ".thesis.v1.NewSession",
     ".thesis.v1.OpenRequest",
+    ".thesis.v1.ResetPasswordRequest",
     ".thesis.v1.RotateWebhookSecretResponse",
+    ".thesis.v1.SignInRequest",
+    ".thesis.v1.SignUpRequest",
     ".thesis.v1.StreamTicket",
 ];
 

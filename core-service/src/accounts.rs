@@ -1,8 +1,10 @@
 //! What people sign in with, and how the service writes to them.
 
 pub mod attempts;
+pub mod fields;
 pub mod mail;
 pub mod passwords;
+pub mod resets;
 pub mod sessions;
 
 use std::sync::Arc;
@@ -11,7 +13,10 @@ use self::{
     mail::{Mail, MailSettings},
     passwords::Passwords,
 };
-use crate::{domain::account::{Actor, User}, error::Result};
+use crate::{
+    domain::account::{Actor, User},
+    error::Result,
+};
 
 /// Settings of accounts.
 #[derive(Clone, Debug, Default)]

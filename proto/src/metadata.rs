@@ -6,6 +6,8 @@ use http::HeaderMap;
 pub const AUTHORIZATION: &str = "authorization";
 /// The service credential of edge, worker and admin. The other `x-` entries of a request are believed only beside it.
 pub const SERVICE_TOKEN: &str = "x-service-token";
+/// The session of the person who calls.
+pub const SESSION: &str = "x-session";
 /// The customer's address, as the edge sees it.
 pub const CLIENT_ADDRESS: &str = "x-client-address";
 /// The request id, in requests from the edge and in every answer.
@@ -30,11 +32,11 @@ pub const IETF_LIMIT: &str = "ratelimit";
 pub const ANSWER_HEADERS: [&str; 6] =
     [RATE_LIMIT, RATE_REMAINING, RATE_RESET, IETF_POLICY, IETF_LIMIT, IDEMPOTENT_REPLAYED];
 
-/// Marks the headers that carry a key or a credential as sensitive: they are shown nowhere, and HTTP/2 never keeps them
+/// Marks the headers that carry a key, a credential or a session as sensitive: they are shown nowhere, and HTTP/2 never keeps them
 /// in its table of headers.
 pub fn hide_secrets(headers: &mut HeaderMap) {
     for (name, value) in headers.iter_mut() {
-        if [AUTHORIZATION, SERVICE_TOKEN].contains(&name.as_str()) {
+        if [AUTHORIZATION, SERVICE_TOKEN, SESSION].contains(&name.as_str()) {
             value.set_sensitive(true);
         }
     }

@@ -6,11 +6,15 @@ pub mod check_log;
 pub mod create_key;
 pub mod create_organization;
 pub mod create_project;
+pub mod create_reset_link;
+pub mod create_user;
 pub mod ingest;
 pub mod list_abuse;
 pub mod list_project_webhooks;
+pub mod list_users;
 pub mod replay_deliveries;
 pub mod revoke_key;
+pub mod set_administrator;
 pub mod set_organization_plan;
 
 use thesis_proto::error::{ApiError, ErrorCode, FieldError};

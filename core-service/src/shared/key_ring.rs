@@ -1,5 +1,5 @@
 //! Keys derived from the one secret: the pepper of key hashes, the encryption of values that are read again, and the
-//! signature of list cursors.
+//! signatures of list cursors and of one-time links.
 
 use chacha20poly1305::{
     ChaCha20Poly1305, KeyInit as _,
@@ -7,6 +7,7 @@ use chacha20poly1305::{
 };
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
 use thesis_net::clock::SharedIdSource;
 
 use crate::domain::list_cursor::CursorSigner;
@@ -21,12 +22,22 @@ pub const TEST_PREFIX: &str = "svc_test_";
 /// Prefix of live keys.
 pub const LIVE_PREFIX: &str = "svc_live_";
 
+/// Prefix of sessions, in the token and in the id.
+const SESSION_PREFIX: &str = "ses_";
+/// Characters of a session's token after the user.
+const SESSION_LENGTH: usize = 40;
+/// Bytes of a hash that names a session, or signs a link: 128 bits.
+const SHORT: usize = 16;
+
 /// Holds the keys derived from the service's secret.
 #[derive(Clone)]
 pub struct KeyRing {
     pepper: [u8; 32],
     cipher: ChaCha20Poly1305,
     cursors: [u8; 32],
+    sessions: [u8; 32],
+    links: [u8; 32],
+    emails: [u8; 32],
     ids: SharedIdSource,
 }
 
@@ -44,6 +55,9 @@ impl KeyRing {
             pepper: hmac(secret, b"trade-thesis api key pepper v1"),
             cipher: ChaCha20Poly1305::new(&Array::from(hmac(secret, b"trade-thesis sealing v1"))),
             cursors: hmac(secret, b"trade-thesis list cursors v1"),
+            sessions: hmac(secret, b"trade-thesis sessions v1"),
+            links: hmac(secret, b"trade-thesis one-time links v1"),
+            emails: hmac(secret, b"trade-thesis e-mails v1"),
             ids,
         }
     }
@@ -107,6 +121,42 @@ impl KeyRing {
         hex::encode(hmac(&self.pepper, text.as_bytes()))
     }
 
+    /// Makes the token of a new session of a user.
+    #[must_use]
+    pub fn session_token(&self, user_id: &str) -> String {
+        self.base62(&format!("{SESSION_PREFIX}{user_id}_"), SESSION_LENGTH)
+    }
+
+    /// The id of the session with a token: a keyed hash, which leads to no token.
+    #[must_use]
+    pub fn session_id(&self, token: &str) -> String {
+        format!("{SESSION_PREFIX}{}", hex::encode(&hmac(&self.sessions, token.as_bytes())[..SHORT]))
+    }
+
+    /// The last part of a one-time link: what it is for, signed.
+    #[must_use]
+    pub fn link_token(&self, id: &str) -> String {
+        format!("{id}.{}", self.link_signature(id))
+    }
+
+    /// What a link from [`KeyRing::link_token`] is for; none for any other text.
+    #[must_use]
+    pub fn read_link(&self, token: &str) -> Option<String> {
+        let (id, signature) = token.rsplit_once('.')?;
+        let is_ours = bool::from(self.link_signature(id).as_bytes().ct_eq(signature.as_bytes()));
+        is_ours.then(|| id.to_owned())
+    }
+
+    fn link_signature(&self, id: &str) -> String {
+        hex::encode(&hmac(&self.links, id.as_bytes())[..SHORT])
+    }
+
+    /// The keyed hash that stands for an e-mail, given in the form in which e-mails are compared.
+    #[must_use]
+    pub fn email_hash(&self, folded: &str) -> String {
+        hex::encode(hmac(&self.emails, folded.as_bytes()))
+    }
+
     fn base62(&self, prefix: &str, length: usize) -> String {
         let mut text = prefix.to_owned();
         while text.len() < prefix.len() + length {
@@ -127,6 +177,15 @@ pub fn is_api_key(raw: &str) -> bool {
     raw.strip_prefix(TEST_PREFIX)
         .or_else(|| raw.strip_prefix(LIVE_PREFIX))
         .is_some_and(|rest| rest.len() == KEY_LENGTH && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+/// The user whose session a token names, if it has the form of a token.
+#[must_use]
+pub fn user_of_session(token: &str) -> Option<&str> {
+    let (user, random) = token.strip_prefix(SESSION_PREFIX)?.rsplit_once('_')?;
+    let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let has_form = user.len() < 64 && user.strip_prefix("usr_").is_some_and(is_plain);
+    (has_form && random.len() == SESSION_LENGTH && is_plain(random)).then_some(user)
 }
 
 /// The part of a raw key that may be shown.
@@ -164,5 +223,33 @@ mod tests {
         assert!(!is_api_key(&test[1..]) && !is_api_key(&format!("{test}a")));
         assert_ne!(ring.key_hash(&test), ring.key_hash(&live));
         assert_eq!(display_prefix(&test).len(), 13);
+    }
+
+    #[test]
+    fn links_are_read_only_as_they_were_made() {
+        let ids = Arc::new(SystemIdSource);
+        let ring = KeyRing::new(&[1; 32], ids.clone());
+        for id in ["inv_0123", "usr_0123.4567"] {
+            let token = ring.link_token(id);
+            assert_eq!(ring.read_link(&token).as_deref(), Some(id));
+            assert_eq!(KeyRing::new(&[2; 32], ids.clone()).read_link(&token), None);
+            assert_eq!(ring.read_link(&token[..token.len() - 1]), None);
+            assert_eq!(ring.read_link(&token.replace("0123", "0124")), None);
+        }
+        assert_eq!((ring.read_link(""), ring.read_link("inv_0123"), ring.read_link("inv_0123.")), (None, None, None));
+    }
+
+    #[test]
+    fn a_session_names_its_user_and_its_id_names_no_token() {
+        let ring = KeyRing::new(&[1; 32], Arc::new(SystemIdSource));
+        let (token, other) = (ring.session_token("usr_0a"), ring.session_token("usr_0a"));
+        assert_eq!(user_of_session(&token), Some("usr_0a"));
+        assert_ne!(ring.session_id(&token), ring.session_id(&other));
+        assert_eq!(ring.session_id(&token).len(), 4 + 2 * SHORT);
+        assert!(!token.contains(&ring.session_id(&token)[4..]));
+        for wrong in ["", "ses_", "ses_usr_0a", &token[1..], &format!("{token}a"), &token.replace("usr_", "prj_")] {
+            assert_eq!(user_of_session(wrong), None, "{wrong}");
+        }
+        assert_eq!(user_of_session(&ring.session_id(&token)), None);
     }
 }

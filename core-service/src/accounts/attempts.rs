@@ -1,0 +1,178 @@
+//! Limits of tries, exact over all cores: a try is reserved before its work, and given back when it succeeds.
+
+use thesis_proto::error::{ApiError, ErrorCode};
+
+use crate::{
+    domain::{
+        account::folded_email,
+        window::{HOUR_MS, MINUTE_MS},
+    },
+    error::{Error, Result},
+    shared::Shared,
+    store::{Consistency, StoreError},
+    tables::attempts::{self as rows, Attempts},
+};
+
+/// Most rounds against others who write the same row: in each round one of them reserves a try or gives one back.
+const ROUNDS: usize = 100;
+/// How long a row is kept after its last try counts, in milliseconds.
+const KEPT_MS: i64 = MINUTE_MS;
+
+/// Most tries in a time.
+#[derive(Debug)]
+pub struct Limit {
+    name: &'static str,
+    most: usize,
+    window_ms: i64,
+}
+
+/// Failed sign-ins to an account.
+pub const SIGN_IN_TO_ACCOUNT: Limit = Limit { name: "sign_in/account", most: 10, window_ms: HOUR_MS };
+/// Failed sign-ins from an address.
+pub const SIGN_IN_FROM_ADDRESS: Limit = Limit { name: "sign_in/address", most: 20, window_ms: MINUTE_MS };
+/// Sign-ups from an address, successful ones too.
+pub const SIGN_UP_FROM_ADDRESS: Limit = Limit { name: "sign_up/address", most: 10, window_ms: HOUR_MS };
+/// Links for a new password that are asked for an account.
+pub const RESET_OF_ACCOUNT: Limit = Limit { name: "reset/account", most: 10, window_ms: HOUR_MS };
+/// Links for a new password that are asked for from an address.
+pub const RESET_FROM_ADDRESS: Limit = Limit { name: "reset/address", most: 20, window_ms: MINUTE_MS };
+
+/// A reserved try.
+#[derive(Debug)]
+pub struct Try {
+    subject: String,
+    window_ms: i64,
+    at: i64,
+}
+
+fn too_many(wait_ms: i64) -> Error {
+    let seconds = u32::try_from((wait_ms.max(1) + 999) / 1_000).unwrap_or(u32::MAX);
+    let text = format!("too many tries; try again in {seconds} seconds");
+    ApiError::new(ErrorCode::RateLimited, text).with_retry_after(seconds).into()
+}
+
+fn too_many_at_once() -> Error {
+    StoreError::Unavailable("too many tries at once".to_owned()).into()
+}
+
+fn kept(window_ms: i64) -> Option<u32> {
+    u32::try_from((window_ms + KEPT_MS) / 1_000).ok()
+}
+
+/// Reserves a try for an address, if it is known.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Option<Try>> {
+    match address {
+        Some(address) => reserve(shared, limit, address).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Reserves a try for the account with an e-mail, whether there is one or not.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<Try> {
+    reserve(shared, limit, &shared.keys.email_hash(&folded_email(email))).await
+}
+
+async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
+    let subject = format!("{}/{of}", limit.name);
+    let mut consistency = Consistency::Quorum;
+    for _ in 0..ROUNDS {
+        let now = shared.clock.now_ms();
+        let (version, mut attempts) = read(shared, &subject, consistency).await?;
+        attempts.times.retain(|at| now - at < limit.window_ms);
+        if let Some(over) = attempts.times.len().checked_sub(limit.most) {
+            // The next may come when one fewer than the limit count.
+            return Err(too_many(attempts.times[over] + limit.window_ms - now));
+        }
+        attempts.times.push(now);
+        attempts.times.sort_unstable();
+        if rows::write(&shared.backend, &subject, version, &attempts, kept(limit.window_ms)).await? {
+            return Ok(Try { subject, window_ms: limit.window_ms, at: now });
+        }
+        consistency = Consistency::Serial;
+    }
+    Err(too_many_at_once())
+}
+
+async fn read(shared: &Shared, subject: &str, consistency: Consistency) -> Result<(Option<i64>, Attempts)> {
+    let row = rows::read(&shared.backend, subject, consistency).await?;
+    Ok(row.map_or_else(Default::default, |(version, attempts)| (Some(version), attempts)))
+}
+
+/// Gives tries back: they succeeded, or nothing was tried. A failure of the store leaves them counted.
+pub async fn give_back(shared: &Shared, tries: impl IntoIterator<Item = Try>) {
+    for one in tries {
+        if let Err(error) = give_one_back(shared, &one).await {
+            tracing::warn!(%error, "giving back a try failed");
+        }
+    }
+}
+
+async fn give_one_back(shared: &Shared, one: &Try) -> Result<()> {
+    let mut consistency = Consistency::Quorum;
+    for _ in 0..ROUNDS {
+        let (version, mut attempts) = read(shared, &one.subject, consistency).await?;
+        let Some(place) = attempts.times.iter().position(|at| *at == one.at) else { return Ok(()) };
+        attempts.times.remove(place);
+        if rows::write(&shared.backend, &one.subject, version, &attempts, kept(one.window_ms)).await? {
+            return Ok(());
+        }
+        consistency = Consistency::Serial;
+    }
+    Err(too_many_at_once())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::future::join_all;
+
+    use super::*;
+    use crate::testing::{ManualClock, core, shared_memory};
+
+    #[tokio::test]
+    async fn tries_at_once_on_two_cores_are_limited_exactly_and_come_back_with_time() {
+        let clock = ManualClock::new();
+        let store = shared_memory(&clock);
+        let cores = [core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await];
+        let all = (0..30).map(|turn| of_account(&cores[turn % 2].shared, &SIGN_IN_TO_ACCOUNT, "Ada@Example.com"));
+        let (taken, refused): (Vec<_>, Vec<_>) = join_all(all).await.into_iter().partition(Result::is_ok);
+        assert_eq!((taken.len(), refused.len()), (10, 20));
+        let error = refused.into_iter().find_map(Result::err).unwrap();
+        assert_eq!((error.api.code, error.api.retry_after), (ErrorCode::RateLimited, Some(3_600)));
+
+        clock.advance(HOUR_MS - 1);
+        let [one, other] = &cores;
+        let again = || of_account(&other.shared, &SIGN_IN_TO_ACCOUNT, " ada@example.COM");
+        let error = again().await.unwrap_err();
+        assert_eq!(error.api.retry_after, Some(1));
+        give_back(&one.shared, taken.into_iter().flatten().take(1)).await;
+        let last = again().await.unwrap();
+        assert!(again().await.is_err());
+        give_back(&one.shared, [last]).await;
+        clock.advance(1);
+        for _ in 0..10 {
+            again().await.unwrap();
+        }
+        assert!(again().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn limits_count_apart() {
+        let clock = ManualClock::new();
+        let core = core(shared_memory(&clock), &clock, 1).await;
+        for _ in 0..10 {
+            from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some("192.0.2.1")).await.unwrap();
+        }
+        assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some("192.0.2.1")).await.is_err());
+        assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some("192.0.2.2")).await.is_ok());
+        assert!(from_address(&core.shared, &SIGN_IN_FROM_ADDRESS, Some("192.0.2.1")).await.is_ok());
+        assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, None).await.unwrap().is_none());
+    }
+}

@@ -1,0 +1,200 @@
+//! Sessions of people: begun, admitted, listed and ended.
+
+use thesis_proto::{error::ErrorCode, time::from_millis, v1};
+
+use super::Person;
+use crate::{
+    convert,
+    domain::{
+        account::{Actor, User},
+        id,
+        window::{DAY_MS, HOUR_MS, MINUTE_MS},
+    },
+    error::{Error, Result},
+    operations::Core,
+    shared::{Shared, key_ring::user_of_session},
+    store::Change,
+    tables::{
+        account::{self as rows, Session, StoredSession},
+        audit,
+    },
+};
+
+/// Longest time of a session, in milliseconds.
+const LONGEST_MS: i64 = 30 * DAY_MS;
+/// Longest time without use, in milliseconds.
+const IDLE_MS: i64 = 12 * HOUR_MS;
+/// How often the use of a session is noted, in milliseconds.
+const NOTE_MS: i64 = 5 * MINUTE_MS;
+/// Most sessions of a user.
+const MOST_SESSIONS: usize = 20;
+/// Most characters that are kept of the name of a browser or program.
+const USER_AGENT_LENGTH: usize = 200;
+
+impl Session {
+    /// Whether it can be used at a time, if the password's generation is the given one.
+    fn is_open(&self, generation: i64, now_ms: i64) -> bool {
+        self.generation == generation && now_ms < self.expires_at && now_ms - self.used_at < IDLE_MS
+    }
+}
+
+/// The audit log's row of something done that the control log does not hold.
+#[must_use]
+pub fn audit_row(shared: &Shared, actor: &Actor, action: &str, subject: &str) -> Change {
+    let mut act = actor.does(action);
+    subject.clone_into(&mut act.subject);
+    audit::change(shared.clock.now_ms(), &id::random("aud_", shared.ids.as_ref()), &act)
+}
+
+/// The actor that a user is, from an address.
+#[must_use]
+pub fn actor(user: &User, address: Option<&str>) -> Actor {
+    Actor { id: user.id.clone(), address: address.map(str::to_owned), is_member: true }
+}
+
+fn sign_in_required() -> Error {
+    Error::new(ErrorCode::SignInRequired, "this needs a session that has not ended; sign in")
+}
+
+/// The person whose session a token stands for.
+///
+/// # Errors
+/// `SIGN_IN_REQUIRED`, or when the store does not answer.
+pub async fn admit(core: &Core, token: Option<&str>, address: Option<String>) -> Result<Person> {
+    let shared = &core.shared;
+    if !shared.control.is_current() {
+        return Err(Error::outdated());
+    }
+    let token = token.ok_or_else(sign_in_required)?;
+    let user_id = user_of_session(token).ok_or_else(sign_in_required)?;
+    let session_id = shared.keys.session_id(token);
+    let found = rows::session(&shared.backend, user_id, &session_id).await?;
+    let (generation, stored) = found.ok_or_else(sign_in_required)?;
+    let now_ms = shared.clock.now_ms();
+    if !stored.session.is_open(generation, now_ms) {
+        return Err(sign_in_required());
+    }
+    let known = || shared.control.state().people().user(user_id).cloned();
+    let mut user = known();
+    if user.is_none() {
+        // Another core has just made the user.
+        shared.control.look().await;
+        user = known();
+    }
+    let user = user.ok_or_else(sign_in_required)?;
+    note_use(shared, user_id, stored, now_ms).await;
+    let actor = actor(&user, address.as_deref());
+    Ok(Person { user, session_id, actor, now_ms })
+}
+
+async fn note_use(shared: &Shared, user_id: &str, stored: StoredSession, now_ms: i64) {
+    if now_ms - stored.session.used_at < NOTE_MS {
+        return;
+    }
+    let session = Session { used_at: now_ms, ..stored.session };
+    // If its row was written meanwhile, it was noted by another call or has ended.
+    let noted = rows::note_session(&shared.backend, user_id, (&stored.id, stored.version), &session).await;
+    if let Err(error) = noted {
+        tracing::debug!(%error, "noting the use of a session failed");
+    }
+}
+
+/// Begins a session of a user with the password of a generation. Those of earlier ones go; of more than twenty, the
+/// least recently used.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn begin(
+    core: &Core,
+    user: &User,
+    address: Option<&str>,
+    user_agent: Option<&str>,
+    generation: i64,
+) -> Result<v1::NewSession> {
+    let shared = &core.shared;
+    let now_ms = shared.clock.now_ms();
+    let token = shared.keys.session_token(&user.id);
+    let id = shared.keys.session_id(&token);
+    let user_agent = user_agent
+        .map(|text| text.chars().filter(|letter| !letter.is_control()).take(USER_AGENT_LENGTH).collect::<String>());
+    let session = Session {
+        generation,
+        created_at: now_ms,
+        used_at: now_ms,
+        expires_at: now_ms + LONGEST_MS,
+        address: address.map(str::to_owned),
+        user_agent: user_agent.filter(|text| !text.trim().is_empty()),
+    };
+    let mut others = rows::sessions(&shared.backend, &user.id).await?.stored;
+    // One of a later generation is not this one's to judge.
+    let is_open = |other: &StoredSession| other.session.is_open(other.session.generation.max(generation), now_ms);
+    others.sort_by_key(|other| (!is_open(other), -other.session.used_at));
+    let open = others.iter().filter(|other| is_open(other)).count();
+    let instead: Vec<String> = others.into_iter().skip(open.min(MOST_SESSIONS - 1)).map(|other| other.id).collect();
+    let beside = vec![audit_row(shared, &actor(user, address), "session.begun", &id)];
+    if !rows::begin_session(&shared.backend, &user.id, (&id, &session), &instead, beside).await? {
+        return Err(Error::internal("a new session has the id of another one"));
+    }
+    let (user, expires_at) = (convert::account::user(user), from_millis(session.expires_at));
+    Ok(v1::NewSession { token, user: Some(user), expires_at: Some(expires_at) })
+}
+
+/// The sessions of a person that have not ended, the last used first.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn list(shared: &Shared, person: &Person) -> Result<Vec<v1::Session>> {
+    let found = rows::sessions(&shared.backend, &person.user.id).await?;
+    let is_open = |stored: &StoredSession| stored.session.is_open(found.generation, person.now_ms);
+    let mut open: Vec<_> = found.stored.into_iter().filter(is_open).collect();
+    open.sort_by(|one, other| {
+        let place = |stored: &StoredSession| (-stored.session.used_at, -stored.session.created_at);
+        place(one).cmp(&place(other)).then_with(|| one.id.cmp(&other.id))
+    });
+    Ok(open.iter().map(|stored| message(stored, person)).collect())
+}
+
+/// The session that a person calls with; none if it has just ended.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn current(shared: &Shared, person: &Person) -> Result<Option<v1::Session>> {
+    let found = rows::session(&shared.backend, &person.user.id, &person.session_id).await?;
+    Ok(found.map(|(_, stored)| message(&stored, person)))
+}
+
+/// A session as its user sees it.
+fn message(stored: &StoredSession, person: &Person) -> v1::Session {
+    let row = &stored.session;
+    v1::Session {
+        id: stored.id.clone(),
+        created_at: Some(from_millis(row.created_at)),
+        used_at: Some(from_millis(row.used_at)),
+        expires_at: Some(from_millis(row.expires_at)),
+        address: row.address.clone(),
+        user_agent: row.user_agent.clone(),
+        current: stored.id == person.session_id,
+    }
+}
+
+/// Ends a session of a person, as an action of the audit log; tells whether there was one.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn end(shared: &Shared, person: &Person, id: &str, action: &str) -> Result<bool> {
+    let user = &person.user.id;
+    // Its row is written again when its use is noted.
+    while let Some((generation, stored)) = rows::session(&shared.backend, user, id).await? {
+        if !stored.session.is_open(generation, person.now_ms) {
+            return Ok(false);
+        }
+        let beside = vec![audit_row(shared, &person.actor, action, id)];
+        if rows::end_session(&shared.backend, user, (id, stored.version), beside).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests;

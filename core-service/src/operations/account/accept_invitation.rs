@@ -1,0 +1,156 @@
+//! Uses an invitation, or the link that makes the first administrator.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use thesis_proto::{error::ErrorCode, v1};
+
+use super::{
+    get_link::{Link, open_invitation, read_link},
+    set_up::withdrawn,
+    sign_up::with_password,
+};
+use crate::{
+    accounts::{
+        Person,
+        fields::{email_fault, password_fault, refuse},
+        resets::no_link,
+        sessions,
+    },
+    convert,
+    domain::{
+        account::{Invitation, Member, Role, User, folded_email},
+        control::ControlChange,
+        id,
+    },
+    error::{Error, Result},
+    operations::Core,
+    shared::{Shared, control::ControlState},
+    tables::account::FIRST,
+};
+
+/// Uses an invitation for the user of the session, or for a new one. A member's role is raised by it, never lowered.
+///
+/// # Errors
+/// `LINK_NOT_FOUND`; `INSUFFICIENT_ROLE` when it is for another e-mail than the session's; without a session
+/// `SIGN_IN_REQUIRED` when the e-mail has a user, and 422; or when the store does not answer.
+pub async fn accept_invitation(
+    core: &Core,
+    person: Option<&Person>,
+    address: Option<&str>,
+    message: &v1::AcceptInvitationRequest,
+) -> Result<v1::AcceptInvitationResponse> {
+    let shared = &core.shared;
+    let Link::Invitation(id) = read_link(&shared.keys, &message.token)? else { return Err(no_link()) };
+    shared.control.refresh().await?;
+    let now_ms = shared.clock.now_ms();
+    let user_id = person.map_or("", |person| person.user.id.as_str());
+    let invitation = open_invitation(&shared.control.state(), &id, user_id, now_ms).cloned()?;
+    let user = match person {
+        Some(person) => invited(&invitation, &person.user)?,
+        None => new_user(shared, &invitation, message)?,
+    };
+    let actor = person.map_or_else(|| sessions::actor(&user, address), |person| person.actor.clone());
+    let action = match (&invitation.organization_id, person) {
+        (Some(_), _) => "member.joined",
+        (None, None) => "user.signed_up",
+        (None, Some(_)) => "user.administrator_made",
+    };
+    let accept = |state: &ControlState| Ok((changes(state, &id, &user, now_ms)?, ()));
+    let change = shared.control.change(actor.does(action), accept);
+    let password = message.password.as_deref().unwrap_or_default();
+    match person {
+        Some(_) => change.await?,
+        None => with_password(core, &user.id, password, change).await?,
+    }
+    if invitation.administrator && action != "user.administrator_made" {
+        let row = sessions::audit_row(shared, &actor, "user.administrator_made", &user.id);
+        if let Err(error) = shared.backend.apply(vec![row]).await {
+            tracing::warn!(%error, "the audit log misses that a user became an administrator");
+        }
+    }
+    let session = match person {
+        Some(_) => None,
+        None => {
+            let user = shared.control.state().people().user(&user.id).cloned().unwrap_or_else(|| Arc::new(user));
+            Some(sessions::begin(core, &user, address, message.user_agent.as_deref(), FIRST).await?)
+        }
+    };
+    let state = shared.control.state();
+    let organization = invitation.organization_id.as_deref().and_then(|id| state.organization(id));
+    let organization = organization.map(|row| convert::control::organization(row));
+    Ok(v1::AcceptInvitationResponse { session, organization })
+}
+
+/// The user of a session, if the invitation is for them.
+fn invited(invitation: &Invitation, user: &User) -> Result<User> {
+    match &invitation.email {
+        Some(email) if folded_email(email) != folded_email(&user.email) => {
+            let text = "this invitation is for another e-mail than the one you are signed in with; sign out first";
+            Err(Error::new(ErrorCode::InsufficientRole, text))
+        }
+        _ => Ok(user.clone()),
+    }
+}
+
+fn has_user() -> Error {
+    let text = "there is a user with this e-mail already; sign in, then open the link again";
+    Error::new(ErrorCode::SignInRequired, text)
+}
+
+/// A user to be made, with the invitation's e-mail or the one that the request chooses.
+fn new_user(shared: &Shared, invitation: &Invitation, message: &v1::AcceptInvitationRequest) -> Result<User> {
+    let email = invitation.email.as_ref().or(message.email.as_ref()).map_or("", |email| email.trim());
+    if shared.control.state().people().user_by_email(email).is_some() {
+        return Err(has_user());
+    }
+    refuse([email_fault("email", email), password_fault("password", message.password.as_deref().unwrap_or_default())])?;
+    Ok(User {
+        id: id::random("usr_", shared.ids.as_ref()),
+        email: email.to_owned(),
+        administrator: false,
+        created_at: shared.clock.now_ms(),
+    })
+}
+
+/// The changes by which a user accepts. The invitation goes last: if only a part can be appended at once, the rest is
+/// decided again on what is there.
+fn changes(state: &ControlState, id: &str, user: &User, now_ms: i64) -> Result<Vec<ControlChange>> {
+    let people = state.people();
+    let invitation = open_invitation(state, id, &user.id, now_ms)?;
+    if people.user_by_email(&user.email).is_some_and(|other| other.id != user.id) {
+        return Err(has_user());
+    }
+    let mut changes = Vec::new();
+    if let Some(organization_id) = &invitation.organization_id {
+        let role = Role::try_from(invitation.role).unwrap_or(Role::Viewer);
+        match people.member(organization_id, &user.id) {
+            Some(member) if member.role() >= role => {}
+            Some(member) => {
+                let raised = Member { role: role.into(), revision: member.revision + 1, ..Member::clone(member) };
+                changes.push(ControlChange::Member(raised));
+            }
+            None => changes.push(ControlChange::Member(Member {
+                organization_id: organization_id.clone(),
+                user_id: user.id.clone(),
+                role: role.into(),
+                created_at: now_ms,
+                revision: 0,
+                founder: false,
+            })),
+        }
+    }
+    let before = people.user(&user.id);
+    let mut after = before.map_or_else(|| user.clone(), |before| User::clone(before));
+    after.administrator |= invitation.administrator;
+    if before.is_none_or(|before| **before != after) {
+        changes.push(ControlChange::User(after));
+    }
+    if invitation.administrator {
+        changes.extend(withdrawn(people).filter(|gone| *gone != ControlChange::InvitationGone(id.to_owned())));
+    }
+    changes.push(ControlChange::InvitationGone(id.to_owned()));
+    Ok(changes)
+}

@@ -1,0 +1,91 @@
+//! Tells what a one-time link is for.
+
+use std::sync::Arc;
+
+use thesis_proto::{time::from_millis, v1};
+
+use crate::{
+    accounts::resets::{self, no_link},
+    domain::account::Invitation,
+    error::Result,
+    operations::Core,
+    shared::{control::ControlState, key_ring::KeyRing},
+    store::Consistency,
+};
+
+/// What a link's token says.
+pub(super) enum Link {
+    /// The id of an invitation, or of the set-up link.
+    Invitation(String),
+    /// A link for a new password.
+    Reset(String),
+}
+
+/// Reads the token of a link, which may have been used.
+///
+/// # Errors
+/// `LINK_NOT_FOUND` when this service did not make it.
+pub(super) fn read_link(keys: &KeyRing, token: &str) -> Result<Link> {
+    let text = keys.read_link(token).ok_or_else(no_link)?;
+    Ok(if text.starts_with("inv_") { Link::Invitation(text) } else { Link::Reset(text) })
+}
+
+/// An invitation that a user can use now. The set-up link is for the first administrator only.
+///
+/// # Errors
+/// `LINK_NOT_FOUND`
+pub(super) fn open_invitation<'a>(
+    state: &'a ControlState,
+    id: &str,
+    user_id: &str,
+    now_ms: i64,
+) -> Result<&'a Arc<Invitation>> {
+    let people = state.people();
+    let found = people.invitation(id).filter(|invitation| invitation.is_open(now_ms)).ok_or_else(no_link)?;
+    if found.is_set_up() && people.users().any(|other| other.administrator && other.id != user_id) {
+        return Err(no_link());
+    }
+    Ok(found)
+}
+
+/// Tells what a one-time link is for. It stays unused.
+///
+/// # Errors
+/// `LINK_NOT_FOUND`, or when the store does not answer.
+pub async fn get_link(core: &Core, _: Option<&str>, message: &v1::GetLinkRequest) -> Result<v1::GetLinkResponse> {
+    let shared = &core.shared;
+    let link = read_link(&shared.keys, &message.token)?;
+    shared.control.refresh().await?;
+    match link {
+        Link::Invitation(id) => {
+            let state = shared.control.state();
+            Ok(invitation(&state, open_invitation(&state, &id, "", shared.clock.now_ms())?))
+        }
+        Link::Reset(text) => {
+            let found = resets::find(shared, &text, Consistency::Quorum).await?;
+            let user = shared.control.state().people().user(&found.user_id).cloned().ok_or_else(no_link)?;
+            Ok(v1::GetLinkResponse {
+                purpose: v1::LinkPurpose::PasswordReset.into(),
+                email: Some(user.email.clone()),
+                expires_at: Some(from_millis(found.expires_at)),
+                has_account: true,
+                ..v1::GetLinkResponse::default()
+            })
+        }
+    }
+}
+
+fn invitation(state: &ControlState, row: &Invitation) -> v1::GetLinkResponse {
+    let purpose = if row.is_set_up() { v1::LinkPurpose::SetUp } else { v1::LinkPurpose::Invitation };
+    let organization = row.organization_id.as_deref().and_then(|id| state.organization(id));
+    let role = if organization.is_some() { row.role } else { v1::Role::Unspecified.into() };
+    let user = row.email.as_deref().and_then(|email| state.people().user_by_email(email));
+    v1::GetLinkResponse {
+        purpose: purpose.into(),
+        email: row.email.clone(),
+        organization_name: organization.map(|organization| organization.name.clone()),
+        role,
+        expires_at: row.expires_at.map(from_millis),
+        has_account: user.is_some(),
+    }
+}

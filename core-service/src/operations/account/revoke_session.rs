@@ -1,0 +1,24 @@
+//! Ends one of the user's sessions.
+
+use thesis_proto::{error::ErrorCode, v1};
+
+use crate::{
+    accounts::{Person, sessions},
+    error::{Error, Result},
+    operations::Core,
+};
+
+/// Ends one of the user's sessions, at once and everywhere.
+///
+/// # Errors
+/// `SESSION_NOT_FOUND`, or when the store does not answer.
+pub async fn revoke_session(
+    core: &Core,
+    person: &Person,
+    message: &v1::RevokeSessionRequest,
+) -> Result<v1::RevokeSessionResponse> {
+    if !sessions::end(&core.shared, person, &message.id, "session.revoked").await? {
+        return Err(Error::new(ErrorCode::SessionNotFound, "there is no such session"));
+    }
+    Ok(v1::RevokeSessionResponse {})
+}

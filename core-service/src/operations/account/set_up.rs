@@ -1,0 +1,59 @@
+//! The link that makes the first administrator.
+
+use thesis_proto::error::ErrorCode;
+
+use crate::{
+    domain::{
+        account::{Actor, Invitation, Role},
+        control::ControlChange,
+        id,
+    },
+    error::{Error, Result},
+    operations::Core,
+    shared::control::{ControlState, People},
+};
+
+/// The changes that withdraw the set-up link. They belong to every change that makes an administrator.
+pub(in crate::operations) fn withdrawn(people: &People) -> impl Iterator<Item = ControlChange> {
+    let unused = people.invitations().filter(|invitation| invitation.is_set_up());
+    unused.map(|invitation| ControlChange::InvitationGone(invitation.id.clone()))
+}
+
+/// The link that makes the first administrator, who becomes an owner of the organization of the bootstrap keys. It is
+/// always the same one; none once there is an administrator.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn set_up_link(core: &Core) -> Result<Option<String>> {
+    let shared = &core.shared;
+    let new = Invitation {
+        id: id::random("inv_", shared.ids.as_ref()),
+        organization_id: None,
+        email: None,
+        role: Role::Owner.into(),
+        administrator: true,
+        created_at: shared.clock.now_ms(),
+        expires_at: None,
+    };
+    let bootstrap = id::derive("org_", &["default"]);
+    let make = |state: &ControlState| {
+        let people = state.people();
+        if people.administrators() > 0 {
+            return Ok((Vec::new(), None));
+        }
+        let before = people.invitations().find(|invitation| invitation.is_set_up());
+        let organization_id = state.organization(&bootstrap).map(|organization| organization.id.clone());
+        let link = Invitation { organization_id, ..before.map_or_else(|| new.clone(), |row| Invitation::clone(row)) };
+        let id = Some(link.id.clone());
+        let is_there = before.is_some_and(|before| **before == link);
+        Ok((if is_there { Vec::new() } else { vec![ControlChange::Invitation(link)] }, id))
+    };
+    let id = shared.control.change(Actor::service().does("invitation.created"), make).await?;
+    Ok(id.map(|id| core.accounts.link(&shared.keys.link_token(&id))))
+}
+
+/// The error for taking the last administrator away.
+pub(in crate::operations) fn last_administrator() -> Error {
+    let text = "this is the last administrator; make another user one first";
+    Error::new(ErrorCode::LastAdministrator, text)
+}

@@ -1,0 +1,111 @@
+//! Creates a user who owns a new organization.
+
+use thesis_proto::{error::ErrorCode, v1};
+
+use super::create_organization::first_plan;
+use crate::{
+    accounts::{
+        attempts::{self, SIGN_UP_FROM_ADDRESS},
+        fields::{email_fault, name_fault, password_fault, refuse},
+        sessions,
+    },
+    convert,
+    domain::{
+        account::{Member, Role, User},
+        control::{ControlChange, Organization},
+        id,
+    },
+    error::{Error, Result},
+    operations::Core,
+    shared::control::ControlState,
+    store::Expect,
+    tables::account::{self as rows, FIRST, Password},
+};
+
+/// The error for an e-mail that a user has already.
+#[must_use]
+pub fn email_taken() -> Error {
+    Error::new(ErrorCode::EmailTaken, "there is a user with this e-mail already; sign in, or ask for a new password")
+}
+
+/// Creates a user who owns a new organization, and begins a session.
+///
+/// # Errors
+/// `SIGN_UP_CLOSED`, 422, `RATE_LIMITED`, `EMAIL_TAKEN`, or when the store does not answer.
+pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -> Result<v1::SignUpResponse> {
+    if core.accounts.invited_only {
+        let text = "only who is invited can sign up here; ask for an invitation";
+        return Err(Error::new(ErrorCode::SignUpClosed, text));
+    }
+    refuse([
+        email_fault("email", &message.email),
+        password_fault("password", &message.password),
+        name_fault("organization_name", &message.organization_name),
+    ])?;
+    let shared = &core.shared;
+    attempts::from_address(shared, &SIGN_UP_FROM_ADDRESS, address).await?;
+    shared.control.refresh().await?;
+    let is_taken = shared.control.state().people().user_by_email(&message.email).is_some();
+    if is_taken {
+        return Err(email_taken());
+    }
+    let (ids, created_at) = (shared.ids.as_ref(), shared.clock.now_ms());
+    let email = message.email.trim().to_owned();
+    let user = User { id: id::random("usr_", ids), email, administrator: false, created_at };
+    let organization = Organization {
+        id: id::random("org_", ids),
+        name: message.organization_name.clone(),
+        plan: first_plan(core),
+        created_at,
+        revision: 0,
+    };
+    let member = Member {
+        organization_id: organization.id.clone(),
+        user_id: user.id.clone(),
+        role: Role::Owner.into(),
+        created_at,
+        revision: 0,
+        founder: true,
+    };
+    let make = |state: &ControlState| {
+        // The user may be there already: this is called again if only a part could be appended at once.
+        if state.people().user_by_email(&user.email).is_some_and(|other| other.id != user.id) {
+            return Err(email_taken());
+        }
+        let changes = vec![
+            ControlChange::Organization(organization.clone()),
+            ControlChange::User(user.clone()),
+            ControlChange::Member(member.clone()),
+        ];
+        Ok((changes, ()))
+    };
+    let change = shared.control.change(sessions::actor(&user, address).does("user.signed_up"), make);
+    with_password(core, &user.id, &message.password, change).await?;
+    let session = sessions::begin(core, &user, address, message.user_agent.as_deref(), FIRST).await?;
+    let organization = Some(convert::control::organization(&organization));
+    Ok(v1::SignUpResponse { session: Some(session), organization })
+}
+
+/// Makes a user by a change, with a password. The password is first, so that there is no user without one, and goes
+/// again when the change is refused.
+pub(super) async fn with_password<T>(
+    core: &Core,
+    user_id: &str,
+    password: &str,
+    change: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let shared = &core.shared;
+    let hash = core.accounts.passwords.hash(password, shared.ids.as_ref()).await?;
+    let password = Password { hash, changed_at: shared.clock.now_ms() };
+    if !rows::set_password(&shared.backend, user_id, (None, Expect::Any), &password, Vec::new()).await? {
+        return Err(Error::internal("a new user has the id of another one"));
+    }
+    let made = change.await;
+    // A change in doubt may have been made.
+    if made.as_ref().is_err_and(|error| error.api.code.http_status() < 500)
+        && let Err(error) = rows::forget_password(&shared.backend, user_id).await
+    {
+        tracing::warn!(%error, "the password of a user who was not made stays");
+    }
+    made
+}

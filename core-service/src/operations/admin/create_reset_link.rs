@@ -1,0 +1,29 @@
+//! Makes a link by which a user sets a new password.
+
+use thesis_proto::{time::from_millis, v1};
+
+use super::set_administrator::no_user;
+use crate::{
+    accounts::{resets, sessions},
+    domain::account::Actor,
+    error::Result,
+    operations::Core,
+};
+
+/// Makes a link by which a user sets a new password, to hand over. It replaces one made before.
+///
+/// # Errors
+/// `USER_NOT_FOUND`, or when the store does not answer.
+pub async fn create_reset_link(
+    core: &Core,
+    actor: &Actor,
+    message: &v1::CreateResetLinkRequest,
+) -> Result<v1::CreateResetLinkResponse> {
+    let shared = &core.shared;
+    shared.control.refresh().await?;
+    let user = shared.control.state().people().user_by_email(&message.email).cloned().ok_or_else(no_user)?;
+    let beside = vec![sessions::audit_row(shared, actor, "password.reset_link_made", &user.id)];
+    let made = resets::make(shared, &user, beside).await?;
+    let expires_at = Some(from_millis(made.expires_at));
+    Ok(v1::CreateResetLinkResponse { link: core.accounts.link(&made.token), expires_at })
+}

@@ -1,0 +1,56 @@
+//! Makes a user an administrator, or takes that back.
+
+#[cfg(test)]
+mod tests;
+
+use thesis_proto::{error::ErrorCode, v1};
+
+use crate::{
+    convert,
+    domain::{
+        account::{Actor, User},
+        control::ControlChange,
+    },
+    error::{Error, Result},
+    operations::{
+        Core,
+        account::set_up::{last_administrator, withdrawn},
+    },
+    shared::control::ControlState,
+};
+
+/// The error for a user who does not exist.
+pub(super) fn no_user() -> Error {
+    Error::new(ErrorCode::UserNotFound, "there is no user with this e-mail")
+}
+
+/// Makes a user an administrator, or takes that back; repeating it changes nothing.
+///
+/// # Errors
+/// `USER_NOT_FOUND`, `LAST_ADMINISTRATOR`, or when the store does not answer.
+pub async fn set_administrator(
+    core: &Core,
+    actor: &Actor,
+    message: &v1::SetAdministratorRequest,
+) -> Result<v1::SetAdministratorResponse> {
+    let administrator = message.administrator;
+    let set = |state: &ControlState| {
+        let people = state.people();
+        let before = people.user_by_email(&message.email).ok_or_else(no_user)?;
+        let after = User { administrator, ..User::clone(before) };
+        if !administrator && before.administrator && people.administrators() == 1 {
+            return Err(last_administrator());
+        }
+        let mut changes = Vec::new();
+        if **before != after {
+            changes.push(ControlChange::User(after.clone()));
+        }
+        if administrator {
+            changes.extend(withdrawn(people));
+        }
+        Ok((changes, after))
+    };
+    let action = if administrator { "user.administrator_made" } else { "user.administrator_unmade" };
+    let user = core.shared.control.change(actor.does(action), set).await?;
+    Ok(v1::SetAdministratorResponse { user: Some(convert::account::user(&user)) })
+}

@@ -1,0 +1,271 @@
+//! What a user signs in with: the password, a link for a new one, and sessions. All of a user's rows are one partition,
+//! so that they change together.
+//!
+//! The version of the password's row is its generation. Sessions hold the generation that they began in, so a new
+//! password ends them all.
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::{
+    domain::window::DAY_MS,
+    key,
+    store::{
+        Change, ConditionalWrite, Consistency, Expect, Row, Scan, SharedBackend, StoreError, StoreResult, Transaction,
+        schema::ACCOUNT,
+    },
+};
+
+const PASSWORD: &str = "password";
+const RESET: &str = "reset";
+/// Before the id of a session.
+const SESSION: &str = "session/";
+/// Most rows read of a user.
+const MOST_ROWS: usize = 1_000;
+/// Days that the row of a session is kept after it was last written.
+const SESSION_DAYS: i64 = 30;
+/// Days that the row of a link is kept.
+const RESET_DAYS: i64 = 2;
+
+/// The first generation.
+pub const FIRST: i64 = 1;
+
+/// A password.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Password {
+    /// Its hash, with salt and parameters.
+    #[prost(string, tag = "1")]
+    pub hash: String,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "2")]
+    pub changed_at: i64,
+}
+
+/// An open link for a new password.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Reset {
+    /// Tells the link from those before it.
+    #[prost(string, tag = "1")]
+    pub nonce: String,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "2")]
+    pub expires_at: i64,
+}
+
+/// A session.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Session {
+    /// The generation of the password that it began with.
+    #[prost(int64, tag = "1")]
+    pub generation: i64,
+    /// Unix milliseconds.
+    #[prost(int64, tag = "2")]
+    pub created_at: i64,
+    /// When it was last noted that it was used, in unix milliseconds.
+    #[prost(int64, tag = "3")]
+    pub used_at: i64,
+    /// When it ends at the latest, in unix milliseconds.
+    #[prost(int64, tag = "4")]
+    pub expires_at: i64,
+    /// Where it began.
+    #[prost(string, optional, tag = "5")]
+    pub address: Option<String>,
+    /// The browser or program.
+    #[prost(string, optional, tag = "6")]
+    pub user_agent: Option<String>,
+}
+
+/// A session as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSession {
+    /// Its id.
+    pub id: String,
+    /// The version of its row.
+    pub version: i64,
+    /// The row.
+    pub session: Session,
+}
+
+/// All of a user's sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    /// The generation of the password; 0 without one.
+    pub generation: i64,
+    /// Those stored, ended ones among them.
+    pub stored: Vec<StoredSession>,
+}
+
+fn seconds(days: i64) -> Option<u32> {
+    u32::try_from(days * DAY_MS / 1_000).ok()
+}
+
+fn read_as<T: Message + Default>(body: Bytes) -> StoreResult<T> {
+    T::decode(body).map_err(|error| StoreError::Damaged(format!("account: {error}")))
+}
+
+fn session_item(id: &str) -> String {
+    format!("{SESSION}{id}")
+}
+
+fn put(item: &str, expect: Expect, version: i64, row: &impl Message) -> ConditionalWrite {
+    ConditionalWrite { clustering: key![item], expect, version, body: Some(row.encode_to_vec().into()) }
+}
+
+fn remove(item: &str, expect: Expect) -> ConditionalWrite {
+    ConditionalWrite { clustering: key![item], expect, version: 0, body: None }
+}
+
+fn of_user(user: &str, writes: Vec<ConditionalWrite>, days: Option<i64>) -> Transaction {
+    Transaction { table: &ACCOUNT, partition: key![user], writes, ttl: days.and_then(seconds) }
+}
+
+async fn get(backend: &SharedBackend, user: &str, item: &str, consistency: Consistency) -> StoreResult<Option<Row>> {
+    backend.get(&ACCOUNT, &key![user, item], consistency).await
+}
+
+/// A user's password with its generation.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn password(
+    backend: &SharedBackend,
+    user: &str,
+    consistency: Consistency,
+) -> StoreResult<Option<(i64, Password)>> {
+    let row = get(backend, user, PASSWORD, consistency).await?;
+    row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
+}
+
+/// Sets a password after the one of a generation, or the first; tells whether that was still the one. A link for a new
+/// password goes with it; `link` is the condition on its row. The new generation is [`next`]. Changes beside it go with
+/// it.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn set_password(
+    backend: &SharedBackend,
+    user: &str,
+    (before, link): (Option<i64>, Expect),
+    password: &Password,
+    beside: Vec<Change>,
+) -> StoreResult<bool> {
+    let expect = before.map_or(Expect::Absent, Expect::Version);
+    let writes = vec![put(PASSWORD, expect, next(before), password), remove(RESET, link)];
+    backend.transact_with(of_user(user, writes, None), beside).await
+}
+
+/// The generation after another, or the first.
+#[must_use]
+pub fn next(before: Option<i64>) -> i64 {
+    before.map_or(FIRST, |before| before + 1)
+}
+
+/// Takes the first password of a user away, who was not made after all.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn forget_password(backend: &SharedBackend, user: &str) -> StoreResult<()> {
+    let writes = vec![remove(PASSWORD, Expect::Version(FIRST))];
+    backend.transact(of_user(user, writes, None)).await.map(drop)
+}
+
+/// A user's link for a new password, with its row's version. It may be over.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn reset(backend: &SharedBackend, user: &str, consistency: Consistency) -> StoreResult<Option<(i64, Reset)>> {
+    let row = get(backend, user, RESET, consistency).await?;
+    row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
+}
+
+/// Sets the link for a new password in place of the one of a version, or of none; tells whether it was. No version
+/// comes twice while times grow.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn set_reset(
+    backend: &SharedBackend,
+    user: &str,
+    before: Option<i64>,
+    reset: &Reset,
+    beside: Vec<Change>,
+) -> StoreResult<bool> {
+    let expect = before.map_or(Expect::Absent, Expect::Version);
+    let version = reset.expires_at.max(next(before));
+    let writes = vec![put(RESET, expect, version, reset)];
+    backend.transact_with(of_user(user, writes, Some(RESET_DAYS)), beside).await
+}
+
+/// A session, with the present generation of the user's password. It may be over.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn session(backend: &SharedBackend, user: &str, id: &str) -> StoreResult<Option<(i64, StoredSession)>> {
+    let keys = [key![user, PASSWORD], key![user, session_item(id)]];
+    let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
+    let (Some(password), Some(row)) = (rows.next().flatten(), rows.next().flatten()) else { return Ok(None) };
+    let stored = StoredSession { id: id.to_owned(), version: row.version, session: read_as(row.body)? };
+    Ok(Some((password.version, stored)))
+}
+
+/// All sessions of a user.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn sessions(backend: &SharedBackend, user: &str) -> StoreResult<Sessions> {
+    let mut found = Sessions::default();
+    for row in backend.scan(&Scan::all(&ACCOUNT, key![user], MOST_ROWS)).await? {
+        let item = row.clustering.first().map(|item| item.text()).unwrap_or_default();
+        if item == PASSWORD {
+            found.generation = row.version;
+        } else if let Some(id) = item.strip_prefix(SESSION) {
+            let id = id.to_owned();
+            found.stored.push(StoredSession { id, version: row.version, session: read_as(row.body)? });
+        }
+    }
+    Ok(found)
+}
+
+/// Begins a session in place of others; tells whether its id was new.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn begin_session(
+    backend: &SharedBackend,
+    user: &str,
+    (id, session): (&str, &Session),
+    instead: &[String],
+    beside: Vec<Change>,
+) -> StoreResult<bool> {
+    let mut writes = vec![put(&session_item(id), Expect::Absent, 1, session)];
+    writes.extend(instead.iter().map(|id| remove(&session_item(id), Expect::Any)));
+    backend.transact_with(of_user(user, writes, Some(SESSION_DAYS)), beside).await
+}
+
+/// Writes a session again if its row still has this version; tells whether it had.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn note_session(
+    backend: &SharedBackend,
+    user: &str,
+    (id, version): (&str, i64),
+    session: &Session,
+) -> StoreResult<bool> {
+    let writes = vec![put(&session_item(id), Expect::Version(version), version + 1, session)];
+    backend.transact(of_user(user, writes, Some(SESSION_DAYS))).await
+}
+
+/// Ends a session if its row still has this version; tells whether it had.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn end_session(
+    backend: &SharedBackend,
+    user: &str,
+    (id, version): (&str, i64),
+    beside: Vec<Change>,
+) -> StoreResult<bool> {
+    let writes = vec![remove(&session_item(id), Expect::Version(version))];
+    backend.transact_with(of_user(user, writes, None), beside).await
+}
