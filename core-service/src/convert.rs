@@ -1,5 +1,6 @@
 //! The only conversions between stored data and the messages of the contract.
 
+pub mod account;
 pub mod control;
 pub mod delivery;
 pub mod entry;

@@ -115,13 +115,14 @@ fn guarded(routes: Routes, guard: Guard) -> Routes {
 
 fn services(core: &Arc<Core>) -> Routes {
     use v1::{
-        admin_service_server::AdminServiceServer, delivery_service_server::DeliveryServiceServer,
-        event_service_server::EventServiceServer, gate_service_server::GateServiceServer,
-        ingest_service_server::IngestServiceServer, meta_service_server::MetaServiceServer,
-        peer_service_server::PeerServiceServer, profile_service_server::ProfileServiceServer,
-        search_service_server::SearchServiceServer, stream_service_server::StreamServiceServer,
-        test_data_service_server::TestDataServiceServer, thesis_service_server::ThesisServiceServer,
-        token_service_server::TokenServiceServer, webhook_service_server::WebhookServiceServer,
+        account_service_server::AccountServiceServer, admin_service_server::AdminServiceServer,
+        delivery_service_server::DeliveryServiceServer, event_service_server::EventServiceServer,
+        gate_service_server::GateServiceServer, ingest_service_server::IngestServiceServer,
+        meta_service_server::MetaServiceServer, peer_service_server::PeerServiceServer,
+        profile_service_server::ProfileServiceServer, search_service_server::SearchServiceServer,
+        stream_service_server::StreamServiceServer, test_data_service_server::TestDataServiceServer,
+        thesis_service_server::ThesisServiceServer, token_service_server::TokenServiceServer,
+        webhook_service_server::WebhookServiceServer,
     };
     let api = Api::new(core);
     macro_rules! services {
@@ -143,6 +144,7 @@ fn services(core: &Arc<Core>) -> Routes {
         DeliveryServiceServer,
         GateServiceServer,
         AdminServiceServer,
+        AccountServiceServer,
         IngestServiceServer,
         PeerServiceServer
     )

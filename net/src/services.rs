@@ -9,7 +9,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use thesis_proto::{
     metadata::{CLIENT_ADDRESS, MALFORMED, REQUEST_ID, SERVICE_TOKEN},
     v1::{
-        self, delivery_service_client::DeliveryServiceClient, delivery_service_server::DeliveryService,
+        self, account_service_client::AccountServiceClient, account_service_server::AccountService,
+        delivery_service_client::DeliveryServiceClient, delivery_service_server::DeliveryService,
         event_service_client::EventServiceClient, event_service_server::EventService,
         gate_service_client::GateServiceClient, gate_service_server::GateService,
         meta_service_client::MetaServiceClient, meta_service_server::MetaService,
@@ -85,6 +86,8 @@ pub struct Trusted {
 /// The services that edge and worker call.
 #[derive(Clone)]
 pub struct Services {
+    /// `AccountService`.
+    pub accounts: Arc<dyn AccountService>,
     /// `DeliveryService` of each core apart: an attempt is reported to the core that handed it out.
     pub deliveries: Vec<Arc<Deliveries>>,
     /// `EventService`.
@@ -115,7 +118,8 @@ impl Services {
     /// One implementation of every service.
     pub fn of<T>(api: T) -> Self
     where
-        T: DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>
+        T: AccountService
+            + DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>
             + EventService<SubscribeStream = Stream<v1::SubscribeResponse>>
             + GateService
             + MetaService
@@ -129,6 +133,7 @@ impl Services {
     {
         let api = Arc::new(api);
         Self {
+            accounts: api.clone(),
             deliveries: vec![api.clone()],
             events: api.clone(),
             gate: api.clone(),
@@ -242,6 +247,39 @@ macro_rules! remote {
     };
 }
 
+remote!(AccountService by AccountServiceClient {
+    sign_up: SignUpRequest -> SignUpResponse;
+    sign_in: SignInRequest -> SignInResponse;
+    get_link: GetLinkRequest -> GetLinkResponse;
+    accept_invitation: AcceptInvitationRequest -> AcceptInvitationResponse;
+    request_password_reset: RequestPasswordResetRequest -> RequestPasswordResetResponse;
+    reset_password: ResetPasswordRequest -> ResetPasswordResponse;
+    get_account: GetAccountRequest -> GetAccountResponse;
+    sign_out: SignOutRequest -> SignOutResponse;
+    change_password: ChangePasswordRequest -> ChangePasswordResponse;
+    list_sessions: ListSessionsRequest -> ListSessionsResponse;
+    revoke_session: RevokeSessionRequest -> RevokeSessionResponse;
+    create_organization: AccountServiceCreateOrganizationRequest -> AccountServiceCreateOrganizationResponse;
+    get_organization: GetOrganizationRequest -> GetOrganizationResponse;
+    update_organization: UpdateOrganizationRequest -> UpdateOrganizationResponse;
+    list_members: ListMembersRequest -> ListMembersResponse;
+    update_member: UpdateMemberRequest -> UpdateMemberResponse;
+    remove_member: RemoveMemberRequest -> RemoveMemberResponse;
+    create_invitation: CreateInvitationRequest -> CreateInvitationResponse;
+    list_invitations: ListInvitationsRequest -> ListInvitationsResponse;
+    delete_invitation: DeleteInvitationRequest -> DeleteInvitationResponse;
+    create_project: AccountServiceCreateProjectRequest -> AccountServiceCreateProjectResponse;
+    list_projects: AccountServiceListProjectsRequest -> AccountServiceListProjectsResponse;
+    update_project: UpdateProjectRequest -> UpdateProjectResponse;
+    archive_project: AccountServiceArchiveProjectRequest -> AccountServiceArchiveProjectResponse;
+    request_live_access: RequestLiveAccessRequest -> RequestLiveAccessResponse;
+    create_key: AccountServiceCreateKeyRequest -> AccountServiceCreateKeyResponse;
+    list_keys: AccountServiceListKeysRequest -> AccountServiceListKeysResponse;
+    revoke_key: AccountServiceRevokeKeyRequest -> AccountServiceRevokeKeyResponse;
+    get_project_usage: GetProjectUsageRequest -> GetProjectUsageResponse;
+    list_key_usage: ListKeyUsageRequest -> ListKeyUsageResponse;
+    list_audit_entries: ListAuditEntriesRequest -> ListAuditEntriesResponse;
+});
 remote!(DeliveryService by DeliveryServiceClient {
     report: ReportRequest -> ReportResponse;
 } streaming {

@@ -22,6 +22,7 @@ pub fn organization(row: &Organization) -> v1::Organization {
         name: row.name.clone(),
         plan: row.plan.clone(),
         created_at: Some(from_millis(row.created_at)),
+        revision: row.revision,
     }
 }
 
@@ -35,6 +36,9 @@ pub fn project(row: &Project) -> v1::Project {
         live_approved: row.live_approved,
         archived: row.archived,
         created_at: Some(from_millis(row.created_at)),
+        live_requested_at: optional_time(row.live_requested_at),
+        live_refusal: row.live_refusal.clone(),
+        revision: row.revision,
     }
 }
 
@@ -49,7 +53,7 @@ pub fn abusive_address(row: &AbusiveAddress) -> v1::AbusiveAddress {
     }
 }
 
-/// A key as operators see it.
+/// A key as operators see it. Its last use is told in lists alone.
 #[must_use]
 pub fn api_key(row: &ApiKey) -> v1::ApiKey {
     v1::ApiKey {
@@ -62,6 +66,7 @@ pub fn api_key(row: &ApiKey) -> v1::ApiKey {
         created_at: Some(from_millis(row.created_at)),
         expires_at: optional_time(row.expires_at),
         revoked_at: optional_time(row.revoked_at),
+        last_used_at: None,
     }
 }
 

@@ -7,6 +7,7 @@ use futures::{
     stream::{BoxStream, try_unfold},
 };
 use thesis_proto::{
+    error::ErrorCode,
     time::to_millis,
     v1::{self, admin_service_server::AdminService},
 };
@@ -14,24 +15,33 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{internal, service_only, status},
+    answer::{address, internal, service_only, session, status},
 };
 use crate::{
+    accounts::sessions::admit,
     convert,
-    domain::control::Project,
+    domain::{account::Actor, control::Project},
     error::{Error, Result as Outcome},
-    operations::admin::{
-        change_project::{approve_project, archive_project, withdraw_project},
-        check_log::check_log,
-        create_key::create_key,
-        create_organization::create_organization,
-        create_project::create_project,
-        ingest,
-        list_abuse::list_abuse,
-        list_project_webhooks::list_project_webhooks,
-        replay_deliveries::Replaying,
-        revoke_key::revoke_key,
-        set_organization_plan::set_organization_plan,
+    operations::{
+        account::list_keys::keys_of,
+        admin::{
+            change_project::{approve_project, archive_project, refuse_project, withdraw_project},
+            check_log::check_log,
+            create_key::create_key,
+            create_organization::create_organization,
+            create_project::create_project,
+            create_reset_link::create_reset_link,
+            create_user::create_user,
+            ingest,
+            list_abuse::list_abuse,
+            list_audit_log::list_audit_log,
+            list_project_webhooks::list_project_webhooks,
+            list_users::list_users,
+            replay_deliveries::Replaying,
+            revoke_key::revoke_key,
+            set_administrator::set_administrator,
+            set_organization_plan::set_organization_plan,
+        },
     },
 };
 
@@ -47,6 +57,21 @@ async fn changed_project<T>(
 }
 
 impl Api {
+    /// Who calls: with a session its user, who must be an administrator, else somebody with the service credential.
+    async fn operator<T>(&self, request: &Request<T>) -> Result<Actor, Status> {
+        service_only(&self.core, request)?;
+        let (token, from) = (session(request), address(&self.core, request));
+        let Some(token) = token else { return Ok(Actor::operator(from)) };
+        let who = async {
+            let person = admit(&self.core, Some(&token), from).await?;
+            if !person.user.administrator {
+                return Err(Error::new(ErrorCode::InsufficientRole, "only an administrator may do this"));
+            }
+            Ok(Actor { is_member: false, ..person.actor })
+        };
+        internal(&self.core, "AdminService", who).await.map(Response::into_inner)
+    }
+
     /// Makes changes that another replica has acknowledged visible here.
     async fn refresh(&self, method: &str) -> Result<(), Status> {
         internal(&self.core, method, self.core.shared.control.refresh()).await.map(drop)
@@ -131,9 +156,21 @@ impl AdminService for Api {
     ) -> Result<Response<v1::WithdrawProjectResponse>, Status> {
         let actor = self.operator(&request).await?;
         let id = request.into_inner().id;
-        let answer =
-            changed_project(withdraw_project(&self.core, &actor, &id), |project| v1::WithdrawProjectResponse { project });
+        let answer = changed_project(withdraw_project(&self.core, &actor, &id), |project| {
+            v1::WithdrawProjectResponse { project }
+        });
         internal(&self.core, "AdminService/WithdrawProject", answer).await
+    }
+
+    async fn refuse_project(
+        &self,
+        request: Request<v1::RefuseProjectRequest>,
+    ) -> Result<Response<v1::RefuseProjectResponse>, Status> {
+        let actor = self.operator(&request).await?;
+        let message = request.into_inner();
+        let changed = refuse_project(&self.core, &actor, &message.id, &message.reason);
+        let answer = changed_project(changed, |project| v1::RefuseProjectResponse { project });
+        internal(&self.core, "AdminService/RefuseProject", answer).await
     }
 
     async fn archive_project(
@@ -159,7 +196,8 @@ impl AdminService for Api {
             v1::Environment::Unspecified => return Err(Status::invalid_argument("environment: must be test or live")),
         };
         let expires_at = message.expires_at.as_ref().map(to_millis);
-        let made = create_key(&self.core, &actor, &message.project_id, live, &message.name, &message.scopes, expires_at);
+        let made =
+            create_key(&self.core, &actor, &message.project_id, live, &message.name, &message.scopes, expires_at);
         let answer =
             made.map_ok(|(row, key)| v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key });
         internal(&self.core, "AdminService/CreateKey", answer).await
@@ -169,9 +207,8 @@ impl AdminService for Api {
         self.operator(&request).await?;
         let of = request.into_inner().project_id;
         self.refresh("AdminService/ListKeys").await?;
-        let state = self.core.shared.control.state();
-        let data = state.keys().filter(|row| row.project_id == of).map(|row| convert::control::api_key(row)).collect();
-        Ok(Response::new(v1::ListKeysResponse { data }))
+        let listed = keys_of(&self.core, &of).map_ok(|data| v1::ListKeysResponse { data });
+        internal(&self.core, "AdminService/ListKeys", listed).await
     }
 
     async fn revoke_key(
@@ -244,6 +281,51 @@ impl AdminService for Api {
         let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
         let told = told.map_err(move |error| status(&error, &core.gate.new_request_id(), BACKFILL));
         Ok(Response::new(told.take_until(async move { stop.cancelled().await }).boxed()))
+    }
+
+    async fn create_user(
+        &self,
+        request: Request<v1::CreateUserRequest>,
+    ) -> Result<Response<v1::CreateUserResponse>, Status> {
+        let actor = self.operator(&request).await?;
+        let work = create_user(&self.core, &actor, request.get_ref());
+        internal(&self.core, "AdminService/CreateUser", work).await
+    }
+
+    async fn list_users(
+        &self,
+        request: Request<v1::ListUsersRequest>,
+    ) -> Result<Response<v1::ListUsersResponse>, Status> {
+        let actor = self.operator(&request).await?;
+        let work = list_users(&self.core, &actor, request.get_ref());
+        internal(&self.core, "AdminService/ListUsers", work).await
+    }
+
+    async fn set_administrator(
+        &self,
+        request: Request<v1::SetAdministratorRequest>,
+    ) -> Result<Response<v1::SetAdministratorResponse>, Status> {
+        let actor = self.operator(&request).await?;
+        let work = set_administrator(&self.core, &actor, request.get_ref());
+        internal(&self.core, "AdminService/SetAdministrator", work).await
+    }
+
+    async fn create_reset_link(
+        &self,
+        request: Request<v1::CreateResetLinkRequest>,
+    ) -> Result<Response<v1::CreateResetLinkResponse>, Status> {
+        let actor = self.operator(&request).await?;
+        let work = create_reset_link(&self.core, &actor, request.get_ref());
+        internal(&self.core, "AdminService/CreateResetLink", work).await
+    }
+
+    async fn list_audit_log(
+        &self,
+        request: Request<v1::ListAuditLogRequest>,
+    ) -> Result<Response<v1::ListAuditLogResponse>, Status> {
+        let actor = self.operator(&request).await?;
+        let work = list_audit_log(&self.core, &actor, request.get_ref());
+        internal(&self.core, "AdminService/ListAuditLog", work).await
     }
 
     async fn check_log(&self, request: Request<v1::CheckLogRequest>) -> Result<Response<v1::CheckLogResponse>, Status> {

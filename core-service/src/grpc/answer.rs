@@ -7,7 +7,7 @@ use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::{
         AUTHORIZATION, CLIENT_ADDRESS, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY, MALFORMED,
-        RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN,
+        RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN, SESSION,
     },
 };
 use tonic::{
@@ -68,6 +68,16 @@ fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
 /// The facts about a request that are believed: those of an edge in this process, or those that came over a socket.
 pub(super) fn trusted<T>(core: &Core, request: &Request<T>) -> Trusted {
     request.extensions().get::<Trusted>().cloned().unwrap_or_else(|| vouched_for(core, request))
+}
+
+/// The client's address, as failures are counted by it.
+pub(super) fn address<T>(core: &Core, request: &Request<T>) -> Option<String> {
+    trusted(core, request).client_address.map(network_of)
+}
+
+/// The secret of a person's session, if the request has one. One that cannot be read is the empty one.
+pub(super) fn session<T>(request: &Request<T>) -> Option<String> {
+    request.metadata().get(SESSION).map(|value| value.to_str().unwrap_or_default().to_owned())
 }
 
 /// The metadata of a request. The edge's facts are taken only from a trusted caller.

@@ -10,6 +10,7 @@ pub mod create_reset_link;
 pub mod create_user;
 pub mod ingest;
 pub mod list_abuse;
+pub mod list_audit_log;
 pub mod list_project_webhooks;
 pub mod list_users;
 pub mod replay_deliveries;
@@ -25,11 +26,11 @@ use crate::{
     error::{Error, Result},
 };
 
-fn invalid(param: &str, rule: &str) -> Error {
+pub(crate) fn invalid(param: &str, rule: &str) -> Error {
     ApiError::validation(&[FieldError::new(param, rule)]).into()
 }
 
-fn name(name: &str) -> Result<String> {
+pub(super) fn name(name: &str) -> Result<String> {
     if name.trim().is_empty() || name.chars().count() > 200 {
         return Err(invalid("name", "must have 1 to 200 characters"));
     }
@@ -49,6 +50,6 @@ fn grantable(core: &Core) -> impl Iterator<Item = Scope> {
     Scope::ALL.iter().copied().filter(move |scope| *scope != Scope::WalletsRead || wallets)
 }
 
-fn limit_reached(rule: &str) -> Error {
+pub(super) fn limit_reached(rule: &str) -> Error {
     Error::new(ErrorCode::AccountLimitReached, rule)
 }

@@ -5,37 +5,58 @@ use thesis_proto::{time::from_millis, v1};
 use super::Core;
 use crate::{
     access::{gate::Call, limits::Month},
-    domain::operation::RateClass,
+    domain::{operation::RateClass, plan::Plan},
     error::Result,
 };
 
+/// Whose usage is read.
+#[derive(Clone, Copy, Debug)]
+pub struct UsageOf<'a> {
+    /// The organization, which has the month's quota.
+    pub organization_id: &'a str,
+    /// The project.
+    pub project_id: &'a str,
+    /// The organization's plan.
+    pub plan: Plan,
+}
+
 fn signed(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
+}
+
+/// Reads how much the caller's project has used, in the environment of the key.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
+    let caller = &call.caller;
+    let of = UsageOf { organization_id: &caller.organization.id, project_id: &caller.project.id, plan: caller.plan };
+    usage(core, of, caller.key.live, call.now_ms).await
 }
 
 /// Reads how much a project has used of its month's quota, rate limits, stream places and webhooks.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
-    let (caller, plan) = (&call.caller, &call.caller.plan);
-    let Month { start, end, .. } = Month::of(call.now_ms);
+pub async fn usage(core: &Core, of: UsageOf<'_>, live: bool, now_ms: i64) -> Result<v1::Usage> {
+    let UsageOf { organization_id, project_id, plan } = of;
+    let Month { start, end, .. } = Month::of(now_ms);
     let limits = &core.gate.limits;
-    let project = &caller.project.id.as_str().into();
+    let project = &project_id.into();
     let rate = async |class: RateClass| {
         let limit = plan.per_minute(class);
-        let rate = limits.rates.fresh(project, caller.key.live, class, limit, call.now_ms).await;
+        let rate = limits.rates.fresh(project, live, class, limit, now_ms).await;
         Some(v1::RateUsage { limit: rate.limit.into(), remaining: rate.remaining.into(), reset: rate.reset })
     };
     let (used, standard, heavy, verify, open) = tokio::join!(
-        limits.quota.used(&caller.organization.id, call.now_ms),
+        limits.quota.used(organization_id, now_ms),
         rate(RateClass::Standard),
         rate(RateClass::Heavy),
         rate(RateClass::Verify),
-        core.slots.open(&caller.project.id),
+        core.slots.open(project_id),
     );
     core.shared.control.refresh().await?;
-    let webhooks = core.shared.control.state().webhooks(&caller.project.id, caller.key.live).count();
+    let webhooks = core.shared.control.state().webhooks(project_id, live).count();
     Ok(v1::Usage {
         month: Some(v1::MonthUsage {
             start: Some(from_millis(start)),
@@ -47,6 +68,6 @@ pub async fn get_usage(core: &Core, call: &Call) -> Result<v1::Usage> {
         rates: Some(v1::RateUsages { standard, heavy, verify }),
         streams: Some(v1::StreamUsage { limit: plan.concurrent_streams.into(), open: open?.into() }),
         webhooks: Some(v1::WebhookUsage { limit: plan.webhook_endpoints.into(), used: signed(webhooks) }),
-        livemode: caller.key.live,
+        livemode: live,
     })
 }

@@ -96,8 +96,15 @@ const PUBLIC: [&str; 8] = [
     "TokenService",
     "WebhookService",
 ];
-const INTERNAL: [&str; 6] =
-    ["AdminService", "DeliveryService", "GateService", "IngestService", "PeerService", "StreamService"];
+const INTERNAL: [&str; 7] = [
+    "AccountService",
+    "AdminService",
+    "DeliveryService",
+    "GateService",
+    "IngestService",
+    "PeerService",
+    "StreamService",
+];
 
 /// Names in the contract's package.
 fn named(names: &[&str]) -> Vec<String> {
@@ -116,7 +123,7 @@ async fn reflection_shows_strangers_what_is_theirs(service: &Service) {
             assert_eq!(ours, public.iter().collect::<Vec<_>>());
             assert!(names.contains(&"grpc.health.v1.Health".to_owned()), "{names:?}");
             assert!(files.contains(&"thesis/v1/thesis_service.proto".to_owned()), "{files:?}");
-            for internal in ["admin", "delivery", "gate", "ingest", "stream"] {
+            for internal in ["account", "admin", "delivery", "gate", "ingest", "stream"] {
                 assert!(!files.contains(&format!("thesis/v1/{internal}_service.proto")), "{files:?}");
             }
         }

@@ -1,5 +1,8 @@
-//! Approves, withdraws and archives a project.
+//! Approves, refuses, withdraws and archives a project.
 
+use thesis_proto::error::ErrorCode;
+
+use super::invalid;
 use crate::{
     access::rights,
     domain::{
@@ -7,7 +10,7 @@ use crate::{
         control::{ControlChange, Project},
         dataset::Dataset,
     },
-    error::Result,
+    error::{Error, Result},
     operations::Core,
     shared::control::ControlState,
     store::Consistency,
@@ -16,6 +19,8 @@ use crate::{
 
 /// Action of the audit log.
 const ARCHIVED: &str = "project.archived";
+/// Most characters of the reason of a refusal.
+const LONGEST_REASON: usize = 500;
 
 /// Changes a project, as an action of the audit log.
 ///
@@ -59,6 +64,25 @@ pub async fn approve_project(core: &Core, actor: &Actor, id: &str) -> Result<Pro
         Ok(())
     };
     change_project(core, (actor, "project.live_approved"), id, approve).await
+}
+
+/// Refuses a project that asked for live access; repeating it changes nothing. The reason is kept until it asks again.
+///
+/// # Errors
+/// 422, `PROJECT_NOT_FOUND`, `CHANGED_MEANWHILE` when it does not ask any more, or when the store does not answer.
+pub async fn refuse_project(core: &Core, actor: &Actor, id: &str, reason: &str) -> Result<Project> {
+    if reason.trim().is_empty() || reason.chars().count() > LONGEST_REASON {
+        return Err(invalid("reason", &format!("must have 1 to {LONGEST_REASON} characters")));
+    }
+    let refuse = |project: &mut Project| {
+        if project.live_requested_at.is_none() && project.live_refusal.as_deref() != Some(reason) {
+            let text = "this project does not ask for live access; look at it again";
+            return Err(Error::new(ErrorCode::ChangedMeanwhile, text));
+        }
+        (project.live_requested_at, project.live_refusal) = (None, Some(reason.to_owned()));
+        Ok(())
+    };
+    change_project(core, (actor, "project.live_refused"), id, refuse).await
 }
 
 /// Withdraws live access, which cancels every live delivery that waits.

@@ -19,7 +19,8 @@ use crate::{
 /// Creates a key. Only this answer has its raw form.
 ///
 /// # Errors
-/// 422, `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `ACCOUNT_LIMIT_REACHED`, or when the store does not answer.
+/// 422, `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `PROJECT_ARCHIVED`, `ACCOUNT_LIMIT_REACHED`, or when the store does
+/// not answer.
 pub async fn create_key(
     core: &Core,
     actor: &Actor,
@@ -57,7 +58,10 @@ pub async fn create_key(
         revoked_at: None,
     };
     let make = |state: &ControlState| {
-        rights::project(state, actor, project_id, Role::Developer)?;
+        let project = rights::project(state, actor, project_id, Role::Developer)?;
+        if actor.is_member {
+            rights::demand_in_use(project)?;
+        }
         let now = key.created_at;
         let works = |other: &ApiKey| other.revoked_at.is_none() && other.expires_at.is_none_or(|end| now < end);
         let used = state.keys().filter(|other| other.project_id == project_id && works(other)).count();

@@ -1,0 +1,76 @@
+//! People and what they did.
+
+use thesis_proto::{time::from_millis, v1};
+
+use super::optional_time;
+use crate::{
+    domain::{
+        account::{Invitation, Member, User},
+        control::Organization,
+    },
+    shared::control::People,
+    tables::{audit::AuditRow, key_usage::KeyUsageRow},
+};
+
+/// A user.
+#[must_use]
+pub fn user(row: &User) -> v1::User {
+    v1::User {
+        id: row.id.clone(),
+        email: row.email.clone(),
+        administrator: row.administrator,
+        created_at: Some(from_millis(row.created_at)),
+    }
+}
+
+/// A member of an organization.
+#[must_use]
+pub fn member(row: &Member, people: &People) -> v1::Member {
+    let user = people.user(&row.user_id).map(|row| user(row));
+    v1::Member { user, role: row.role, created_at: Some(from_millis(row.created_at)), revision: row.revision }
+}
+
+/// A member's place in an organization, for themselves.
+#[must_use]
+pub fn membership(row: &Member, of: &Organization) -> v1::Membership {
+    v1::Membership { organization: Some(super::control::organization(of)), role: row.role }
+}
+
+/// An invitation, without its link.
+#[must_use]
+pub fn invitation(row: &Invitation) -> v1::Invitation {
+    v1::Invitation {
+        id: row.id.clone(),
+        email: row.email.clone().unwrap_or_default(),
+        role: row.role,
+        created_at: Some(from_millis(row.created_at)),
+        expires_at: optional_time(row.expires_at),
+    }
+}
+
+/// An entry of the audit log, with the e-mail of the user who acted.
+#[must_use]
+pub fn audit_entry(row: &AuditRow, people: &People) -> v1::AuditEntry {
+    v1::AuditEntry {
+        id: row.id.clone(),
+        created_at: Some(from_millis(row.at)),
+        action: row.act.action.clone(),
+        actor: row.act.actor.clone(),
+        actor_email: people.user(&row.act.actor).map(|user| user.email.clone()),
+        address: row.act.address.clone(),
+        subject: row.act.subject.clone(),
+        organization_id: row.act.organization_id.clone(),
+    }
+}
+
+/// Requests of a key in an hour.
+#[must_use]
+pub fn key_usage(row: KeyUsageRow) -> v1::KeyUsage {
+    v1::KeyUsage {
+        hour: Some(from_millis(row.hour)),
+        key_id: row.key,
+        class: row.class,
+        requests: row.requests,
+        errors: row.errors,
+    }
+}

@@ -1,0 +1,170 @@
+//! `AccountService`.
+
+#[cfg(test)]
+mod tests;
+
+use thesis_proto::{
+    time::{is_time, to_millis},
+    v1::{self, account_service_server::AccountService},
+};
+use tonic::{Request, Response, Status, async_trait};
+
+use super::{
+    Api,
+    answer::{address, internal, service_only, session},
+};
+use crate::{
+    accounts::{Person, sessions::admit},
+    convert,
+    error::Result as Outcome,
+    operations::{
+        Core,
+        account::{
+            accept_invitation::accept_invitation, change_password::change_password,
+            create_invitation::create_invitation, create_organization::create_organization,
+            delete_invitation::delete_invitation, get_account::get_account, get_link::get_link,
+            get_organization::get_organization, get_project_usage::get_project_usage, list_audit::list_audit,
+            list_invitations::list_invitations, list_key_usage::list_key_usage, list_keys::list_keys,
+            list_members::list_members, list_projects::list_projects, list_sessions::list_sessions,
+            remove_member::remove_member, request_live_access::request_live_access,
+            request_password_reset::request_password_reset, reset_password::reset_password,
+            revoke_session::revoke_session, sign_in::sign_in, sign_out::sign_out, sign_up::sign_up,
+            update_member::update_member, update_organization::update_organization, update_project::update_project,
+        },
+        admin::{self, change_project},
+    },
+};
+
+async fn create_project(
+    core: &Core,
+    person: &Person,
+    message: &v1::AccountServiceCreateProjectRequest,
+) -> Outcome<v1::AccountServiceCreateProjectResponse> {
+    let made = admin::create_project::create_project(core, &person.actor, &message.organization_id, &message.name);
+    Ok(v1::AccountServiceCreateProjectResponse { project: Some(convert::control::project(&made.await?)) })
+}
+
+async fn archive_project(
+    core: &Core,
+    person: &Person,
+    message: &v1::AccountServiceArchiveProjectRequest,
+) -> Outcome<v1::AccountServiceArchiveProjectResponse> {
+    let changed = change_project::archive_project(core, &person.actor, &message.id).await?;
+    Ok(v1::AccountServiceArchiveProjectResponse { project: Some(convert::control::project(&changed)) })
+}
+
+async fn create_key(
+    core: &Core,
+    person: &Person,
+    message: &v1::AccountServiceCreateKeyRequest,
+) -> Outcome<v1::AccountServiceCreateKeyResponse> {
+    let live = match message.environment() {
+        v1::Environment::Live => true,
+        v1::Environment::Test => false,
+        v1::Environment::Unspecified => return Err(admin::invalid("environment", "must be test or live")),
+    };
+    let expires_at = match &message.expires_at {
+        Some(at) if !is_time(at) || to_millis(at) <= person.now_ms => {
+            return Err(admin::invalid("expires_at", "must be a time to come, of year 9999 at most"));
+        }
+        at => at.as_ref().map(to_millis),
+    };
+    let (actor, of) = (&person.actor, &message.project_id);
+    let made = admin::create_key::create_key(core, actor, of, live, &message.name, &message.scopes, expires_at);
+    let (row, key) = made.await?;
+    Ok(v1::AccountServiceCreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })
+}
+
+async fn revoke_key(
+    core: &Core,
+    person: &Person,
+    message: &v1::AccountServiceRevokeKeyRequest,
+) -> Outcome<v1::AccountServiceRevokeKeyResponse> {
+    let revoked = admin::revoke_key::revoke_key(core, &person.actor, &message.id).await?;
+    Ok(v1::AccountServiceRevokeKeyResponse { api_key: Some(convert::control::api_key(&revoked)) })
+}
+
+/// Implements the service by its operations: those without a session, then those of a person.
+macro_rules! account_service {
+    (open {
+        $($open:ident $open_name:literal: $asked:ident -> $told:ident;)*
+    } person {
+        $($method:ident $name:literal by $operation:ident: $request:ident -> $response:ident;)*
+    }) => {
+        #[async_trait]
+        impl AccountService for Api {
+            $(async fn $open(&self, request: Request<v1::$asked>) -> Result<Response<v1::$told>, Status> {
+                service_only(&self.core, &request)?;
+                let from = address(&self.core, &request);
+                let work = $open(&self.core, from.as_deref(), request.get_ref());
+                internal(&self.core, concat!("AccountService/", $open_name), work).await
+            })*
+
+            async fn accept_invitation(
+                &self,
+                request: Request<v1::AcceptInvitationRequest>,
+            ) -> Result<Response<v1::AcceptInvitationResponse>, Status> {
+                service_only(&self.core, &request)?;
+                let (token, from) = (session(&request), address(&self.core, &request));
+                let work = async {
+                    let person = match &token {
+                        Some(token) => Some(admit(&self.core, Some(token), from.clone()).await?),
+                        None => None,
+                    };
+                    accept_invitation(&self.core, person.as_ref(), from.as_deref(), request.get_ref()).await
+                };
+                internal(&self.core, "AccountService/AcceptInvitation", work).await
+            }
+
+            $(async fn $method(&self, request: Request<v1::$request>) -> Result<Response<v1::$response>, Status> {
+                service_only(&self.core, &request)?;
+                let (token, from) = (session(&request), address(&self.core, &request));
+                let work = async {
+                    let person = admit(&self.core, token.as_deref(), from).await?;
+                    $operation(&self.core, &person, request.get_ref()).await
+                };
+                internal(&self.core, concat!("AccountService/", $name), work).await
+            })*
+        }
+    };
+}
+
+account_service!(open {
+    sign_up "SignUp": SignUpRequest -> SignUpResponse;
+    sign_in "SignIn": SignInRequest -> SignInResponse;
+    get_link "GetLink": GetLinkRequest -> GetLinkResponse;
+    request_password_reset "RequestPasswordReset": RequestPasswordResetRequest -> RequestPasswordResetResponse;
+    reset_password "ResetPassword": ResetPasswordRequest -> ResetPasswordResponse;
+} person {
+    get_account "GetAccount" by get_account: GetAccountRequest -> GetAccountResponse;
+    sign_out "SignOut" by sign_out: SignOutRequest -> SignOutResponse;
+    change_password "ChangePassword" by change_password: ChangePasswordRequest -> ChangePasswordResponse;
+    list_sessions "ListSessions" by list_sessions: ListSessionsRequest -> ListSessionsResponse;
+    revoke_session "RevokeSession" by revoke_session: RevokeSessionRequest -> RevokeSessionResponse;
+    create_organization "CreateOrganization" by create_organization:
+        AccountServiceCreateOrganizationRequest -> AccountServiceCreateOrganizationResponse;
+    get_organization "GetOrganization" by get_organization: GetOrganizationRequest -> GetOrganizationResponse;
+    update_organization "UpdateOrganization" by update_organization:
+        UpdateOrganizationRequest -> UpdateOrganizationResponse;
+    list_members "ListMembers" by list_members: ListMembersRequest -> ListMembersResponse;
+    update_member "UpdateMember" by update_member: UpdateMemberRequest -> UpdateMemberResponse;
+    remove_member "RemoveMember" by remove_member: RemoveMemberRequest -> RemoveMemberResponse;
+    create_invitation "CreateInvitation" by create_invitation: CreateInvitationRequest -> CreateInvitationResponse;
+    list_invitations "ListInvitations" by list_invitations: ListInvitationsRequest -> ListInvitationsResponse;
+    delete_invitation "DeleteInvitation" by delete_invitation: DeleteInvitationRequest -> DeleteInvitationResponse;
+    create_project "CreateProject" by create_project:
+        AccountServiceCreateProjectRequest -> AccountServiceCreateProjectResponse;
+    list_projects "ListProjects" by list_projects:
+        AccountServiceListProjectsRequest -> AccountServiceListProjectsResponse;
+    update_project "UpdateProject" by update_project: UpdateProjectRequest -> UpdateProjectResponse;
+    archive_project "ArchiveProject" by archive_project:
+        AccountServiceArchiveProjectRequest -> AccountServiceArchiveProjectResponse;
+    request_live_access "RequestLiveAccess" by request_live_access:
+        RequestLiveAccessRequest -> RequestLiveAccessResponse;
+    create_key "CreateKey" by create_key: AccountServiceCreateKeyRequest -> AccountServiceCreateKeyResponse;
+    list_keys "ListKeys" by list_keys: AccountServiceListKeysRequest -> AccountServiceListKeysResponse;
+    revoke_key "RevokeKey" by revoke_key: AccountServiceRevokeKeyRequest -> AccountServiceRevokeKeyResponse;
+    get_project_usage "GetProjectUsage" by get_project_usage: GetProjectUsageRequest -> GetProjectUsageResponse;
+    list_key_usage "ListKeyUsage" by list_key_usage: ListKeyUsageRequest -> ListKeyUsageResponse;
+    list_audit_entries "ListAuditEntries" by list_audit: ListAuditEntriesRequest -> ListAuditEntriesResponse;
+});

@@ -1,0 +1,85 @@
+//! Invites somebody to an organization.
+
+use thesis_proto::v1;
+
+use super::update_member::role;
+use crate::{
+    access::rights,
+    accounts::{
+        Person,
+        fields::{email_fault, refuse},
+        mail::Letter,
+    },
+    convert,
+    domain::{
+        account::{INVITATION_MS, Invitation, MOST_INVITATIONS, Role, folded_email},
+        control::ControlChange,
+        id,
+    },
+    error::Result,
+    operations::{
+        Core,
+        admin::{invalid, limit_reached},
+    },
+    shared::control::ControlState,
+};
+
+/// Most expired invitations that go when another is made.
+const MOST_DROPPED: usize = 50;
+
+/// The changes that make an invitation. One before it for the same person goes, and so do expired ones.
+fn changes(state: &ControlState, new: &Invitation, organization_id: &str) -> Result<Vec<ControlChange>> {
+    let (people, folded) = (state.people(), folded_email(new.email.as_deref().unwrap_or_default()));
+    let user = people.user_by_email(&folded);
+    if user.is_some_and(|user| people.member(organization_id, &user.id).is_some()) {
+        return Err(invalid("email", "is a member of the organization already"));
+    }
+    let is_same = |other: &Invitation| other.email.as_deref().is_some_and(|email| folded_email(email) == folded);
+    let others = people.invitations().filter(|other| other.organization_id.as_deref() == Some(organization_id));
+    let (open, expired): (Vec<_>, Vec<_>) = others.partition(|other| other.is_open(new.created_at));
+    let (replaced, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|other| is_same(other));
+    if open.len() >= MOST_INVITATIONS {
+        let rule = format!("an organization has at most {MOST_INVITATIONS} open invitations; withdraw one");
+        return Err(limit_reached(&rule));
+    }
+    let gone = replaced.into_iter().chain(expired.into_iter().take(MOST_DROPPED));
+    let gone = gone.filter(|other| other.id != new.id).map(|other| ControlChange::InvitationGone(other.id.clone()));
+    Ok([ControlChange::Invitation(new.clone())].into_iter().chain(gone).collect())
+}
+
+/// Invites somebody to an organization for seven days. Owners only. Where mail is sent, they get the link; elsewhere the
+/// answer has it.
+///
+/// # Errors
+/// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `ACCOUNT_LIMIT_REACHED`, or when the store does not answer.
+pub async fn create_invitation(
+    core: &Core,
+    person: &Person,
+    message: &v1::CreateInvitationRequest,
+) -> Result<v1::CreateInvitationResponse> {
+    refuse([email_fault("email", &message.email)])?;
+    let email = message.email.trim();
+    let invitation = Invitation {
+        id: id::random("inv_", core.shared.ids.as_ref()),
+        organization_id: Some(message.organization_id.clone()),
+        email: Some(email.to_owned()),
+        role: role(message.role)?.into(),
+        administrator: false,
+        created_at: person.now_ms,
+        expires_at: Some(person.now_ms + INVITATION_MS),
+    };
+    let invite = |state: &ControlState| {
+        let organization = rights::organization(state, &person.actor, &message.organization_id, Role::Owner)?;
+        Ok((changes(state, &invitation, &message.organization_id)?, organization.name.clone()))
+    };
+    let organization = core.shared.control.change(person.actor.does("invitation.created"), invite).await?;
+    let link = core.accounts.link(&core.shared.keys.link_token(&invitation.id));
+    let link = match &core.accounts.mail {
+        Some(mail) => {
+            mail.post(Letter::invitation(email, &organization, &link));
+            None
+        }
+        None => Some(link),
+    };
+    Ok(v1::CreateInvitationResponse { invitation: Some(convert::account::invitation(&invitation)), link })
+}

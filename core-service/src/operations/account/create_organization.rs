@@ -1,0 +1,67 @@
+//! Creates an organization for a person.
+
+use thesis_proto::v1;
+
+use crate::{
+    accounts::Person,
+    convert,
+    domain::{
+        account::{MOST_ORGANIZATIONS, Member, Role},
+        control::{ControlChange, Organization},
+        id,
+    },
+    error::Result,
+    operations::{
+        Core,
+        admin::{limit_reached, name},
+    },
+    shared::control::ControlState,
+};
+
+/// Plan of an organization that a person creates, where this installation has it.
+const FIRST_PLAN: &str = "free";
+
+/// The plan that organizations begin with: `free`, or the one with the fewest requests.
+pub(super) fn first_plan(core: &Core) -> String {
+    let plans = core.gate.plans();
+    let fewest = || plans.iter().min_by_key(|(_, plan)| plan.requests_per_month).map(|(name, _)| name.clone());
+    let free = plans.contains_key(FIRST_PLAN).then(|| FIRST_PLAN.to_owned());
+    free.or_else(fewest).unwrap_or_else(|| FIRST_PLAN.to_owned())
+}
+
+/// Creates an organization that the person owns.
+///
+/// # Errors
+/// 422, `ACCOUNT_LIMIT_REACHED`, or when the store does not answer.
+pub async fn create_organization(
+    core: &Core,
+    person: &Person,
+    message: &v1::AccountServiceCreateOrganizationRequest,
+) -> Result<v1::AccountServiceCreateOrganizationResponse> {
+    let organization = Organization {
+        id: id::random("org_", core.shared.ids.as_ref()),
+        name: name(&message.name)?,
+        plan: first_plan(core),
+        created_at: person.now_ms,
+        revision: 0,
+    };
+    let owner = Member {
+        organization_id: organization.id.clone(),
+        user_id: person.user.id.clone(),
+        role: Role::Owner.into(),
+        created_at: person.now_ms,
+        revision: 0,
+        founder: true,
+    };
+    let make = |state: &ControlState| {
+        let founded = state.people().memberships(&person.user.id).filter(|member| member.founder).count();
+        if founded >= MOST_ORGANIZATIONS {
+            let rule = format!("a user creates at most {MOST_ORGANIZATIONS} organizations; leave one");
+            return Err(limit_reached(&rule));
+        }
+        Ok((vec![ControlChange::Organization(organization.clone()), ControlChange::Member(owner.clone())], ()))
+    };
+    core.shared.control.change(person.actor.does("organization.created"), make).await?;
+    let organization = Some(convert::control::organization(&organization));
+    Ok(v1::AccountServiceCreateOrganizationResponse { organization })
+}

@@ -1,0 +1,28 @@
+//! Withdraws an invitation.
+
+use thesis_proto::v1;
+
+use crate::{
+    access::rights,
+    accounts::Person,
+    domain::{account::Role, control::ControlChange},
+    error::Result,
+    operations::Core,
+    shared::control::ControlState,
+};
+
+/// Withdraws an invitation: its link works no more. Owners only.
+///
+/// # Errors
+/// `INVITATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, or when the store does not answer.
+pub async fn delete_invitation(
+    core: &Core,
+    person: &Person,
+    message: &v1::DeleteInvitationRequest,
+) -> Result<v1::DeleteInvitationResponse> {
+    let withdraw = |state: &ControlState| {
+        rights::invitation(state, &person.actor, &message.id, Role::Owner)?;
+        Ok((vec![ControlChange::InvitationGone(message.id.clone())], v1::DeleteInvitationResponse {}))
+    };
+    core.shared.control.change(person.actor.does("invitation.withdrawn"), withdraw).await
+}

@@ -1,0 +1,87 @@
+//! Lists the requests of a project's keys.
+
+use thesis_proto::{
+    time::{is_time, to_millis},
+    v1,
+};
+
+use crate::{
+    access::rights,
+    accounts::Person,
+    convert,
+    domain::{account::Role, window::HOUR_MS},
+    error::{Error, Result},
+    operations::{Core, admin::invalid},
+    tables::key_usage::{self, KEPT_MS},
+};
+
+fn not_a_time(param: &str) -> Error {
+    invalid(param, "must be a time of the years 1 to 9999")
+}
+
+/// The first millisecond of the first hour and the last one of the last hour that are asked for; none if nothing can be
+/// there.
+fn span(message: &v1::ListKeyUsageRequest, now_ms: i64) -> Result<Option<(i64, i64)>> {
+    let from = message.from.as_ref().filter(|time| is_time(time)).map(to_millis).ok_or_else(|| not_a_time("from"))?;
+    let to = match &message.to {
+        Some(to) if !is_time(to) => return Err(not_a_time("to")),
+        Some(to) => to_millis(to),
+        // A list from a time to come is empty.
+        None => now_ms.max(from),
+    };
+    if to < from {
+        return Err(invalid("to", "must not be before from"));
+    }
+    // Another core's clock may be ahead of this one's.
+    let (from, to) = (from.max(now_ms - KEPT_MS), to.min(now_ms + HOUR_MS));
+    let hour = |at: i64| at.div_euclid(HOUR_MS) * HOUR_MS;
+    Ok((from <= to).then(|| (hour(from), hour(to) + HOUR_MS - 1)))
+}
+
+/// Lists the requests of a project's keys by hour, key and class, oldest first, from 90 days back at most.
+///
+/// # Errors
+/// 422, `PROJECT_NOT_FOUND`, or when the store does not answer.
+pub async fn list_key_usage(
+    core: &Core,
+    person: &Person,
+    message: &v1::ListKeyUsageRequest,
+) -> Result<v1::ListKeyUsageResponse> {
+    let span = span(message, person.now_ms)?;
+    core.shared.control.refresh().await?;
+    rights::project(&core.shared.control.state(), &person.actor, &message.project_id, Role::Viewer)?;
+    let rows = match span {
+        Some((from, to)) => key_usage::list(&core.shared.backend, &message.project_id, from, to).await?,
+        None => Vec::new(),
+    };
+    Ok(v1::ListKeyUsageResponse { data: rows.into_iter().map(convert::account::key_usage).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use thesis_proto::time::from_millis;
+
+    use super::*;
+    use crate::domain::window::DAY_MS;
+
+    const NOW: i64 = 1_780_315_200_000 + 30 * 60_000;
+
+    fn of(from: Option<i64>, to: Option<i64>) -> std::result::Result<Option<(i64, i64)>, Option<String>> {
+        let (from, to) = (from.map(from_millis), to.map(from_millis));
+        let message = v1::ListKeyUsageRequest { from, to, ..v1::ListKeyUsageRequest::default() };
+        span(&message, NOW).map_err(|error| error.api.param)
+    }
+
+    #[test]
+    fn whole_hours_of_ninety_days() {
+        let hour = NOW - 30 * 60_000;
+        assert_eq!(of(Some(NOW), None), Ok(Some((hour, hour + HOUR_MS - 1))));
+        assert_eq!(of(Some(NOW - HOUR_MS), Some(NOW - HOUR_MS)), Ok(Some((hour - HOUR_MS, hour - 1))));
+        assert_eq!(of(Some(0), None), Ok(Some((hour - KEPT_MS, hour + HOUR_MS - 1))));
+        assert_eq!(of(Some(0), Some(HOUR_MS)), Ok(None), "nothing is kept so long");
+        assert_eq!(of(Some(NOW + DAY_MS), None), Ok(None), "nothing has come yet");
+        assert_eq!(of(None, None), Err(Some("from".to_owned())));
+        assert_eq!(of(Some(NOW), Some(NOW - 1)), Err(Some("to".to_owned())));
+        assert_eq!(of(Some(NOW), Some(i64::MAX / 2)), Err(Some("to".to_owned())));
+    }
+}

@@ -1,0 +1,33 @@
+//! Asks for live access.
+
+use thesis_proto::v1;
+
+use crate::{
+    access::rights::demand_in_use,
+    accounts::Person,
+    convert,
+    domain::control::Project,
+    error::Result,
+    operations::{Core, admin::change_project::change_project},
+};
+
+/// Asks an administrator to let a project's live keys work; asking again changes nothing, nor does it where they work.
+/// Developers and owners.
+///
+/// # Errors
+/// `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `PROJECT_ARCHIVED`, or when the store does not answer.
+pub async fn request_live_access(
+    core: &Core,
+    person: &Person,
+    message: &v1::RequestLiveAccessRequest,
+) -> Result<v1::RequestLiveAccessResponse> {
+    let ask = |project: &mut Project| {
+        demand_in_use(project)?;
+        if !project.live_approved && project.live_requested_at.is_none() {
+            (project.live_requested_at, project.live_refusal) = (Some(person.now_ms), None);
+        }
+        Ok(())
+    };
+    let changed = change_project(core, (&person.actor, "project.live_requested"), &message.project_id, ask).await?;
+    Ok(v1::RequestLiveAccessResponse { project: Some(convert::control::project(&changed)) })
+}

@@ -1,0 +1,61 @@
+//! Changes the role of a member.
+
+use thesis_proto::{error::ErrorCode, v1};
+
+use super::update_organization::demand_revision;
+use crate::{
+    access::rights,
+    accounts::Person,
+    convert,
+    domain::{
+        account::{Member, Role},
+        control::ControlChange,
+    },
+    error::{Error, Result},
+    operations::{Core, admin::invalid},
+    shared::control::ControlState,
+};
+
+/// Reads the number of a role.
+pub(super) fn role(number: i32) -> Result<Role> {
+    Role::try_from(number).map_err(|_| invalid("role", "must be viewer, developer or owner"))
+}
+
+/// Refuses what would leave an organization without an owner.
+pub(super) fn demand_other_owner(state: &ControlState, member: &Member) -> Result<()> {
+    if member.role() == Role::Owner && !state.people().has_other_owner(&member.organization_id, &member.user_id) {
+        let text = "an organization keeps an owner; make another member an owner first";
+        return Err(Error::new(ErrorCode::LastOwner, text));
+    }
+    Ok(())
+}
+
+/// Changes the role of a member. Owners only; the last owner stays one.
+///
+/// # Errors
+/// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `MEMBER_NOT_FOUND`, `CHANGED_MEANWHILE`, `LAST_OWNER`, or when the
+/// store does not answer.
+pub async fn update_member(
+    core: &Core,
+    person: &Person,
+    message: &v1::UpdateMemberRequest,
+) -> Result<v1::UpdateMemberResponse> {
+    let role = role(message.role)?;
+    let change = |state: &ControlState| {
+        rights::organization(state, &person.actor, &message.organization_id, Role::Owner)?;
+        let people = state.people();
+        let before = people.member(&message.organization_id, &message.user_id).ok_or_else(rights::no_member)?;
+        demand_revision(message.revision, before.revision)?;
+        let mut member = Member::clone(before);
+        let mut changes = Vec::new();
+        if member.role() != role {
+            demand_other_owner(state, before)?;
+            member.role = role.into();
+            member.revision += 1;
+            changes.push(ControlChange::Member(member.clone()));
+        }
+        Ok((changes, convert::account::member(&member, people)))
+    };
+    let changed = core.shared.control.change(person.actor.does("member.role_changed"), change).await?;
+    Ok(v1::UpdateMemberResponse { member: Some(changed) })
+}

@@ -1,0 +1,72 @@
+//! Lists who did what.
+
+use thesis_proto::v1;
+
+use super::invalid;
+use crate::{
+    access::rights::no_organization,
+    convert,
+    domain::{
+        account::Actor,
+        list_cursor::{TimePosition, list_name},
+    },
+    error::{Error, Result},
+    operations::Core,
+    tables::audit,
+};
+
+/// Most entries of a page.
+const MOST: i32 = 100;
+/// Entries of a page, unless asked for otherwise.
+const DEFAULT: i32 = 25;
+
+/// Lists who did what in an organization, or what concerns none, newest first.
+///
+/// # Errors
+/// 422, `ORGANIZATION_NOT_FOUND`, `INVALID_CURSOR`, or when the store does not answer.
+pub async fn list_audit_log(
+    core: &Core,
+    _actor: &Actor,
+    message: &v1::ListAuditLogRequest,
+) -> Result<v1::ListAuditLogResponse> {
+    core.shared.control.refresh().await?;
+    let of = message.organization_id.as_deref();
+    if let Some(id) = of {
+        core.shared.control.state().organization(id).ok_or_else(no_organization)?;
+    }
+    page(core, of, message.limit, message.cursor.as_deref()).await
+}
+
+/// A page of the audit log of an organization, or of none.
+///
+/// # Errors
+/// 422, `INVALID_CURSOR`, or when the store does not answer.
+pub(in crate::operations) async fn page(
+    core: &Core,
+    organization_id: Option<&str>,
+    limit: Option<i32>,
+    cursor: Option<&str>,
+) -> Result<v1::ListAuditLogResponse> {
+    let limit = limit.unwrap_or(DEFAULT);
+    if !(1..=MOST).contains(&limit) {
+        return Err(invalid("limit", &format!("must be from 1 to {MOST}")));
+    }
+    let limit = usize::try_from(limit).unwrap_or_default();
+    let (signer, name) = (core.shared.keys.cursor_signer(), list_name(&["audit", organization_id.unwrap_or_default()]));
+    let after = match cursor {
+        Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
+        None => None,
+    };
+    let after = after.map(|position| (position.created_at, position.id));
+    let now_ms = core.shared.clock.now_ms();
+    let mut rows = audit::list(&core.shared.backend, organization_id, after, now_ms, limit + 1).await?;
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next_cursor = rows.last().filter(|_| has_more).map(|last| {
+        let position = TimePosition { created_at: last.at, id: last.id.clone(), ..TimePosition::default() };
+        signer.sign(&name, &position)
+    });
+    let state = core.shared.control.state();
+    let data = rows.iter().map(|row| convert::account::audit_entry(row, state.people())).collect();
+    Ok(v1::ListAuditLogResponse { data, next_cursor, has_more })
+}
