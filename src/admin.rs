@@ -2,10 +2,12 @@
 
 mod abuse;
 mod answer;
+mod audit;
 mod ingest;
 mod key;
 mod organization;
 mod project;
+mod user;
 mod webhook;
 
 use std::{
@@ -60,6 +62,12 @@ enum Subject {
     /// API keys of projects
     #[command(subcommand)]
     Key(key::Command),
+    /// People who can sign in
+    #[command(subcommand)]
+    User(user::Command),
+    /// Who did what
+    #[command(subcommand)]
+    Audit(audit::Command),
     /// Addresses that fail to authenticate too often
     #[command(subcommand)]
     Abuse(abuse::Command),
@@ -95,6 +103,8 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::Organization(command) => organization::run(command, client).await,
         Subject::Project(command) => project::run(command, client).await,
         Subject::Key(command) => key::run(command, client).await,
+        Subject::User(command) => user::run(command, client).await,
+        Subject::Audit(command) => audit::run(command, client).await,
         Subject::Abuse(command) => abuse::run(command, client).await,
         Subject::Webhook(command) => webhook::run(command, client, admin.json, now_ms).await,
         Subject::Ingest(command) => ingest::run(command, client, admin.json, now_ms).await,

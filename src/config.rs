@@ -1,5 +1,6 @@
 //! Every setting: a flag and an environment variable each, checked before anything starts.
 
+mod accounts;
 mod addresses;
 mod features;
 mod keys;
@@ -14,6 +15,7 @@ mod webhooks;
 use clap::Args;
 
 pub(crate) use self::{
+    accounts::Accounts,
     addresses::{Addresses, reachable},
     features::FeatureFlags,
     keys::{Keys, decode_secret, encode_secret},
@@ -32,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) store: Store,
     #[command(flatten)]
     pub(crate) keys: Keys,
+    #[command(flatten)]
+    pub(crate) accounts: Accounts,
     #[command(flatten)]
     pub(crate) webhooks: Webhooks,
     #[command(flatten)]

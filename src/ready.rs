@@ -9,7 +9,12 @@ use std::{
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
-use crate::{config::reachable, demo::Demo, role::Role, secrets::FirstKey};
+use crate::{
+    config::reachable,
+    demo::Demo,
+    role::Role,
+    secrets::{FirstKey, SetUpLink},
+};
 
 /// Where a process listens.
 #[derive(Clone, Copy, Default)]
@@ -19,10 +24,18 @@ pub(crate) struct Listening {
     pub(crate) ops: Option<SocketAddr>,
 }
 
+/// What a process tells beside its addresses.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Told<'a> {
+    pub(crate) first_key: Option<&'a FirstKey>,
+    pub(crate) set_up: Option<&'a SetUpLink>,
+    pub(crate) demo: Option<&'a Demo>,
+}
+
 /// Says that the process serves.
-pub(crate) fn announce(role: Role, at: Listening, first_key: Option<&FirstKey>, demo: Option<&Demo>) -> io::Result<()> {
+pub(crate) fn announce(role: Role, at: Listening, told: Told<'_>) -> io::Result<()> {
     let mut stdout = io::stdout();
-    let text = if stdout.is_terminal() { banner(role, at, first_key, demo) } else { line(role, at, first_key, demo)? };
+    let text = if stdout.is_terminal() { banner(role, at, told) } else { line(role, at, told)? };
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
@@ -52,10 +65,12 @@ struct Ready<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     test_key_file: Option<&'a std::path::Path>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    setup_link_file: Option<&'a std::path::Path>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     live_key_file: Option<&'a std::path::Path>,
 }
 
-fn line(role: Role, at: Listening, first_key: Option<&FirstKey>, demo: Option<&Demo>) -> io::Result<String> {
+fn line(role: Role, at: Listening, told: Told<'_>) -> io::Result<String> {
     let url = |address: Option<SocketAddr>| address.map(|address| format!("http://{address}"));
     let ready = Ready {
         ready: true,
@@ -63,20 +78,30 @@ fn line(role: Role, at: Listening, first_key: Option<&FirstKey>, demo: Option<&D
         http: url(at.http),
         grpc: url(at.grpc),
         ops: url(at.ops),
-        test_key_file: first_key.filter(|key| key.made).map(|key| key.file.as_path()),
-        live_key_file: demo.map(|demo| demo.live_key_file.as_path()),
+        test_key_file: told.first_key.filter(|key| key.made).map(|key| key.file.as_path()),
+        setup_link_file: told.set_up.map(|set_up| set_up.file.as_path()),
+        live_key_file: told.demo.map(|demo| demo.live_key_file.as_path()),
     };
     Ok(serde_json::to_string(&ready)? + "\n")
 }
 
 fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
     let http = Some(format!("http://{http}"));
-    let ready =
-        Ready { ready: true, role: name, http, grpc: None, ops: None, test_key_file: None, live_key_file: None };
+    let ready = Ready {
+        ready: true,
+        role: name,
+        http,
+        grpc: None,
+        ops: None,
+        test_key_file: None,
+        setup_link_file: None,
+        live_key_file: None,
+    };
     Ok(serde_json::to_string(&ready)? + "\n")
 }
 
-fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>, demo: Option<&Demo>) -> String {
+fn banner(role: Role, at: Listening, told: Told<'_>) -> String {
+    let Told { first_key, set_up, demo } = told;
     let mut text = String::new();
     let mut say = |name: &str, value: &str| {
         // Writing to a string does not fail.
@@ -94,6 +119,10 @@ fn banner(role: Role, at: Listening, first_key: Option<&FirstKey>, demo: Option<
         } else {
             say("test key", &format!("in {file}"));
         }
+    }
+    if let Some(set_up) = set_up {
+        let (link, file) = (set_up.link.expose_secret(), set_up.file.display());
+        say("set up", &format!("{link}  (makes you the administrator; kept in {file})"));
     }
     if let Some(demo) = demo {
         let file = demo.live_key_file.display();
@@ -132,6 +161,10 @@ mod tests {
         FirstKey { key: "svc_test_abc".into(), file: "/data/test-key".into(), made }
     }
 
+    fn set_up() -> SetUpLink {
+        SetUpLink { link: "http://127.0.0.1:8080/console/links/inv_1.x".into(), file: "/data/set-up-link".into() }
+    }
+
     fn listening() -> Listening {
         Listening {
             http: Some(([0, 0, 0, 0], 8080).into()),
@@ -142,13 +175,16 @@ mod tests {
 
     #[test]
     fn programs_read_one_json_line() {
-        let text = line(Role::All, listening(), Some(&key(true)), None).unwrap();
+        let (key, set_up) = (key(true), set_up());
+        let told = Told { first_key: Some(&key), set_up: Some(&set_up), demo: None };
+        let text = line(Role::All, listening(), told).unwrap();
         assert_eq!(
             text,
             "{\"ready\":true,\"role\":\"all\",\"http\":\"http://0.0.0.0:8080\",\"grpc\":\"http://127.0.0.1:50051\",\
-             \"ops\":\"http://127.0.0.1:9100\",\"test_key_file\":\"/data/test-key\"}\n"
+             \"ops\":\"http://127.0.0.1:9100\",\"test_key_file\":\"/data/test-key\",\
+             \"setup_link_file\":\"/data/set-up-link\"}\n"
         );
-        let worker = line(Role::Worker, Listening { http: None, grpc: None, ..listening() }, None, None).unwrap();
+        let worker = line(Role::Worker, Listening { http: None, grpc: None, ..listening() }, Told::default()).unwrap();
         assert_eq!(worker, "{\"ready\":true,\"role\":\"worker\",\"ops\":\"http://127.0.0.1:9100\"}\n");
         let simulator = http_line("upstream-sim", ([127, 0, 0, 1], 9900).into()).unwrap();
         assert_eq!(simulator, "{\"ready\":true,\"role\":\"upstream-sim\",\"http\":\"http://127.0.0.1:9900\"}\n");
@@ -156,10 +192,14 @@ mod tests {
 
     #[test]
     fn people_see_the_key_at_the_first_start_only() {
-        let first = banner(Role::All, listening(), Some(&key(true)), None);
+        let (made, kept, set_up) = (key(true), key(false), set_up());
+        let told = Told { first_key: Some(&made), set_up: Some(&set_up), demo: None };
+        let first = banner(Role::All, listening(), told);
+        assert!(first.contains("  set up    http://127.0.0.1:8080/console/links/inv_1.x  ("), "{first}");
         assert!(first.contains("http://127.0.0.1:8080\n") && first.contains("Bearer svc_test_abc\""), "{first}");
         assert_eq!(first.matches("\ncurl ").count(), 3);
-        let later = banner(Role::All, listening(), Some(&key(false)), None);
+        let later = banner(Role::All, listening(), Told { first_key: Some(&kept), ..Told::default() });
+        assert!(!later.contains("set up"), "{later}");
         assert!(!later.contains("svc_test_abc") && later.contains("$(cat '/data/test-key')"), "{later}");
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     demo::Demo,
     files::Files,
     ops::{self, Need},
-    ready::{self, Listening},
+    ready::{self, Listening, Told},
     role::Role,
     secrets, telemetry,
 };
@@ -66,7 +66,10 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     let metrics = telemetry::metrics()?;
     let mut process = Process::new();
     let started = match prepared.zip(at.grpc) {
-        Some((prepared, grpc)) => Some(core::start(settings, prepared, grpc, &process.clock, &process.ids).await?),
+        Some((prepared, grpc)) => {
+            let http = at.http.unwrap_or(addresses.http_addr);
+            Some(core::start(settings, prepared, grpc, http, &process.clock, &process.ids).await?)
+        }
         None => None,
     };
     let (services, need) = match &started {
@@ -89,8 +92,12 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     tokio::spawn(ops::serve(ops, metrics, need, files.ops, process.leaving.clone()));
 
     let signals = Signals::listen()?;
-    let first_key = started.as_ref().and_then(|started| started.first_key.as_ref());
-    ready::announce(role, at, first_key, demo.as_ref())?;
+    let told = Told {
+        first_key: started.as_ref().and_then(|started| started.first_key.as_ref()),
+        set_up: started.as_ref().and_then(|started| started.set_up.as_ref()),
+        demo: demo.as_ref(),
+    };
+    ready::announce(role, at, told)?;
     tracing::info!(role = role.name(), "ready");
     let ended = process.until_left(signals, role.leaving(settings.features.drain_seconds)).await;
     tracing::info!("stopping");

@@ -1,4 +1,5 @@
-//! The files that the embedded store keeps beside its data: the secret key, the service token and the first test key.
+//! The files that the embedded store keeps beside its data: the secret key, the service token, the first test key and the
+//! link that makes the first administrator.
 
 use std::{
     fs::{self, DirBuilder},
@@ -8,7 +9,7 @@ use std::{
 };
 
 use core_service::shared::key_ring::{KeyRing, is_api_key};
-use secrecy::{SecretBox, SecretString};
+use secrecy::{ExposeSecret as _, SecretBox, SecretString};
 use thesis_net::clock::{IdSource, SharedIdSource};
 
 use crate::config::{Keys, Refused, decode_secret, encode_secret};
@@ -19,6 +20,7 @@ const SECRET_KEY: &str = "secret_key";
 const SERVICE_TOKEN: &str = "service_token";
 const TEST_KEY: &str = "test-key";
 const LIVE_KEY: &str = "live-key";
+const SET_UP_LINK: &str = "set-up-link";
 const SETTING: &str = "SVC_DATA_DIR";
 
 /// The secrets that core needs.
@@ -37,6 +39,14 @@ pub(crate) struct FirstKey {
     pub(crate) file: PathBuf,
     /// Whether this start is the first.
     pub(crate) made: bool,
+}
+
+/// The link that makes the first administrator.
+pub(crate) struct SetUpLink {
+    /// The link.
+    pub(crate) link: SecretString,
+    /// Where it is kept, as an absolute path.
+    pub(crate) file: PathBuf,
 }
 
 impl Secrets {
@@ -100,6 +110,19 @@ pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) 
     Ok(Some(FirstKey { key: key.into(), file, made }))
 }
 
+/// Keeps the link that makes the first administrator; without one, an earlier one is removed.
+pub(crate) fn set_up_link(dir: &Path, link: Option<&SecretString>) -> Result<Option<SetUpLink>, Refused> {
+    let file = std::path::absolute(dir.join(SET_UP_LINK)).map_err(at(dir))?;
+    // The address in it may have changed.
+    match fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&file)(error)),
+        _ => {}
+    }
+    let Some(link) = link else { return Ok(None) };
+    keep(dir, SET_UP_LINK, || link.expose_secret().to_owned())?;
+    Ok(Some(SetUpLink { link: link.clone(), file }))
+}
+
 /// A new live key, kept in a folder.
 pub(crate) fn live_key(dir: &Path, ids: SharedIdSource) -> Result<(SecretString, PathBuf), Refused> {
     let file = std::path::absolute(dir.join(LIVE_KEY)).map_err(at(dir))?;
@@ -151,7 +174,6 @@ fn at(path: &Path) -> impl Fn(io::Error) -> Refused + '_ {
 mod tests {
     use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
 
-    use secrecy::ExposeSecret as _;
     use thesis_net::clock::SystemIdSource;
 
     use super::*;
@@ -169,6 +191,21 @@ mod tests {
         let mode = fs::metadata(dir.path().join(SERVICE_TOKEN)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_set_up_link_is_kept_while_there_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        for link in ["http://a/1", "http://b/1"] {
+            let kept = set_up_link(dir.path(), Some(&link.into())).unwrap().unwrap();
+            assert!(kept.file.is_absolute() && kept.link.expose_secret() == link);
+            assert_eq!(fs::read_to_string(&kept.file).unwrap(), link);
+            assert_eq!(fs::metadata(&kept.file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        for _ in 0..2 {
+            assert!(set_up_link(dir.path(), None).unwrap().is_none());
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
     }
 
     #[test]

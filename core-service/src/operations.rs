@@ -31,8 +31,9 @@ mod told;
 pub mod update_webhook;
 pub mod verify_thesis;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use secrecy::SecretString;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -76,6 +77,8 @@ pub struct Core {
     pub accounts: Accounts,
     /// What keys are used for.
     pub key_usage: Arc<KeyUsage>,
+    /// The link that makes the first administrator, if there was none at the start.
+    pub set_up_link: OnceLock<SecretString>,
     /// Judges webhook URLs.
     pub urls: UrlVetter,
     /// Cancelled when the core stops.

@@ -1,6 +1,11 @@
 //! Puts a core together: everything that the operations need, and the tasks that run beside them.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
@@ -13,9 +18,11 @@ use crate::{
     access::{
         gate::{Gate, GateSettings},
         idempotency::Idempotency,
+        key_usage::KeyUsage,
         limits::Limits,
         open_streams::OpenStreams,
     },
+    accounts::{AccountSettings, Accounts},
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     domain::{dataset::Dataset, id, operation::Features, plan::Plans},
     error::Result,
@@ -23,6 +30,7 @@ use crate::{
     log::datasets::Datasets,
     operations::{
         Core,
+        account::set_up::set_up_link,
         admin::bootstrap::{Bootstrap, bootstrap},
         stream_tickets,
     },
@@ -47,6 +55,8 @@ const HOUSEKEEPING: Duration = Duration::from_millis(300);
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// Longest time for tasks to end: the process itself has not much longer.
 const LAST_STEPS: Duration = Duration::from_millis(700);
+/// Longest time for the letters that wait.
+const LAST_LETTERS: Duration = Duration::from_millis(300);
 
 /// The settings that a core starts with.
 pub struct CoreSettings {
@@ -70,6 +80,8 @@ pub struct CoreSettings {
     pub upstream: Option<UpstreamSettings>,
     /// Where the search index is kept; none keeps it in memory.
     pub search_dir: Option<PathBuf>,
+    /// How people sign in, and how the service writes to them.
+    pub accounts: AccountSettings,
     /// Keys that exist after the start.
     pub bootstrap: Bootstrap,
 }
@@ -133,7 +145,11 @@ impl Core {
         let upstream = settings
             .upstream
             .map(|settings| Upstream::new(Arc::clone(&shared), Arc::clone(&datasets), Arc::clone(&peers), settings));
+        let has_set_up = settings.accounts.set_up;
         let core = Arc::new(Self {
+            accounts: Accounts::new(settings.accounts)?,
+            key_usage: Arc::new(KeyUsage::new(Arc::clone(&backend), shared.replica.clone())),
+            set_up_link: OnceLock::new(),
             open_streams: OpenStreams::new(Arc::clone(&gate), control, clock),
             gate,
             datasets,
@@ -151,6 +167,9 @@ impl Core {
             tasks,
         });
         bootstrap(&core, &settings.bootstrap).await?;
+        if has_set_up && let Some(link) = set_up_link(&core).await? {
+            core.set_up_link.get_or_init(|| link.into());
+        }
         if core.shared.backend.is_exclusive() {
             core.datasets.recover().await?;
         }
@@ -203,6 +222,8 @@ impl Core {
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.gate.limits.run(core.shared.clock.as_ref(), &core.stop).await });
         let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.key_usage.run(core.shared.clock.as_ref(), &core.stop).await });
+        let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.shared.control.follow()).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.members.run()).await });
@@ -254,7 +275,7 @@ impl Core {
         }
     }
 
-    /// Stops the tasks, stores the counts, and makes everything durable.
+    /// Stops the tasks, stores the counts, sends the letters that wait, and makes everything durable.
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -262,7 +283,14 @@ impl Core {
             tracing::warn!("some tasks did not end in time");
         }
         // Other cores would have to wait for these otherwise.
+        let mail = async {
+            if let Some(mail) = &self.accounts.mail {
+                mail.close(LAST_LETTERS).await;
+            }
+        };
         tokio::join!(
+            mail,
+            self.key_usage.flush(self.shared.clock.now_ms()),
             self.gate.limits.flush(self.shared.clock.now_ms()),
             self.members.leave(),
             self.dispatcher.release()

@@ -14,6 +14,7 @@ use secrecy::SecretBox;
 use thesis_net::clock::{Clock, IdSource};
 
 use crate::{
+    accounts::AccountSettings,
     domain::{
         dataset::Dataset,
         id,
@@ -219,6 +220,7 @@ pub(crate) fn settings() -> CoreSettings {
         sandbox_tick_seconds: 0,
         search_dir: None,
         upstream: None,
+        accounts: AccountSettings { public_url: "http://localhost".to_owned(), ..AccountSettings::default() },
         bootstrap: Bootstrap { test_key: Some(TEST_KEY.into()), live_key: Some(LIVE_KEY.into()), plan: None },
     }
 }

@@ -73,6 +73,14 @@ impl From<ApiKey> for Resource {
     }
 }
 
+/// A key in a list, which also tells when it was last used.
+fn listed(key: ApiKey) -> Resource {
+    let last_used_at = time(key.last_used_at.as_ref());
+    let mut resource = Resource::from(key);
+    resource.0.push(("last_used_at", last_used_at));
+    resource
+}
+
 pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
     match command {
         Command::Create { project, environment, name, scopes, expires_at } => {
@@ -88,8 +96,8 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
             Ok(Answer::One(resource))
         }
         Command::List { project } => {
-            let request = ListKeysRequest { project_id: project };
-            Ok(Answer::list(client.list_keys(request).await?.into_inner().data))
+            let keys = client.list_keys(ListKeysRequest { project_id: project }).await?.into_inner().data;
+            Ok(Answer::List(keys.into_iter().map(listed).collect()))
         }
         Command::Revoke { key } => one(client.revoke_key(RevokeKeyRequest { id: key }).await?.into_inner().api_key),
     }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 use thesis_proto::v1::{
     ApproveProjectRequest, ArchiveProjectRequest, CreateProjectRequest, ListProjectsRequest, Project,
-    WithdrawProjectRequest,
+    RefuseProjectRequest, WithdrawProjectRequest,
 };
 use tonic::Status;
 
@@ -36,6 +36,14 @@ pub(crate) enum Command {
         /// Its id
         project: String,
     },
+    /// Refuse the live access that a project asked for
+    Refuse {
+        /// Its id
+        project: String,
+        /// Why, for its organization to read
+        #[arg(long)]
+        reason: String,
+    },
     /// Withdraw live access
     Withdraw {
         /// Its id
@@ -56,6 +64,8 @@ impl From<Project> for Resource {
             ("name", json!(project.name)),
             ("organization_id", json!(project.organization_id)),
             ("live_approved", json!(project.live_approved)),
+            ("live_requested_at", time(project.live_requested_at.as_ref())),
+            ("live_refusal", json!(project.live_refusal)),
             ("archived", json!(project.archived)),
             ("created_at", time(project.created_at.as_ref())),
         ])
@@ -74,6 +84,10 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
         }
         Command::Approve { project } => {
             one(client.approve_project(ApproveProjectRequest { id: project }).await?.into_inner().project)
+        }
+        Command::Refuse { project, reason } => {
+            let request = RefuseProjectRequest { id: project, reason };
+            one(client.refuse_project(request).await?.into_inner().project)
         }
         Command::Withdraw { project } => {
             one(client.withdraw_project(WithdrawProjectRequest { id: project }).await?.into_inner().project)

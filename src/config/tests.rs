@@ -33,6 +33,18 @@ fn defaults_need_nothing() {
     let bootstrap = settings.keys.bootstrap(&plans).unwrap();
     assert!(bootstrap.test_key.is_none() && bootstrap.live_key.is_none() && bootstrap.plan.is_none());
     assert!(settings.upstream.settings().unwrap().is_none());
+    let accounts = settings.accounts.settings(true).unwrap();
+    assert!(!accounts.invited_only && accounts.mail.is_none() && accounts.set_up);
+}
+
+#[test]
+fn mail_needs_a_server_and_a_sender() {
+    let given = ["--sign-up=invited", "--smtp-url=smtps://me:secret@mail.example", "--mail-from=T <t@mail.example>"];
+    let accounts = settings(&given).accounts.settings(false).unwrap();
+    let mail = accounts.mail.unwrap();
+    assert!(accounts.invited_only && !accounts.set_up);
+    assert_eq!(mail.url.expose_secret(), "smtps://me:secret@mail.example");
+    assert_eq!(mail.from, "T <t@mail.example>");
 }
 
 #[test]
@@ -129,6 +141,7 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         (&["--upstream-refresh-seconds=86401"], "SVC_UPSTREAM_REFRESH_SECONDS"),
         (&["--scylla-replication-factor", "0"], "SVC_SCYLLA_REPLICATION_FACTOR"),
         (&["--theses-api-enabled", "yes"], "THESES_API_ENABLED"),
+        (&["--sign-up", "closed"], "SVC_SIGN_UP"),
     ] {
         let said = parse(arguments).unwrap_err();
         assert!(said.starts_with(&format!("{variable}: ")) && !said.contains('\n'), "{arguments:?}: {said}");
@@ -146,6 +159,7 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
     let half_plan = file("half.toml", "[plans.free]\nhistory_days = 7");
     let secret = "0123456789abcdefghijklmnopqrstuvwxyzABCD";
     let (live, spaced) = (format!("svc_live_{secret}"), format!("{secret} {secret}"));
+    let [ftp, half] = [format!("ftp://me:{secret}@a"), format!("smtp://{secret}@a")];
     for (arguments, variable) in [
         (&["--semantic-search-enabled", "true"][..], "SEMANTIC_SEARCH_ENABLED"),
         (&["--secret-key", secret], "SVC_SECRET_KEY"),
@@ -162,11 +176,17 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
         (&["--upstream-url", "http://a"], "SVC_UPSTREAM_TOKEN"),
         (&["--upstream-url", "http://a", "--upstream-token", &spaced], "SVC_UPSTREAM_TOKEN"),
         (&["--upstream-token", secret], "SVC_UPSTREAM_URL"),
+        (&["--smtp-url", "smtp://a"], "SVC_MAIL_FROM"),
+        (&["--smtp-url", "smtp://a", "--mail-from", secret], "SVC_MAIL_FROM"),
+        (&["--mail-from", "a@example.com"], "SVC_SMTP_URL"),
+        (&["--smtp-url", &ftp, "--mail-from", "a@example.com"], "SVC_SMTP_URL"),
+        (&["--smtp-url", &half, "--mail-from", "a@example.com"], "SVC_SMTP_URL"),
     ] {
         let settings = settings(arguments);
         let judged = || {
             settings.features.features()?;
             settings.upstream.settings()?;
+            settings.accounts.settings(true)?;
             settings.keys.secret_key()?;
             settings.keys.service_token()?;
             settings.keys.bootstrap(&settings.keys.plans()?)?;
@@ -190,6 +210,7 @@ fn settings_show_no_secret() {
         ("--bootstrap-live-key", &live_key),
         ("--scylla-password", "a password of the cluster"),
         ("--upstream-token", "a token of the upstream"),
+        ("--smtp-url", "smtp://me:password@mail.example"),
     ];
     let arguments: Vec<&str> = secrets.iter().flat_map(|(flag, secret)| [*flag, *secret]).collect();
     let invocation = parse(&arguments).unwrap();
@@ -247,6 +268,14 @@ fn admin_commands_have_their_grammar() {
         "project approve prj_1",
         "project withdraw prj_1",
         "project archive prj_1",
+        "project refuse prj_1 --reason no",
+        "user create --email a@example.com",
+        "user create --email a@example.com --administrator --json",
+        "user list",
+        "user make-administrator a@example.com",
+        "user reset-link a@example.com --json",
+        "audit list",
+        "audit list --organization org_1 --limit 250 --json",
         "key create --project prj_1 --environment test --name N",
         "key create --project p --environment live --name N --scope a:b --scope c:d --expires-at 2031-01-01T00:00:00Z",
         "key list --project prj_1",
@@ -273,6 +302,12 @@ fn admin_commands_have_their_grammar() {
         "key create --project p --environment prod --name N",
         "key create --project p --environment test --name N --expires-at soon",
         "project approve",
+        "project refuse prj_1",
+        "user create",
+        "user create a@example.com",
+        "user reset-link",
+        "audit",
+        "audit list --limit 0",
         "webhook list",
         "webhook replay --webhook wh_1",
         "webhook replay --webhook wh_1 --since soon",

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use core_service::{
+    accounts::AccountSettings,
     domain::{operation::Features, plan::Plans},
     ingest::settings::UpstreamSettings,
     operations::{Core, admin::bootstrap::Bootstrap},
@@ -19,7 +20,7 @@ use thesis_net::clock::{SharedClock, SharedIdSource, SystemIdSource};
 use crate::{
     Failure,
     config::{Refused, Settings, Store, StoreKind},
-    secrets::{self, FirstKey, Secrets},
+    secrets::{self, FirstKey, Secrets, SetUpLink},
 };
 
 /// Settings that were found usable.
@@ -27,6 +28,7 @@ pub(super) struct Prepared {
     plans: Plans,
     upstream: Option<UpstreamSettings>,
     features: Features,
+    accounts: AccountSettings,
     bootstrap: Bootstrap,
     secrets: Secrets,
     first_key: Option<FirstKey>,
@@ -38,11 +40,14 @@ pub(super) struct Prepared {
 pub(super) struct Started {
     pub(super) core: Arc<Core>,
     pub(super) first_key: Option<FirstKey>,
+    /// While there is no administrator, on the embedded store.
+    pub(super) set_up: Option<SetUpLink>,
 }
 
 /// Checks the settings, and makes the files of a first start.
 pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     let features = settings.features.features()?;
+    let accounts = settings.accounts.settings(settings.store.kind == StoreKind::Embedded)?;
     let upstream = settings.upstream.settings()?;
     let plans = settings.keys.plans()?;
     let mut bootstrap = settings.keys.bootstrap(&plans)?;
@@ -61,14 +66,15 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     if let Some(first) = &first_key {
         bootstrap.test_key = Some(first.key.clone());
     }
-    Ok(Prepared { plans, upstream, features, bootstrap, secrets, first_key, cluster })
+    Ok(Prepared { plans, upstream, features, accounts, bootstrap, secrets, first_key, cluster })
 }
 
-/// Opens the store and starts the core on it; `grpc` is where it will listen.
+/// Opens the store and starts the core on it; `grpc` is where it will listen, and `http` where REST does.
 pub(super) async fn start(
     settings: &Settings,
     prepared: Prepared,
     grpc: SocketAddr,
+    http: SocketAddr,
     clock: &SharedClock,
     ids: &SharedIdSource,
 ) -> Result<Started, Failure> {
@@ -96,8 +102,13 @@ pub(super) async fn start(
             StoreKind::Embedded => Some(settings.store.data_dir.join("search")),
             StoreKind::Scylla => None,
         },
+        accounts: AccountSettings { public_url: settings.addresses.public_url(http), ..prepared.accounts },
         bootstrap: prepared.bootstrap,
     };
     let core = Core::start(store, core_settings, Arc::clone(clock), Arc::clone(ids)).await?;
-    Ok(Started { core, first_key: prepared.first_key })
+    let set_up = match settings.store.kind {
+        StoreKind::Embedded => secrets::set_up_link(&settings.store.data_dir, core.set_up_link.get())?,
+        StoreKind::Scylla => None,
+    };
+    Ok(Started { core, first_key: prepared.first_key, set_up })
 }

@@ -9,6 +9,7 @@ use std::{
 
 use core_service::{
     access::gate::RequestMeta,
+    accounts::AccountSettings,
     domain::{
         dataset::Dataset,
         delivery::{Delivery, delivery_id},
@@ -210,6 +211,7 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
         sandbox_tick_seconds: 0,
         upstream: None,
         search_dir,
+        accounts: AccountSettings::default(),
         bootstrap: Bootstrap { test_key: Some(test_key().into()), live_key: None, plan: Some(PLAN_NAME.to_owned()) },
     }
 }

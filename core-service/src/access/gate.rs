@@ -178,6 +178,16 @@ impl Call {
     }
 }
 
+/// Why a call was not admitted.
+pub struct Refused {
+    /// The first check that failed.
+    pub error: Error,
+    /// The rate window, once the key is accepted.
+    pub rate: Option<Rate>,
+    /// The key, whether or not it may be used; none if there is no such key.
+    pub key: Option<Arc<ApiKey>>,
+}
+
 /// Admits or refuses calls.
 pub struct Gate {
     control: Arc<Control>,
@@ -306,6 +316,20 @@ impl Gate {
         Ok(Caller { key, project, organization, plan, view })
     }
 
+    /// The key that a request carries, whether or not it may be used; none if it carries none that exists.
+    #[must_use]
+    pub fn key_of(&self, meta: &RequestMeta) -> Option<Arc<ApiKey>> {
+        let state = self.control.state();
+        let key = match &meta.key_id {
+            Some(id) => state.key(id),
+            None => {
+                let raw = meta.authorization().and_then(bearer).filter(|raw| is_api_key(raw))?;
+                state.key_by_hash(&self.keys.key_hash(raw))
+            }
+        };
+        key.cloned()
+    }
+
     /// Whether a key still has the rights that its caller was admitted with; asked again for open streams.
     #[must_use]
     pub fn still_admits(&self, key_id: &str, operation: Operation) -> bool {
@@ -342,31 +366,28 @@ impl Gate {
     ///
     /// # Errors
     /// The first check that fails.
-    pub fn admit(
-        self: &Arc<Self>,
-        meta: RequestMeta,
-        operation: Operation,
-    ) -> std::result::Result<Call, (Error, Option<Rate>)> {
+    pub fn admit(self: &Arc<Self>, meta: RequestMeta, operation: Operation) -> std::result::Result<Call, Refused> {
         if !self.control.is_current() {
-            return Err((Error::outdated(), None));
+            return Err(Refused { error: Error::outdated(), rate: None, key: self.key_of(&meta) });
         }
         let now_ms = self.clock.now_ms();
         let caller = self.authenticate(&meta, now_ms).map_err(|error| {
             let unauthenticated = error.api.code.http_status() == 401;
             let too_many = if unauthenticated { self.count_failure(&meta, now_ms) } else { None };
-            (too_many.unwrap_or(error), None)
+            Refused { error: too_many.unwrap_or(error), rate: None, key: self.key_of(&meta) }
         })?;
         let class = operation.class();
         let project: Arc<str> = caller.project.id.as_str().into();
         let (live, limit) = (caller.key.live, caller.plan.per_minute(class));
         if let Err(error) = self.permit(&caller, operation) {
-            return Err((error, Some(self.limits.rates.peek(&project, live, class, limit, now_ms))));
+            let rate = self.limits.rates.peek(&project, live, class, limit, now_ms);
+            return Err(Refused { error, rate: Some(rate), key: Some(caller.key) });
         }
         let rate = self.limits.rates.take(&project, live, class, limit, now_ms);
         if !rate.allowed {
             let message = format!("more than {limit} requests of class {} in this minute", class.as_str());
             let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));
-            return Err((error.into(), Some(rate)));
+            return Err(Refused { error: error.into(), rate: Some(rate), key: Some(caller.key) });
         }
         Ok(Call { caller, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
     }

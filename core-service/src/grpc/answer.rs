@@ -17,10 +17,10 @@ use tonic::{
 
 use crate::{
     access::{
-        gate::{Call, RequestMeta},
+        gate::{Call, Refused, RequestMeta},
         limits::Rate,
     },
-    domain::operation::Operation,
+    domain::{control::ApiKey, operation::Operation},
     error::{Error, Result as Outcome},
     operations::Core,
 };
@@ -139,35 +139,49 @@ pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T
     }
 }
 
-/// Passes a request through the gate.
+/// Counts a request that was not admitted, if its key is known.
+fn count_refused(core: &Core, operation: Operation, key: Option<Arc<ApiKey>>) {
+    if let Some(key) = key {
+        let now_ms = core.shared.clock.now_ms();
+        core.key_usage.count(&key, operation.class(), now_ms);
+        core.key_usage.count_error(&key, operation.class(), now_ms);
+    }
+}
+
+/// Passes a request through the gate, and counts it for its key.
 pub(super) async fn admit(core: &Core, operation: Operation, meta: RequestMeta) -> Result<Call, Status> {
     let request_id = meta.request_id.clone();
     let meeting = async {
         core.gate.look_for_unknown_key(&meta).await;
         Ok(())
     };
-    let met = reached(core, meeting).await;
-    met.map_err(|error| status(&error, &request_id, operation.name()))?;
-    let call = core.gate.admit(meta, operation).map_err(|(error, rate)| {
+    if let Err(error) = reached(core, meeting).await {
+        count_refused(core, operation, core.gate.key_of(&meta));
+        return Err(status(&error, &request_id, operation.name()));
+    }
+    let call = core.gate.admit(meta, operation).map_err(|Refused { error, rate, key }| {
+        count_refused(core, operation, key);
         let mut status = status(&error, &request_id, operation.name());
         if let Some(rate) = rate {
             put_rate(status.metadata_mut(), &rate, core.shared.clock.now_ms());
         }
         status
     })?;
+    core.key_usage.count(&call.caller.key, operation.class(), call.now_ms);
     if operation.is_repeatable()
         && let Some(key) = &call.meta.idempotency_key
         && (key.is_empty() || key.len() > 255 || !key.bytes().all(|byte| (0x20..0x7f).contains(&byte)))
     {
         let message = "idempotency-key must be one value of 1 to 255 printable ASCII characters";
         let error = ApiError::new(ErrorCode::InvalidRequest, message);
-        return Err(failed(&call, &error.into(), operation));
+        return Err(failed(core, &call, &error.into(), operation));
     }
     Ok(call)
 }
 
-/// The gRPC form of a call's failure, with its rate figures.
-pub(super) fn failed(call: &Call, error: &Error, operation: Operation) -> Status {
+/// The gRPC form of a call's failure, with its rate figures; counts it for the call's key.
+pub(super) fn failed(core: &Core, call: &Call, error: &Error, operation: Operation) -> Status {
+    core.key_usage.count_error(&call.caller.key, operation.class(), call.now_ms);
     let mut status = status(error, &call.meta.request_id, operation.name());
     finish(call, status.metadata_mut());
     status
@@ -200,7 +214,7 @@ where
             finish(&call, response.metadata_mut());
             Ok(response)
         }
-        Err(error) => Err(failed(&call, &error, operation)),
+        Err(error) => Err(failed(core, &call, &error, operation)),
     }
 }
 

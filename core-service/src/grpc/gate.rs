@@ -24,6 +24,6 @@ impl GateService for Api {
             given.errors.into_iter().map(|error| FieldError::new(error.param, error.message)).collect();
         let code = ErrorCode::parse(&given.code).unwrap_or(ErrorCode::InvalidRequest);
         let error = ApiError::fields(code, Some(given.message), &errors);
-        Err(failed(&call, &error.into(), operation))
+        Err(failed(&self.core, &call, &error.into(), operation))
     }
 }

@@ -176,7 +176,7 @@ impl StreamService for Api {
         }
         let call = admit(core, Operation::Open, meta).await?;
         let opened = reached(core, open(core, &call, &message, ticket)).await;
-        let mut response = Response::new(opened.map_err(|error| failed(&call, &error, Operation::Open))?);
+        let mut response = Response::new(opened.map_err(|error| failed(core, &call, &error, Operation::Open))?);
         finish(&call, response.metadata_mut());
         Ok(response)
     }

@@ -20,7 +20,7 @@ const OLD: i64 = 60;
 
 fn call(core: &Core) -> Call {
     let meta = RequestMeta { authorization: Some(format!("Bearer {TEST_KEY}").into()), ..RequestMeta::default() };
-    core.gate.admit(meta, Operation::GetToken).unwrap_or_else(|(error, _)| panic!("{error}"))
+    core.gate.admit(meta, Operation::GetToken).unwrap_or_else(|refused| panic!("{}", refused.error))
 }
 
 async fn listed(core: &Core) -> Vec<String> {

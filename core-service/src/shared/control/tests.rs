@@ -4,7 +4,7 @@ use thesis_proto::error::ErrorCode;
 
 use super::*;
 use crate::{
-    access::gate::RequestMeta,
+    access::gate::{Refused, RequestMeta},
     domain::{account::Actor, operation::Operation},
     operations::{
         Core,
@@ -28,7 +28,7 @@ async fn two() -> (Arc<ManualClock>, Arc<SharedMemory>, [Arc<Core>; 2]) {
 /// The code that a key's request is refused with, if it is.
 fn refused(core: &Arc<Core>, raw: &str) -> Option<ErrorCode> {
     let meta = RequestMeta { authorization: Some(format!("Bearer {raw}").into()), ..RequestMeta::default() };
-    core.gate.admit(meta, Operation::ListTheses).err().map(|(error, _)| error.api.code)
+    core.gate.admit(meta, Operation::ListTheses).err().map(|refused| refused.error.api.code)
 }
 
 #[tokio::test]
@@ -58,8 +58,8 @@ async fn a_change_at_one_replica_acts_on_the_other() {
 async fn a_replica_that_cannot_follow_for_five_seconds_serves_nothing_until_it_can() {
     let (clock, store, [one, other]) = two().await;
     let mut current = one.shared.control.current();
-    let outdated = async |error: (crate::error::Error, _)| {
-        let (error, rate): (_, Option<crate::access::limits::Rate>) = error;
+    let outdated = async |refused: Refused| {
+        let Refused { error, rate, .. } = refused;
         assert_eq!((error.api.code, error.api.retry_after, rate), (ErrorCode::ServiceUnavailable, Some(1), None));
     };
     one.shared.control.catch_up().await.unwrap();
@@ -67,8 +67,8 @@ async fn a_replica_that_cannot_follow_for_five_seconds_serves_nothing_until_it_c
     clock.advance(CURRENT_MS);
     assert_eq!(refused(&one, TEST_KEY), None);
     clock.advance(1);
-    let error = one.gate.admit(RequestMeta::default(), Operation::GetMe).map(drop).unwrap_err();
-    outdated(error).await;
+    let error = one.gate.admit(RequestMeta::default(), Operation::GetMe).err();
+    outdated(error.unwrap()).await;
     current.wait_for(|current| !*current).await.unwrap();
     store.set_away(false);
     current.wait_for(|current| *current).await.unwrap();

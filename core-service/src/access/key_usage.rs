@@ -1,0 +1,228 @@
+//! What keys are used for: requests and errors by hour, key and class, and when each key was last used.
+//!
+//! They are counted in memory, since every request is counted, and stored once a minute as this replica's whole counts,
+//! so that a store in doubt may be repeated. Readers add the replicas up. What a process counts in its last minute is
+//! lost when it is killed.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use thesis_net::clock::Clock;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    domain::{control::ApiKey, operation::RateClass, window::HOUR_MS},
+    store::{Change, SharedBackend, StoreResult},
+    tables::key_usage::{self, Requests, UsageKey},
+};
+
+/// How often the counts are stored.
+const STORE_EVERY: Duration = Duration::from_mins(1);
+/// Most rows read or written at once.
+const ROWS_AT_ONCE: usize = 500;
+/// How long an hour's counts stay in memory after its begin, in milliseconds: answers come after their requests.
+const REMEMBERED_MS: i64 = 2 * HOUR_MS;
+/// The classes in the order of the counts.
+const CLASSES: [RateClass; 3] = [RateClass::Standard, RateClass::Heavy, RateClass::Verify];
+
+/// The count of a class in an hour.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// What this process counted.
+    own: Requests,
+    /// As much of it as is stored.
+    stored: Requests,
+    /// What was stored under this replica's name before; none until it was read.
+    before: Option<Requests>,
+    /// The version that the row was last written with.
+    version: i64,
+}
+
+#[derive(Debug)]
+struct Hour {
+    /// When it begins, in Unix milliseconds.
+    start: i64,
+    counts: [Count; CLASSES.len()],
+}
+
+/// What a key was used for.
+#[derive(Debug)]
+struct Used {
+    project: String,
+    /// When it was last used, and the last time that is stored, in Unix milliseconds.
+    last: i64,
+    last_stored: i64,
+    /// The latest last.
+    hours: Vec<Hour>,
+}
+
+impl Used {
+    fn count(&mut self, class: RateClass, start: i64) -> &mut Count {
+        let known = self.hours.iter().rposition(|hour| hour.start == start);
+        let at = known.unwrap_or_else(|| {
+            self.hours.push(Hour { start, counts: Default::default() });
+            self.hours.len() - 1
+        });
+        &mut self.hours[at].counts[class as usize]
+    }
+}
+
+/// A count that is to be stored.
+struct Due {
+    of: UsageKey,
+    own: Requests,
+    change: Change,
+}
+
+/// Counts what keys are used for.
+pub struct KeyUsage {
+    backend: SharedBackend,
+    replica: String,
+    /// By the key's id.
+    used: Mutex<HashMap<String, Used>>,
+    /// One store at a time.
+    turn: tokio::sync::Mutex<()>,
+    failing: AtomicBool,
+}
+
+impl KeyUsage {
+    /// Counts as this replica.
+    #[must_use]
+    pub fn new(backend: SharedBackend, replica: String) -> Self {
+        let (used, turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { backend, replica, used, turn, failing: AtomicBool::new(false) }
+    }
+
+    /// Counts a request of a key.
+    pub fn count(&self, key: &ApiKey, class: RateClass, now_ms: i64) {
+        self.with(key, class, now_ms, |count| count.own.requests += 1);
+    }
+
+    /// Counts that a request, which was counted, was refused or failed; `now_ms` is when it was counted.
+    pub fn count_error(&self, key: &ApiKey, class: RateClass, now_ms: i64) {
+        self.with(key, class, now_ms, |count| count.own.errors += 1);
+    }
+
+    fn with(&self, key: &ApiKey, class: RateClass, now_ms: i64, add: impl FnOnce(&mut Count)) {
+        let start = now_ms - now_ms.rem_euclid(HOUR_MS);
+        let mut all = self.used.lock();
+        // Only the first request of a key makes a copy of its names.
+        if !all.contains_key(&key.id) {
+            let used = Used { project: key.project_id.clone(), last: 0, last_stored: 0, hours: Vec::new() };
+            all.insert(key.id.clone(), used);
+        }
+        if let Some(used) = all.get_mut(&key.id) {
+            used.last = used.last.max(now_ms);
+            add(used.count(class, start));
+        }
+    }
+
+    /// Stores the counts once a minute until stopped.
+    pub async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
+        let mut every = tokio::time::interval(STORE_EVERY);
+        every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(every.tick()).await.is_some() {
+            stop.run_until_cancelled(self.flush(clock.now_ms())).await;
+        }
+    }
+
+    /// Stores what is not stored yet. What the store does not take is kept for the next time.
+    pub async fn flush(&self, now_ms: i64) {
+        let _turn = self.turn.lock().await;
+        let outcome = self.store(now_ms).await;
+        let was = self.failing.swap(outcome.is_err(), Ordering::Relaxed);
+        if let (Err(error), false) = (&outcome, was) {
+            tracing::warn!(%error, "what keys are used for is not stored, trying again");
+        }
+        self.forget(now_ms);
+    }
+
+    async fn store(&self, now_ms: i64) -> StoreResult<()> {
+        for keys in self.unread().chunks(ROWS_AT_ONCE) {
+            let found = key_usage::own(&self.backend, keys, &self.replica).await?;
+            for (of, (before, version)) in keys.iter().zip(found) {
+                self.note(of, |count| (count.before, count.version) = (Some(before), version));
+            }
+        }
+        for due in self.due(now_ms).chunks(ROWS_AT_ONCE) {
+            self.backend.apply(due.iter().map(|due| due.change.clone()).collect()).await?;
+            for Due { of, own, .. } in due {
+                self.note(of, |count| count.stored = *own);
+            }
+        }
+        for uses in self.new_uses().chunks(ROWS_AT_ONCE) {
+            let changes = uses.iter().map(|(project, key, at)| key_usage::use_change(project, key, *at));
+            self.backend.apply(changes.collect()).await?;
+            let mut all = self.used.lock();
+            for (_, key, at) in uses {
+                if let Some(used) = all.get_mut(key) {
+                    used.last_stored = *at;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&self, of: &UsageKey, note: impl FnOnce(&mut Count)) {
+        if let Some(used) = self.used.lock().get_mut(&of.key) {
+            note(used.count(of.class, of.hour));
+        }
+    }
+
+    /// Every count that is not stored yet, as `choose` makes something of it.
+    fn chosen<T>(&self, mut choose: impl FnMut(UsageKey, &mut Count) -> Option<T>) -> Vec<T> {
+        let mut chosen = Vec::new();
+        for (key, used) in self.used.lock().iter_mut() {
+            for Hour { start, counts } in &mut used.hours {
+                for (count, class) in counts.iter_mut().zip(CLASSES) {
+                    if count.own != count.stored {
+                        let (project, key) = (used.project.clone(), key.clone());
+                        chosen.extend(choose(UsageKey { project, key, hour: *start, class }, count));
+                    }
+                }
+            }
+        }
+        chosen
+    }
+
+    /// What may have been stored under this replica's name: an earlier process on the embedded store had the same.
+    fn unread(&self) -> Vec<UsageKey> {
+        self.chosen(|of, count| count.before.is_none().then_some(of))
+    }
+
+    /// What is to be stored. What came since the reading is for the next time.
+    fn due(&self, now_ms: i64) -> Vec<Due> {
+        self.chosen(|of, count| {
+            let whole = count.before?.plus(count.own);
+            // It grows with each try, and with time, so that the store can forget what has expired.
+            count.version = now_ms.max(count.version + 1);
+            let change = key_usage::change(&of, &self.replica, whole, count.version);
+            Some(Due { of, own: count.own, change })
+        })
+    }
+
+    /// The last uses that are not stored yet: project, key and time.
+    fn new_uses(&self) -> Vec<(String, String, i64)> {
+        let all = self.used.lock();
+        let new = all.iter().filter(|(_, used)| used.last != used.last_stored);
+        new.map(|(key, used)| (used.project.clone(), key.clone(), used.last)).collect()
+    }
+
+    /// Forgets hours that have ended, and keys without others, once they are stored.
+    fn forget(&self, now_ms: i64) {
+        self.used.lock().retain(|_, used| {
+            used.hours.retain(|hour| {
+                now_ms < hour.start + REMEMBERED_MS || hour.counts.iter().any(|count| count.own != count.stored)
+            });
+            !used.hours.is_empty() || used.last != used.last_stored
+        });
+    }
+}

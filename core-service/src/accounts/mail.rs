@@ -1,0 +1,224 @@
+//! Letters to people, by SMTP. Nobody waits for them: they are queued, and each is tried three times.
+//!
+//! A letter holds a link that lets its reader in. So nothing of a letter is logged but the domain that it goes to.
+
+mod letter;
+#[cfg(test)]
+mod tests;
+
+use std::{net::IpAddr, time::Duration};
+
+use futures::StreamExt as _;
+use lettre::{
+    AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor,
+    message::Mailbox,
+    transport::smtp::{
+        Error as SmtpError,
+        authentication::Credentials,
+        client::{Tls, TlsParameters},
+        extension::ClientId,
+    },
+};
+use parking_lot::Mutex;
+use percent_encoding::percent_decode_str;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::{
+    sync::mpsc::{self, error::TrySendError},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tokio_stream::wrappers::ReceiverStream;
+use url::{Host, Url};
+
+pub use self::letter::Letter;
+use crate::error::{Error, Result};
+
+/// Most letters that wait to be sent.
+const MOST_WAITING: usize = 1_000;
+/// Most letters sent at once.
+const AT_ONCE: usize = 4;
+/// Longest time for a try.
+const TRY: Duration = Duration::from_secs(20);
+/// The pauses between the tries of a letter.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
+/// What is said of a URL that cannot be used, which may hold credentials.
+const FORM: &str = "it must have the form smtp://host:port or smtps://user:password@host:port";
+
+type Transport = AsyncSmtpTransport<Tokio1Executor>;
+
+/// How mail is sent.
+#[derive(Clone, Debug)]
+pub struct MailSettings {
+    /// `smtp://user:password@host:port`, or `smtps://…` for TLS from the beginning. User and password may be left out.
+    pub url: SecretString,
+    /// The sender: an address, or `Name <address>`.
+    pub from: String,
+}
+
+impl MailSettings {
+    /// The settings, if mail can be sent with them.
+    ///
+    /// # Errors
+    /// Names the variable that cannot be used, and says why without telling its value.
+    pub fn new(url: SecretString, from: String) -> std::result::Result<Self, (&'static str, &'static str)> {
+        transport(url.expose_secret(), &from)?;
+        Ok(Self { url, from })
+    }
+}
+
+/// Sends letters.
+pub struct Mail {
+    /// None once it is closed.
+    queue: Mutex<Option<mpsc::Sender<Letter>>>,
+    sending: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Mail {
+    /// Begins to send.
+    ///
+    /// # Errors
+    /// When the settings cannot be used.
+    pub fn new(settings: MailSettings) -> Result<Self> {
+        let MailSettings { url, from } = settings;
+        let (transport, from) = transport(url.expose_secret(), &from)
+            .map_err(|(variable, reason)| Error::internal(format!("{variable}: {reason}")))?;
+        let (queue, letters) = mpsc::channel(MOST_WAITING);
+        let sending = tokio::spawn(send_all(transport, from, letters));
+        Ok(Self { queue: Mutex::new(Some(queue)), sending: Mutex::new(Some(sending)) })
+    }
+
+    /// Sends a letter, some time after this returns. It is dropped, and that is logged, when there is no room for it or
+    /// every try fails.
+    pub fn post(&self, letter: Letter) {
+        let Some(queue) = self.queue.lock().clone() else { return };
+        if let Err(TrySendError::Full(letter) | TrySendError::Closed(letter)) = queue.try_send(letter) {
+            tracing::error!(domain = letter.domain(), "too many letters wait; one is not sent");
+        }
+    }
+
+    /// Takes no more letters, and gives those that wait some time to be sent.
+    pub async fn close(&self, patience: Duration) {
+        self.queue.lock().take();
+        let sending = self.sending.lock().take();
+        if let Some(sending) = sending
+            && timeout(patience, sending).await.is_err()
+        {
+            tracing::warn!("some letters were not sent");
+        }
+    }
+}
+
+async fn send_all(transport: Transport, from: Mailbox, letters: mpsc::Receiver<Letter>) {
+    let (transport, from) = (&transport, &from);
+    ReceiverStream::new(letters).for_each_concurrent(AT_ONCE, |letter| send(transport, from, letter)).await;
+}
+
+async fn send(transport: &Transport, from: &Mailbox, letter: Letter) {
+    let domain = letter.domain();
+    let message = match letter.message(from) {
+        Ok(message) => message,
+        Err(reason) => {
+            tracing::error!(domain, reason, "a letter cannot be written");
+            return;
+        }
+    };
+    let text = message.formatted();
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        let tried = timeout(TRY, transport.send_raw(message.envelope(), &text)).await;
+        let (reason, is_final) = match &tried {
+            Ok(Ok(_)) => {
+                tracing::debug!(domain, "a letter was sent");
+                return;
+            }
+            Ok(Err(error)) => (why(error), error.is_permanent()),
+            Err(_) => ("the server was too slow".to_owned(), false),
+        };
+        match pauses.next().filter(|_| !is_final) {
+            Some(pause) => {
+                tracing::warn!(domain, reason, "a letter was not sent, trying again");
+                sleep(pause).await;
+            }
+            None => {
+                tracing::error!(domain, reason, "a letter was not sent");
+                return;
+            }
+        }
+    }
+}
+
+/// Why a try failed. The server's own words are left out, since they may repeat the address.
+fn why(error: &SmtpError) -> String {
+    match error.status() {
+        Some(code) => format!("the server answered {code}"),
+        None if error.is_response() => "the server's answer cannot be read".to_owned(),
+        None => error.to_string(),
+    }
+}
+
+/// How the server is reached, and who writes.
+fn transport(url: &str, from: &str) -> std::result::Result<(Transport, Mailbox), (&'static str, &'static str)> {
+    let from =
+        sender(from).ok_or(("SVC_MAIL_FROM", "it must be an e-mail address, or a name and one: Name <address>"))?;
+    let transport = server(url, &from).map_err(|reason| ("SVC_SMTP_URL", reason))?;
+    Ok((transport, from))
+}
+
+fn sender(text: &str) -> Option<Mailbox> {
+    let text = text.trim();
+    if text.chars().any(char::is_control) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// The server of a URL. With `smtp` the connection begins in plain text, and then changes to TLS: always where there are
+/// credentials, else if the server can. On this machine it stays in plain text.
+fn server(url: &str, from: &Mailbox) -> std::result::Result<Transport, &'static str> {
+    let url = Url::parse(url.trim()).map_err(|_| FORM)?;
+    let is_wrapped = match url.scheme() {
+        "smtp" => false,
+        "smtps" => true,
+        _ => return Err(FORM),
+    };
+    if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
+        return Err("nothing may follow the host and port");
+    }
+    let host = match url.host() {
+        Some(Host::Domain(name)) if !name.is_empty() => name.to_owned(),
+        Some(Host::Ipv4(ip)) => ip.to_string(),
+        Some(Host::Ipv6(ip)) => ip.to_string(),
+        _ => return Err(FORM),
+    };
+    let credentials = match (url.username(), url.password()) {
+        ("", None) => None,
+        ("", Some(_)) => return Err("a password needs a user"),
+        (_, None) => return Err("a user needs a password"),
+        (user, Some(password)) => Some(Credentials::new(decoded(user)?, decoded(password)?)),
+    };
+    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let tls = TlsParameters::builder(host.clone());
+    // Where TLS is optional, whoever could show a wrong certificate could as well refuse TLS.
+    let tls = tls.dangerous_accept_invalid_certs(!is_wrapped && credentials.is_none());
+    let tls = tls.build_rustls().map_err(|_| "TLS cannot be set up for it")?;
+    let (tls, port) = match (is_wrapped, is_here, credentials.is_some()) {
+        (true, ..) => (Tls::Wrapper(tls), 465),
+        (false, true, _) => (Tls::None, 25),
+        (false, false, true) => (Tls::Required(tls), 587),
+        (false, false, false) => (Tls::Opportunistic(tls), 25),
+    };
+    let mut builder = Transport::builder_dangerous(host)
+        .port(url.port().unwrap_or(port))
+        .tls(tls)
+        .timeout(Some(TRY))
+        .hello_name(ClientId::Domain(from.email.domain().to_owned()));
+    if let Some(credentials) = credentials {
+        builder = builder.credentials(credentials);
+    }
+    Ok(builder.build())
+}
+
+fn decoded(part: &str) -> std::result::Result<String, &'static str> {
+    let text = percent_decode_str(part).decode_utf8().map_err(|_| FORM)?;
+    Ok(text.into_owned())
+}

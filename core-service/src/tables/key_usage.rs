@@ -1,0 +1,189 @@
+//! Requests of keys by hour and class, and when each key was last used.
+
+use std::{collections::HashMap, ops::Bound};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use prost::Message as _;
+
+use crate::{
+    domain::{
+        operation::RateClass,
+        window::{DAY_MS, HOUR_MS},
+    },
+    key,
+    store::{Change, Row, Scan, SharedBackend, StoreError, StoreResult, Value, schema},
+};
+
+/// Milliseconds that counts are kept.
+pub const KEPT_MS: i64 = 90 * DAY_MS;
+/// Most rows read at once.
+const PAGE: usize = 5_000;
+/// Most days read at once.
+const DAYS_AT_ONCE: usize = 8;
+
+/// Requests, and those of them that were refused or failed.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Requests {
+    /// All of them.
+    #[prost(uint64, tag = "1")]
+    pub requests: u64,
+    /// Those that were refused or failed.
+    #[prost(uint64, tag = "2")]
+    pub errors: u64,
+}
+
+impl Requests {
+    /// Both counts added.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_add(other.requests),
+            errors: self.errors.saturating_add(other.errors),
+        }
+    }
+}
+
+/// What is counted by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageKey {
+    /// The key's project.
+    pub project: String,
+    /// The key's id.
+    pub key: String,
+    /// When the hour begins, in Unix milliseconds.
+    pub hour: i64,
+    /// The class of the operations.
+    pub class: RateClass,
+}
+
+impl UsageKey {
+    fn row(&self, replica: &str) -> Vec<Value> {
+        let day = self.hour.div_euclid(DAY_MS);
+        key![&self.project, day, self.hour, &self.key, self.class.as_str(), replica]
+    }
+}
+
+/// Requests of a key and class in an hour, of all replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyUsageRow {
+    /// When the hour begins, in Unix milliseconds.
+    pub hour: i64,
+    /// The key's id.
+    pub key: String,
+    /// Name of the class.
+    pub class: String,
+    /// All requests.
+    pub requests: u64,
+    /// Those that were refused or failed.
+    pub errors: u64,
+}
+
+fn decode(row: &Row) -> StoreResult<Requests> {
+    Requests::decode(row.body.clone()).map_err(|error| StoreError::Damaged(format!("key usage: {error}")))
+}
+
+/// The change that stores a replica's count; `version` grows with it.
+#[must_use]
+pub fn change(of: &UsageKey, replica: &str, count: Requests, version: i64) -> Change {
+    Change {
+        table: &schema::KEY_USAGE,
+        key: of.row(replica),
+        version,
+        body: Some(count.encode_to_vec().into()),
+        ttl: u32::try_from(KEPT_MS / 1_000).ok(),
+    }
+}
+
+/// The change that stores when a key was last used, in Unix milliseconds. An earlier time changes nothing.
+#[must_use]
+pub fn use_change(project: &str, key: &str, at: i64) -> Change {
+    Change { table: &schema::KEY_USE, key: key![project, key], version: at, body: Some(Bytes::new()), ttl: None }
+}
+
+/// A replica's own counts with their versions, in the order asked; nothing for what it has not counted.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn own(backend: &SharedBackend, of: &[UsageKey], replica: &str) -> StoreResult<Vec<(Requests, i64)>> {
+    let keys: Vec<_> = of.iter().map(|of| of.row(replica)).collect();
+    let rows = backend.get_many(&schema::KEY_USAGE, &keys).await?;
+    let count = |row: Option<Row>| match row {
+        Some(row) => Ok((decode(&row)?, row.version)),
+        None => Ok((Requests::default(), 0)),
+    };
+    rows.into_iter().map(count).collect()
+}
+
+/// A project's requests by hour, key and class, oldest first: from the hour of a time to the hour of another, both in
+/// Unix milliseconds, at most 90 days before it.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn list(backend: &SharedBackend, project: &str, from_ms: i64, to_ms: i64) -> StoreResult<Vec<KeyUsageRow>> {
+    let hour = |ms: i64| ms - ms.rem_euclid(HOUR_MS);
+    let (from, to) = (hour(from_ms.max(to_ms.saturating_sub(KEPT_MS))), hour(to_ms));
+    let days = from.div_euclid(DAY_MS)..=to.div_euclid(DAY_MS);
+    let reads: Vec<_> = days.map(|day| list_day(backend, project, day, from, to)).collect();
+    let days: Vec<Vec<KeyUsageRow>> = stream::iter(reads).buffered(DAYS_AT_ONCE).try_collect().await?;
+    Ok(days.into_iter().flatten().collect())
+}
+
+/// The hours of a day from one to another.
+async fn list_day(
+    backend: &SharedBackend,
+    project: &str,
+    day: i64,
+    from: i64,
+    to: i64,
+) -> StoreResult<Vec<KeyUsageRow>> {
+    let mut scan = Scan {
+        from: Bound::Included(key![from]),
+        to: Bound::Included(key![to]),
+        ..Scan::all(&schema::KEY_USAGE, key![project, day], PAGE)
+    };
+    let mut found: Vec<KeyUsageRow> = Vec::new();
+    loop {
+        let rows = backend.scan(&scan).await?;
+        for row in &rows {
+            let Requests { requests, errors } = decode(row)?;
+            let [hour, key, class, ..] = &*row.clustering else { continue };
+            match found.last_mut() {
+                // Another replica's row of the same.
+                Some(last) if (last.hour, &*last.key, &*last.class) == (hour.int(), key.text(), class.text()) => {
+                    last.requests = last.requests.saturating_add(requests);
+                    last.errors = last.errors.saturating_add(errors);
+                }
+                _ => found.push(KeyUsageRow {
+                    hour: hour.int(),
+                    key: key.text().to_owned(),
+                    class: class.text().to_owned(),
+                    requests,
+                    errors,
+                }),
+            }
+        }
+        match rows.last() {
+            Some(last) if rows.len() == PAGE => scan.from = Bound::Excluded(last.clustering.clone()),
+            _ => return Ok(found),
+        }
+    }
+}
+
+/// When the keys of a project were last used, in Unix milliseconds, by the key's id. A key that never was is not there.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn last_uses(backend: &SharedBackend, project: &str) -> StoreResult<HashMap<String, i64>> {
+    let mut scan = Scan::all(&schema::KEY_USE, key![project], PAGE);
+    let mut found = HashMap::new();
+    loop {
+        let rows = backend.scan(&scan).await?;
+        let uses = rows.iter().filter_map(|row| Some((row.clustering.first()?.text().to_owned(), row.version)));
+        found.extend(uses);
+        match rows.last() {
+            Some(last) if rows.len() == PAGE => scan.from = Bound::Excluded(last.clustering.clone()),
+            _ => return Ok(found),
+        }
+    }
+}

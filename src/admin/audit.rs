@@ -1,0 +1,59 @@
+//! Who did what.
+
+use clap::Subcommand;
+use serde_json::json;
+use thesis_proto::v1::{AuditEntry, ListAuditLogRequest};
+use tonic::Status;
+
+use super::{
+    Client,
+    answer::{Answer, Resource, time},
+};
+
+/// Most entries of a page.
+const PAGE: usize = 100;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List who did what, newest first; entries are kept for a year
+    List {
+        /// In this organization [default: what concerns no organization]
+        #[arg(long)]
+        organization: Option<String>,
+        /// Most entries
+        #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
+    },
+}
+
+impl From<AuditEntry> for Resource {
+    fn from(entry: AuditEntry) -> Self {
+        Self(vec![
+            ("object", json!("audit_entry")),
+            ("id", json!(entry.id)),
+            ("created_at", time(entry.created_at.as_ref())),
+            ("action", json!(entry.action)),
+            ("actor", json!(entry.actor)),
+            ("actor_email", json!(entry.actor_email)),
+            ("address", json!(entry.address)),
+            ("subject", json!(entry.subject)),
+            ("organization_id", json!(entry.organization_id)),
+        ])
+    }
+}
+
+pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+    let Command::List { organization, limit } = command;
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let (mut entries, mut cursor) = (Vec::new(), None);
+    loop {
+        let limit = i32::try_from((most - entries.len()).min(PAGE)).ok();
+        let request = ListAuditLogRequest { organization_id: organization.clone(), limit, cursor };
+        let page = client.list_audit_log(request).await?.into_inner();
+        entries.extend(page.data);
+        cursor = page.next_cursor;
+        if cursor.is_none() || entries.len() >= most {
+            return Ok(Answer::list(entries));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! People who can sign in.
+
+use clap::Subcommand;
+use prost_types::Timestamp;
+use serde_json::json;
+use thesis_proto::v1::{CreateResetLinkRequest, CreateUserRequest, ListUsersRequest, SetAdministratorRequest, User};
+use tonic::Status;
+
+use super::{
+    Client,
+    answer::{Answer, Resource, time},
+    one,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Invite somebody: prints a link to set a password, which is also sent where mail is
+    Create {
+        /// Their e-mail
+        #[arg(long)]
+        email: String,
+        /// They also run this installation
+        #[arg(long)]
+        administrator: bool,
+    },
+    /// List all users by e-mail
+    List,
+    /// Let a user run this installation
+    MakeAdministrator {
+        /// Their e-mail
+        email: String,
+    },
+    /// Print a link by which a user sets a new password
+    ResetLink {
+        /// Their e-mail
+        email: String,
+    },
+}
+
+impl From<User> for Resource {
+    fn from(user: User) -> Self {
+        Self(vec![
+            ("object", json!("user")),
+            ("id", json!(user.id)),
+            ("email", json!(user.email)),
+            ("administrator", json!(user.administrator)),
+            ("created_at", time(user.created_at.as_ref())),
+        ])
+    }
+}
+
+fn link(link: &str, expires_at: Option<&Timestamp>) -> Answer {
+    Answer::One(Resource(vec![("link", json!(link)), ("expires_at", time(expires_at))]))
+}
+
+pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
+    match command {
+        Command::Create { email, administrator } => {
+            let answer = client.create_user(CreateUserRequest { email, administrator }).await?.into_inner();
+            Ok(link(&answer.link, answer.expires_at.as_ref()))
+        }
+        Command::List => Ok(Answer::list(client.list_users(ListUsersRequest {}).await?.into_inner().data)),
+        Command::MakeAdministrator { email } => {
+            let request = SetAdministratorRequest { email, administrator: true };
+            one(client.set_administrator(request).await?.into_inner().user)
+        }
+        Command::ResetLink { email } => {
+            let answer = client.create_reset_link(CreateResetLinkRequest { email }).await?.into_inner();
+            Ok(link(&answer.link, answer.expires_at.as_ref()))
+        }
+    }
+}

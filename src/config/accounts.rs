@@ -1,0 +1,55 @@
+//! How people get accounts, and how the service writes to them.
+
+use clap::{Args, ValueEnum};
+use core_service::accounts::{AccountSettings, mail::MailSettings};
+use secrecy::SecretString;
+
+use super::Refused;
+
+/// Who may sign up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SignUp {
+    /// Anyone
+    Open,
+    /// Who was invited
+    Invited,
+}
+
+/// People's accounts.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Accounts")]
+pub(crate) struct Accounts {
+    /// Who may sign up
+    #[arg(long, env = "SVC_SIGN_UP", value_enum, default_value_t = SignUp::Open)]
+    sign_up: SignUp,
+    // Checked below: the command line's parser would print a wrong one, which may hold credentials.
+    /// The server that sends mail: smtp://host:port, or smtps://user:password@host:port for TLS from the beginning
+    /// [default: none; links are shown to be handed over]
+    #[arg(long, env = "SVC_SMTP_URL", value_name = "URL")]
+    smtp_url: Option<SecretString>,
+    /// The sender of mail, such as `Theses <noreply@example.com>`; required beside SVC_SMTP_URL [default: none]
+    #[arg(long, env = "SVC_MAIL_FROM", value_name = "ADDRESS")]
+    mail_from: Option<String>,
+}
+
+impl Accounts {
+    /// The settings for core, but for the address at which people reach the service; `set_up` tells whether the start
+    /// makes the link for the first administrator.
+    pub(crate) fn settings(&self, set_up: bool) -> Result<AccountSettings, Refused> {
+        let invited_only = self.sign_up == SignUp::Invited;
+        Ok(AccountSettings { invited_only, public_url: String::new(), mail: self.mail()?, set_up })
+    }
+
+    /// How mail is sent, if it is.
+    fn mail(&self) -> Result<Option<MailSettings>, Refused> {
+        match (&self.smtp_url, &self.mail_from) {
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(Refused::new("SVC_MAIL_FROM", "is required beside SVC_SMTP_URL")),
+            (None, Some(_)) => Err(Refused::new("SVC_SMTP_URL", "is required beside SVC_MAIL_FROM")),
+            (Some(url), Some(from)) => {
+                let settings = MailSettings::new(url.clone(), from.clone());
+                settings.map(Some).map_err(|(setting, reason)| Refused::new(setting, reason))
+            }
+        }
+    }
+}
