@@ -1,6 +1,7 @@
 //! The operators' commands, on the command line, against a running core.
 
 mod ingest;
+mod users;
 mod webhooks;
 
 use serde_json::{Value, json};
@@ -57,7 +58,8 @@ async fn a_customer_is_set_up_and_served(service: &Service) {
     assert_eq!(default["plan"], "business");
 
     let project = admin(service, &["project", "create", "--organization", id, "--name", "Hive"]);
-    assert_fields(&project, &["object", "id", "name", "organization_id", "live_approved", "archived", "created_at"]);
+    let fields = ["object", "id", "name", "organization_id", "live_approved", "archived", "created_at"];
+    assert_fields(&project, &[&fields[..], &["live_requested_at", "live_refusal"]].concat());
     assert_eq!((&project["live_approved"], &project["archived"]), (&json!(false), &json!(false)));
     assert_eq!(rows(&admin(service, &["project", "list", "--organization", id]))[..], *std::slice::from_ref(&project));
     assert!(rows(&admin(service, &["project", "list"])).contains(&project));
