@@ -39,7 +39,7 @@ impl People {
     }
 
     /// A request from an address that was not used before.
-    fn from_anywhere<M>(&self, message: M) -> Result<Request<M>, Status> {
+    fn anywhere<M>(&self, message: M) -> Result<Request<M>, Status> {
         let [_, a, b, c] = self.addresses.fetch_add(1, Relaxed).to_be_bytes();
         let address = format!("10.{a}.{b}.{c}").parse().map_err(|_| Status::internal("an address is no text"))?;
         let mut request = Request::new(message);
@@ -56,7 +56,7 @@ impl People {
                 organization_name: "Benchmark".to_owned(),
                 user_agent: None,
             };
-            self.accounts.clone().sign_up(self.from_anywhere(request)?).await?;
+            self.accounts.clone().sign_up(self.anywhere(request)?).await?;
         }
         Ok(())
     }
@@ -73,7 +73,7 @@ impl People {
 
     async fn attempt(&self, email: String, password: &str) -> Result<(), Status> {
         let request = v1::SignInRequest { email, password: password.to_owned(), user_agent: None };
-        self.accounts.clone().sign_in(self.from_anywhere(request)?).await.map(drop)
+        self.accounts.clone().sign_in(self.anywhere(request)?).await.map(drop)
     }
 
     /// Signs in again and again, a number at once; gives the seconds and the time of each.
@@ -87,7 +87,7 @@ impl People {
                 loop {
                     let began = Instant::now();
                     if began >= until && !times.is_empty() {
-                        return Ok(times);
+                        return Ok::<_, Status>(times);
                     }
                     people.sign_in((first + times.len() * at_once) % super::ACCOUNTS).await?;
                     times.push(began.elapsed());

@@ -91,7 +91,7 @@ impl Drop for Tries {
 
 async fn attempt(people: People, counts: Arc<Counts>, number: usize, accounts: usize) {
     let outcome =
-        if number % 2 == 0 { people.sign_in(number / 2 % accounts).await } else { people.guess(number).await };
+        if number.is_multiple_of(2) { people.sign_in(number / 2 % accounts).await } else { people.guess(number).await };
     let count = match outcome.map_err(|status| status.code()) {
         Ok(()) => &counts.signed_in,
         Err(Code::Unauthenticated) => &counts.refused,

@@ -14,7 +14,7 @@ async fn a_dead_mail_server_delays_nobody(store: Store) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("smtp://{}", listener.local_addr().unwrap());
     let settings = |setup: crate::harness::Setup| {
-        setup.set("SVC_SMTP_URL", &url).set("SVC_SMTP_FROM", "Thesis <no-reply@thesis.example>")
+        setup.set("SVC_SMTP_URL", &url).set("SVC_MAIL_FROM", "Thesis <no-reply@thesis.example>")
     };
     let mut service = Service::on(&store, settings).await;
     let (owner, organization) = service.owner().await;
