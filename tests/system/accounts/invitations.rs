@@ -63,8 +63,10 @@ async fn a_user_with_an_account_accepts(service: &Service) {
     assert!(told.has_account);
     // Without their session it makes no second account, and signs nobody in.
     let mut stranger = service.person();
-    let error = stranger.accept(token).await.unwrap_err();
-    assert!([ErrorCode::EmailTaken, ErrorCode::SignInRequired].contains(&error.code), "{error:?}");
+    assert_eq!(stranger.accept(token).await.unwrap_err().code, ErrorCode::SignInRequired);
+    // Nor is it for somebody else who is signed in.
+    let (mut other, _) = service.owner().await;
+    assert_eq!(other.accept(token).await.unwrap_err().code, ErrorCode::InsufficientRole);
 
     invited.accept(token).await.unwrap();
     let memberships = invited.account().await.memberships;
