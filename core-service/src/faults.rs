@@ -5,7 +5,9 @@
 //! `TEST_FAULT` is a part of the names of cases to run; each name is printed before its case. `TEST_SEED` also repeats
 //! one mixture, and `TEST_ROUNDS` is the number of mixtures.
 
+mod accounts;
 mod cases;
+mod clients;
 mod full_disk;
 mod links;
 mod mixture;

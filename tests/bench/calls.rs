@@ -5,8 +5,8 @@ use thesis_proto::{
     metadata,
     time::from_millis,
     v1::{
-        self, admin_service_client::AdminServiceClient, ingest_service_client::IngestServiceClient,
-        observation::Observed,
+        self, account_service_client::AccountServiceClient, admin_service_client::AdminServiceClient,
+        ingest_service_client::IngestServiceClient, observation::Observed,
     },
 };
 use tonic::{
@@ -31,6 +31,9 @@ type Trusted = InterceptedService<Channel, fn(Request<()>) -> Result<Request<()>
 /// The operators' commands.
 pub(crate) type Operator = AdminServiceClient<Trusted>;
 
+/// What people do themselves.
+pub(crate) type Accounts = AccountServiceClient<Trusted>;
+
 /// What an upstream's connector brings.
 pub(crate) type Ingest = IngestServiceClient<Trusted>;
 
@@ -38,6 +41,12 @@ pub(crate) type Ingest = IngestServiceClient<Trusted>;
 pub(crate) async fn operator(service: &Service) -> Result<Operator, Failure> {
     let operator: Operator = AdminServiceClient::with_interceptor(channel(service).await?, credential);
     Ok(operator)
+}
+
+/// Speaks for people to a service.
+pub(crate) async fn accounts(service: &Service) -> Result<Accounts, Failure> {
+    let accounts: Accounts = AccountServiceClient::with_interceptor(channel(service).await?, credential);
+    Ok(accounts)
 }
 
 /// Brings observations to a service.

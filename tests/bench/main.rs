@@ -4,6 +4,7 @@
 //! compared with a bare axum handler that gives the same bytes, and each operation with itself on fewer theses, or
 //! three processes on CQL with one on the embedded store. The two are asked in turns, since machines are noisy.
 
+mod accounts;
 mod appends;
 mod arrival;
 mod bare;
@@ -124,6 +125,8 @@ enum Child {
     Webhooks(webhooks::Webhooks),
     /// Measures what a core asks of its cluster for datasets that were written once; with --store cql
     Cores(cores::Cores),
+    /// Measures sign-ins, and reads beside them
+    Accounts,
     /// Measures the way from the feed of a simulated upstream, beside appends of the same texts
     Upstream,
 }
@@ -152,6 +155,7 @@ fn main() -> Result<(), Failure> {
         Some(Child::Cores(task)) => {
             Builder::new_multi_thread().enable_all().build()?.block_on(cores::run(&options, &task))
         }
+        Some(Child::Accounts) => Builder::new_multi_thread().enable_all().build()?.block_on(accounts::run(&options)),
         Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),
     }

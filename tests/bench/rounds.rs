@@ -49,16 +49,37 @@ pub(crate) async fn compare(
             runs.push(run(kind, connections, options.seconds).await?);
         }
     }
-    let figures = runs.iter().map(|runs| {
-        let of = |figure: fn(&Run) -> f64| median(runs.iter().map(figure).collect());
-        Figures {
-            rate: of(|run| run.outcome.requests as f64 / run.outcome.seconds),
-            p50_ms: of(|run| run.outcome.p50_ms),
-            p99_ms: of(|run| run.outcome.p99_ms),
-            cpu_us: of(|run| run.cpu_us),
+    Ok(runs.iter().map(|runs| medians(runs)).collect())
+}
+
+/// Runs one kind in turns without something beside it and with it, which `switch` ends and begins; gives the figures of
+/// both.
+pub(crate) async fn beside(
+    options: &Options,
+    connections: usize,
+    kind: &Kind<'_>,
+    switch: impl AsyncFn(bool),
+) -> Result<[Figures; 2], Failure> {
+    let mut runs = [Vec::new(), Vec::new()];
+    run(kind, connections, options.seconds.min(0.5)).await?;
+    for _ in 0..options.rounds {
+        for (on, runs) in [false, true].into_iter().zip(&mut runs) {
+            switch(on).await;
+            runs.push(run(kind, connections, options.seconds).await?);
         }
-    });
-    Ok(figures.collect())
+    }
+    switch(false).await;
+    Ok(runs.map(|runs| medians(&runs)))
+}
+
+fn medians(runs: &[Run]) -> Figures {
+    let of = |figure: fn(&Run) -> f64| median(runs.iter().map(figure).collect());
+    Figures {
+        rate: of(|run| run.outcome.requests as f64 / run.outcome.seconds),
+        p50_ms: of(|run| run.outcome.p50_ms),
+        p99_ms: of(|run| run.outcome.p99_ms),
+        cpu_us: of(|run| run.cpu_us),
+    }
 }
 
 async fn run(kind: &Kind<'_>, connections: usize, seconds: f64) -> Result<Run, Failure> {

@@ -18,6 +18,8 @@ import httpx_sse
 import stripe
 import websockets
 
+import mail as mails
+
 KEY = "svc_test_Clients0123456789ABCDEFGHIJKLMNopqrstuvw"
 AUTHORIZATION = {"Authorization": f"Bearer {KEY}"}
 # Longest wait for one thing to happen.
@@ -28,7 +30,7 @@ HERE = pathlib.Path(__file__).parent
 class Service:
     """The program, which can be killed and started again where it listened."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, more=None):
         self.program, self.folder = program, folder
         self.settings = {
             "SVC_DATA_DIR": f"{folder}/data",
@@ -39,7 +41,7 @@ class Service:
             "SVC_HTTP_ADDR": "127.0.0.1:0",
             "SVC_GRPC_ADDR": "127.0.0.1:0",
             "SVC_OPS_ADDR": "127.0.0.1:0",
-        }
+        } | (more or {})
         self.start()
 
     def start(self):
@@ -235,6 +237,16 @@ async def stripe_node(service):
     finally:
         if process.returncode is None:
             process.kill()
+
+
+async def mail(service):
+    """A real mail server gets what the service sends."""
+
+    def start(folder, settings):
+        os.mkdir(folder)
+        return Service(service.program, folder, settings)
+
+    await mails.mail(service, start)
 
 
 class Page:

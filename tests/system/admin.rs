@@ -1,6 +1,7 @@
 //! The operators' commands, on the command line, against a running core.
 
 mod ingest;
+mod users;
 mod webhooks;
 
 use serde_json::{Value, json};
@@ -57,7 +58,8 @@ async fn a_customer_is_set_up_and_served(service: &Service) {
     assert_eq!(default["plan"], "business");
 
     let project = admin(service, &["project", "create", "--organization", id, "--name", "Hive"]);
-    assert_fields(&project, &["object", "id", "name", "organization_id", "live_approved", "archived", "created_at"]);
+    let fields = ["object", "id", "name", "organization_id", "live_approved", "archived", "created_at"];
+    assert_fields(&project, &[&fields[..], &["live_requested_at", "live_refusal"]].concat());
     assert_eq!((&project["live_approved"], &project["archived"]), (&json!(false), &json!(false)));
     assert_eq!(rows(&admin(service, &["project", "list", "--organization", id]))[..], *std::slice::from_ref(&project));
     assert!(rows(&admin(service, &["project", "list"])).contains(&project));
@@ -75,10 +77,11 @@ async fn a_customer_is_set_up_and_served(service: &Service) {
     let usage = client.get("/v1/me/usage").await.ok(200);
     assert_eq!((&usage["streams"]["limit"], &usage["rates"]["standard"]["limit"]), (&json!(2), &json!(300)));
 
-    let listed = admin(service, &["key", "list", "--project", project_id]);
+    let mut listed = rows(&admin(service, &["key", "list", "--project", project_id])).clone();
     let mut without_secret = key.clone();
     without_secret.as_object_mut().unwrap().remove("key");
-    assert_eq!(rows(&listed)[..], [without_secret]);
+    assert!(listed[0].as_object_mut().unwrap().remove("last_used_at").is_some());
+    assert_eq!(listed, [without_secret]);
     let revoked = admin(service, &["key", "revoke", text(&key, "id")]);
     assert!((now_ms() - time(&revoked, "revoked_at")).abs() < 60_000);
     service.settle().await;

@@ -6,6 +6,7 @@ mod dice;
 mod following;
 pub(crate) mod ingest;
 mod ledger;
+pub(crate) mod person;
 mod process;
 mod project;
 mod receiver;
@@ -26,6 +27,7 @@ pub(crate) use self::{
     dice::Dice,
     following::{Following, profile_id, reference, thesis_id},
     ledger::Ledger,
+    person::Person,
     process::{Process, Setup},
     project::{ALL_SCOPES, Key, Project},
     receiver::Receiver,

@@ -47,6 +47,7 @@ macro_rules! on_stores_of_their_own {
     };
 }
 
+mod accounts;
 mod admin;
 mod away;
 mod crash;

@@ -13,6 +13,7 @@ use thesis_proto::{
 use tonic::Code;
 
 use super::{
+    accounts,
     observations::{author, coin, deletion, likes, observation, thesis},
     place::Dice,
     requests::{public, service},
@@ -66,13 +67,24 @@ pub(super) const ALL: &[UseCase] = &[
     case!("archive a project", archive_project),
     case!("create a key", create_key),
     case!("revoke a key", revoke_key),
+    case!("sign up", accounts::sign_up),
+    case!("sign in", accounts::sign_in),
+    case!("fail to sign in", accounts::fail_to_sign_in),
+    case!("invite", accounts::create_invitation),
+    case!("accept an invitation as a new user", accounts::accept_invitation),
+    case!("accept an invitation as a user", accounts::join),
+    case!("make a link for a password", accounts::make_reset_link),
+    case!("reset a password", accounts::reset_password),
+    case!("change a password", accounts::change_password),
+    case!("change a role", accounts::update_member),
+    case!("revoke a session", accounts::revoke_session),
     case!("count requests", count_requests),
     case!("tick", tick, tick_seconds: 5),
     case!("lay out the sandbox", lay_out, from_nothing: true),
 ];
 
 /// Waits for a core at rest; from then on calls count.
-async fn ready(world: &mut World) {
+pub(super) async fn ready(world: &mut World) {
     drop(world.core().await);
     world.idle().await;
     world.count(true);

@@ -23,6 +23,7 @@ use crate::{
     log::writer::{DERIVED, thesis_event_id},
     shared::control::{CONTROL_LOG, Control},
     store::{Backend as _, Row, Table, faulty::MemoryStore, schema},
+    tables::control,
     testing::ids,
 };
 
@@ -43,6 +44,8 @@ const PROJECTED: &[&Table] = &[
     &schema::DERIVED,
 ];
 
+/// Name of the projection of the control log into rows.
+const CONTROL_ROWS: &str = "rows";
 /// Most difference between replicas' clocks.
 const SKEW_MS: i64 = 2_000;
 
@@ -87,6 +90,7 @@ pub(super) async fn recount(world: &World) {
         assert!(shown.contains(text), "{text} was acknowledged: {shown}");
     }
     recount_control(world, &logs(store)[CONTROL_LOG]).await;
+    recount_audit(store, &logs(store)[CONTROL_LOG]);
     recount_deliveries(world, store, &all);
 }
 
@@ -215,6 +219,11 @@ fn kind_and_id(change: &ControlChange) -> (&'static str, String) {
         ControlChange::Webhook(row) => ("webhook", row.id.clone()),
         ControlChange::WebhookDeleted(id) => ("webhook", id.clone()),
         ControlChange::SandboxSeed(_) => ("seed", String::new()),
+        ControlChange::User(row) => ("user", row.id.clone()),
+        ControlChange::Member(row) => ("member", control::member_id(row)),
+        ControlChange::MemberGone(id) => ("member", id.clone()),
+        ControlChange::Invitation(row) => ("invitation", row.id.clone()),
+        ControlChange::InvitationGone(id) => ("invitation", id.clone()),
     }
 }
 
@@ -225,7 +234,9 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
         let change = ControlEntry::decode(body.clone()).unwrap().change.unwrap();
         let place = kind_and_id(&change);
         match change {
-            ControlChange::WebhookDeleted(_) => drop(rows.remove(&place)),
+            ControlChange::WebhookDeleted(_) | ControlChange::MemberGone(_) | ControlChange::InvitationGone(_) => {
+                drop(rows.remove(&place));
+            }
             change => drop(rows.insert(place, change)),
         }
     }
@@ -239,6 +250,11 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
         found.extend(state.keys().map(|row| ControlChange::ApiKey((**row).clone())));
         found.extend(state.every_webhook().map(|row| ControlChange::Webhook((**row).clone())));
         found.extend(state.seed().map(ControlChange::SandboxSeed));
+        let (people, organizations) = (state.people(), state.organizations());
+        found.extend(people.users().map(|row| ControlChange::User((**row).clone())));
+        let members = organizations.flat_map(|row| people.members(&row.id));
+        found.extend(members.map(|row| ControlChange::Member((**row).clone())));
+        found.extend(people.invitations().map(|row| ControlChange::Invitation((**row).clone())));
         let found: BTreeMap<_, _> = found.into_iter().map(|change| (kind_and_id(&change), change)).collect();
         assert_eq!(found, rows);
     }
@@ -247,6 +263,7 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
             ControlChange::Organization(row) => *kind == "organization" && row.name == *name,
             ControlChange::Project(row) => *kind == "project" && row.name == *name,
             ControlChange::ApiKey(row) => *kind == "key" && row.name == *name,
+            ControlChange::User(row) => *kind == "user" && row.email == *name,
             _ => false,
         });
         assert_eq!(named.count(), 1, "{kind} {name}");
@@ -258,6 +275,34 @@ async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
         let Some(ControlChange::Webhook(row)) = rows.get(&("webhook", id.clone())) else { panic!("{id} is lost") };
         assert_eq!(row.status, i32::from(WebhookStatus::Disabled), "{id} is gone");
     }
+}
+
+/// The audit log tells each act of the control log once, as far as the log's rows are made, and none that was not done.
+fn recount_audit(store: &MemoryStore, log: &[(u64, bytes::Bytes)]) {
+    let mut made = 0;
+    store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
+        if partition[0].text() == CONTROL_LOG && clustering[0].text() == CONTROL_ROWS {
+            made = version.unsigned_abs();
+        }
+    });
+    let (mut done, mut told) = (BTreeMap::new(), BTreeMap::new());
+    for (seq, body) in log {
+        for change in control::entry_changes(*seq, body.clone()).unwrap() {
+            if change.table.name == schema::AUDIT.name {
+                done.insert(format!("{:?}", change.key), (*seq, change.body.unwrap()));
+            }
+        }
+    }
+    for (key, row) in store.all(&schema::AUDIT) {
+        // The others were written beside rows of people's own.
+        if key[3].text().starts_with("control_") {
+            told.insert(format!("{key:?}"), row.body);
+        }
+    }
+    for (key, (seq, body)) in &done {
+        assert!(told.get(key).map_or(*seq > made, |told| told == body), "{key} of {seq} is not told, {made} are made");
+    }
+    assert!(told.keys().all(|key| done.contains_key(key)), "an act that was not done: {told:?}");
 }
 
 /// Each event has one delivery to each webhook that existed before it; each delivery has an event, and only attempts

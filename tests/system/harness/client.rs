@@ -23,7 +23,7 @@ pub(crate) struct Client {
 }
 
 /// An address that no other client of this run has.
-fn new_address() -> String {
+pub(super) fn new_address() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let [_, a, b, c] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
     format!("10.{a}.{b}.{c}")
