@@ -1,4 +1,5 @@
-//! Frames that must not be believed. What they say of new things is about ids that begin with `x_`.
+//! Frames that nobody may believe, whatever they know. What they say of new things is about ids that begin with `x_`. So no
+//! frame gives a thesis another author: who hears that first cannot know better.
 
 use std::collections::VecDeque;
 
@@ -8,7 +9,7 @@ use crate::{
     answer::bytes_of,
     dice::Dice,
     time,
-    world::{Content, Thesis, World},
+    world::{Content, World},
 };
 
 const HOUR_MS: i64 = 3_600_000;
@@ -25,7 +26,7 @@ pub(super) fn invent(dice: &mut Dice, world: &World, recent: &VecDeque<usize>, n
     thesis["text"] = json!("never to be believed");
     let mut unknown = thesis.clone();
     unknown["id"] = json!(format!("x_{}", dice.below(1_000_000)));
-    let (event, data) = match dice.below(12) {
+    let (event, data) = match dice.below(11) {
         0 => return broken(dice, &unknown, now),
         1 => return scalar(dice, now),
         2 => ("thesis.created", wrong_type(dice, unknown)),
@@ -34,9 +35,8 @@ pub(super) fn invent(dice: &mut Dice, world: &World, recent: &VecDeque<usize>, n
         5 => ("thesis.updated", ahead(thesis, now)),
         6 => ("thesis.created", ahead(unknown, now)),
         7 => (dice.pick(&["thesis.pinned", "order.filled", "profile.deleted", "Thesis.Created"]), unknown),
-        8 => ("thesis.updated", of_another(dice, world, thesis, known)),
-        9 => ("profile.updated", unnamed(thesis["profile"].take(), "handle")),
-        10 => ("token.updated", unnamed(thesis["token"].take(), "symbol")),
+        8 => ("profile.updated", unnamed(thesis["profile"].take(), "handle")),
+        9 => ("token.updated", unnamed(thesis["token"].take(), "symbol")),
         _ if dice.chance(0.1) => ("thesis.created", with_text(unknown, &"y".repeat(LONG_FRAME))),
         _ => ("thesis.engagement", json!({ "likes": 5, "replies": 5, "updated_at": time::text(now) })),
     };
@@ -99,18 +99,6 @@ fn with_text(mut thesis: Value, text: &str) -> Value {
 
 fn ahead(mut thesis: Value, now: i64) -> Value {
     thesis["updated_at"] = json!(time::text(now + HOUR_MS));
-    thesis
-}
-
-/// A known thesis with the id of an author who did not write it.
-fn of_another(dice: &mut Dice, world: &World, mut thesis: Value, known: &Thesis) -> Value {
-    let (author, count) = (known.author, world.profiles.len());
-    let other = (author + 1 + dice.below(count.saturating_sub(1))) % count;
-    thesis["profile"] = if other == author {
-        json!({ "id": "x_author", "handle": "x_author", "updated_at": time::text(known.profile.updated_at) })
-    } else {
-        serde_json::to_value(&**world.profiles.at(other)).unwrap_or_default()
-    };
     thesis
 }
 
