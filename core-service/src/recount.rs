@@ -186,7 +186,7 @@ fn call(core: &Arc<Core>) -> Call {
     let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
     match core.gate.admit(meta, Operation::ListTheses) {
         Ok(call) => call,
-        Err((error, _)) => panic!("{error}"),
+        Err(refused) => panic!("{}", refused.error),
     }
 }
 

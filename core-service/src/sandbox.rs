@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use self::fixtures::{CHAIN, FixtureThesis, PROFILES, TOKENS};
 use crate::{
     domain::{
+        account::Actor,
         control::{ControlChange, SandboxSeed},
         dataset::Dataset,
         id,
@@ -117,7 +118,7 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     let now = shared.clock.now_ms();
     let seed = shared
         .control
-        .change(|state| match state.seed() {
+        .change(Actor::service().does("sandbox.set_up"), |state| match state.seed() {
             Some(seed) => Ok((Vec::new(), seed)),
             None => Ok((vec![ControlChange::SandboxSeed(SandboxSeed { at: now })], SandboxSeed { at: now })),
         })

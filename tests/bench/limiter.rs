@@ -51,7 +51,7 @@ fn each_us(started: Instant) -> f64 {
 async fn admissions(gate: &Arc<Gate>) -> Result<f64, Failure> {
     let started = Instant::now();
     for _ in 0..CALLS {
-        let call = gate.admit(meta(), Operation::GetThesis).map_err(|(error, _)| error)?;
+        let call = gate.admit(meta(), Operation::GetThesis).map_err(|refused| refused.error)?;
         call.charge().await?;
         black_box(&call);
     }

@@ -189,7 +189,7 @@ impl WebhookService for Api {
     ) -> Result<Response<v1::DeleteWebhookResponse>, Status> {
         answer(&self.core, Operation::DeleteWebhook, request, |call, message| async move {
             call.charge().await?;
-            delete_webhook(&self.core, &call.caller, &message.id).await?;
+            delete_webhook(&self.core, &call, &message.id).await?;
             Ok(v1::DeleteWebhookResponse { id: message.id })
         })
         .await

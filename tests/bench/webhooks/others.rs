@@ -2,7 +2,10 @@
 
 use std::{ops::Range, path::Path, time::Duration};
 
-use core_service::domain::control::{ControlChange, Project, Webhook};
+use core_service::domain::{
+    account::Actor,
+    control::{ControlChange, Project, Webhook},
+};
 use futures::future::try_join_all;
 use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::v1::{self, EventType, WebhookStatus};
@@ -143,7 +146,7 @@ async fn create(place: &Place, projects: usize) -> Result<(), Failure> {
         };
         let mut changes = vec![ControlChange::Project(project.clone())];
         changes.extend((0..PER_PROJECT).map(|count| ControlChange::Webhook(webhook(count))));
-        control.change(|_| Ok((changes.clone(), ()))).await?;
+        control.change(Actor::service().does("bench"), |_| Ok((changes.clone(), ()))).await?;
     }
     core.close().await;
     Ok(())

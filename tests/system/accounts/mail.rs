@@ -1,8 +1,9 @@
 //! A mail server that does not answer. `tests/clients` has one that does.
 
-use std::{net::TcpListener, time::Instant};
+use std::net::TcpListener;
 
 use thesis_proto::v1::{self, Role};
+use tokio::time::Instant;
 
 use super::AT_ONCE;
 use crate::harness::{Service, Store, person::new_invitation};

@@ -65,7 +65,12 @@ impl Bench {
     }
 
     async fn change(&self, change: ControlChange) {
-        self.core.shared.control.change(Actor::service().does("test"), |_| Ok((vec![change.clone()], ()))).await.unwrap();
+        self.core
+            .shared
+            .control
+            .change(Actor::service().does("test"), |_| Ok((vec![change.clone()], ())))
+            .await
+            .unwrap();
     }
 
     async fn webhook(&self, id: &str) -> Webhook {

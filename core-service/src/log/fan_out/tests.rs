@@ -47,7 +47,12 @@ impl Bench {
     }
 
     async fn change(&self, change: ControlChange) {
-        self.core.shared.control.change(Actor::service().does("test"), |_| Ok((vec![change.clone()], ()))).await.unwrap();
+        self.core
+            .shared
+            .control
+            .change(Actor::service().does("test"), |_| Ok((vec![change.clone()], ())))
+            .await
+            .unwrap();
     }
 
     fn fan_out(&self) -> FanOut {

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{
-    access::rights::no_project, domain::control::Webhook, error::Result, operations::Core};
+use crate::{access::rights::no_project, domain::control::Webhook, error::Result, operations::Core};
 
 /// Lists the webhooks of a project, of both environments, newest first.
 ///

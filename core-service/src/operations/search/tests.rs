@@ -22,7 +22,7 @@ use crate::{
 
 fn call(core: &Arc<Core>, key: &str) -> Call {
     let meta = RequestMeta { authorization: Some(format!("Bearer {key}").into()), ..RequestMeta::default() };
-    core.gate.admit(meta, Operation::Search).map_err(|(error, _)| error).unwrap()
+    core.gate.admit(meta, Operation::Search).map_err(|refused| refused.error).unwrap()
 }
 
 fn query(text: &str) -> SearchQuery {

@@ -9,7 +9,7 @@ use crate::{
 
 fn call(core: &Arc<Core>) -> Call {
     let meta = RequestMeta { authorization: Some(format!("Bearer {TEST_KEY}").into()), ..RequestMeta::default() };
-    core.gate.admit(meta, Operation::CreateStreamTicket).map_err(|(error, _)| error).unwrap()
+    core.gate.admit(meta, Operation::CreateStreamTicket).map_err(|refused| refused.error).unwrap()
 }
 
 async fn find(core: &Core, text: &str) -> Option<FoundTicket> {

@@ -92,11 +92,12 @@ async fn the_set_up_link_makes_one_administrator_who_owns_the_first_organization
     assert!(made.session.unwrap().user.unwrap().administrator);
     assert_eq!(made.organization.unwrap().name, "default");
     one.shared.control.catch_up().await.unwrap();
-    let state = one.shared.control.state();
-    assert_eq!((state.people().users().count(), state.people().invitations().count()), (1, 0));
-    let user = state.people().users().next().unwrap().clone();
-    let member = state.people().member(&id::derive("org_", &["default"]), &user.id).unwrap().clone();
-    drop(state);
+    let member = {
+        let state = one.shared.control.state();
+        assert_eq!((state.people().users().count(), state.people().invitations().count()), (1, 0));
+        let user = state.people().users().next().unwrap();
+        state.people().member(&id::derive("org_", &["default"]), &user.id).unwrap().clone()
+    };
     assert_eq!((member.role(), member.founder), (Role::Owner, false));
     assert_eq!(set_up_link(&one).await.unwrap(), None);
 }
