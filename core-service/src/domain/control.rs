@@ -191,7 +191,7 @@ pub struct SandboxSeed {
     pub at: i64,
 }
 
-/// One change of the control log.
+/// One entry of the control log: a change, and further ones made with it, all or none.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ControlEntry {
     /// Unix milliseconds.
@@ -200,9 +200,12 @@ pub struct ControlEntry {
     /// The new row.
     #[prost(oneof = "ControlChange", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub change: Option<ControlChange>,
-    /// Who made this change and those appended with it; none beside those.
+    /// Who made it all.
     #[prost(message, optional, tag = "20")]
     pub act: Option<Act>,
+    /// The further changes.
+    #[prost(message, repeated, tag = "21")]
+    pub beside: Vec<ControlEntry>,
 }
 
 /// A new row, or a deletion.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     convert,
     domain::{
-        control::{ControlChange, ControlEntry},
+        control::ControlChange,
         dataset::Dataset,
         delivery::{Status, delivery_id},
         derivation::DERIVE_EVERY_MS,
@@ -230,8 +230,7 @@ fn kind_and_id(change: &ControlChange) -> (&'static str, String) {
 /// A core loads the rows of the control log, and every acknowledged row is there once.
 async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
     let mut rows = BTreeMap::new();
-    for (_, body) in log {
-        let change = ControlEntry::decode(body.clone()).unwrap().change.unwrap();
+    for change in log.iter().flat_map(|(_, body)| control::decode(body.clone()).unwrap()) {
         let place = kind_and_id(&change);
         match change {
             ControlChange::WebhookDeleted(_) | ControlChange::MemberGone(_) | ControlChange::InvitationGone(_) => {
@@ -319,7 +318,7 @@ fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<S
     assert_eq!(log, kept.map(|row| row.id.clone()).collect(), "delivery logs");
     let created = |webhook: &str| {
         let changes = logs(store).remove(CONTROL_LOG).unwrap_or_default().into_iter();
-        let mut changes = changes.filter_map(|(_, body)| ControlEntry::decode(body).unwrap().change);
+        let mut changes = changes.flat_map(|(_, body)| control::decode(body).unwrap());
         let found = changes.find_map(|change| match change {
             ControlChange::Webhook(row) if row.id == webhook => Some(row.created_at),
             _ => None,

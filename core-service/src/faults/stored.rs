@@ -10,7 +10,7 @@ use thesis_proto::v1::WebhookStatus;
 
 use crate::{
     domain::{
-        control::{ControlChange, ControlEntry},
+        control::ControlChange,
         dataset::Dataset,
         delivery::{Delivery, Told},
         entry::Sequenced,
@@ -23,6 +23,7 @@ use crate::{
     shared::control::CONTROL_LOG,
     store::{SharedBackend, faulty::MemoryStore, schema},
     tables::{
+        control,
         log::{LogStore, decode},
         theses::ThesisStore,
     },
@@ -62,8 +63,10 @@ pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     });
     let mut deleted = BTreeSet::new();
     for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
-        if let Some(ControlChange::WebhookDeleted(id)) = ControlEntry::decode(body).unwrap().change {
-            deleted.insert(id);
+        for change in control::decode(body).unwrap() {
+            if let ControlChange::WebhookDeleted(id) = change {
+                deleted.insert(id);
+            }
         }
     }
     let rows = store.all(&schema::DELIVERY).into_iter().map(|(_, row)| Delivery::decode(row.body).unwrap());
@@ -106,10 +109,12 @@ pub(super) fn owed(store: &MemoryStore, derived: bool) -> String {
     }
     let mut disabled = BTreeSet::new();
     for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
-        if let Some(ControlChange::Webhook(row)) = ControlEntry::decode(body).unwrap().change
-            && row.status != i32::from(WebhookStatus::Enabled)
-        {
-            disabled.insert(row.id);
+        for change in control::decode(body).unwrap() {
+            if let ControlChange::Webhook(row) = change
+                && row.status != i32::from(WebhookStatus::Enabled)
+            {
+                disabled.insert(row.id);
+            }
         }
     }
     // Deliveries to a disabled webhook keep waiting.

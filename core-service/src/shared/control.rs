@@ -12,6 +12,7 @@ mod tests;
 pub use self::{people::People, state::ControlState};
 
 use std::{
+    slice,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
@@ -21,7 +22,6 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::{RwLock, RwLockReadGuard};
-use prost::Message as _;
 use thesis_net::clock::{SharedClock, SharedIdSource};
 use tokio::{
     sync::{Mutex, Notify, watch},
@@ -29,10 +29,7 @@ use tokio::{
 };
 
 use crate::{
-    domain::{
-        account::Act,
-        control::{ControlChange, ControlEntry},
-    },
+    domain::{account::Act, control::ControlChange},
     error::Result,
     shared::news::News,
     store::{Consistency, SharedBackend, StoreResult},
@@ -248,7 +245,7 @@ impl Control {
         let mut state = self.state.write();
         for (seq, body) in entries {
             if seq == state.head + 1 {
-                state.take(decode(body)?);
+                decode(body)?.for_each(|change| state.take(change));
                 state.head = seq;
             }
         }
@@ -277,17 +274,11 @@ impl Control {
             };
             let Some(first) = changes.first() else { return Ok(answer) };
             let subject = control_rows::subject_of(first);
-            let mut act = Some(Act { organization_id, subject, ..act.clone() });
-            let created_at = self.clock.now_ms();
-            let entries: Vec<Bytes> = changes
-                .into_iter()
-                .map(|change| ControlEntry { created_at, change: Some(change), act: act.take() }.encode_to_vec().into())
-                .collect();
+            let act = Act { organization_id, subject, ..act.clone() };
+            let entry = control_rows::encode(self.clock.now_ms(), changes, act);
             let mut batch = [0; 16];
             self.ids.fill(&mut batch);
-            // Near the end of a bucket a batch is cut; the rest follows when `decide` is called again.
-            let fitting = &entries[..entries.len().min(crate::tables::log::room(head))];
-            match self.log.append(CONTROL_LOG, head, batch, fitting).await {
+            match self.log.append(CONTROL_LOG, head, batch, slice::from_ref(&entry)).await {
                 Ok(Appended::Done) => {}
                 Ok(Appended::Lost) => continue,
                 Err(error) => {
@@ -297,19 +288,20 @@ impl Control {
                 }
             }
             self.news.control();
-            self.take((head + 1..).zip(fitting.iter().cloned()).collect())?;
+            self.take(vec![(head + 1, entry)])?;
             // It is done. Rows only save a start from reading the log; the next change writes these too.
             if let Err(error) = self.project().await {
                 tracing::warn!(%error, "storing the rows of the control log failed");
             }
-            if fitting.len() == entries.len() {
-                return Ok(answer);
-            }
+            return Ok(answer);
         }
     }
 
     /// Writes the rows of entries that are not projected yet, whoever appended them, then the checkpoint.
-    async fn project(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn project(&self) -> Result<()> {
         let head = self.state.read().head;
         loop {
             let done = self.log.checkpoint(CONTROL_LOG, ROWS).await?;

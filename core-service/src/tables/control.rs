@@ -56,19 +56,30 @@ pub fn subject_of(change: &ControlChange) -> String {
     row_of(change).1.into_owned()
 }
 
-/// Reads an entry of the control log.
+/// Makes an entry of the control log, of one change at least.
+#[must_use]
+pub fn encode(created_at: i64, changes: Vec<ControlChange>, act: Act) -> Bytes {
+    let mut entries =
+        changes.into_iter().map(|change| ControlEntry { created_at, change: Some(change), ..ControlEntry::default() });
+    let first = entries.next().unwrap_or_default();
+    ControlEntry { act: Some(act), beside: entries.collect(), ..first }.encode_to_vec().into()
+}
+
+/// Reads the changes of an entry of the control log, or of a row.
 ///
 /// # Errors
 /// When it is damaged, or of a kind that only a newer version knows: passed over, a revoked key would go on to work.
-pub fn decode(body: Bytes) -> StoreResult<ControlChange> {
-    Ok(decode_entry(body)?.0)
+pub fn decode(body: Bytes) -> StoreResult<impl Iterator<Item = ControlChange>> {
+    let entry = decode_entry(body)?;
+    Ok(entry.change.into_iter().chain(entry.beside.into_iter().filter_map(|entry| entry.change)))
 }
 
-/// The change of an entry, and what the audit log says of it.
-fn decode_entry(body: Bytes) -> StoreResult<(ControlChange, Option<(i64, Act)>)> {
+fn decode_entry(body: Bytes) -> StoreResult<ControlEntry> {
     let entry = ControlEntry::decode(body).map_err(|error| StoreError::Damaged(format!("control log: {error}")))?;
-    let change = entry.change.ok_or_else(|| StoreError::Unknown("the kind of a control change".to_owned()))?;
-    Ok((change, entry.act.map(|act| (entry.created_at, act))))
+    if entry.change.is_none() || entry.beside.iter().any(|entry| entry.change.is_none()) {
+        return Err(StoreError::Unknown("the kind of a control change".to_owned()));
+    }
+    Ok(entry)
 }
 
 /// Reads every row.
@@ -84,7 +95,7 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
             scan.from = Bound::Excluded(last.clustering.clone());
             let full = rows.len() == PAGE;
             for row in rows {
-                take(decode(row.body)?);
+                decode(row.body)?.for_each(&mut take);
             }
             if !full {
                 break;
@@ -94,20 +105,19 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
     Ok(())
 }
 
-/// The rows of an entry of the control log: its own, and one of the audit log.
+/// The rows of an entry of the control log: one of each change, and one of the audit log.
 ///
 /// # Errors
 /// When the entry is damaged.
 pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = Change>> {
-    let (change, act) = decode_entry(body.clone())?;
-    let (kind, id, stays) = row_of(&change);
-    let row = Change {
-        table: &schema::CONTROL,
-        key: key![kind, shard_of(&id), &*id],
-        version: i64::try_from(seq).unwrap_or(i64::MAX),
-        body: stays.then_some(body),
-        ttl: None,
-    };
-    let audit = act.map(|(at, act)| audit::change(at, &format!("control_{seq:016}"), &act));
-    Ok([Some(row), audit].into_iter().flatten())
+    let ControlEntry { created_at, change, act, beside } = decode_entry(body)?;
+    let version = i64::try_from(seq).unwrap_or(i64::MAX);
+    let rows = change.into_iter().chain(beside.into_iter().filter_map(|entry| entry.change)).map(move |change| {
+        let (kind, id, stays) = row_of(&change);
+        let key = key![kind, shard_of(&id), &*id];
+        let entry = stays.then(|| ControlEntry { created_at, change: Some(change), ..ControlEntry::default() });
+        let body = entry.map(|entry| entry.encode_to_vec().into());
+        Change { table: &schema::CONTROL, key, version, body, ttl: None }
+    });
+    Ok(rows.chain(act.map(|act| audit::change(created_at, &format!("control_{seq:016}"), &act))))
 }

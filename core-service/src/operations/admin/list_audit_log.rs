@@ -57,6 +57,8 @@ pub(in crate::operations) async fn page(
         Some(cursor) => Some(signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor)?),
         None => None,
     };
+    // An act whose core died is told too.
+    core.shared.control.project().await?;
     let after = after.map(|position| (position.created_at, position.id));
     let now_ms = core.shared.clock.now_ms();
     let mut rows = audit::list(&core.shared.backend, organization_id, after, now_ms, limit + 1).await?;
