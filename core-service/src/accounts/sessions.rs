@@ -11,7 +11,6 @@ use crate::{
         window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
     error::{Error, Result},
-    operations::Core,
     shared::{Shared, key_ring::user_of_session},
     store::Change,
     tables::{
@@ -60,8 +59,7 @@ fn sign_in_required() -> Error {
 ///
 /// # Errors
 /// `SIGN_IN_REQUIRED`, or when the store does not answer.
-pub async fn admit(core: &Core, token: Option<&str>, address: Option<String>) -> Result<Person> {
-    let shared = &core.shared;
+pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>) -> Result<Person> {
     if !shared.control.is_current() {
         return Err(Error::outdated());
     }
@@ -105,13 +103,12 @@ async fn note_use(shared: &Shared, user_id: &str, stored: StoredSession, now_ms:
 /// # Errors
 /// When the store does not answer.
 pub async fn begin(
-    core: &Core,
+    shared: &Shared,
     user: &User,
     address: Option<&str>,
     user_agent: Option<&str>,
     generation: i64,
 ) -> Result<v1::NewSession> {
-    let shared = &core.shared;
     let now_ms = shared.clock.now_ms();
     let token = shared.keys.session_token(&user.id);
     let id = shared.keys.session_id(&token);

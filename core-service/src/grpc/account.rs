@@ -108,7 +108,7 @@ macro_rules! account_service {
                 let (token, from) = (session(&request), address(&self.core, &request));
                 let work = async {
                     let person = match &token {
-                        Some(token) => Some(admit(&self.core, Some(token), from.clone()).await?),
+                        Some(token) => Some(admit(&self.core.shared, Some(token), from.clone()).await?),
                         None => None,
                     };
                     accept_invitation(&self.core, person.as_ref(), from.as_deref(), request.get_ref()).await
@@ -120,7 +120,7 @@ macro_rules! account_service {
                 service_only(&self.core, &request)?;
                 let (token, from) = (session(&request), address(&self.core, &request));
                 let work = async {
-                    let person = admit(&self.core, token.as_deref(), from).await?;
+                    let person = admit(&self.core.shared, token.as_deref(), from).await?;
                     $operation(&self.core, &person, request.get_ref()).await
                 };
                 internal(&self.core, concat!("AccountService/", $name), work).await

@@ -63,7 +63,7 @@ impl Api {
         let (token, from) = (session(request), address(&self.core, request));
         let Some(token) = token else { return Ok(Actor::operator(from)) };
         let who = async {
-            let person = admit(&self.core, Some(&token), from).await?;
+            let person = admit(&self.core.shared, Some(&token), from).await?;
             if !person.user.administrator {
                 return Err(Error::new(ErrorCode::InsufficientRole, "only an administrator may do this"));
             }

@@ -56,7 +56,7 @@ async fn try_sign_in(core: &Core, email: &str, password: &str) -> Result<v1::New
 }
 
 async fn admitted(core: &Core, token: &str) -> Result<Person> {
-    admit(core, Some(token), None).await
+    admit(&core.shared, Some(token), None).await
 }
 
 fn code<T>(outcome: Result<T>) -> Option<ErrorCode> {
@@ -88,7 +88,7 @@ async fn who_signs_up_at_one_core_is_admitted_at_the_other_and_signs_out_everywh
     assert_eq!(code(revoke_session(&other, &person, &revoke).await), Some(ErrorCode::SessionNotFound));
     assert_eq!(code(admitted(&one, &token).await), Some(ErrorCode::SignInRequired));
     for wrong in [None, Some(""), Some(session.id.as_str()), Some("ses_usr_a_b")] {
-        assert_eq!(code(admit(&one, wrong, None).await), Some(ErrorCode::SignInRequired));
+        assert_eq!(code(admit(&one.shared, wrong, None).await), Some(ErrorCode::SignInRequired));
     }
 }
 

@@ -75,7 +75,7 @@ pub async fn accept_invitation(
         Some(_) => None,
         None => {
             let user = shared.control.state().people().user(&user.id).cloned().unwrap_or_else(|| Arc::new(user));
-            Some(sessions::begin(core, &user, address, message.user_agent.as_deref(), FIRST).await?)
+            Some(sessions::begin(shared, &user, address, message.user_agent.as_deref(), FIRST).await?)
         }
     };
     let state = shared.control.state();
@@ -115,8 +115,7 @@ fn new_user(shared: &Shared, invitation: &Invitation, message: &v1::AcceptInvita
     })
 }
 
-/// The changes by which a user accepts. The invitation goes last: if only a part can be appended at once, the rest is
-/// decided again on what is there.
+/// The changes by which a user accepts.
 fn changes(state: &ControlState, id: &str, user: &User, now_ms: i64) -> Result<Vec<ControlChange>> {
     let people = state.people();
     let invitation = open_invitation(state, id, &user.id, now_ms)?;

@@ -45,7 +45,7 @@ pub async fn change_password(
         return Err(Error::new(ErrorCode::ChangedMeanwhile, text));
     }
     let (address, generation) = (person.actor.address.as_deref(), rows::next(Some(before)));
-    let session = sessions::begin(core, user, address, message.user_agent.as_deref(), generation).await?;
+    let session = sessions::begin(shared, user, address, message.user_agent.as_deref(), generation).await?;
     Ok(v1::ChangePasswordResponse { session: Some(session) })
 }
 

@@ -45,6 +45,6 @@ pub async fn reset_password(
         consistency = Consistency::Serial;
         found = resets::find(shared, &link, consistency).await?;
     };
-    let session = sessions::begin(core, &user, address, message.user_agent.as_deref(), generation).await?;
+    let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), generation).await?;
     Ok(v1::ResetPasswordResponse { session: Some(session) })
 }

@@ -34,7 +34,7 @@ pub async fn sign_in(core: &Core, address: Option<&str>, message: &v1::SignInReq
         attempts::give_back(shared, from_address.into_iter().chain([of_account])).await;
     }
     let (user, generation) = checked?;
-    let session = sessions::begin(core, &user, address, message.user_agent.as_deref(), generation).await?;
+    let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), generation).await?;
     Ok(v1::SignInResponse { session: Some(session) })
 }
 

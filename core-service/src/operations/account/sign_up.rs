@@ -68,8 +68,7 @@ pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpReq
         founder: true,
     };
     let make = |state: &ControlState| {
-        // The user may be there already: this is called again if only a part could be appended at once.
-        if state.people().user_by_email(&user.email).is_some_and(|other| other.id != user.id) {
+        if state.people().user_by_email(&user.email).is_some() {
             return Err(email_taken());
         }
         let changes = vec![
@@ -81,7 +80,7 @@ pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpReq
     };
     let change = shared.control.change(sessions::actor(&user, address).does("user.signed_up"), make);
     with_password(core, &user.id, &message.password, change).await?;
-    let session = sessions::begin(core, &user, address, message.user_agent.as_deref(), FIRST).await?;
+    let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), FIRST).await?;
     let organization = Some(convert::control::organization(&organization));
     Ok(v1::SignUpResponse { session: Some(session), organization })
 }

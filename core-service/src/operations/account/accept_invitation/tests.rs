@@ -58,7 +58,7 @@ async fn invite_as(core: &Core, email: &str, role: Role) -> String {
 }
 
 async fn person(core: &Core, token: &str) -> Person {
-    sessions::admit(core, Some(token), None).await.unwrap()
+    sessions::admit(&core.shared, Some(token), None).await.unwrap()
 }
 
 async fn signed_up(core: &Core, email: &str) -> Person {
