@@ -30,6 +30,8 @@ impl Serialize for Resource {
 pub(super) enum Answer {
     One(Resource),
     List(Vec<Resource>),
+    /// Some rows of a list, and where the others begin.
+    Page(Vec<Resource>, Option<String>),
 }
 
 impl Answer {
@@ -43,6 +45,9 @@ impl Answer {
         let text = match self {
             Self::One(resource) => serde_json::to_string(resource),
             Self::List(resources) => serde_json::to_string(&List::new(resources.iter().collect(), None, false)),
+            Self::Page(resources, cursor) => {
+                serde_json::to_string(&List::new(resources.iter().collect(), cursor.as_deref(), cursor.is_some()))
+            }
         };
         text.expect("maps with text keys can be written")
     }
@@ -55,7 +60,7 @@ impl Answer {
             Self::One(resource) => table(
                 &resource.0.iter().map(|(name, value)| vec![(*name).to_owned(), plain(value)]).collect::<Vec<_>>(),
             ),
-            Self::List(resources) => match resources.first() {
+            Self::List(resources) | Self::Page(resources, _) => match resources.first() {
                 None => "none".to_owned(),
                 Some(first) => {
                     table(&std::iter::once(names(first)).chain(resources.iter().map(columns)).collect::<Vec<_>>())
@@ -68,6 +73,8 @@ impl Answer {
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
+        // Texts of customers must not control the terminal.
+        Value::String(text) if text.contains(char::is_control) => text.escape_debug().to_string(),
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
         other => other.to_string(),

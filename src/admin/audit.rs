@@ -23,6 +23,9 @@ pub(crate) enum Command {
         /// Most entries
         #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
+        /// Begin after those of an earlier list: its `next_cursor`
+        #[arg(long)]
+        cursor: Option<String>,
     },
 }
 
@@ -43,9 +46,9 @@ impl From<AuditEntry> for Resource {
 }
 
 pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
-    let Command::List { organization, limit } = command;
+    let Command::List { organization, limit, mut cursor } = command;
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    let (mut entries, mut cursor) = (Vec::new(), None);
+    let mut entries = Vec::new();
     loop {
         let limit = i32::try_from((most - entries.len()).min(PAGE)).ok();
         let request = ListAuditLogRequest { organization_id: organization.clone(), limit, cursor };
@@ -53,7 +56,7 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
         entries.extend(page.data);
         cursor = page.next_cursor;
         if cursor.is_none() || entries.len() >= most {
-            return Ok(Answer::list(entries));
+            return Ok(Answer::Page(entries.into_iter().map(Into::into).collect(), cursor));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use prost_types::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use thesis_proto::v1::{CreateResetLinkRequest, CreateUserRequest, ListUsersRequest, SetAdministratorRequest, User};
 use tonic::Status;
 
@@ -49,15 +49,23 @@ impl From<User> for Resource {
     }
 }
 
-fn link(link: &str, expires_at: Option<&Timestamp>) -> Answer {
-    Answer::One(Resource(vec![("link", json!(link)), ("expires_at", time(expires_at))]))
+fn link(mut of: Vec<(&'static str, Value)>, link: &str, expires_at: Option<&Timestamp>) -> Answer {
+    of.extend([("link", json!(link)), ("expires_at", time(expires_at))]);
+    Answer::One(Resource(of))
 }
 
 pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
     match command {
         Command::Create { email, administrator } => {
-            let answer = client.create_user(CreateUserRequest { email, administrator }).await?.into_inner();
-            Ok(link(&answer.link, answer.expires_at.as_ref()))
+            let request = CreateUserRequest { email: email.clone(), administrator };
+            let answer = client.create_user(request).await?.into_inner();
+            let of = vec![
+                ("object", json!("invitation")),
+                ("id", json!(answer.id)),
+                ("email", json!(email)),
+                ("administrator", json!(administrator)),
+            ];
+            Ok(link(of, &answer.link, answer.expires_at.as_ref()))
         }
         Command::List => Ok(Answer::list(client.list_users(ListUsersRequest {}).await?.into_inner().data)),
         Command::MakeAdministrator { email } => {
@@ -66,7 +74,7 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
         }
         Command::ResetLink { email } => {
             let answer = client.create_reset_link(CreateResetLinkRequest { email }).await?.into_inner();
-            Ok(link(&answer.link, answer.expires_at.as_ref()))
+            Ok(link(Vec::new(), &answer.link, answer.expires_at.as_ref()))
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The checks before every operation, in their order: key, archived project, live approval, feature flag, scope,
 //! test key, rate; then, once the request's shape is known to be right, the month's quota.
 
+mod refused;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -27,6 +31,8 @@ use crate::{
         key_ring::{KeyRing, is_api_key},
     },
 };
+
+pub use self::refused::Refused;
 
 /// All that a request says beside its message.
 #[derive(Clone, Debug, Default)]
@@ -176,16 +182,6 @@ impl Call {
         }
         Ok(())
     }
-}
-
-/// Why a call was not admitted.
-pub struct Refused {
-    /// The first check that failed.
-    pub error: Error,
-    /// The rate window, once the key is accepted.
-    pub rate: Option<Rate>,
-    /// The key, whether or not it may be used; none if there is no such key.
-    pub key: Option<Arc<ApiKey>>,
 }
 
 /// Admits or refuses calls.
@@ -401,17 +397,4 @@ fn bearer(authorization: &str) -> Option<&str> {
 
 fn seconds_left(now_ms: i64) -> u32 {
     u32::try_from((MINUTE_MS - now_ms.rem_euclid(MINUTE_MS) + 999) / 1_000).unwrap_or(60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_request_says_of_itself_shows_no_key() {
-        let key = "svc_live_0123456789012345678901234567890123456789";
-        let meta = RequestMeta { authorization: Some(format!("Bearer {key}").into()), ..RequestMeta::default() };
-        assert_eq!(meta.authorization().and_then(bearer), Some(key));
-        assert!(!format!("{meta:?}").contains(key));
-    }
 }

@@ -65,6 +65,10 @@ struct Used {
 }
 
 impl Used {
+    fn of(project: &str) -> Self {
+        Self { project: project.to_owned(), last: 0, last_stored: 0, hours: Vec::new() }
+    }
+
     fn count(&mut self, class: RateClass, start: i64) -> &mut Count {
         let known = self.hours.iter().rposition(|hour| hour.start == start);
         let at = known.unwrap_or_else(|| {
@@ -115,14 +119,12 @@ impl KeyUsage {
         let start = now_ms - now_ms.rem_euclid(HOUR_MS);
         let mut all = self.used.lock();
         // Only the first request of a key makes a copy of its names.
-        if !all.contains_key(&key.id) {
-            let used = Used { project: key.project_id.clone(), last: 0, last_stored: 0, hours: Vec::new() };
-            all.insert(key.id.clone(), used);
-        }
-        if let Some(used) = all.get_mut(&key.id) {
-            used.last = used.last.max(now_ms);
-            add(used.count(class, start));
-        }
+        let used = match all.get_mut(&key.id) {
+            Some(used) => used,
+            None => all.entry(key.id.clone()).or_insert_with(|| Used::of(&key.project_id)),
+        };
+        used.last = used.last.max(now_ms);
+        add(used.count(class, start));
     }
 
     /// Stores the counts once a minute until stopped.
@@ -177,13 +179,17 @@ impl KeyUsage {
         }
     }
 
-    /// Every count that is not stored yet, as `choose` makes something of it.
-    fn chosen<T>(&self, mut choose: impl FnMut(UsageKey, &mut Count) -> Option<T>) -> Vec<T> {
+    /// Every count that is not stored yet and that is chosen, as `choose` makes something of it.
+    fn chosen<T>(
+        &self,
+        is_chosen: impl Fn(&Count) -> bool,
+        mut choose: impl FnMut(UsageKey, &mut Count) -> Option<T>,
+    ) -> Vec<T> {
         let mut chosen = Vec::new();
         for (key, used) in self.used.lock().iter_mut() {
             for Hour { start, counts } in &mut used.hours {
                 for (count, class) in counts.iter_mut().zip(CLASSES) {
-                    if count.own != count.stored {
+                    if count.own != count.stored && is_chosen(count) {
                         let (project, key) = (used.project.clone(), key.clone());
                         chosen.extend(choose(UsageKey { project, key, hour: *start, class }, count));
                     }
@@ -195,18 +201,21 @@ impl KeyUsage {
 
     /// What may have been stored under this replica's name: an earlier process on the embedded store had the same.
     fn unread(&self) -> Vec<UsageKey> {
-        self.chosen(|of, count| count.before.is_none().then_some(of))
+        self.chosen(|count| count.before.is_none(), |of, _| Some(of))
     }
 
     /// What is to be stored. What came since the reading is for the next time.
     fn due(&self, now_ms: i64) -> Vec<Due> {
-        self.chosen(|of, count| {
-            let whole = count.before?.plus(count.own);
-            // It grows with each try, and with time, so that the store can forget what has expired.
-            count.version = now_ms.max(count.version + 1);
-            let change = key_usage::change(&of, &self.replica, whole, count.version);
-            Some(Due { of, own: count.own, change })
-        })
+        self.chosen(
+            |count| count.before.is_some(),
+            |of, count| {
+                let whole = count.before?.plus(count.own);
+                // It grows with each try, and with time, so that the store can forget what has expired.
+                count.version = now_ms.max(count.version + 1);
+                let change = key_usage::change(&of, &self.replica, whole, count.version);
+                Some(Due { of, own: count.own, change })
+            },
+        )
     }
 
     /// The last uses that are not stored yet: project, key and time.

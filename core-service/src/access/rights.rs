@@ -1,7 +1,7 @@
 //! What people may do. Each call is decided here, on the state that its change is made on.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod table;
 
 use std::sync::Arc;
 
@@ -27,54 +27,6 @@ pub fn no_organization() -> Error {
 pub fn no_project() -> Error {
     Error::new(ErrorCode::ProjectNotFound, "there is no such project")
 }
-
-/// What a call of `AccountService` needs, beside the service credential.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// No session.
-    Nothing,
-    /// A session. The call is about its user alone.
-    Session,
-    /// This role at least, in the organization concerned.
-    Role(Role),
-    /// This role at least, or to be the member whom the call is about.
-    RoleOrSelf(Role),
-}
-
-/// What each method of `AccountService` needs.
-pub const TABLE: &[(&str, Need)] = &[
-    ("SignUp", Need::Nothing),
-    ("SignIn", Need::Nothing),
-    ("GetLink", Need::Nothing),
-    ("AcceptInvitation", Need::Nothing),
-    ("RequestPasswordReset", Need::Nothing),
-    ("ResetPassword", Need::Nothing),
-    ("GetAccount", Need::Session),
-    ("SignOut", Need::Session),
-    ("ChangePassword", Need::Session),
-    ("ListSessions", Need::Session),
-    ("RevokeSession", Need::Session),
-    ("CreateOrganization", Need::Session),
-    ("GetOrganization", Need::Role(Role::Viewer)),
-    ("UpdateOrganization", Need::Role(Role::Owner)),
-    ("ListMembers", Need::Role(Role::Viewer)),
-    ("UpdateMember", Need::Role(Role::Owner)),
-    ("RemoveMember", Need::RoleOrSelf(Role::Owner)),
-    ("CreateInvitation", Need::Role(Role::Owner)),
-    ("ListInvitations", Need::Role(Role::Owner)),
-    ("DeleteInvitation", Need::Role(Role::Owner)),
-    ("CreateProject", Need::Role(Role::Developer)),
-    ("ListProjects", Need::Role(Role::Viewer)),
-    ("UpdateProject", Need::Role(Role::Developer)),
-    ("ArchiveProject", Need::Role(Role::Owner)),
-    ("RequestLiveAccess", Need::Role(Role::Developer)),
-    ("CreateKey", Need::Role(Role::Developer)),
-    ("ListKeys", Need::Role(Role::Viewer)),
-    ("RevokeKey", Need::Role(Role::Developer)),
-    ("GetProjectUsage", Need::Role(Role::Viewer)),
-    ("ListKeyUsage", Need::Role(Role::Viewer)),
-    ("ListAuditEntries", Need::Role(Role::Owner)),
-];
 
 /// The error for a user who is no member of the organization.
 #[must_use]
@@ -160,7 +112,7 @@ pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: R
 /// `PROJECT_ARCHIVED`
 pub fn demand_in_use(project: &Project) -> Result<()> {
     if project.archived {
-        return Err(Error::new(ErrorCode::ProjectArchived, "this project is archived"));
+        return Err(Error::new(ErrorCode::ProjectArchived, "this project is archived; create another one"));
     }
     Ok(())
 }

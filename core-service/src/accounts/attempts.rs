@@ -4,8 +4,9 @@ use thesis_proto::error::{ApiError, ErrorCode};
 
 use crate::{
     domain::{
+        abuse::network_of,
         account::folded_email,
-        window::{HOUR_MS, MINUTE_MS},
+        window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
     error::{Error, Result},
     shared::Shared,
@@ -15,6 +16,10 @@ use crate::{
 
 /// Most rounds against others who write the same row: in each round one of them reserves a try or gives one back.
 const ROUNDS: usize = 100;
+/// Longest time that a try is under way, in milliseconds.
+const UNDER_WAY_MS: i64 = 10_000;
+/// How soon one may try again while only those under way are too many, in milliseconds.
+const SOON_MS: i64 = 1_000;
 /// How long a row is kept after its last try counts, in milliseconds.
 const KEPT_MS: i64 = MINUTE_MS;
 
@@ -36,6 +41,11 @@ pub const SIGN_UP_FROM_ADDRESS: Limit = Limit { name: "sign_up/address", most: 1
 pub const RESET_OF_ACCOUNT: Limit = Limit { name: "reset/account", most: 10, window_ms: HOUR_MS };
 /// Links for a new password that are asked for from an address.
 pub const RESET_FROM_ADDRESS: Limit = Limit { name: "reset/address", most: 20, window_ms: MINUTE_MS };
+
+/// Changes of the control log by a user, successful ones too.
+pub const CHANGES_OF_USER: Limit = Limit { name: "changes/user", most: 300, window_ms: HOUR_MS };
+/// Invitations of a person to an organization.
+pub const INVITATIONS_TO: Limit = Limit { name: "invitations", most: 5, window_ms: DAY_MS };
 
 /// A reserved try.
 #[derive(Debug)]
@@ -65,7 +75,10 @@ fn kept(window_ms: i64) -> Option<u32> {
 /// `RATE_LIMITED`, or when the store does not answer.
 pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Option<Try>> {
     match address {
-        Some(address) => reserve(shared, limit, address).await.map(Some),
+        Some(address) => {
+            let counted = address.parse().map_or_else(|_| address.to_owned(), network_of);
+            reserve(shared, limit, &counted).await.map(Some)
+        }
         None => Ok(None),
     }
 }
@@ -78,6 +91,23 @@ pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<T
     reserve(shared, limit, &shared.keys.email_hash(&folded_email(email))).await
 }
 
+/// Reserves a try for a user.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn of_user(shared: &Shared, limit: &Limit, user_id: &str) -> Result<Try> {
+    reserve(shared, limit, user_id).await
+}
+
+/// Reserves an invitation of an e-mail to an organization.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn of_invitation(shared: &Shared, organization_id: &str, email: &str) -> Result<Try> {
+    let to = shared.keys.email_hash(&folded_email(email));
+    reserve(shared, &INVITATIONS_TO, &format!("{organization_id}/{to}")).await
+}
+
 async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
     let subject = format!("{}/{of}", limit.name);
     let mut consistency = Consistency::Quorum;
@@ -85,9 +115,11 @@ async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
         let now = shared.clock.now_ms();
         let (version, mut attempts) = read(shared, &subject, consistency).await?;
         attempts.times.retain(|at| now - at < limit.window_ms);
-        if let Some(over) = attempts.times.len().checked_sub(limit.most) {
-            // The next may come when one fewer than the limit count.
-            return Err(too_many(attempts.times[over] + limit.window_ms - now));
+        if attempts.times.len() >= limit.most {
+            // The next may come when one fewer than the limit count. Those under way may soon be given back.
+            let over: Vec<i64> = attempts.times.iter().copied().filter(|at| now - at >= UNDER_WAY_MS).collect();
+            let first = over.len().checked_sub(limit.most).map(|over_most| over[over_most]);
+            return Err(too_many(first.map_or(SOON_MS, |at| at + limit.window_ms - now)));
         }
         attempts.times.push(now);
         attempts.times.sort_unstable();
@@ -145,9 +177,12 @@ mod tests {
         let (taken, refused): (Vec<_>, Vec<_>) = join_all(all).await.into_iter().partition(Result::is_ok);
         assert_eq!((taken.len(), refused.len()), (10, 20));
         let error = refused.into_iter().find_map(Result::err).unwrap();
-        assert_eq!((error.api.code, error.api.retry_after), (ErrorCode::RateLimited, Some(3_600)));
+        assert_eq!((error.api.code, error.api.retry_after), (ErrorCode::RateLimited, Some(1)));
+        clock.advance(UNDER_WAY_MS);
+        let error = of_account(&cores[0].shared, &SIGN_IN_TO_ACCOUNT, "ada@example.com").await.unwrap_err();
+        assert_eq!(error.api.retry_after, Some(3_590));
 
-        clock.advance(HOUR_MS - 1);
+        clock.advance(HOUR_MS - UNDER_WAY_MS - 1);
         let [one, other] = &cores;
         let again = || of_account(&other.shared, &SIGN_IN_TO_ACCOUNT, " ada@example.COM");
         let error = again().await.unwrap_err();

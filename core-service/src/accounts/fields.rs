@@ -11,14 +11,24 @@ const EMAIL_LENGTH: RangeInclusive<usize> = 3..=254;
 /// Fewest and most characters of a name.
 const NAME_LENGTH: RangeInclusive<usize> = 1..=200;
 
+/// Whether a character may stand in a text that others read: it neither controls a terminal nor turns the direction of
+/// the text after it.
+fn is_harmless(letter: char) -> bool {
+    let turns = ['\u{200e}', '\u{200f}', '\u{061c}'].contains(&letter)
+        || ('\u{202a}'..='\u{202e}').contains(&letter)
+        || ('\u{2066}'..='\u{2069}').contains(&letter);
+    !letter.is_control() && !turns
+}
+
 fn is_email(text: &str) -> bool {
-    let Some((local, domain)) = text.split_once('@') else { return false };
-    EMAIL_LENGTH.contains(&text.chars().count())
-        && !text.chars().any(|letter| letter.is_whitespace() || letter.is_control())
-        && !local.is_empty()
-        && !domain.contains('@')
-        && domain.trim_matches('.') == domain
-        && domain.contains('.')
+    // Mail can be sent to it, and its domain has a dot.
+    let has_dot = text.rsplit_once('@').is_some_and(|(_, domain)| domain.contains('.'));
+    has_dot
+        && EMAIL_LENGTH.contains(&text.chars().count())
+        && text
+            .chars()
+            .all(|letter| is_harmless(letter) && !letter.is_whitespace() && !"<>,;:\"()[]\\".contains(letter))
+        && text.parse::<lettre::Address>().is_ok()
 }
 
 /// What is wrong with an e-mail, if anything is. Spaces around it do not count.
@@ -38,18 +48,18 @@ pub fn password_fault(param: &str, text: &str) -> Option<FieldError> {
     length_fault(param, text, PASSWORD_LENGTH)
 }
 
-/// What is wrong with a name, if anything is.
+/// What is wrong with a name, if anything is. Spaces around it do not count.
 #[must_use]
 pub fn name_fault(param: &str, text: &str) -> Option<FieldError> {
-    // Spaces alone are none.
-    length_fault(param, if text.trim().is_empty() { "" } else { text }, NAME_LENGTH)
+    let fault = || FieldError::new(param, "must not have control characters or ones that turn the text's direction");
+    length_fault(param, text.trim(), NAME_LENGTH).or_else(|| (!text.chars().all(is_harmless)).then(fault))
 }
 
 /// Refuses a request with faults.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, which lists them all.
-pub fn refuse<const N: usize>(faults: [Option<FieldError>; N]) -> Result<()> {
+pub fn refuse(faults: impl IntoIterator<Item = Option<FieldError>>) -> Result<()> {
     let faults: Vec<_> = faults.into_iter().flatten().collect();
     if faults.is_empty() { Ok(()) } else { Err(ApiError::validation(&faults).into()) }
 }
@@ -64,7 +74,20 @@ mod tests {
             assert_eq!(email_fault("email", right), None, "{right}");
         }
         let long = format!("{}@example.com", "a".repeat(243));
-        for wrong in ["", "a", "a@b", "@b.c", "a@.c", "a@b.", "a@b@c.d", "a b@c.d", "a@b.c\r\nBcc: d@e.f", &long] {
+        for wrong in [
+            "",
+            "a",
+            "a@b",
+            "@b.c",
+            "a@.c",
+            "a@b.",
+            "a@b@c.d",
+            "a b@c.d",
+            "a@b.c\r\nBcc: d@e.f",
+            "a,b@c.d",
+            "a@b..c",
+            &long,
+        ] {
             assert!(email_fault("email", wrong).is_some(), "{wrong}");
         }
     }
@@ -75,6 +98,15 @@ mod tests {
         assert_eq!((fault(12), fault(128)), (None, None));
         let text = || Some("must have 12 to 128 characters".to_owned());
         assert_eq!((fault(11), fault(129)), (text(), text()));
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        assert_eq!(name_fault("name", " Hive 🐝 ünit "), None);
+        let long = "a".repeat(201);
+        for wrong in ["", "  ", "a\nb", "\u{1b}[31mred", "a\u{202e}b", &long] {
+            assert!(name_fault("name", wrong).is_some(), "{wrong}");
+        }
     }
 
     #[test]

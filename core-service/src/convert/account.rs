@@ -3,13 +3,9 @@
 use thesis_proto::{time::from_millis, v1};
 
 use super::optional_time;
-use crate::{
-    domain::{
-        account::{Invitation, Member, User},
-        control::Organization,
-    },
-    shared::control::People,
-    tables::{audit::AuditRow, key_usage::KeyUsageRow},
+use crate::domain::{
+    account::{AuditRow, Invitation, KeyUsageRow, Member, User},
+    control::Organization,
 };
 
 /// A user.
@@ -25,8 +21,9 @@ pub fn user(row: &User) -> v1::User {
 
 /// A member of an organization.
 #[must_use]
-pub fn member(row: &Member, people: &People) -> v1::Member {
-    let user = people.user(&row.user_id).map(|row| user(row));
+pub fn member(row: &Member, of: Option<&User>) -> v1::Member {
+    // Who runs the installation is not the other members' business.
+    let user = of.map(|of| v1::User { administrator: false, ..user(of) });
     v1::Member { user, role: row.role, created_at: Some(from_millis(row.created_at)), revision: row.revision }
 }
 
@@ -50,13 +47,13 @@ pub fn invitation(row: &Invitation) -> v1::Invitation {
 
 /// An entry of the audit log, with the e-mail of the user who acted.
 #[must_use]
-pub fn audit_entry(row: &AuditRow, people: &People) -> v1::AuditEntry {
+pub fn audit_entry(row: &AuditRow, by: Option<&User>) -> v1::AuditEntry {
     v1::AuditEntry {
         id: row.id.clone(),
         created_at: Some(from_millis(row.at)),
         action: row.act.action.clone(),
         actor: row.act.actor.clone(),
-        actor_email: people.user(&row.act.actor).map(|user| user.email.clone()),
+        actor_email: by.map(|user| user.email.clone()),
         address: row.act.address.clone(),
         subject: row.act.subject.clone(),
         organization_id: row.act.organization_id.clone(),

@@ -1,9 +1,23 @@
 //! Addresses that failed to authenticate too often.
 
+use std::net::IpAddr;
+
 use super::window::DAY_MS;
 
 /// Longest time that an address is kept after its last failure.
 pub const KEPT_MS: i64 = 30 * DAY_MS;
+
+/// The address that failures are counted by: an IPv6 client counts as its /64 network.
+#[must_use]
+pub fn network_of(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
+}
 
 /// An address as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]

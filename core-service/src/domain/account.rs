@@ -12,7 +12,7 @@ pub const RESET_MS: i64 = DAY_MS;
 pub const MOST_ORGANIZATIONS: usize = 5;
 /// Most projects of an organization that are not archived.
 pub const MOST_PROJECTS: usize = 20;
-/// Most keys of a project that are neither revoked nor expired.
+/// Most keys of a project that are not revoked.
 pub const MOST_KEYS: usize = 50;
 /// Most open invitations of an organization.
 pub const MOST_INVITATIONS: usize = 100;
@@ -137,6 +137,9 @@ pub struct Act {
     /// The id of what it was done to.
     #[prost(string, tag = "5")]
     pub subject: String,
+    /// Whether it was done in the name of this installation, not as a member.
+    #[prost(bool, tag = "6")]
+    pub by_administrator: bool,
 }
 
 /// Who makes a change, and from where.
@@ -166,8 +169,40 @@ impl Actor {
     /// What they do. Organization and subject are added where the change is made.
     #[must_use]
     pub fn does(&self, action: &str) -> Act {
-        Act { action: action.to_owned(), actor: self.id.clone(), address: self.address.clone(), ..Act::default() }
+        Act {
+            action: action.to_owned(),
+            actor: self.id.clone(),
+            address: self.address.clone(),
+            by_administrator: !self.is_member && self.id.starts_with("usr_"),
+            ..Act::default()
+        }
     }
+}
+
+/// An entry of the audit log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditRow {
+    /// Unix milliseconds.
+    pub at: i64,
+    /// Its own.
+    pub id: String,
+    /// Who did what.
+    pub act: Act,
+}
+
+/// Requests of a key and class in an hour, of all replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyUsageRow {
+    /// When the hour begins, in Unix milliseconds.
+    pub hour: i64,
+    /// The key's id.
+    pub key: String,
+    /// Name of the class.
+    pub class: String,
+    /// All requests.
+    pub requests: u64,
+    /// Those that were refused or failed.
+    pub errors: u64,
 }
 
 /// The form in which e-mails are compared.

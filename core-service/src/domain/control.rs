@@ -191,21 +191,26 @@ pub struct SandboxSeed {
     pub at: i64,
 }
 
-/// One entry of the control log: a change, and further ones made with it, all or none.
+/// Several changes, none of which is several itself.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Several {
+    /// Each without an act.
+    #[prost(message, repeated, tag = "1")]
+    pub changes: Vec<ControlEntry>,
+}
+
+/// One entry of the control log.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ControlEntry {
     /// Unix milliseconds.
     #[prost(int64, tag = "1")]
     pub created_at: i64,
     /// The new row.
-    #[prost(oneof = "ControlChange", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "ControlChange", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
     pub change: Option<ControlChange>,
-    /// Who made it all.
+    /// Who made it.
     #[prost(message, optional, tag = "20")]
     pub act: Option<Act>,
-    /// The further changes.
-    #[prost(message, repeated, tag = "21")]
-    pub beside: Vec<ControlEntry>,
 }
 
 /// A new row, or a deletion.
@@ -244,4 +249,7 @@ pub enum ControlChange {
     /// The id of an invitation that is used or withdrawn.
     #[prost(string, tag = "12")]
     InvitationGone(String),
+    /// Several changes, all or none.
+    #[prost(message, tag = "13")]
+    Several(Several),
 }

@@ -224,6 +224,7 @@ fn kind_and_id(change: &ControlChange) -> (&'static str, String) {
         ControlChange::MemberGone(id) => ("member", id.clone()),
         ControlChange::Invitation(row) => ("invitation", row.id.clone()),
         ControlChange::InvitationGone(id) => ("invitation", id.clone()),
+        ControlChange::Several(_) => unreachable!("an entry is read as its changes"),
     }
 }
 

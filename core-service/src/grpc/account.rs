@@ -3,18 +3,21 @@
 #[cfg(test)]
 mod tests;
 
-use thesis_proto::{
-    time::{is_time, to_millis},
-    v1::{self, account_service_server::AccountService},
-};
+use std::sync::Arc;
+
+use thesis_proto::v1::{self, account_service_server::AccountService};
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{address, internal, service_only, session},
+    answer::{address, service_only, session, unbroken},
 };
 use crate::{
-    accounts::{Person, sessions::admit},
+    accounts::{
+        Person,
+        attempts::{self, CHANGES_OF_USER},
+        sessions::admit,
+    },
     convert,
     error::Result as Outcome,
     operations::{
@@ -31,7 +34,7 @@ use crate::{
             revoke_session::revoke_session, sign_in::sign_in, sign_out::sign_out, sign_up::sign_up,
             update_member::update_member, update_organization::update_organization, update_project::update_project,
         },
-        admin::{self, change_project},
+        admin::{self, change_project, create_key::NewKey},
     },
 };
 
@@ -58,19 +61,13 @@ async fn create_key(
     person: &Person,
     message: &v1::AccountServiceCreateKeyRequest,
 ) -> Outcome<v1::AccountServiceCreateKeyResponse> {
-    let live = match message.environment() {
-        v1::Environment::Live => true,
-        v1::Environment::Test => false,
-        v1::Environment::Unspecified => return Err(admin::invalid("environment", "must be test or live")),
+    let new = NewKey {
+        environment: message.environment(),
+        name: &message.name,
+        scopes: &message.scopes,
+        expires_at: message.expires_at.as_ref(),
     };
-    let expires_at = match &message.expires_at {
-        Some(at) if !is_time(at) || to_millis(at) <= person.now_ms => {
-            return Err(admin::invalid("expires_at", "must be a time to come, of year 9999 at most"));
-        }
-        at => at.as_ref().map(to_millis),
-    };
-    let (actor, of) = (&person.actor, &message.project_id);
-    let made = admin::create_key::create_key(core, actor, of, live, &message.name, &message.scopes, expires_at);
+    let made = admin::create_key::create_key(core, &person.actor, &message.project_id, &new);
     let (row, key) = made.await?;
     Ok(v1::AccountServiceCreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })
 }
@@ -84,6 +81,22 @@ async fn revoke_key(
     Ok(v1::AccountServiceRevokeKeyResponse { api_key: Some(convert::control::api_key(&revoked)) })
 }
 
+/// The methods that make a user's share of the control log grow.
+const LIMITED: [&str; 12] = [
+    "CreateOrganization",
+    "UpdateOrganization",
+    "UpdateMember",
+    "RemoveMember",
+    "CreateInvitation",
+    "DeleteInvitation",
+    "CreateProject",
+    "UpdateProject",
+    "ArchiveProject",
+    "RequestLiveAccess",
+    "CreateKey",
+    "RevokeKey",
+];
+
 /// Implements the service by its operations: those without a session, then those of a person.
 macro_rules! account_service {
     (open {
@@ -96,8 +109,9 @@ macro_rules! account_service {
             $(async fn $open(&self, request: Request<v1::$asked>) -> Result<Response<v1::$told>, Status> {
                 service_only(&self.core, &request)?;
                 let from = address(&self.core, &request);
-                let work = $open(&self.core, from.as_deref(), request.get_ref());
-                internal(&self.core, concat!("AccountService/", $open_name), work).await
+                let (core, message) = (Arc::clone(&self.core), request.into_inner());
+                let work = async move { $open(&core, from.as_deref(), &message).await };
+                unbroken(&self.core, concat!("AccountService/", $open_name), work).await
             })*
 
             async fn accept_invitation(
@@ -106,24 +120,29 @@ macro_rules! account_service {
             ) -> Result<Response<v1::AcceptInvitationResponse>, Status> {
                 service_only(&self.core, &request)?;
                 let (token, from) = (session(&request), address(&self.core, &request));
-                let work = async {
+                let (core, message) = (Arc::clone(&self.core), request.into_inner());
+                let work = async move {
                     let person = match &token {
-                        Some(token) => Some(admit(&self.core.shared, Some(token), from.clone()).await?),
+                        Some(token) => Some(admit(&core.shared, Some(token), from.clone()).await?),
                         None => None,
                     };
-                    accept_invitation(&self.core, person.as_ref(), from.as_deref(), request.get_ref()).await
+                    accept_invitation(&core, person.as_ref(), from.as_deref(), &message).await
                 };
-                internal(&self.core, "AccountService/AcceptInvitation", work).await
+                unbroken(&self.core, "AccountService/AcceptInvitation", work).await
             }
 
             $(async fn $method(&self, request: Request<v1::$request>) -> Result<Response<v1::$response>, Status> {
                 service_only(&self.core, &request)?;
                 let (token, from) = (session(&request), address(&self.core, &request));
-                let work = async {
-                    let person = admit(&self.core.shared, token.as_deref(), from).await?;
-                    $operation(&self.core, &person, request.get_ref()).await
+                let (core, message) = (Arc::clone(&self.core), request.into_inner());
+                let work = async move {
+                    let person = admit(&core.shared, token.as_deref(), from).await?;
+                    if LIMITED.contains(&$name) {
+                        attempts::of_user(&core.shared, &CHANGES_OF_USER, &person.user.id).await?;
+                    }
+                    $operation(&core, &person, &message).await
                 };
-                internal(&self.core, concat!("AccountService/", $name), work).await
+                unbroken(&self.core, concat!("AccountService/", $name), work).await
             })*
         }
     };

@@ -8,7 +8,6 @@ use futures::{
 };
 use thesis_proto::{
     error::ErrorCode,
-    time::to_millis,
     v1::{self, admin_service_server::AdminService},
 };
 use tonic::{Request, Response, Status, async_trait};
@@ -27,7 +26,7 @@ use crate::{
         admin::{
             change_project::{approve_project, archive_project, refuse_project, withdraw_project},
             check_log::check_log,
-            create_key::create_key,
+            create_key::{NewKey, create_key},
             create_organization::create_organization,
             create_project::create_project,
             create_reset_link::create_reset_link,
@@ -63,6 +62,8 @@ impl Api {
         let (token, from) = (session(request), address(&self.core, request));
         let Some(token) = token else { return Ok(Actor::operator(from)) };
         let who = async {
+            // Who was an administrator a moment ago is none.
+            self.core.shared.control.refresh().await?;
             let person = admit(&self.core.shared, Some(&token), from).await?;
             if !person.user.administrator {
                 return Err(Error::new(ErrorCode::InsufficientRole, "only an administrator may do this"));
@@ -190,14 +191,13 @@ impl AdminService for Api {
     ) -> Result<Response<v1::CreateKeyResponse>, Status> {
         let actor = self.operator(&request).await?;
         let message = request.into_inner();
-        let live = match message.environment() {
-            v1::Environment::Live => true,
-            v1::Environment::Test => false,
-            v1::Environment::Unspecified => return Err(Status::invalid_argument("environment: must be test or live")),
+        let new = NewKey {
+            environment: message.environment(),
+            name: &message.name,
+            scopes: &message.scopes,
+            expires_at: message.expires_at.as_ref(),
         };
-        let expires_at = message.expires_at.as_ref().map(to_millis);
-        let made =
-            create_key(&self.core, &actor, &message.project_id, live, &message.name, &message.scopes, expires_at);
+        let made = create_key(&self.core, &actor, &message.project_id, &new);
         let answer =
             made.map_ok(|(row, key)| v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key });
         internal(&self.core, "AdminService/CreateKey", answer).await

@@ -20,7 +20,7 @@ use crate::{
         gate::{Call, Refused, RequestMeta},
         limits::Rate,
     },
-    domain::{control::ApiKey, operation::Operation},
+    domain::{abuse::network_of, control::ApiKey, operation::Operation},
     error::{Error, Result as Outcome},
     operations::Core,
 };
@@ -29,17 +29,6 @@ const WINDOW_SECONDS: i64 = 60;
 
 fn text(metadata: &MetadataMap, name: &str) -> Option<String> {
     metadata.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-}
-
-/// The address that failures are counted by: an IPv6 client counts as its /64 network.
-fn network_of(address: std::net::IpAddr) -> String {
-    match address.to_canonical() {
-        std::net::IpAddr::V4(address) => address.to_string(),
-        std::net::IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
-        }
-    }
 }
 
 /// The idempotency key as given: a key that cannot be used must not count as none. Several keys are joined by a
@@ -72,7 +61,7 @@ pub(super) fn trusted<T>(core: &Core, request: &Request<T>) -> Trusted {
 
 /// The client's address, as failures are counted by it.
 pub(super) fn address<T>(core: &Core, request: &Request<T>) -> Option<String> {
-    trusted(core, request).client_address.map(network_of)
+    trusted(core, request).client_address.map(|address| address.to_canonical().to_string())
 }
 
 /// The secret of a person's session, if the request has one. One that cannot be read is the empty one.
@@ -231,6 +220,15 @@ pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), S
         return Ok(());
     };
     Err(error_status(&error, &core.gate.new_request_id()))
+}
+
+/// Answers an internal operation that goes on when its caller gives up: it ends what it has begun.
+pub(super) async fn unbroken<T: Send + 'static>(
+    core: &Arc<Core>,
+    name: &str,
+    work: impl Future<Output = Outcome<T>> + Send + 'static,
+) -> Result<Response<T>, Status> {
+    internal(core, name, async { core.tasks.spawn(work).await.map_err(Error::internal)? }).await
 }
 
 /// Answers an internal operation, unless the store is away. An operation that has begun is not stopped: its work must

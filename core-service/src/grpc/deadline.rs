@@ -48,6 +48,11 @@ impl HttpBody for Until {
         }
         Poll::Ready(polled)
     }
+
+    /// An answer without a body must look like one: some clients take an empty frame at its end for a fault.
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
 }
 
 fn trailers(status: Status) -> HeaderMap {
@@ -82,5 +87,7 @@ mod tests {
         let short = until(stream::iter([Ok("all")])).collect().await.unwrap();
         assert!(short.trailers().is_none());
         assert_eq!(short.to_bytes(), "all");
+        let deadline = Instant::now() + Duration::from_secs(2);
+        assert!(Until::new(Body::empty(), deadline, || Status::deadline_exceeded("late")).is_end_stream());
     }
 }

@@ -22,6 +22,7 @@ use thesis_proto::error::{ApiError, ErrorCode, FieldError};
 
 use super::Core;
 use crate::{
+    accounts::fields::{name_fault, refuse},
     domain::{operation::Feature, scope::Scope},
     error::{Error, Result},
 };
@@ -31,10 +32,8 @@ pub(crate) fn invalid(param: &str, rule: &str) -> Error {
 }
 
 pub(super) fn name(name: &str) -> Result<String> {
-    if name.trim().is_empty() || name.chars().count() > 200 {
-        return Err(invalid("name", "must have 1 to 200 characters"));
-    }
-    Ok(name.to_owned())
+    refuse([name_fault("name", name)])?;
+    Ok(name.trim().to_owned())
 }
 
 fn known_plan(core: &Core, plan: &str) -> Result<String> {

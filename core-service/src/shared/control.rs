@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::{
     domain::{account::Act, control::ControlChange},
-    error::Result,
+    error::{Error, Result},
     shared::news::News,
     store::{Consistency, SharedBackend, StoreResult},
     tables::{
@@ -65,7 +65,7 @@ pub struct Control {
     clock: SharedClock,
     ids: SharedIdSource,
     state: RwLock<ControlState>,
-    changing: Mutex<()>,
+    changing: Arc<Mutex<()>>,
     changed: watch::Sender<u64>,
     synced_at: AtomicI64,
     /// Looks for news that have begun, and the right to one.
@@ -101,7 +101,7 @@ impl Control {
             ids,
             changed: watch::Sender::new(state.head),
             state: RwLock::new(state),
-            changing: Mutex::new(()),
+            changing: Arc::default(),
             current: watch::Sender::new(true),
             news: Arc::default(),
             heard: Notify::new(),
@@ -245,7 +245,7 @@ impl Control {
         let mut state = self.state.write();
         for (seq, body) in entries {
             if seq == state.head + 1 {
-                decode(body)?.for_each(|change| state.take(change));
+                decode(body)?.into_iter().for_each(|change| state.take(change));
                 state.head = seq;
             }
         }
@@ -259,11 +259,11 @@ impl Control {
     /// # Errors
     /// The error of `decide`, or when the store does not answer.
     pub async fn change<T>(
-        &self,
+        self: &Arc<Self>,
         act: Act,
         decide: impl Fn(&ControlState) -> Result<(Vec<ControlChange>, T)>,
     ) -> Result<T> {
-        let _one_at_a_time = self.changing.lock().await;
+        let mut one_at_a_time = Arc::clone(&self.changing).lock_owned().await;
         loop {
             self.catch_up().await?;
             let (head, (changes, answer), organization_id) = {
@@ -276,25 +276,37 @@ impl Control {
             let subject = control_rows::subject_of(first);
             let act = Act { organization_id, subject, ..act.clone() };
             let entry = control_rows::encode(self.clock.now_ms(), changes, act);
-            let mut batch = [0; 16];
-            self.ids.fill(&mut batch);
-            match self.log.append(CONTROL_LOG, head, batch, slice::from_ref(&entry)).await {
-                Ok(Appended::Done) => {}
-                Ok(Appended::Lost) => continue,
-                Err(error) => {
-                    // It may be in the log anyway; a caller that looks before it asks again must see it then.
-                    drop(self.catch_up().await);
-                    return Err(error.into());
-                }
+            // A caller may give up, and what is in the log must be known here all the same.
+            let control = Arc::clone(self);
+            let putting = tokio::spawn(async move { (control.put(head, entry).await, one_at_a_time) });
+            let (put, turn) = putting.await.map_err(Error::internal)?;
+            if put? {
+                return Ok(answer);
             }
-            self.news.control();
-            self.take(vec![(head + 1, entry)])?;
-            // It is done. Rows only save a start from reading the log; the next change writes these too.
-            if let Err(error) = self.project().await {
-                tracing::warn!(%error, "storing the rows of the control log failed");
-            }
-            return Ok(answer);
+            one_at_a_time = turn;
         }
+    }
+
+    /// Appends an entry after this head and takes it in; tells whether no other replica was faster.
+    async fn put(&self, head: u64, entry: Bytes) -> Result<bool> {
+        let mut batch = [0; 16];
+        self.ids.fill(&mut batch);
+        match self.log.append(CONTROL_LOG, head, batch, slice::from_ref(&entry)).await {
+            Ok(Appended::Done) => {}
+            Ok(Appended::Lost) => return Ok(false),
+            Err(error) => {
+                // It may be in the log anyway; a caller that looks before it asks again must see it then.
+                drop(self.catch_up().await);
+                return Err(error.into());
+            }
+        }
+        self.news.control();
+        self.take(vec![(head + 1, entry)])?;
+        // It is done. Rows only save a start from reading the log; the next change writes these too.
+        if let Err(error) = self.project().await {
+            tracing::warn!(%error, "storing the rows of the control log failed");
+        }
+        Ok(true)
     }
 
     /// Writes the rows of entries that are not projected yet, whoever appended them, then the checkpoint.

@@ -28,7 +28,7 @@ const SESSION_DAYS: i64 = 30;
 const RESET_DAYS: i64 = 2;
 
 /// The first generation.
-pub const FIRST: i64 = 1;
+pub const FIRST_GENERATION: i64 = 1;
 
 /// A password.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -119,6 +119,26 @@ fn of_user(user: &str, writes: Vec<ConditionalWrite>, days: Option<i64>) -> Tran
     Transaction { table: &ACCOUNT, partition: key![user], writes, ttl: days.and_then(seconds) }
 }
 
+/// Writes a user's rows and changes beside them; tells whether the conditions held. A write in doubt is looked for: if
+/// the item is as it was to be, the changes beside it are still made.
+async fn write(
+    backend: &SharedBackend,
+    user: &str,
+    (writes, days): (Vec<ConditionalWrite>, Option<i64>),
+    beside: Vec<Change>,
+) -> StoreResult<bool> {
+    let wanted = writes.first().map(|write| (write.clustering.clone(), write.body.clone()));
+    let written = backend.transact_with(of_user(user, writes, days), beside.clone()).await;
+    let (Err(StoreError::InDoubt(_)), Some((item, body))) = (&written, wanted) else { return written };
+    let key = [key![user], item].concat();
+    let found = backend.get(&ACCOUNT, &key, Consistency::Serial).await?;
+    if found.map(|row| row.body) != body {
+        return written;
+    }
+    backend.apply(beside).await?;
+    Ok(true)
+}
+
 async fn get(backend: &SharedBackend, user: &str, item: &str, consistency: Consistency) -> StoreResult<Option<Row>> {
     backend.get(&ACCOUNT, &key![user, item], consistency).await
 }
@@ -137,7 +157,7 @@ pub async fn password(
 }
 
 /// Sets a password after the one of a generation, or the first; tells whether that was still the one. A link for a new
-/// password goes with it; `link` is the condition on its row. The new generation is [`next`]. Changes beside it go with
+/// password goes with it; `link` is the condition on its row. The new generation is [`next_generation`]. Changes beside it go with
 /// it.
 ///
 /// # Errors
@@ -150,14 +170,14 @@ pub async fn set_password(
     beside: Vec<Change>,
 ) -> StoreResult<bool> {
     let expect = before.map_or(Expect::Absent, Expect::Version);
-    let writes = vec![put(PASSWORD, expect, next(before), password), remove(RESET, link)];
-    backend.transact_with(of_user(user, writes, None), beside).await
+    let writes = vec![put(PASSWORD, expect, next_generation(before), password), remove(RESET, link)];
+    write(backend, user, (writes, None), beside).await
 }
 
 /// The generation after another, or the first.
 #[must_use]
-pub fn next(before: Option<i64>) -> i64 {
-    before.map_or(FIRST, |before| before + 1)
+pub fn next_generation(before: Option<i64>) -> i64 {
+    before.map_or(FIRST_GENERATION, |before| before + 1)
 }
 
 /// Takes the first password of a user away, who was not made after all.
@@ -165,7 +185,7 @@ pub fn next(before: Option<i64>) -> i64 {
 /// # Errors
 /// When the store does not answer.
 pub async fn forget_password(backend: &SharedBackend, user: &str) -> StoreResult<()> {
-    let writes = vec![remove(PASSWORD, Expect::Version(FIRST))];
+    let writes = vec![remove(PASSWORD, Expect::Version(FIRST_GENERATION))];
     backend.transact(of_user(user, writes, None)).await.map(drop)
 }
 
@@ -191,9 +211,9 @@ pub async fn set_reset(
     beside: Vec<Change>,
 ) -> StoreResult<bool> {
     let expect = before.map_or(Expect::Absent, Expect::Version);
-    let version = reset.expires_at.max(next(before));
+    let version = reset.expires_at.max(next_generation(before));
     let writes = vec![put(RESET, expect, version, reset)];
-    backend.transact_with(of_user(user, writes, Some(RESET_DAYS)), beside).await
+    write(backend, user, (writes, Some(RESET_DAYS)), beside).await
 }
 
 /// A session, with the present generation of the user's password. It may be over.
@@ -239,7 +259,7 @@ pub async fn begin_session(
 ) -> StoreResult<bool> {
     let mut writes = vec![put(&session_item(id), Expect::Absent, 1, session)];
     writes.extend(instead.iter().map(|id| remove(&session_item(id), Expect::Any)));
-    backend.transact_with(of_user(user, writes, Some(SESSION_DAYS)), beside).await
+    write(backend, user, (writes, Some(SESSION_DAYS)), beside).await
 }
 
 /// Writes a session again if its row still has this version; tells whether it had.
@@ -267,5 +287,5 @@ pub async fn end_session(
     beside: Vec<Change>,
 ) -> StoreResult<bool> {
     let writes = vec![remove(&session_item(id), Expect::Version(version))];
-    backend.transact_with(of_user(user, writes, None), beside).await
+    write(backend, user, (writes, None), beside).await
 }

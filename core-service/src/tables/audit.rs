@@ -5,36 +5,35 @@ use std::ops::Bound;
 use prost::Message as _;
 
 use crate::{
-    domain::{account::Act, window::DAY_MS},
+    domain::{
+        account::{Act, AuditRow},
+        window::DAY_MS,
+    },
     key,
     store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
 };
 
 /// Days that an entry is kept.
 const KEPT_DAYS: i64 = 366;
-/// Milliseconds of a partition.
+/// Milliseconds of a partition of an organization.
 const BUCKET_MS: i64 = 32 * DAY_MS;
-/// The partition of what concerns no organization.
+/// What concerns no organization, sign-ins above all.
 const INSTALLATION: &str = "installation";
+/// Milliseconds of a partition of it.
+const INSTALLATION_MS: i64 = DAY_MS;
 
-/// An entry.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AuditRow {
-    /// Unix milliseconds.
-    pub at: i64,
-    /// Its own.
-    pub id: String,
-    /// Who did what.
-    pub act: Act,
+/// The partitions of an organization, or of none, and the milliseconds of each.
+fn partitions(organization_id: Option<&str>) -> (&str, i64) {
+    organization_id.map_or((INSTALLATION, INSTALLATION_MS), |id| (id, BUCKET_MS))
 }
 
 /// The row of an entry. Doing it again changes nothing.
 #[must_use]
 pub fn change(at: i64, id: &str, act: &Act) -> Change {
-    let of = act.organization_id.as_deref().unwrap_or(INSTALLATION);
+    let (of, bucket_ms) = partitions(act.organization_id.as_deref());
     Change {
         table: &schema::AUDIT,
-        key: key![of, at.div_euclid(BUCKET_MS), at, id],
+        key: key![of, at.div_euclid(bucket_ms), at, id],
         version: at,
         body: Some(act.encode_to_vec().into()),
         ttl: u32::try_from(KEPT_DAYS * DAY_MS / 1_000).ok(),
@@ -52,12 +51,13 @@ pub async fn list(
     now_ms: i64,
     limit: usize,
 ) -> StoreResult<Vec<AuditRow>> {
+    let (of, bucket_ms) = partitions(organization_id);
     let oldest = now_ms - KEPT_DAYS * DAY_MS;
     let newest = after.as_ref().map_or(now_ms, |(at, _)| *at);
     let mut found = Vec::new();
     // Another core's clock may be ahead of this one's.
-    let first = newest.div_euclid(BUCKET_MS) + i64::from(after.is_none());
-    for bucket in (oldest.div_euclid(BUCKET_MS)..=first).rev() {
+    let first = newest.div_euclid(bucket_ms) + i64::from(after.is_none());
+    for bucket in (oldest.div_euclid(bucket_ms)..=first).rev() {
         let to = match &after {
             Some((at, id)) => Bound::Excluded(key![*at, id]),
             None => Bound::Unbounded,
@@ -66,7 +66,7 @@ pub async fn list(
             from: Bound::Included(key![oldest]),
             to,
             reverse: true,
-            ..Scan::all(&schema::AUDIT, key![organization_id.unwrap_or(INSTALLATION), bucket], limit - found.len())
+            ..Scan::all(&schema::AUDIT, key![of, bucket], limit - found.len())
         };
         for row in backend.scan(&scan).await? {
             let act = Act::decode(row.body).map_err(|error| StoreError::Damaged(format!("audit: {error}")))?;

@@ -9,7 +9,7 @@ use super::audit;
 use crate::{
     domain::{
         account::{Act, Member},
-        control::{ControlChange, ControlEntry},
+        control::{ControlChange, ControlEntry, Several},
     },
     key,
     store::{Change, Scan, SharedBackend, StoreError, StoreResult, schema},
@@ -40,6 +40,8 @@ fn row_of(change: &ControlChange) -> (&'static str, Cow<'_, str>, bool) {
         ControlChange::MemberGone(id) => ("member", id, false),
         ControlChange::Invitation(row) => ("invitation", &row.id, true),
         ControlChange::InvitationGone(id) => ("invitation", id, false),
+        // It has a row for each of its changes.
+        ControlChange::Several(_) => return ("several", Cow::Borrowed(""), false),
     };
     (kind, Cow::Borrowed(id), stays)
 }
@@ -58,28 +60,33 @@ pub fn subject_of(change: &ControlChange) -> String {
 
 /// Makes an entry of the control log, of one change at least.
 #[must_use]
-pub fn encode(created_at: i64, changes: Vec<ControlChange>, act: Act) -> Bytes {
-    let mut entries =
-        changes.into_iter().map(|change| ControlEntry { created_at, change: Some(change), ..ControlEntry::default() });
-    let first = entries.next().unwrap_or_default();
-    ControlEntry { act: Some(act), beside: entries.collect(), ..first }.encode_to_vec().into()
+pub fn encode(created_at: i64, mut changes: Vec<ControlChange>, act: Act) -> Bytes {
+    let plain = |change| ControlEntry { created_at, change: Some(change), act: None };
+    let change = if changes.len() == 1 {
+        changes.pop()
+    } else {
+        Some(ControlChange::Several(Several { changes: changes.into_iter().map(plain).collect() }))
+    };
+    ControlEntry { created_at, change, act: Some(act) }.encode_to_vec().into()
 }
 
 /// Reads the changes of an entry of the control log, or of a row.
 ///
 /// # Errors
 /// When it is damaged, or of a kind that only a newer version knows: passed over, a revoked key would go on to work.
-pub fn decode(body: Bytes) -> StoreResult<impl Iterator<Item = ControlChange>> {
-    let entry = decode_entry(body)?;
-    Ok(entry.change.into_iter().chain(entry.beside.into_iter().filter_map(|entry| entry.change)))
+pub fn decode(body: Bytes) -> StoreResult<Vec<ControlChange>> {
+    Ok(decode_entry(body)?.0)
 }
 
-fn decode_entry(body: Bytes) -> StoreResult<ControlEntry> {
+/// The changes of an entry, its time and its act.
+fn decode_entry(body: Bytes) -> StoreResult<(Vec<ControlChange>, i64, Option<Act>)> {
     let entry = ControlEntry::decode(body).map_err(|error| StoreError::Damaged(format!("control log: {error}")))?;
-    if entry.change.is_none() || entry.beside.iter().any(|entry| entry.change.is_none()) {
-        return Err(StoreError::Unknown("the kind of a control change".to_owned()));
-    }
-    Ok(entry)
+    let changes: Option<Vec<_>> = match entry.change {
+        Some(ControlChange::Several(several)) => several.changes.into_iter().map(|entry| entry.change).collect(),
+        change => change.map(|change| vec![change]),
+    };
+    let changes = changes.ok_or_else(|| StoreError::Unknown("the kind of a control change".to_owned()))?;
+    Ok((changes, entry.created_at, entry.act))
 }
 
 /// Reads every row.
@@ -95,7 +102,7 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
             scan.from = Bound::Excluded(last.clustering.clone());
             let full = rows.len() == PAGE;
             for row in rows {
-                decode(row.body)?.for_each(&mut take);
+                decode(row.body)?.into_iter().for_each(&mut take);
             }
             if !full {
                 break;
@@ -110,12 +117,12 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
 /// # Errors
 /// When the entry is damaged.
 pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = Change>> {
-    let ControlEntry { created_at, change, act, beside } = decode_entry(body)?;
+    let (changes, created_at, act) = decode_entry(body)?;
     let version = i64::try_from(seq).unwrap_or(i64::MAX);
-    let rows = change.into_iter().chain(beside.into_iter().filter_map(|entry| entry.change)).map(move |change| {
+    let rows = changes.into_iter().map(move |change| {
         let (kind, id, stays) = row_of(&change);
         let key = key![kind, shard_of(&id), &*id];
-        let entry = stays.then(|| ControlEntry { created_at, change: Some(change), ..ControlEntry::default() });
+        let entry = stays.then_some(ControlEntry { created_at, change: Some(change), act: None });
         let body = entry.map(|entry| entry.encode_to_vec().into());
         Change { table: &schema::CONTROL, key, version, body, ttl: None }
     });

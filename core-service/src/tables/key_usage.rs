@@ -8,6 +8,7 @@ use prost::Message as _;
 
 use crate::{
     domain::{
+        account::KeyUsageRow,
         operation::RateClass,
         window::{DAY_MS, HOUR_MS},
     },
@@ -62,21 +63,6 @@ impl UsageKey {
         let day = self.hour.div_euclid(DAY_MS);
         key![&self.project, day, self.hour, &self.key, self.class.as_str(), replica]
     }
-}
-
-/// Requests of a key and class in an hour, of all replicas.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyUsageRow {
-    /// When the hour begins, in Unix milliseconds.
-    pub hour: i64,
-    /// The key's id.
-    pub key: String,
-    /// Name of the class.
-    pub class: String,
-    /// All requests.
-    pub requests: u64,
-    /// Those that were refused or failed.
-    pub errors: u64,
 }
 
 fn decode(row: &Row) -> StoreResult<Requests> {

@@ -2,12 +2,12 @@
 
 use thesis_proto::{error::ErrorCode, v1::Role};
 
-use crate::harness::{Service, Store};
+use crate::harness::Service;
 
-on_stores_of_their_own![only_who_is_invited_signs_up];
-
-async fn only_who_is_invited_signs_up(store: Store) {
-    let service = Service::on(&store, |setup| setup.set("SVC_SIGN_UP", "invited")).await;
+// It has nothing to do with the store.
+#[tokio::test]
+async fn only_who_is_invited_signs_up() {
+    let service = Service::embedded(|setup| setup.set("SVC_SIGN_UP", "invited"));
     let error = service.person().sign_up("Acme").await.unwrap_err();
     assert_eq!(error.code, ErrorCode::SignUpClosed);
     // An administrator invites the first person, and they invite others.

@@ -7,10 +7,16 @@ use thesis_proto::{
 
 use crate::harness::{Service, Store, person::refused};
 
-on_stores_of_their_own![the_last_owner_stays, the_last_administrator_stays];
+/// With the service that most tests share.
+mod owner {
+    use super::the_last_owner_stays;
 
-async fn the_last_owner_stays(store: Store) {
-    let service = Service::on(&store, |setup| setup).await;
+    on_both_stores![the_last_owner_stays];
+}
+
+on_stores_of_their_own![the_last_administrator_stays];
+
+async fn the_last_owner_stays(service: &Service) {
     let (owner, organization) = service.owner().await;
     let other = service.member(&owner, &organization, Role::Developer).await;
     let leave = v1::RemoveMemberRequest { organization_id: organization.clone(), user_id: owner.id.clone() };

@@ -6,18 +6,18 @@ use thesis_proto::v1::{self, Role};
 use tokio::time::Instant;
 
 use super::AT_ONCE;
-use crate::harness::{Service, Store, person::new_invitation};
+use crate::harness::{Service, person::new_invitation};
 
-on_stores_of_their_own![a_dead_mail_server_delays_nobody];
-
-async fn a_dead_mail_server_delays_nobody(store: Store) {
+// It has nothing to do with the store.
+#[tokio::test]
+async fn a_dead_mail_server_delays_nobody() {
     // It takes connections, and says nothing.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("smtp://{}", listener.local_addr().unwrap());
     let settings = |setup: crate::harness::Setup| {
         setup.set("SVC_SMTP_URL", &url).set("SVC_MAIL_FROM", "Thesis <no-reply@thesis.example>")
     };
-    let mut service = Service::on(&store, settings).await;
+    let mut service = Service::embedded(settings);
     let (owner, organization) = service.owner().await;
     for number in 0..5 {
         let email = format!("invited{number}@people.example");

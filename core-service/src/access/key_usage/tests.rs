@@ -8,12 +8,13 @@ use super::*;
 use crate::{
     domain::{
         account::Actor,
+        account::KeyUsageRow,
         id,
         window::{DAY_MS, MINUTE_MS},
     },
     grpc::Api,
     operations::{Core, admin::revoke_key::revoke_key},
-    tables::key_usage::{KEPT_MS, KeyUsageRow, last_uses, list},
+    tables::key_usage::{KEPT_MS, last_uses, list},
     testing::{ManualClock, NOON, SharedMemory, TEST_KEY, core, memory},
 };
 

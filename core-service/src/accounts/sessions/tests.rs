@@ -7,6 +7,7 @@ use futures::future::join_all;
 use super::*;
 use crate::{
     operations::{
+        Core,
         account::{
             change_password::change_password, get_account::get_account, get_link::get_link,
             reset_password::reset_password, revoke_session::revoke_session, sign_in::sign_in, sign_out::sign_out,

@@ -13,7 +13,7 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::{
-    access::rights::{Need, TABLE},
+    access::rights::table::{Need, TABLE},
     domain::{
         account::{Actor, Invitation, Member, Role, User},
         control::{ControlChange, Organization, Project},

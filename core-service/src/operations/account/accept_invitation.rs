@@ -28,7 +28,7 @@ use crate::{
     error::{Error, Result},
     operations::Core,
     shared::{Shared, control::ControlState},
-    tables::account::FIRST,
+    tables::account::FIRST_GENERATION,
 };
 
 /// Uses an invitation for the user of the session, or for a new one. A member's role is raised by it, never lowered.
@@ -53,10 +53,10 @@ pub async fn accept_invitation(
         None => new_user(shared, &invitation, message)?,
     };
     let actor = person.map_or_else(|| sessions::actor(&user, address), |person| person.actor.clone());
-    let action = match (&invitation.organization_id, person) {
-        (Some(_), _) => "member.joined",
-        (None, None) => "user.signed_up",
-        (None, Some(_)) => "user.administrator_made",
+    let action = match &*invitation {
+        Invitation { administrator: true, .. } => "user.administrator_made",
+        Invitation { organization_id: Some(_), .. } => "member.joined",
+        _ => "user.signed_up",
     };
     let accept = |state: &ControlState| Ok((changes(state, &id, &user, now_ms)?, ()));
     let change = shared.control.change(actor.does(action), accept);
@@ -65,17 +65,11 @@ pub async fn accept_invitation(
         Some(_) => change.await?,
         None => with_password(core, &user.id, password, change).await?,
     }
-    if invitation.administrator && action != "user.administrator_made" {
-        let row = sessions::audit_row(shared, &actor, "user.administrator_made", &user.id);
-        if let Err(error) = shared.backend.apply(vec![row]).await {
-            tracing::warn!(%error, "the audit log misses that a user became an administrator");
-        }
-    }
     let session = match person {
         Some(_) => None,
         None => {
             let user = shared.control.state().people().user(&user.id).cloned().unwrap_or_else(|| Arc::new(user));
-            Some(sessions::begin(shared, &user, address, message.user_agent.as_deref(), FIRST).await?)
+            Some(sessions::begin(shared, &user, address, message.user_agent.as_deref(), FIRST_GENERATION).await?)
         }
     };
     let state = shared.control.state();

@@ -44,7 +44,7 @@ pub async fn change_password(
         let text = "the password was changed meanwhile; sign in with the new one";
         return Err(Error::new(ErrorCode::ChangedMeanwhile, text));
     }
-    let (address, generation) = (person.actor.address.as_deref(), rows::next(Some(before)));
+    let (address, generation) = (person.actor.address.as_deref(), rows::next_generation(Some(before)));
     let session = sessions::begin(shared, user, address, message.user_agent.as_deref(), generation).await?;
     Ok(v1::ChangePasswordResponse { session: Some(session) })
 }

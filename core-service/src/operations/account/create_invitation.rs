@@ -6,7 +6,7 @@ use super::update_member::role;
 use crate::{
     access::rights,
     accounts::{
-        Person,
+        Person, attempts,
         fields::{email_fault, refuse},
         mail::Letter,
     },
@@ -57,17 +57,21 @@ pub async fn create_invitation(
     person: &Person,
     message: &v1::CreateInvitationRequest,
 ) -> Result<v1::CreateInvitationResponse> {
-    refuse([email_fault("email", &message.email)])?;
+    let role = role(message.role);
+    refuse([email_fault("email", &message.email), role.as_ref().err().cloned()])?;
     let email = message.email.trim();
     let invitation = Invitation {
         id: id::random("inv_", core.shared.ids.as_ref()),
         organization_id: Some(message.organization_id.clone()),
         email: Some(email.to_owned()),
-        role: role(message.role)?.into(),
+        role: role.unwrap_or(Role::Viewer).into(),
         administrator: false,
         created_at: person.now_ms,
         expires_at: Some(person.now_ms + INVITATION_MS),
     };
+    core.shared.control.refresh().await?;
+    rights::organization(&core.shared.control.state(), &person.actor, &message.organization_id, Role::Owner)?;
+    attempts::of_invitation(&core.shared, &message.organization_id, email).await?;
     let invite = |state: &ControlState| {
         let organization = rights::organization(state, &person.actor, &message.organization_id, Role::Owner)?;
         Ok((changes(state, &invitation, &message.organization_id)?, organization.name.clone()))

@@ -22,11 +22,32 @@ use crate::{
 const FIRST_PLAN: &str = "free";
 
 /// The plan that organizations begin with: `free`, or the one with the fewest requests.
-pub(super) fn first_plan(core: &Core) -> String {
+fn first_plan(core: &Core) -> String {
     let plans = core.gate.plans();
     let fewest = || plans.iter().min_by_key(|(_, plan)| plan.requests_per_month).map(|(name, _)| name.clone());
     let free = plans.contains_key(FIRST_PLAN).then(|| FIRST_PLAN.to_owned());
     free.or_else(fewest).unwrap_or_else(|| FIRST_PLAN.to_owned())
+}
+
+/// A new organization, and its founder as its owner.
+pub(super) fn founded(core: &Core, name: &str, user_id: &str) -> (Organization, Member) {
+    let created_at = core.shared.clock.now_ms();
+    let organization = Organization {
+        id: id::random("org_", core.shared.ids.as_ref()),
+        name: name.trim().to_owned(),
+        plan: first_plan(core),
+        created_at,
+        revision: 0,
+    };
+    let owner = Member {
+        organization_id: organization.id.clone(),
+        user_id: user_id.to_owned(),
+        role: Role::Owner.into(),
+        created_at,
+        revision: 0,
+        founder: true,
+    };
+    (organization, owner)
 }
 
 /// Creates an organization that the person owns.
@@ -38,25 +59,13 @@ pub async fn create_organization(
     person: &Person,
     message: &v1::AccountServiceCreateOrganizationRequest,
 ) -> Result<v1::AccountServiceCreateOrganizationResponse> {
-    let organization = Organization {
-        id: id::random("org_", core.shared.ids.as_ref()),
-        name: name(&message.name)?,
-        plan: first_plan(core),
-        created_at: person.now_ms,
-        revision: 0,
-    };
-    let owner = Member {
-        organization_id: organization.id.clone(),
-        user_id: person.user.id.clone(),
-        role: Role::Owner.into(),
-        created_at: person.now_ms,
-        revision: 0,
-        founder: true,
-    };
+    let (organization, owner) = founded(core, &name(&message.name)?, &person.user.id);
     let make = |state: &ControlState| {
         let founded = state.people().memberships(&person.user.id).filter(|member| member.founder).count();
         if founded >= MOST_ORGANIZATIONS {
-            let rule = format!("a user creates at most {MOST_ORGANIZATIONS} organizations; leave one");
+            let rule = format!(
+                "a user creates at most {MOST_ORGANIZATIONS} organizations; make another member the owner of one, then leave it"
+            );
             return Err(limit_reached(&rule));
         }
         Ok((vec![ControlChange::Organization(organization.clone()), ControlChange::Member(owner.clone())], ()))

@@ -23,6 +23,6 @@ pub async fn list_audit(
     let id = message.organization_id.as_str();
     rights::organization(&core.shared.control.state(), &person.actor, id, Role::Owner)?;
     let v1::ListAuditLogResponse { data, next_cursor, has_more } =
-        page(core, Some(id), message.limit, message.cursor.as_deref()).await?;
+        page(core, Some(id), true, message.limit, message.cursor.as_deref()).await?;
     Ok(v1::ListAuditEntriesResponse { data, next_cursor, has_more })
 }

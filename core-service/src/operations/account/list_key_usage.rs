@@ -9,11 +9,17 @@ use crate::{
     access::rights,
     accounts::Person,
     convert,
-    domain::{account::Role, window::HOUR_MS},
+    domain::{
+        account::Role,
+        window::{DAY_MS, HOUR_MS},
+    },
     error::{Error, Result},
     operations::{Core, admin::invalid},
     tables::key_usage::{self, KEPT_MS},
 };
+
+/// Longest time of an answer, in milliseconds.
+const MOST_MS: i64 = 31 * DAY_MS;
 
 fn not_a_time(param: &str) -> Error {
     invalid(param, "must be a time of the years 1 to 9999")
@@ -31,6 +37,9 @@ fn span(message: &v1::ListKeyUsageRequest, now_ms: i64) -> Result<Option<(i64, i
     };
     if to < from {
         return Err(invalid("to", "must not be before from"));
+    }
+    if to - from.max(now_ms - KEPT_MS) > MOST_MS {
+        return Err(invalid("to", "must be at most 31 days after from; ask for the other days apart"));
     }
     // Another core's clock may be ahead of this one's.
     let (from, to) = (from.max(now_ms - KEPT_MS), to.min(now_ms + HOUR_MS));
@@ -62,7 +71,6 @@ mod tests {
     use thesis_proto::time::from_millis;
 
     use super::*;
-    use crate::domain::window::DAY_MS;
 
     const NOW: i64 = 1_780_315_200_000 + 30 * 60_000;
 
@@ -77,7 +85,10 @@ mod tests {
         let hour = NOW - 30 * 60_000;
         assert_eq!(of(Some(NOW), None), Ok(Some((hour, hour + HOUR_MS - 1))));
         assert_eq!(of(Some(NOW - HOUR_MS), Some(NOW - HOUR_MS)), Ok(Some((hour - HOUR_MS, hour - 1))));
-        assert_eq!(of(Some(0), None), Ok(Some((hour - KEPT_MS, hour + HOUR_MS - 1))));
+        assert_eq!(of(Some(NOW - MOST_MS), None), Ok(Some((hour - MOST_MS, hour + HOUR_MS - 1))));
+        assert_eq!(of(Some(NOW - MOST_MS - 1), None), Err(Some("to".to_owned())));
+        let first = NOW - KEPT_MS + MOST_MS;
+        assert_eq!(of(Some(0), Some(first)), Ok(Some((hour - KEPT_MS, hour - KEPT_MS + MOST_MS + HOUR_MS - 1))));
         assert_eq!(of(Some(0), Some(HOUR_MS)), Ok(None), "nothing is kept so long");
         assert_eq!(of(Some(NOW + DAY_MS), None), Ok(None), "nothing has come yet");
         assert_eq!(of(None, None), Err(Some("from".to_owned())));

@@ -25,7 +25,8 @@ pub async fn list_members(
     rights::organization(&state, &person.actor, &message.organization_id, Role::Viewer)?;
     let people = state.people();
     let members = people.members(&message.organization_id);
-    let mut data: Vec<v1::Member> = members.map(|row| convert::account::member(row, people)).collect();
+    let mut data: Vec<v1::Member> =
+        members.map(|row| convert::account::member(row, people.user(&row.user_id).map(|user| &**user))).collect();
     data.sort_by_cached_key(|member| member.user.as_ref().map(|user| folded_email(&user.email)));
     Ok(v1::ListMembersResponse { data })
 }

@@ -39,7 +39,7 @@ pub async fn reset_password(
         let conditions = (before, Expect::Version(found.version));
         let beside = vec![sessions::audit_row(shared, &actor, "password.reset", &user.id)];
         if rows::set_password(&shared.backend, &user.id, conditions, &password, beside).await? {
-            break rows::next(before);
+            break rows::next_generation(before);
         }
         // The link was used meanwhile, or the password was changed.
         consistency = Consistency::Serial;

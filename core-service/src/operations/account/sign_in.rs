@@ -28,7 +28,15 @@ pub async fn sign_in(core: &Core, address: Option<&str>, message: &v1::SignInReq
     let shared = &core.shared;
     let from_address = attempts::from_address(shared, &SIGN_IN_FROM_ADDRESS, address).await?;
     // Trying an account that may not be tried is a failure of the address too.
-    let of_account = attempts::of_account(shared, &SIGN_IN_TO_ACCOUNT, &message.email).await?;
+    let of_account = match attempts::of_account(shared, &SIGN_IN_TO_ACCOUNT, &message.email).await {
+        Ok(of_account) => of_account,
+        Err(error) => {
+            if error.api.code.http_status() >= 500 {
+                attempts::give_back(shared, from_address).await;
+            }
+            return Err(error);
+        }
+    };
     let checked = check(core, message).await;
     if !checked.as_ref().is_err_and(|error| error.api.code == ErrorCode::SignInFailed) {
         attempts::give_back(shared, from_address.into_iter().chain([of_account])).await;

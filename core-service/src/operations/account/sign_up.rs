@@ -2,7 +2,7 @@
 
 use thesis_proto::{error::ErrorCode, v1};
 
-use super::create_organization::first_plan;
+use super::create_organization::founded;
 use crate::{
     accounts::{
         attempts::{self, SIGN_UP_FROM_ADDRESS},
@@ -10,16 +10,12 @@ use crate::{
         sessions,
     },
     convert,
-    domain::{
-        account::{Member, Role, User},
-        control::{ControlChange, Organization},
-        id,
-    },
+    domain::{account::User, control::ControlChange, id},
     error::{Error, Result},
     operations::Core,
     shared::control::ControlState,
     store::Expect,
-    tables::account::{self as rows, FIRST, Password},
+    tables::account::{self as rows, FIRST_GENERATION, Password},
 };
 
 /// The error for an e-mail that a user has already.
@@ -43,7 +39,16 @@ pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpReq
         name_fault("organization_name", &message.organization_name),
     ])?;
     let shared = &core.shared;
-    attempts::from_address(shared, &SIGN_UP_FROM_ADDRESS, address).await?;
+    let tried = attempts::from_address(shared, &SIGN_UP_FROM_ADDRESS, address).await?;
+    let made = make(core, address, message).await;
+    if made.as_ref().is_err_and(|error| error.api.code.http_status() >= 500) {
+        attempts::give_back(shared, tried).await;
+    }
+    made
+}
+
+async fn make(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -> Result<v1::SignUpResponse> {
+    let shared = &core.shared;
     shared.control.refresh().await?;
     let is_taken = shared.control.state().people().user_by_email(&message.email).is_some();
     if is_taken {
@@ -52,21 +57,7 @@ pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpReq
     let (ids, created_at) = (shared.ids.as_ref(), shared.clock.now_ms());
     let email = message.email.trim().to_owned();
     let user = User { id: id::random("usr_", ids), email, administrator: false, created_at };
-    let organization = Organization {
-        id: id::random("org_", ids),
-        name: message.organization_name.clone(),
-        plan: first_plan(core),
-        created_at,
-        revision: 0,
-    };
-    let member = Member {
-        organization_id: organization.id.clone(),
-        user_id: user.id.clone(),
-        role: Role::Owner.into(),
-        created_at,
-        revision: 0,
-        founder: true,
-    };
+    let (organization, member) = founded(core, &message.organization_name, &user.id);
     let make = |state: &ControlState| {
         if state.people().user_by_email(&user.email).is_some() {
             return Err(email_taken());
@@ -80,7 +71,7 @@ pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpReq
     };
     let change = shared.control.change(sessions::actor(&user, address).does("user.signed_up"), make);
     with_password(core, &user.id, &message.password, change).await?;
-    let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), FIRST).await?;
+    let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), FIRST_GENERATION).await?;
     let organization = Some(convert::control::organization(&organization));
     Ok(v1::SignUpResponse { session: Some(session), organization })
 }

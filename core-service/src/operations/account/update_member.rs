@@ -1,6 +1,9 @@
 //! Changes the role of a member.
 
-use thesis_proto::{error::ErrorCode, v1};
+use thesis_proto::{
+    error::{ApiError, ErrorCode, FieldError},
+    v1,
+};
 
 use super::update_organization::demand_revision;
 use crate::{
@@ -12,13 +15,13 @@ use crate::{
         control::ControlChange,
     },
     error::{Error, Result},
-    operations::{Core, admin::invalid},
+    operations::Core,
     shared::control::ControlState,
 };
 
 /// Reads the number of a role.
-pub(super) fn role(number: i32) -> Result<Role> {
-    Role::try_from(number).map_err(|_| invalid("role", "must be viewer, developer or owner"))
+pub(super) fn role(number: i32) -> std::result::Result<Role, FieldError> {
+    Role::try_from(number).map_err(|_| FieldError::new("role", "must be viewer, developer or owner"))
 }
 
 /// Refuses what would leave an organization without an owner.
@@ -40,7 +43,7 @@ pub async fn update_member(
     person: &Person,
     message: &v1::UpdateMemberRequest,
 ) -> Result<v1::UpdateMemberResponse> {
-    let role = role(message.role)?;
+    let role = role(message.role).map_err(|fault| ApiError::validation(&[fault]))?;
     let change = |state: &ControlState| {
         rights::organization(state, &person.actor, &message.organization_id, Role::Owner)?;
         let people = state.people();
@@ -54,7 +57,7 @@ pub async fn update_member(
             member.revision += 1;
             changes.push(ControlChange::Member(member.clone()));
         }
-        Ok((changes, convert::account::member(&member, people)))
+        Ok((changes, convert::account::member(&member, people.user(&member.user_id).map(|user| &**user))))
     };
     let changed = core.shared.control.change(person.actor.does("member.role_changed"), change).await?;
     Ok(v1::UpdateMemberResponse { member: Some(changed) })

@@ -56,6 +56,7 @@ pub async fn approve_project(core: &Core, actor: &Actor, id: &str) -> Result<Pro
     // No event of the log was created later.
     let newest = core.shared.log.get(&live, head).await?.map(decode).transpose()?.map_or(0, |entry| entry.created_at);
     let approve = |project: &mut Project| {
+        rights::demand_in_use(project)?;
         if !project.live_approved && project.live_cancelled_until > 0 {
             project.live_cancelled_until = project.live_cancelled_until.max(newest);
         }

@@ -2,9 +2,17 @@
 
 use std::collections::HashSet;
 
-use super::{grantable, invalid, limit_reached, name};
+use prost_types::Timestamp;
+use thesis_proto::{
+    error::FieldError,
+    time::{is_time, to_millis},
+    v1,
+};
+
+use super::{grantable, limit_reached};
 use crate::{
     access::rights,
+    accounts::fields::{name_fault, refuse},
     domain::{
         account::{Actor, MOST_KEYS, Role},
         control::{ApiKey, ControlChange},
@@ -16,45 +24,65 @@ use crate::{
     shared::{control::ControlState, key_ring::display_prefix},
 };
 
+/// A key to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewKey<'a> {
+    /// Live or test.
+    pub environment: v1::Environment,
+    /// For people to read.
+    pub name: &'a str,
+    /// Names of its scopes; the default ones if empty.
+    pub scopes: &'a [String],
+    /// When it ends, if it does.
+    pub expires_at: Option<&'a Timestamp>,
+}
+
+fn scope_fault(core: &Core, text: &str) -> Option<FieldError> {
+    if grantable(core).any(|scope| scope.as_str() == text) {
+        return None;
+    }
+    let rule = match Scope::parse(text) {
+        Some(_) => format!("{text} cannot be granted while the Wallets API is off (WALLETS_API_ENABLED)"),
+        None => format!("{text} is not a scope that may be granted"),
+    };
+    Some(FieldError::new("scopes", rule))
+}
+
 /// Creates a key. Only this answer has its raw form.
 ///
 /// # Errors
 /// 422, `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `PROJECT_ARCHIVED`, `ACCOUNT_LIMIT_REACHED`, or when the store does
 /// not answer.
-pub async fn create_key(
-    core: &Core,
-    actor: &Actor,
-    project_id: &str,
-    live: bool,
-    given: &str,
-    scopes: &[String],
-    expires_at: Option<i64>,
-) -> Result<(ApiKey, String)> {
-    let scopes: Vec<String> = if scopes.is_empty() {
+pub async fn create_key(core: &Core, actor: &Actor, project_id: &str, new: &NewKey<'_>) -> Result<(ApiKey, String)> {
+    let created_at = core.shared.clock.now_ms();
+    let live = match new.environment {
+        v1::Environment::Live => Ok(true),
+        v1::Environment::Test => Ok(false),
+        v1::Environment::Unspecified => Err(FieldError::new("environment", "must be test or live")),
+    };
+    let is_over = |at: &Timestamp| !is_time(at) || actor.is_member && to_millis(at) <= created_at;
+    let end = new.expires_at.filter(|at| is_over(at));
+    let end = end.map(|_| FieldError::new("expires_at", "must be a time to come, of year 9999 at most"));
+    let faults = [live.as_ref().err().cloned(), name_fault("name", new.name), end];
+    refuse(faults.into_iter().chain(new.scopes.iter().map(|scope| scope_fault(core, scope))))?;
+    let scopes = if new.scopes.is_empty() {
         Scope::ALL.iter().filter(|scope| scope.by_default()).map(|scope| scope.as_str().to_owned()).collect()
     } else {
-        let grantable = |text: &String| grantable(core).any(|scope| scope.as_str() == text);
-        if let Some(wrong) = scopes.iter().find(|text| !grantable(text)) {
-            let rule = match Scope::parse(wrong) {
-                Some(_) => format!("{wrong} cannot be granted while the Wallets API is off (WALLETS_API_ENABLED)"),
-                None => format!("{wrong} is not a scope that may be granted"),
-            };
-            return Err(invalid("scopes", &rule));
-        }
         let mut seen = HashSet::new();
-        scopes.iter().filter(|scope| seen.insert(*scope)).cloned().collect()
+        new.scopes.iter().filter(|scope| seen.insert(*scope)).cloned().collect()
     };
+    let live = live.unwrap_or_default();
     let raw = core.shared.keys.new_api_key(live);
     let key = ApiKey {
         id: id::random("key_", core.shared.ids.as_ref()),
         project_id: project_id.to_owned(),
         live,
-        name: name(given)?,
+        name: new.name.trim().to_owned(),
         prefix: display_prefix(&raw),
         hash: core.shared.keys.key_hash(&raw).to_vec(),
         scopes,
-        created_at: core.shared.clock.now_ms(),
-        expires_at,
+        created_at,
+        expires_at: new.expires_at.map(to_millis),
         revoked_at: None,
     };
     let make = |state: &ControlState| {
@@ -62,9 +90,7 @@ pub async fn create_key(
         if actor.is_member {
             rights::demand_in_use(project)?;
         }
-        let now = key.created_at;
-        let works = |other: &ApiKey| other.revoked_at.is_none() && other.expires_at.is_none_or(|end| now < end);
-        let used = state.keys().filter(|other| other.project_id == project_id && works(other)).count();
+        let used = state.keys().filter(|other| other.project_id == project_id && other.revoked_at.is_none()).count();
         if actor.is_member && used >= MOST_KEYS {
             return Err(limit_reached(&format!("a project has at most {MOST_KEYS} keys; revoke one")));
         }

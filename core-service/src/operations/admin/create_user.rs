@@ -59,5 +59,5 @@ pub async fn create_user(
     if let Some(mail) = &core.accounts.mail {
         mail.post(Letter::welcome(email, &link));
     }
-    Ok(v1::CreateUserResponse { link, expires_at: Some(from_millis(expires_at)) })
+    Ok(v1::CreateUserResponse { id: new.id.clone(), link, expires_at: Some(from_millis(expires_at)) })
 }

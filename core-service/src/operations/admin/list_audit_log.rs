@@ -7,7 +7,7 @@ use crate::{
     access::rights::no_organization,
     convert,
     domain::{
-        account::Actor,
+        account::{Act, Actor},
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
@@ -34,16 +34,17 @@ pub async fn list_audit_log(
     if let Some(id) = of {
         core.shared.control.state().organization(id).ok_or_else(no_organization)?;
     }
-    page(core, of, message.limit, message.cursor.as_deref()).await
+    page(core, of, false, message.limit, message.cursor.as_deref()).await
 }
 
-/// A page of the audit log of an organization, or of none.
+/// A page of the audit log of an organization, or of none. Owners learn of administrators that it was one.
 ///
 /// # Errors
 /// 422, `INVALID_CURSOR`, or when the store does not answer.
 pub(in crate::operations) async fn page(
     core: &Core,
     organization_id: Option<&str>,
+    is_for_owners: bool,
     limit: Option<i32>,
     cursor: Option<&str>,
 ) -> Result<v1::ListAuditLogResponse> {
@@ -64,11 +65,22 @@ pub(in crate::operations) async fn page(
     let mut rows = audit::list(&core.shared.backend, organization_id, after, now_ms, limit + 1).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);
+    if is_for_owners {
+        rows.iter_mut().filter(|row| row.act.by_administrator).for_each(|row| {
+            row.act = Act { actor: "administrator".to_owned(), address: None, ..row.act.clone() };
+        });
+    }
     let next_cursor = rows.last().filter(|_| has_more).map(|last| {
         let position = TimePosition { created_at: last.at, id: last.id.clone(), ..TimePosition::default() };
         signer.sign(&name, &position)
     });
     let state = core.shared.control.state();
-    let data = rows.iter().map(|row| convert::account::audit_entry(row, state.people())).collect();
+    let data = rows
+        .iter()
+        .map(|row| {
+            let by = state.people().user(&row.act.actor).map(|user| &**user);
+            convert::account::audit_entry(row, by)
+        })
+        .collect();
     Ok(v1::ListAuditLogResponse { data, next_cursor, has_more })
 }

@@ -129,7 +129,7 @@ impl ControlState {
             ControlChange::MemberGone(id) => id.split_once('/').map(|(organization, _)| organization.to_owned()),
             ControlChange::Invitation(row) => row.organization_id.clone(),
             ControlChange::InvitationGone(id) => self.people.invitation(id)?.organization_id.clone(),
-            ControlChange::SandboxSeed(_) | ControlChange::User(_) => None,
+            ControlChange::SandboxSeed(_) | ControlChange::User(_) | ControlChange::Several(_) => None,
         }
     }
 
@@ -167,6 +167,9 @@ impl ControlState {
             ControlChange::MemberGone(id) => self.people.remove_member(&id),
             ControlChange::Invitation(row) => self.people.set_invitation(row),
             ControlChange::InvitationGone(id) => self.people.remove_invitation(&id),
+            ControlChange::Several(several) => {
+                several.changes.into_iter().filter_map(|entry| entry.change).for_each(|change| self.take(change));
+            }
         }
     }
 
