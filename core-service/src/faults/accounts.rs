@@ -1,6 +1,13 @@
 //! People's use cases that write. After a lost answer people do as anyone would: they sign in with the password that they
 //! chose, or look before they ask again.
 
+pub(super) mod changes;
+pub(super) mod links;
+pub(super) mod usage;
+
+use std::collections::BTreeMap;
+
+use prost::Message as _;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     v1::{self, Role, account_service_server::AccountService as _, admin_service_server::AdminService as _},
@@ -9,9 +16,12 @@ use tonic::Status;
 
 use super::{
     cases::ready,
+    place::Store,
     requests::{person, service},
+    stored::logs,
     world::World,
 };
+use crate::{domain::account::Act, shared::control::CONTROL_LOG, store::schema, tables::control};
 
 const OWNER: &str = "Owner@people.example";
 const OTHER: &str = "other@people.example";
@@ -50,6 +60,18 @@ async fn signed_up(world: &mut World, email: &str) -> String {
 async fn over(world: &mut World) {
     world.idle().await;
     world.process.rest();
+}
+
+/// How often the audit log tells of an action, once its rows are made.
+async fn told(world: &World, action: &str) -> usize {
+    let store = &*world.place.rows().await;
+    let rows = store.all(&schema::AUDIT).into_iter();
+    let mut told: BTreeMap<String, _> = rows.map(|(key, row)| (format!("{key:?}"), row.body)).collect();
+    for (seq, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
+        let made = control::entry_changes(seq, body).unwrap().filter(|change| change.table.name == schema::AUDIT.name);
+        told.extend(made.map(|change| (format!("{:?}", change.key), change.body.unwrap())));
+    }
+    told.into_values().filter(|body| Act::decode(body.clone()).unwrap().action == action).count()
 }
 
 async fn signed_in(world: &mut World, email: &str, password: &str) -> Result<String, ErrorCode> {
@@ -285,4 +307,19 @@ pub(super) async fn revoke_session(world: &mut World) {
     assert!(answer.is_ok() || answer.is_err_and(|status| code(&status) == ErrorCode::SessionNotFound));
     assert!(account(world, &second).await.is_none());
     assert!(account(world, &first).await.is_some());
+}
+
+pub(super) async fn sign_out(world: &mut World) {
+    let first = signed_up(world, OWNER).await;
+    let second = signed_in(world, OWNER, PASSWORD).await.unwrap();
+    ready(world).await;
+    let request = || person(v1::SignOutRequest {}, Some(&second));
+    let answer = world.ask(async |api| api.sign_out(request()).await).await;
+    over(world).await;
+    assert!(answer.is_ok() || answer.is_err_and(|status| code(&status) == ErrorCode::SignInRequired));
+    assert!(account(world, &second).await.is_none());
+    assert!(account(world, &first).await.is_some());
+    // With many writers the audit log is written after it, and may miss it.
+    let least = usize::from(world.place.kind() != Store::Shared);
+    assert!((least..=1).contains(&told(world, "session.ended").await));
 }

@@ -1,0 +1,97 @@
+//! Links that make users, and those that are asked for with a forgotten password.
+
+use std::{cell::Cell, time::Duration};
+
+use thesis_proto::{
+    error::ErrorCode,
+    v1::{self, account_service_server::AccountService as _, admin_service_server::AdminService as _},
+};
+
+use super::{OTHER, OWNER, PASSWORD, account, code, over, ready, signed_up, token_of, told};
+use crate::{
+    faults::{
+        requests::{person, service},
+        world::World,
+    },
+    grpc::Api,
+    operations::account::set_up::set_up_link,
+};
+
+/// Most links that are asked for an account in an hour.
+const MOST_RESETS: usize = 10;
+
+/// Becomes a user by a link; demands that this makes an administrator and uses the link up.
+async fn becomes_administrator(world: &mut World, token: &str, email: &str, is_chosen: bool) {
+    let request = || {
+        let (token, password) = (token.to_owned(), Some(PASSWORD.to_owned()));
+        let email = is_chosen.then(|| email.to_owned());
+        person(v1::AcceptInvitationRequest { token, email, password, user_agent: None }, None)
+    };
+    world.ask(async |api| api.accept_invitation(request()).await).await.unwrap();
+    world.made("user", email);
+    let core = world.core().await;
+    let state = core.shared.control.state();
+    let people = state.people();
+    assert!(people.user_by_email(email).is_some_and(|user| user.administrator));
+    assert_eq!(people.invitations().count(), 0);
+}
+
+pub(in crate::faults) async fn create_user(world: &mut World) {
+    ready(world).await;
+    let make = || service(v1::CreateUserRequest { email: OTHER.to_owned(), administrator: true });
+    let made = world.ask(async |api| api.create_user(make()).await).await.unwrap();
+    over(world).await;
+    // However often it was asked for, one link works: that of the answer.
+    assert_eq!(world.core().await.shared.control.state().people().invitations().count(), 1);
+    becomes_administrator(world, &token_of(&made.link), OTHER, false).await;
+}
+
+/// Asks for the set-up link as each start does. A start that fails ends its process, and another one comes.
+async fn set_up_token(world: &mut World) -> Option<String> {
+    loop {
+        let core = world.core().await;
+        let link = set_up_link(&core).await;
+        match link {
+            Ok(link) if world.process.ended().is_none() => return link.as_deref().map(token_of),
+            _ => world.process.end(),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+pub(in crate::faults) async fn set_up(world: &mut World) {
+    ready(world).await;
+    let token = set_up_token(world).await.expect("there is no administrator");
+    over(world).await;
+    assert_eq!(set_up_token(world).await.as_ref(), Some(&token));
+    assert_eq!(told(world, "invitation.created").await, 1);
+    becomes_administrator(world, &token, OWNER, true).await;
+    assert_eq!(set_up_token(world).await, None);
+}
+
+pub(in crate::faults) async fn request_password_reset(world: &mut World) {
+    let session = signed_up(world, OWNER).await;
+    ready(world).await;
+    let request = || person(v1::RequestPasswordResetRequest { email: OWNER.to_owned() }, None);
+    let (asked, mut answered) = (Cell::new(0), 0);
+    loop {
+        let ask = async |api: Api| {
+            asked.set(asked.get() + 1);
+            api.request_password_reset(request()).await
+        };
+        let answer = world.ask(ask).await;
+        over(world).await;
+        if let Err(status) = answer {
+            assert_eq!(code(&status), ErrorCode::RateLimited, "{status:?}");
+            break;
+        }
+        answered += 1;
+    }
+    // A try whose answer was lost may count.
+    assert!((MOST_RESETS - 1..=MOST_RESETS).contains(&answered), "{answered} of {}", asked.get());
+    // It is told after the answer, so one may be lost with a fault. None is told twice.
+    let told = told(world, "password.reset_asked").await;
+    assert!((answered - 1..=answered).contains(&told), "{told} of {answered}");
+    // Nothing was reset.
+    assert!(account(world, &session).await.is_some());
+}
