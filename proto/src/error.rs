@@ -75,7 +75,7 @@ error_codes! {
     IdempotencyInProgress "IDEMPOTENCY_IN_PROGRESS" 409 "conflict" Aborted;
     DeliveryInProgress "DELIVERY_IN_PROGRESS" 409 "conflict" Aborted;
     EmailTaken "EMAIL_TAKEN" 409 "conflict" FailedPrecondition;
-    ChangedMeanwhile "CHANGED_MEANWHILE" 409 "conflict" Aborted;
+    ChangedMeanwhile "CHANGED_MEANWHILE" 409 "conflict" FailedPrecondition;
     LastOwner "LAST_OWNER" 409 "conflict" FailedPrecondition;
     LastAdministrator "LAST_ADMINISTRATOR" 409 "conflict" FailedPrecondition;
     PayloadTooLarge "PAYLOAD_TOO_LARGE" 413 "invalid_request" InvalidArgument;

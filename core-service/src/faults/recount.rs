@@ -53,15 +53,15 @@ const SKEW_MS: i64 = 2_000;
 pub(super) async fn recount(world: &World) {
     let store = &*world.place.rows().await;
     let again = world.replayed.copy();
+    let mut settled = BTreeMap::new();
+    store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
+        if clustering[0].text() == DERIVED {
+            settled.insert(partition[0].text().to_owned(), version.unsigned_abs());
+        }
+    });
     let all = replay(store, &again).await;
     for (dataset, entries) in &all {
-        let mut settled = 0;
-        store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
-            if partition[0].text() == dataset.to_string() && clustering[0].text() == DERIVED {
-                settled = version.unsigned_abs();
-            }
-        });
-        recount_log(dataset, entries, settled);
+        recount_log(dataset, entries, settled.get(&dataset.to_string()).copied().unwrap_or_default());
         recount_totals(store, &dataset.to_string(), entries);
     }
     for table in PROJECTED {

@@ -71,7 +71,7 @@ async fn every_failure_has_details_before_the_gate_too() {
         ("AdminService/ListOrganizations", &[key], &[], Code::Unauthenticated, "MISSING_API_KEY"),
         ("GateService/Refuse", &[("x-service-token", "x")], &[], Code::Unauthenticated, "INVALID_API_KEY"),
         ("GateService/Refuse", &[credential], &[], Code::InvalidArgument, "INVALID_REQUEST"),
-        ("AdminService/CreateKey", &[credential], &[], Code::InvalidArgument, "INVALID_REQUEST"),
+        ("AdminService/CreateKey", &[credential], &[], Code::InvalidArgument, "VALIDATION_FAILED"),
         // A report without an outcome.
         ("DeliveryService/Report", &[credential], b"\x0a\x00", Code::InvalidArgument, "INVALID_REQUEST"),
     ] {

@@ -207,7 +207,7 @@ changes! {
         again: None,
         action: "project.live_withdrawn",
         // Asking again cancels the deliveries up to that time.
-        most: 2,
+        most: 1,
         is_done: |state, scene| {
             state.project(&scene.project_id).is_some_and(|row| !row.live_approved && row.live_cancelled_until > 0)
         },

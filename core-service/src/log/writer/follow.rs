@@ -16,14 +16,11 @@ impl Writer {
         let log = &self.shared.log;
         let projected = log.checkpoint(&self.name, ROWS).await?;
         if self.head == 0 {
+            // The head comes last: who has one passes over what is owed below it.
+            let newest = log.get(&self.name, projected).await?.map(decode).transpose()?;
+            self.due.load(projected).await?;
+            self.last_created_at = newest.map_or(0, |entry| entry.created_at);
             self.head = projected;
-            if let Some(body) = log.get(&self.name, self.head).await? {
-                self.last_created_at = decode(body)?.created_at;
-            }
-            if let Err(error) = self.due.load(projected).await {
-                self.head = 0;
-                return Err(error);
-            }
         }
         let head = log.head(&self.name, self.head, Consistency::Serial).await?;
         self.follow(head, projected, Vec::new()).await

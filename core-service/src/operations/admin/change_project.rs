@@ -93,8 +93,10 @@ pub async fn refuse_project(core: &Core, actor: &Actor, id: &str, reason: &str) 
 pub async fn withdraw_project(core: &Core, actor: &Actor, id: &str) -> Result<Project> {
     let now = core.shared.clock.now_ms();
     let withdraw = |project: &mut Project| {
-        project.live_approved = false;
-        project.live_cancelled_until = project.live_cancelled_until.max(now);
+        // While it is not approved, nothing live is made for it.
+        if std::mem::take(&mut project.live_approved) {
+            project.live_cancelled_until = project.live_cancelled_until.max(now);
+        }
         Ok(())
     };
     change_project(core, (actor, "project.live_withdrawn"), id, withdraw).await
