@@ -142,6 +142,9 @@ pub struct Act {
     pub by_administrator: bool,
 }
 
+/// The actor with the service credential.
+pub const OPERATOR: &str = "operator";
+
 /// Who makes a change, and from where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
@@ -163,7 +166,7 @@ impl Actor {
     /// Somebody with the service credential.
     #[must_use]
     pub fn operator(address: Option<String>) -> Self {
-        Self { id: "operator".to_owned(), address, is_member: false }
+        Self { id: OPERATOR.to_owned(), address, is_member: false }
     }
 
     /// What they do. Organization and subject are added where the change is made.

@@ -7,7 +7,7 @@ use crate::{
     access::rights::no_organization,
     convert,
     domain::{
-        account::{Act, Actor},
+        account::{Actor, AuditRow, OPERATOR},
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
@@ -66,9 +66,13 @@ pub(in crate::operations) async fn page(
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     if is_for_owners {
-        rows.iter_mut().filter(|row| row.act.by_administrator).for_each(|row| {
-            row.act = Act { actor: "administrator".to_owned(), address: None, ..row.act.clone() };
-        });
+        for AuditRow { act, .. } in rows.iter_mut().filter(|row| row.act.by_administrator || row.act.actor == OPERATOR)
+        {
+            act.address = None;
+            if act.by_administrator {
+                "administrator".clone_into(&mut act.actor);
+            }
+        }
     }
     let next_cursor = rows.last().filter(|_| has_more).map(|last| {
         let position = TimePosition { created_at: last.at, id: last.id.clone(), ..TimePosition::default() };
