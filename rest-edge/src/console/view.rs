@@ -54,7 +54,8 @@ impl Layout {
     /// Around a page of somebody who is signed in.
     pub(crate) fn of(signed_in: &SignedIn, title: &str, active: &'static str) -> Self {
         let organizations = signed_in.account.memberships.iter().filter_map(|row| row.organization.as_ref());
-        let link = |row: &thesis_proto::v1::Organization| OrganizationLink { id: row.id.clone(), name: row.name.clone() };
+        let link =
+            |row: &thesis_proto::v1::Organization| OrganizationLink { id: row.id.clone(), name: row.name.clone() };
         Self {
             user: Some(signed_in.email().to_owned()),
             organizations: organizations.map(link).collect(),
