@@ -131,8 +131,7 @@ impl Services {
             + AdminService<
                 ReplayWebhookDeliveriesStream = Stream<v1::ReplayWebhookDeliveriesResponse>,
                 BackfillStream = Stream<v1::BackfillResponse>,
-            >
-            + DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>
+            > + DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>
             + EventService<SubscribeStream = Stream<v1::SubscribeResponse>>
             + GateService
             + MetaService

@@ -23,8 +23,8 @@ use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
     header::{
-        CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, SET_COOKIE,
-        X_CONTENT_TYPE_OPTIONS,
+        ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+        SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
     },
     request::Parts,
 };
@@ -102,7 +102,7 @@ pub(crate) fn shown(path: &str) -> &str {
 
 /// Whether a request comes from a browser that looks for a page.
 pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut kinds = values.flat_map(|text| text.split(',')).map(|item| item.split(';').next().unwrap_or_default());
     kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/html"))
 }
@@ -143,7 +143,9 @@ impl Site {
         let mut answered = answered.unwrap_or_else(|error| Failed::from(error).into_response());
         if let Some(error) = failure_of(&mut answered) {
             tell(visit, method, &error);
+            let allow = answered.headers_mut().remove(ALLOW);
             answered = view::failed(visit, &error);
+            answered.headers_mut().extend(allow.map(|allow| (ALLOW, allow)));
         }
         let (mut head, body) = answered.into_parts();
         // A page is whole already.

@@ -72,11 +72,6 @@ impl Faults {
         Self::default()
     }
 
-    /// One field and the rule it breaks.
-    pub(crate) fn one(param: &str, message: &str) -> Self {
-        Self::new(&ApiError::validation(&[FieldError::new(param, message)]))
-    }
-
     /// The faults that core tells.
     ///
     /// # Errors

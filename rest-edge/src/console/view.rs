@@ -80,12 +80,6 @@ impl Layout {
         }
     }
 
-    /// With another main heading than the title.
-    pub(crate) fn with_heading(mut self, heading: &str) -> Self {
-        heading.clone_into(&mut self.heading);
-        self
-    }
-
     /// With the text for the word that a redirect left in `?done=`, if it is one of these.
     pub(crate) fn with_notice(mut self, done: Option<&str>, texts: &[(&str, &str)]) -> Self {
         let found = texts.iter().find(|(word, _)| done == Some(*word));
