@@ -29,7 +29,10 @@ use http::{
     request::Parts,
 };
 use http_body_util::{BodyExt as _, Either, Full};
-use thesis_net::{clock::SharedIdSource, services::Services};
+use thesis_net::{
+    clock::{SharedClock, SharedIdSource},
+    services::Services,
+};
 use thesis_proto::error::{ApiError, ErrorCode};
 use tower::ServiceExt as _;
 
@@ -70,6 +73,8 @@ pub(crate) struct Console {
     pub(crate) core: Services,
     /// The URL at which people reach the service, without a slash at its end.
     pub(crate) public_url: String,
+    /// Time.
+    pub(crate) clock: SharedClock,
     /// Whether people reach it by https.
     is_secure: bool,
     /// Randomness.
@@ -115,9 +120,9 @@ pub(crate) struct Site {
 
 impl Site {
     /// The console in front of a core.
-    pub(crate) fn new(core: Services, public_url: &str, ids: SharedIdSource) -> Self {
+    pub(crate) fn new(core: Services, public_url: &str, clock: SharedClock, ids: SharedIdSource) -> Self {
         let (public_url, is_secure) = (public_url.to_owned(), public_url.starts_with("https://"));
-        let console = Arc::new(Console { core, public_url, is_secure, ids });
+        let console = Arc::new(Console { core, public_url, clock, is_secure, ids });
         Self { router: router().with_state(Arc::clone(&console)), console }
     }
 

@@ -98,7 +98,7 @@ impl Edge {
             ids,
         };
         Self {
-            console: Site::new(context.core.clone(), &config.public_url, context.ids.clone()),
+            console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
             context,
             calls: Semaphore::new(MAX_CALLS),
             openings: Semaphore::new(MAX_OPENINGS),
