@@ -10,6 +10,7 @@ use thesis_proto::{
     metadata::{CLIENT_ADDRESS, MALFORMED, REQUEST_ID, SERVICE_TOKEN},
     v1::{
         self, account_service_client::AccountServiceClient, account_service_server::AccountService,
+        admin_service_client::AdminServiceClient, admin_service_server::AdminService,
         delivery_service_client::DeliveryServiceClient, delivery_service_server::DeliveryService,
         event_service_client::EventServiceClient, event_service_server::EventService,
         gate_service_client::GateServiceClient, gate_service_server::GateService,
@@ -61,6 +62,12 @@ fn sensitive(credential: &SecretString) -> Result<HeaderValue, InvalidHeaderValu
     Ok(credential)
 }
 
+/// `AdminService`.
+pub type Admin = dyn AdminService<
+        ReplayWebhookDeliveriesStream = Stream<v1::ReplayWebhookDeliveriesResponse>,
+        BackfillStream = Stream<v1::BackfillResponse>,
+    >;
+
 /// `DeliveryService`.
 pub type Deliveries = dyn DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>;
 
@@ -88,6 +95,8 @@ pub struct Trusted {
 pub struct Services {
     /// `AccountService`.
     pub accounts: Arc<dyn AccountService>,
+    /// `AdminService`. A call without a session is an operator's: the edge calls it with one only.
+    pub admin: Arc<Admin>,
     /// `DeliveryService` of each core apart: an attempt is reported to the core that handed it out.
     pub deliveries: Vec<Arc<Deliveries>>,
     /// `EventService`.
@@ -119,7 +128,10 @@ impl Services {
     pub fn of<T>(api: T) -> Self
     where
         T: AccountService
-            + DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>
+            + AdminService<
+                ReplayWebhookDeliveriesStream = Stream<v1::ReplayWebhookDeliveriesResponse>,
+                BackfillStream = Stream<v1::BackfillResponse>,
+            > + DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>
             + EventService<SubscribeStream = Stream<v1::SubscribeResponse>>
             + GateService
             + MetaService
@@ -134,6 +146,7 @@ impl Services {
         let api = Arc::new(api);
         Self {
             accounts: api.clone(),
+            admin: api.clone(),
             deliveries: vec![api.clone()],
             events: api.clone(),
             gate: api.clone(),
@@ -279,6 +292,33 @@ remote!(AccountService by AccountServiceClient {
     get_project_usage: GetProjectUsageRequest -> GetProjectUsageResponse;
     list_key_usage: ListKeyUsageRequest -> ListKeyUsageResponse;
     list_audit_entries: ListAuditEntriesRequest -> ListAuditEntriesResponse;
+});
+remote!(AdminService by AdminServiceClient {
+    create_organization: CreateOrganizationRequest -> CreateOrganizationResponse;
+    list_organizations: ListOrganizationsRequest -> ListOrganizationsResponse;
+    set_organization_plan: SetOrganizationPlanRequest -> SetOrganizationPlanResponse;
+    create_project: CreateProjectRequest -> CreateProjectResponse;
+    list_projects: ListProjectsRequest -> ListProjectsResponse;
+    approve_project: ApproveProjectRequest -> ApproveProjectResponse;
+    withdraw_project: WithdrawProjectRequest -> WithdrawProjectResponse;
+    refuse_project: RefuseProjectRequest -> RefuseProjectResponse;
+    archive_project: ArchiveProjectRequest -> ArchiveProjectResponse;
+    create_key: CreateKeyRequest -> CreateKeyResponse;
+    list_keys: ListKeysRequest -> ListKeysResponse;
+    revoke_key: RevokeKeyRequest -> RevokeKeyResponse;
+    list_abuse: ListAbuseRequest -> ListAbuseResponse;
+    list_project_webhooks: ListProjectWebhooksRequest -> ListProjectWebhooksResponse;
+    get_ingest_status: GetIngestStatusRequest -> GetIngestStatusResponse;
+    create_user: CreateUserRequest -> CreateUserResponse;
+    list_users: ListUsersRequest -> ListUsersResponse;
+    set_administrator: SetAdministratorRequest -> SetAdministratorResponse;
+    create_reset_link: CreateResetLinkRequest -> CreateResetLinkResponse;
+    list_audit_log: ListAuditLogRequest -> ListAuditLogResponse;
+    check_log: CheckLogRequest -> CheckLogResponse;
+} streaming {
+    replay_webhook_deliveries: ReplayWebhookDeliveriesRequest -> ReplayWebhookDeliveriesResponse
+        as ReplayWebhookDeliveriesStream;
+    backfill: BackfillRequest -> BackfillResponse as BackfillStream;
 });
 remote!(DeliveryService by DeliveryServiceClient {
     report: ReportRequest -> ReportResponse;

@@ -1,10 +1,14 @@
 //! A request's steps: key in the query string, route and method, form, core. Failures become answers only here.
 
-use std::{net::IpAddr, panic::AssertUnwindSafe, time::Duration};
+use std::{any::Any, net::IpAddr, panic::AssertUnwindSafe, time::Duration};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{CONTENT_TYPE, LOCATION, VARY},
+    request::Parts,
+};
 use http_body_util::Either;
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
@@ -30,9 +34,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     EdgeConfig,
-    answer::{Answer, Body, Failure, REQUEST_ID, envelope, method_not_allowed},
+    answer::{Answer, Body, Failure, REQUEST_ID, bytes, envelope, method_not_allowed},
     call::{Call, Origin},
     conditional,
+    console::{self, Site},
     context::Context,
     cors,
     document::Document,
@@ -53,6 +58,8 @@ const MAX_CALLS: usize = 1_024;
 const MAX_OPENINGS: usize = 128;
 /// Most bytes still read of a body that is too large, so that its sender can read the answer.
 const MAX_DISCARDED: usize = 1024 * 1024;
+/// Where people and programs come without a path.
+const ROOT: &str = "/";
 /// Longest wait for core's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -60,6 +67,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Edge {
     /// What its handlers work with.
     pub(crate) context: Context,
+    /// The pages for people.
+    console: Site,
     /// Room for requests that wait for core.
     calls: Semaphore,
     /// Room for streams that are being opened.
@@ -89,6 +98,7 @@ impl Edge {
             ids,
         };
         Self {
+            console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
             context,
             calls: Semaphore::new(MAX_CALLS),
             openings: Semaphore::new(MAX_OPENINGS),
@@ -105,17 +115,60 @@ impl Edge {
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
     {
-        let started = self.clock.now_ms();
         let id = self.context.request_id();
-        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let encoding = Encoding::preferred(request.headers());
-        let taking = AssertUnwindSafe(self.take(peer, &id, request)).catch_unwind();
-        let answer = taking.await.unwrap_or_else(|panic| {
-            let panic = panics::text(panic.as_ref());
-            tracing::error!(request_id = id.to_str().unwrap_or_default(), panic, "a request panicked");
-            Err(ApiError::internal().into())
-        });
-        let mut response = match answer {
+        let mut response = if console::covers(&path) {
+            self.show(peer, &id, request).await
+        } else {
+            self.call(peer, &id, request).await
+        };
+        response.headers_mut().insert(REQUEST_ID, id);
+        if cors::covers(&path) {
+            cors::open(response.headers_mut());
+        }
+        encoding::encode(&mut response, encoding).await;
+        if path == ROOT {
+            response.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        }
+        if method == Method::HEAD {
+            *response.body_mut() = Either::Left(Default::default());
+        }
+        response
+    }
+
+    /// Answers a request for a page of the console.
+    async fn show<B>(&self, peer: IpAddr, id: &HeaderValue, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Debug,
+    {
+        let (mut head, body) = request.into_parts();
+        metadata::hide_secrets(&mut head.headers);
+        let method = head.method.clone();
+        let visit = self.console.visit(self.client_address(peer, &head.headers), id, &head);
+        let answering = async {
+            let body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(body_error)?;
+            let _slot = self.calls.try_acquire().map_err(|_| ApiError::unavailable())?;
+            let answering = timeout(PATIENCE, self.console.answer(visit.clone(), head, body));
+            answering.await.map_err(|_| ApiError::unavailable())
+        };
+        let answered = AssertUnwindSafe(answering).catch_unwind().await;
+        let answered = answered.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref())));
+        self.console.finish(&visit, &method, answered).await
+    }
+
+    /// Answers a request for the API.
+    async fn call<B>(&self, peer: IpAddr, id: &HeaderValue, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Send + Unpin,
+        B::Error: std::fmt::Debug,
+    {
+        let started = self.clock.now_ms();
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let taking = AssertUnwindSafe(self.take(peer, id, request)).catch_unwind();
+        let answer = taking.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
+        match answer {
             Ok(response) => response,
             Err(failure) => {
                 let (error, headers) = match failure {
@@ -133,16 +186,7 @@ impl Edge {
                 }
                 envelope(&error, &headers, id)
             }
-        };
-        response.headers_mut().insert(REQUEST_ID, id);
-        if cors::covers(uri.path()) {
-            cors::open(response.headers_mut());
         }
-        encoding::encode(&mut response, encoding).await;
-        if method == Method::HEAD {
-            *response.body_mut() = Either::Left(Default::default());
-        }
-        response
     }
 
     async fn take<B>(&self, peer: IpAddr, id: &HeaderValue, request: Request<B>) -> Answer
@@ -155,6 +199,9 @@ impl Edge {
         if head.uri.query().is_some_and(has_key) {
             let message = "an API key must not be in the query string; send it as Authorization: Bearer <API_KEY>";
             return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());
+        }
+        if head.uri.path() == ROOT {
+            return self.root(&head);
         }
         let uri = head.uri.clone();
         let Ok(found) = self.router.at(uri.path()) else {
@@ -188,6 +235,20 @@ impl Edge {
             }
             other => other,
         }
+    }
+
+    /// Leads people to the console, and programs to the description of all the rest.
+    fn root(&self, head: &Parts) -> Answer {
+        if head.method != Method::GET && head.method != Method::HEAD {
+            return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
+        }
+        let mut response = bytes(StatusCode::OK, self.context.discovery.clone());
+        if console::wants_page(&head.headers) {
+            response = bytes(StatusCode::FOUND, Bytes::new());
+            response.headers_mut().remove(CONTENT_TYPE);
+            response.headers_mut().insert(LOCATION, HeaderValue::from_static(console::HOME));
+        }
+        Ok(response)
     }
 
     /// Room for a call, if there is any.
@@ -253,11 +314,24 @@ fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
 }
 
 fn unread(error: BodyError) -> Failure {
+    let error = body_error(error);
+    if error.code == ErrorCode::ServiceUnavailable { error.into() } else { Failure::shape(error.code, &error.message) }
+}
+
+/// Why a body was not read.
+fn body_error(error: BodyError) -> ApiError {
     let (code, message) = match error {
         BodyError::TooLarge => (ErrorCode::PayloadTooLarge, "a body may have 64 KiB at most"),
         BodyError::Broken => (ErrorCode::InvalidRequest, "the body broke off"),
         BodyError::Late => (ErrorCode::InvalidRequest, "the body did not arrive in time"),
-        BodyError::NoRoom => return ApiError::unavailable().into(),
+        BodyError::NoRoom => return ApiError::unavailable(),
     };
-    Failure::shape(code, message)
+    ApiError::new(code, message)
+}
+
+/// The error of a request whose answering panicked.
+fn panicked(id: &HeaderValue, panic: &(dyn Any + Send)) -> ApiError {
+    let panic = panics::text(panic);
+    tracing::error!(request_id = id.to_str().unwrap_or_default(), panic, "a request panicked");
+    ApiError::internal()
 }

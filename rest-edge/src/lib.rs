@@ -3,11 +3,12 @@
 //!
 //! One REST request is one call. `server` accepts connections. `edge` takes a request through its fixed order of
 //! checks to a route of `v1`. `answer`, `conditional`, `cors` and `encoding` turn core's answer into HTTP. `stream`
-//! feeds open connections.
+//! feeds open connections. `console` has the pages for people.
 
 mod answer;
 mod call;
 mod conditional;
+mod console;
 mod context;
 mod cors;
 mod document;

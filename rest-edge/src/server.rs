@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     EdgeConfig,
     answer::{Body, REQUEST_ID, envelope, raw},
-    cors,
+    console, cors,
     edge::Edge,
     refusal::Enveloped,
 };
@@ -76,7 +76,10 @@ impl Answers for Edge {
 
     async fn answer(&self, peer: &IpAddr, request: Request<Incoming>) -> Response<Body> {
         if !names_one_host(&request) {
-            tracing::info!(path = request.uri().path(), "request refused: it names no host, or several");
+            tracing::info!(
+                path = console::shown(request.uri().path()),
+                "request refused: it names no host, or several"
+            );
             return self.refused(&ApiError::new(ErrorCode::InvalidRequest, "a request must name one host"));
         }
         self.respond(*peer, request).await

@@ -41,7 +41,7 @@ async fn a_key_in_the_query_string_is_refused_before_anything_else() {
 #[tokio::test]
 async fn unknown_routes_and_methods_get_the_envelope() {
     let core = FakeCore::plain();
-    for target in ["/", "/v1/", "/v2/theses", "/v1/theses/", "/v1/theses/a/b", "/v1/%zz"] {
+    for target in ["/v1/", "/v2/theses", "/v1/theses/", "/v1/theses/a/b", "/v1/%zz"] {
         let (status, _, body) = simply(&core, "GET", target).await;
         assert_eq!((status.as_u16(), &body["error"]["code"]), (404, &json!("ROUTE_NOT_FOUND")), "{target}");
         assert_eq!(body["error"]["type"], "not_found");

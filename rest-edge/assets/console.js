@@ -1,0 +1,46 @@
+// Copy buttons: beside every field with `data-copy`, and buttons whose `data-copy` names a field.
+"use strict";
+
+const copy = async (button, field) => {
+  try {
+    await navigator.clipboard.writeText(field.value);
+  } catch {
+    field.select();
+    document.execCommand("copy");
+  }
+  const text = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = text; }, 2000);
+};
+
+for (const found of document.querySelectorAll("[data-copy]")) {
+  let button = found;
+  let field = document.getElementById(found.dataset.copy);
+  if (found instanceof HTMLInputElement) {
+    field = found;
+    button = document.createElement("button");
+    button.type = "button";
+    button.className = "button quiet";
+    button.textContent = "Copy";
+    found.after(button);
+  }
+  if (field) {
+    button.hidden = false;
+    button.setAttribute("aria-live", "polite");
+    button.addEventListener("click", () => copy(button, field));
+  }
+}
+
+// One menu at a time, and none after Escape or a click elsewhere.
+const close = (but) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(but)) menu.open = false;
+  }
+};
+document.addEventListener("click", (event) => close(event.target));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const open = document.activeElement?.closest("details.menu[open]");
+  close(null);
+  open?.querySelector("summary").focus();
+});

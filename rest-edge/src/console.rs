@@ -1,0 +1,207 @@
+//! The console: pages in which people run their own access, rendered here from what core answers. It holds no data.
+//!
+//! `visit` tells who asks, `form` guards what is posted, `view` renders. The other modules have the pages.
+
+mod administration;
+mod assets;
+mod form;
+mod identity;
+mod organizations;
+mod projects;
+#[cfg(test)]
+mod tests;
+mod view;
+mod visit;
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    Router,
+    response::{IntoResponse as _, Response as Answered},
+};
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
+    header::{
+        ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+        SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+    },
+    request::Parts,
+};
+use http_body_util::{BodyExt as _, Either, Full};
+use thesis_net::{
+    clock::{SharedClock, SharedIdSource},
+    services::Services,
+};
+use thesis_proto::error::{ApiError, ErrorCode};
+use tower::ServiceExt as _;
+
+use crate::{
+    answer::Body,
+    console::{
+        view::{Failed, Told},
+        visit::{Cookies, Visit},
+    },
+};
+
+/// Where the console begins.
+pub(crate) const HOME: &str = "/console";
+/// Where one-time links begin; their last part is a secret.
+const LINKS: &str = "/console/links/";
+
+/// Headers of every answer. `same-origin`, as with `no-referrer` browsers would post forms with `Origin: null`; other
+/// sites learn no address of a page from it either.
+const HEADERS: [(HeaderName, HeaderValue); 3] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; \
+             base-uri 'none'; frame-ancestors 'none'",
+        ),
+    ),
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+];
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// The result of a page's handler.
+pub(crate) type Page = Result<Answered, Failed>;
+
+/// What the handlers of pages work with.
+pub(crate) struct Console {
+    /// Core's services.
+    pub(crate) core: Services,
+    /// The URL at which people reach the service, without a slash at its end.
+    pub(crate) public_url: String,
+    /// Time.
+    pub(crate) clock: SharedClock,
+    /// Whether people reach it by https.
+    is_secure: bool,
+    /// Randomness.
+    ids: SharedIdSource,
+}
+
+/// All pages.
+pub(crate) fn router() -> Router<Arc<Console>> {
+    Router::new()
+        .merge(identity::routes())
+        .merge(organizations::routes())
+        .merge(projects::routes())
+        .merge(administration::routes())
+        .merge(assets::routes())
+        .fallback(|| async { Failed::missing() })
+        .method_not_allowed_fallback(|| async {
+            Failed::from(ApiError::new(ErrorCode::MethodNotAllowed, "this page does not answer that method"))
+        })
+}
+
+/// Whether a path is the console's.
+pub(crate) fn covers(path: &str) -> bool {
+    path.strip_prefix(HOME).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A path as logs may show it: without the secret of a one-time link.
+pub(crate) fn shown(path: &str) -> &str {
+    if path.starts_with(LINKS) { LINKS } else { path }
+}
+
+/// Whether a request comes from a browser that looks for a page.
+pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut kinds = values.flat_map(|text| text.split(',')).map(|item| item.split(';').next().unwrap_or_default());
+    kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/html"))
+}
+
+/// The console with its pages.
+pub(crate) struct Site {
+    console: Arc<Console>,
+    router: Router,
+}
+
+impl Site {
+    /// The console in front of a core.
+    pub(crate) fn new(core: Services, public_url: &str, clock: SharedClock, ids: SharedIdSource) -> Self {
+        let (public_url, is_secure) = (public_url.to_owned(), public_url.starts_with("https://"));
+        let console = Arc::new(Console { core, public_url, clock, is_secure, ids });
+        Self { router: router().with_state(Arc::clone(&console)), console }
+    }
+
+    /// Who asks.
+    pub(crate) fn visit(&self, address: IpAddr, request_id: &HeaderValue, head: &Parts) -> Visit {
+        Visit::new(&self.console, address, request_id, head)
+    }
+
+    /// A page's answer to a request whose body was read.
+    pub(crate) async fn answer(&self, visit: Visit, mut head: Parts, body: Bytes) -> Answered {
+        head.extensions.insert(visit);
+        let request = Request::from_parts(head, axum::body::Body::from(body));
+        self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+    }
+
+    /// The answer as it leaves: failures as pages, and the headers that all have.
+    pub(crate) async fn finish(
+        &self,
+        visit: &Visit,
+        method: &Method,
+        answered: Result<Answered, ApiError>,
+    ) -> Response<Body> {
+        let mut answered = answered.unwrap_or_else(|error| Failed::from(error).into_response());
+        if let Some(error) = failure_of(&mut answered) {
+            tell(visit, method, &error);
+            let allow = answered.headers_mut().remove(ALLOW);
+            answered = view::failed(visit, &error);
+            answered.headers_mut().extend(allow.map(|allow| (ALLOW, allow)));
+        }
+        let (mut head, body) = answered.into_parts();
+        // A page is whole already.
+        let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        head.headers.extend(HEADERS);
+        if !head.headers.contains_key(CACHE_CONTROL) {
+            head.headers.insert(CACHE_CONTROL, NO_STORE);
+        }
+        if !head.headers.contains_key(CONTENT_LENGTH) {
+            head.headers.insert(CONTENT_LENGTH, body.len().into());
+        }
+        if is_page(&head.headers)
+            && let Some(cookie) = visit.new_form_cookie(self.console.cookies())
+        {
+            head.headers.append(SET_COOKIE, cookie);
+        }
+        Response::from_parts(head, Either::Left(Full::new(body)))
+    }
+}
+
+impl Console {
+    /// How cookies are named and bound.
+    pub(crate) const fn cookies(&self) -> Cookies {
+        Cookies { is_secure: self.is_secure }
+    }
+}
+
+fn is_page(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+}
+
+/// The failure that an answer stands for, if it does.
+fn failure_of(answered: &mut Answered) -> Option<ApiError> {
+    if let Some(Told(error)) = answered.extensions_mut().remove::<Told>() {
+        return Some(error);
+    }
+    let status = answered.status();
+    // A path or query that could not be read.
+    if status.is_client_error() && !is_page(answered.headers()) {
+        return Some(view::not_found());
+    }
+    (status.is_server_error() && !is_page(answered.headers())).then(ApiError::internal)
+}
+
+fn tell(visit: &Visit, method: &Method, error: &ApiError) {
+    let path = visit.path.split('?').next().unwrap_or_default();
+    let (id, path) = (visit.request_id.to_str().unwrap_or_default(), shown(path));
+    let (status, code) = (error.code.http_status(), error.code.as_str());
+    if status < 500 {
+        tracing::info!(request_id = id, %method, path, status, code, "page refused");
+    } else {
+        tracing::warn!(request_id = id, %method, path, status, code, "page failed");
+    }
+}

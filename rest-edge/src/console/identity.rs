@@ -1,0 +1,111 @@
+//! The pages of people themselves: sign-up, sign-in, one-time links, their account.
+
+mod account;
+mod forgot;
+mod links;
+mod sign_in;
+mod sign_up;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::{
+    Router,
+    response::Response,
+    routing::{get, post},
+};
+use http::{StatusCode, header::SET_COOKIE};
+use thesis_proto::{error::ApiError, v1};
+
+use super::{
+    Console, HOME, Page,
+    view::{Failed, Layout, render, see_other},
+    visit::SignedIn,
+};
+
+pub(super) fn routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route(HOME, get(home))
+        .route("/console/sign-up", get(sign_up::show).post(sign_up::send))
+        .route("/console/sign-in", get(sign_in::show).post(sign_in::send))
+        .route("/console/sign-out", post(sign_in::sign_out))
+        .route("/console/forgot", get(forgot::show).post(forgot::send))
+        .route("/console/links/{token}", get(links::show).post(links::send))
+        .route("/console/account", get(account::show).post(account::change_password))
+        .route("/console/account/sessions/{id}/revoke", post(account::revoke))
+}
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage {
+    layout: Layout,
+}
+
+/// Leads to where a user's work is, or lets them choose.
+async fn home(signed_in: SignedIn) -> Page {
+    let organizations: Vec<_> =
+        signed_in.account.memberships.iter().filter_map(|row| row.organization.as_ref()).collect();
+    match organizations[..] {
+        [] if signed_in.is_administrator() => Ok(see_other("/console/administration")),
+        [] => Ok(see_other("/console/organizations/new")),
+        [one] => Ok(see_other(&format!("/console/organizations/{}", one.id))),
+        _ => {
+            render(StatusCode::OK, &HomePage { layout: Layout::of(&signed_in, "Your organizations", "organizations") })
+        }
+    }
+}
+
+/// The answer to somebody whose session has just begun: its cookie, and where to look next.
+fn begun(console: &Console, session: Option<&v1::NewSession>, next: &str) -> Page {
+    let cookies = console.cookies();
+    let cookie = session.and_then(|session| cookies.set(cookies.session(), &session.token));
+    let cookie = cookie.ok_or_else(|| Failed::from(ApiError::internal()))?;
+    let mut response = see_other(next);
+    response.headers_mut().insert(SET_COOKIE, cookie);
+    Ok(response)
+}
+
+/// The answer to somebody whose session has just ended.
+fn ended(console: &Console, next: &str) -> Response {
+    let mut response = see_other(next);
+    response.headers_mut().insert(SET_COOKIE, console.cookies().end_session());
+    response
+}
+
+/// Where to go after signing in: a page of the console, whatever the link says.
+fn safe_next(next: Option<&str>) -> &str {
+    let is_safe = |next: &&str| {
+        let rest = next.strip_prefix(HOME);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+            && !next.contains("//")
+            && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+    };
+    next.filter(is_safe).unwrap_or(HOME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_the_console_come_next() {
+        for next in ["/console", "/console/projects/prj_1?days=7", "/console?done=a"] {
+            assert_eq!(safe_next(Some(next)), next);
+        }
+        for next in [
+            "",
+            "/",
+            "/v1/me",
+            "https://evil.test/console",
+            "//evil.test",
+            "/console//evil.test",
+            "/consolex",
+            "/console/\\evil.test",
+            "/console/\r\nset-cookie:a",
+            "/console@evil.test",
+        ] {
+            assert_eq!(safe_next(Some(next)), HOME, "{next}");
+        }
+        assert_eq!(safe_next(None), HOME);
+    }
+}

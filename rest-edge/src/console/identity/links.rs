@@ -1,0 +1,190 @@
+//! One-time links: the set-up of the service, invitations, new passwords.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use thesis_proto::v1::{self, LinkPurpose, Role};
+use tonic::Status;
+
+use super::begun;
+use crate::console::{
+    Console, HOME, Page,
+    form::{Faults, Posted},
+    view::{Failed, Layout, render, see_other, sign_in_path, time},
+    visit::{SignedIn, Visit},
+};
+
+#[derive(Template)]
+#[template(path = "link.html")]
+struct LinkPage {
+    layout: Layout,
+    faults: Faults,
+    /// What using the link does.
+    text: String,
+    /// The e-mail of who uses it, if that is known.
+    email: Option<String>,
+    /// The e-mail that was typed.
+    typed_email: String,
+    step: Step,
+    sign_in: String,
+    expires_at: String,
+    button: &'static str,
+}
+
+/// What the person does to use the link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Sets a password: a new user, or one who forgot theirs.
+    Password,
+    /// Presses the button: somebody who is signed in.
+    Accept,
+    /// Signs in first: the e-mail has a user.
+    SignIn,
+}
+
+impl LinkPage {
+    fn asks_password(&self) -> bool {
+        self.step == Step::Password
+    }
+
+    fn asks_sign_in(&self) -> bool {
+        self.step == Step::SignIn
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct LinkForm {
+    email: Option<String>,
+    password: Option<String>,
+}
+
+/// A link and who opened it.
+struct Opened {
+    token: String,
+    link: v1::GetLinkResponse,
+    visit: Visit,
+    signed_in: Option<SignedIn>,
+}
+
+impl Opened {
+    async fn find(console: &Console, visit: Visit, token: String) -> Result<Self, Failed> {
+        let request = visit.anonymous(v1::GetLinkRequest { token: token.clone() });
+        let link = console.core.accounts.get_link(request).await?.into_inner();
+        let signed_in = match link.purpose() {
+            LinkPurpose::PasswordReset => None,
+            _ => SignedIn::find(console, visit.clone()).await?,
+        };
+        Ok(Self { token, link, visit, signed_in })
+    }
+
+    fn path(&self) -> String {
+        format!("/console/links/{}", self.token)
+    }
+
+    fn step(&self) -> Step {
+        match (self.link.purpose(), &self.signed_in) {
+            (LinkPurpose::PasswordReset, _) => Step::Password,
+            (_, Some(_)) => Step::Accept,
+            (_, None) if self.link.has_account => Step::SignIn,
+            (_, None) => Step::Password,
+        }
+    }
+
+    fn page(&self, faults: Faults, typed_email: String) -> Page {
+        let (title, button) = match (self.link.purpose(), self.step()) {
+            (LinkPurpose::PasswordReset, _) => ("New password", "Set password"),
+            (LinkPurpose::SetUp, _) => ("Set up the service", "Become administrator"),
+            (_, Step::Accept) => ("Invitation", "Accept"),
+            _ => ("Invitation", "Create account"),
+        };
+        let layout = match &self.signed_in {
+            Some(signed_in) => Layout::of(signed_in, title, ""),
+            None => Layout::visitor(&self.visit, title),
+        };
+        let signed_in = self.signed_in.as_ref().map(|signed_in| signed_in.email().to_owned());
+        let page = LinkPage {
+            layout,
+            text: self.text(),
+            email: signed_in.or_else(|| self.link.email.clone()),
+            typed_email,
+            step: self.step(),
+            sign_in: sign_in_path(&self.path()),
+            expires_at: self.link.expires_at.as_ref().map(|at| time(Some(at))).unwrap_or_default(),
+            button,
+            faults,
+        };
+        render(page.faults.status(), &page)
+    }
+
+    fn text(&self) -> String {
+        match (self.link.purpose(), &self.link.organization_name) {
+            (LinkPurpose::PasswordReset, _) => {
+                "Choose a new password. Everywhere else you are signed out with it.".to_owned()
+            }
+            (LinkPurpose::SetUp, _) => {
+                "This link makes the first administrator of this service. It works once.".to_owned()
+            }
+            (_, Some(name)) => format!("You are invited to the organization {name} as {}.", role(self.link.role())),
+            (_, None) => "You are invited to this service.".to_owned(),
+        }
+    }
+
+    /// Uses the link, and tells the session that began with it.
+    async fn accept(&self, console: &Console, form: &LinkForm) -> Result<Option<v1::NewSession>, Status> {
+        let user_agent = self.visit.user_agent.clone();
+        if self.link.purpose() == LinkPurpose::PasswordReset {
+            let password = form.password.clone().unwrap_or_default();
+            let request = v1::ResetPasswordRequest { token: self.token.clone(), password, user_agent };
+            let answer = console.core.accounts.reset_password(self.visit.anonymous(request)).await?;
+            return Ok(answer.into_inner().session);
+        }
+        let mut request = v1::AcceptInvitationRequest {
+            token: self.token.clone(),
+            email: form.email.clone(),
+            password: form.password.clone(),
+            user_agent,
+        };
+        let request = match &self.signed_in {
+            Some(signed_in) => {
+                (request.email, request.password) = (None, None);
+                signed_in.visit.request(request)
+            }
+            None => self.visit.anonymous(request),
+        };
+        Ok(console.core.accounts.accept_invitation(request).await?.into_inner().session)
+    }
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Owner => "an owner",
+        Role::Developer => "a developer",
+        Role::Viewer => "a viewer",
+        Role::Unspecified => "a member",
+    }
+}
+
+pub(super) async fn show(State(console): State<Arc<Console>>, visit: Visit, Path(token): Path<String>) -> Page {
+    Opened::find(&console, visit, token).await?.page(Faults::none(), String::new())
+}
+
+pub(super) async fn send(
+    State(console): State<Arc<Console>>,
+    visit: Visit,
+    Path(token): Path<String>,
+    Posted(form): Posted<LinkForm>,
+) -> Page {
+    let opened = Opened::find(&console, visit, token).await?;
+    match opened.accept(&console, &form).await {
+        Ok(session @ Some(_)) => begun(&console, session.as_ref(), HOME),
+        Ok(None) => Ok(see_other(HOME)),
+        Err(status) => match Faults::of(&status) {
+            Ok(faults) => opened.page(faults, form.email.unwrap_or_default()),
+            // Their e-mail has a user.
+            Err(Failed::SignIn(_)) => Err(Failed::SignIn(opened.path())),
+            Err(failed) => Err(failed),
+        },
+    }
+}

@@ -1,0 +1,227 @@
+//! Pages as answers.
+
+use askama::Template;
+use axum::response::{Html, IntoResponse, Response};
+use http::{
+    HeaderValue, StatusCode,
+    header::{LOCATION, RETRY_AFTER},
+};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use prost_types::Timestamp;
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    time::{format_millis, to_millis},
+};
+use tonic::Status;
+
+use super::{
+    HOME, Page, assets,
+    form::span,
+    visit::{SignedIn, Visit},
+};
+
+/// An organization, as the head of a page leads to it.
+pub(crate) struct OrganizationLink {
+    /// Its id.
+    pub(crate) id: String,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+/// What `layout.html` shows around every page.
+pub(crate) struct Layout {
+    /// The page's title in the browser.
+    pub(crate) title: String,
+    /// Its one main heading.
+    pub(crate) heading: String,
+    /// The hidden field of every form.
+    pub(crate) csrf: String,
+    /// The e-mail of who is signed in.
+    pub(crate) user: Option<String>,
+    /// The organizations of theirs, by name.
+    pub(crate) organizations: Vec<OrganizationLink>,
+    /// Whether they administer the service.
+    pub(crate) is_administrator: bool,
+    /// What was just done.
+    pub(crate) notice: Option<String>,
+    /// The part of the console that the page is in: `organizations`, `administration` or `account`.
+    pub(crate) active: &'static str,
+    /// Where the style and the script are.
+    pub(crate) assets: &'static str,
+}
+
+impl Layout {
+    /// Around a page of somebody who is signed in.
+    pub(crate) fn of(signed_in: &SignedIn, title: &str, active: &'static str) -> Self {
+        let organizations = signed_in.account.memberships.iter().filter_map(|row| row.organization.as_ref());
+        let link =
+            |row: &thesis_proto::v1::Organization| OrganizationLink { id: row.id.clone(), name: row.name.clone() };
+        Self {
+            user: Some(signed_in.email().to_owned()),
+            organizations: organizations.map(link).collect(),
+            is_administrator: signed_in.is_administrator(),
+            active,
+            ..Self::visitor(&signed_in.visit, title)
+        }
+    }
+
+    /// Around a page of a visitor.
+    pub(crate) fn visitor(visit: &Visit, title: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            heading: title.to_owned(),
+            csrf: visit.csrf(),
+            user: None,
+            organizations: Vec::new(),
+            is_administrator: false,
+            notice: None,
+            active: "",
+            assets: assets::folder(),
+        }
+    }
+
+    /// With the text for the word that a redirect left in `?done=`, if it is one of these.
+    pub(crate) fn with_notice(mut self, done: Option<&str>, texts: &[(&str, &str)]) -> Self {
+        let found = texts.iter().find(|(word, _)| done == Some(*word));
+        self.notice = found.map(|(_, text)| (*text).to_owned());
+        self
+    }
+}
+
+/// A page.
+pub(crate) fn render(status: StatusCode, template: &impl Template) -> Page {
+    let text = template.render().map_err(|error| {
+        tracing::error!(%error, "a page was not rendered");
+        Failed::from(ApiError::internal())
+    })?;
+    Ok((status, Html(text)).into_response())
+}
+
+/// The answer to a form that did its work: the page to look at next, by its path here.
+pub(crate) fn see_other(path: &str) -> Response {
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    // Nobody's text gets into a path unencoded, so this holds.
+    let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static(HOME));
+    response.headers_mut().insert(LOCATION, location);
+    response
+}
+
+/// The path of the sign-in page, which leads on to `next`.
+pub(crate) fn sign_in_path(next: &str) -> String {
+    if next.is_empty() || next == HOME {
+        return "/console/sign-in".to_owned();
+    }
+    format!("/console/sign-in?next={}", utf8_percent_encode(next, NON_ALPHANUMERIC))
+}
+
+/// A time for people, in UTC to the minute; "never" when there is none.
+pub(crate) fn time(at: Option<&Timestamp>) -> String {
+    let Some(at) = at else { return "never".to_owned() };
+    let text = format_millis(to_millis(at));
+    format!("{} {} UTC", &text[..10], &text[11..16])
+}
+
+/// A sentence of core's message, which begins small and has no full stop.
+pub(crate) fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let stop = if message.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{stop}", letters.as_str())
+}
+
+/// The HTTP status of an error.
+pub(crate) fn status_of(error: &ApiError) -> StatusCode {
+    StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// Why a page is not shown.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// An error, told on a page of its own.
+    Told(Box<ApiError>),
+    /// Nobody is signed in: the path to come back to, if there is one.
+    SignIn(String),
+}
+
+impl Failed {
+    /// There is no such page, or not for this user.
+    pub(crate) fn missing() -> Self {
+        not_found().into()
+    }
+}
+
+impl From<ApiError> for Failed {
+    fn from(error: ApiError) -> Self {
+        match error.code {
+            ErrorCode::SignInRequired => Self::SignIn(String::new()),
+            _ => Self::Told(Box::new(error)),
+        }
+    }
+}
+
+impl From<Status> for Failed {
+    fn from(status: Status) -> Self {
+        ApiError::from_status(&status).into()
+    }
+}
+
+/// A failure inside an answer, until its page is rendered.
+#[derive(Clone)]
+pub(super) struct Told(pub(super) ApiError);
+
+impl IntoResponse for Failed {
+    fn into_response(self) -> Response {
+        match self {
+            Self::SignIn(next) => see_other(&sign_in_path(&next)),
+            Self::Told(error) => {
+                let mut response = status_of(&error).into_response();
+                response.extensions_mut().insert(Told(*error));
+                response
+            }
+        }
+    }
+}
+
+/// There is no such page.
+pub(super) fn not_found() -> ApiError {
+    ApiError::new(ErrorCode::RouteNotFound, "there is no such page, or it is not yours to see")
+}
+
+#[derive(Template)]
+#[template(path = "failed.html")]
+struct FailedPage<'a> {
+    layout: Layout,
+    message: String,
+    request_id: &'a str,
+}
+
+/// The page that tells a failure.
+pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
+    let status = status_of(error);
+    let title = match status.as_u16() {
+        401 | 403 => "Not allowed",
+        404 if error.code == ErrorCode::LinkNotFound => "This link does not work",
+        404 => "Page not found",
+        429 => "Too many tries",
+        503 => "Not available right now",
+        400..=499 => "That did not work",
+        _ => "Something went wrong",
+    };
+    // What is not there and what is another's look the same.
+    let message = match (status, error.code) {
+        (_, ErrorCode::LinkNotFound) => sentence(&error.message),
+        (StatusCode::NOT_FOUND, _) => sentence(&not_found().message),
+        _ => sentence(&error.message),
+    };
+    let wait = error.retry_after.map(|seconds| format!(" Try again in {}.", span(seconds)));
+    let page = FailedPage {
+        layout: Layout::visitor(visit, title),
+        message: message + &wait.unwrap_or_default(),
+        request_id: visit.request_id.to_str().unwrap_or_default(),
+    };
+    let mut response = render(status, &page).unwrap_or_else(|_| status.into_response());
+    if let Some(seconds) = error.retry_after {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}

@@ -1,0 +1,256 @@
+//! Who asks for a page.
+
+use std::{convert::Infallible, net::IpAddr, sync::Arc};
+
+use axum::extract::FromRequestParts;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue,
+    header::{COOKIE, HOST, ORIGIN, USER_AGENT},
+    request::Parts,
+};
+use sha2::Sha256;
+use thesis_net::services::Trusted;
+use thesis_proto::{metadata, v1};
+use tonic::{Request, metadata::MetadataMap};
+
+use super::{Console, HOME, view::Failed};
+
+const SESSION: HeaderName = HeaderName::from_static(metadata::SESSION);
+/// Most characters of a browser's name that core is told.
+const MAX_USER_AGENT: usize = 300;
+/// Most bytes of a session's token.
+const MAX_SESSION: usize = 256;
+/// Characters of the cookie that guards the forms of visitors.
+const FORM_LENGTH: usize = 32;
+
+/// How the console's cookies are named and bound.
+#[derive(Clone, Copy)]
+pub(crate) struct Cookies {
+    /// Whether browsers send them by https only.
+    pub(super) is_secure: bool,
+}
+
+impl Cookies {
+    /// The name of the cookie with the session's token.
+    pub(crate) const fn session(self) -> &'static str {
+        if self.is_secure { "__Secure-session" } else { "session" }
+    }
+
+    /// The name of the cookie that guards the forms of visitors without a session.
+    const fn form(self) -> &'static str {
+        if self.is_secure { "__Secure-form" } else { "form" }
+    }
+
+    /// The header that sets a cookie until the browser closes; none when the value cannot travel in one.
+    pub(crate) fn set(self, name: &str, value: &str) -> Option<HeaderValue> {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let text = format!("{name}={value}; Path={HOME}; HttpOnly; SameSite=Lax{secure}");
+        let mut header = HeaderValue::try_from(text).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
+
+    /// The header that takes the session's cookie away.
+    pub(crate) fn end_session(self) -> HeaderValue {
+        let (name, secure) = (self.session(), if self.is_secure { "; Secure" } else { "" });
+        let text = format!("{name}=; Path={HOME}; Max-Age=0; HttpOnly; SameSite=Lax{secure}");
+        HeaderValue::try_from(text).expect("it is ASCII")
+    }
+}
+
+/// A request for a page: who asks, from where.
+#[derive(Clone)]
+pub(crate) struct Visit {
+    /// The session's token, if the browser sent one. It may have ended.
+    pub(crate) session: Option<String>,
+    /// The address of the client.
+    pub(crate) address: IpAddr,
+    /// The request's id.
+    pub(crate) request_id: HeaderValue,
+    /// The browser.
+    pub(crate) user_agent: Option<String>,
+    /// The path and query of the request.
+    pub(crate) path: String,
+    /// The cookie that guards the forms of visitors.
+    form: String,
+    /// Whether the browser does not have that cookie yet.
+    is_new: bool,
+    /// Whether a page of this service sent it, as far as it tells.
+    pub(super) is_own: bool,
+}
+
+impl Visit {
+    pub(super) fn new(console: &Console, address: IpAddr, request_id: &HeaderValue, head: &Parts) -> Self {
+        let cookies = console.cookies();
+        let session = cookie(&head.headers, cookies.session()).filter(|token| is_token(token));
+        let known = cookie(&head.headers, cookies.form()).filter(|form| form.len() == FORM_LENGTH && is_token(form));
+        let is_new = session.is_none() && known.is_none();
+        let form = known.map_or_else(|| random(console), str::to_owned);
+        let user_agent = head.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        Self {
+            session: session.map(str::to_owned),
+            address,
+            request_id: request_id.clone(),
+            user_agent: user_agent.map(|name| name.chars().take(MAX_USER_AGENT).collect()),
+            path: head.uri.path_and_query().map_or(HOME, |path| path.as_str()).to_owned(),
+            form,
+            is_new,
+            is_own: is_own(head, &console.public_url),
+        }
+    }
+
+    /// The token that every form must carry: its pages know it, those of other sites do not.
+    pub(crate) fn csrf(&self) -> String {
+        hex::encode(self.mac().finalize().into_bytes())
+    }
+
+    /// Whether a form's token is right, in a time that does not tell how wrong it is.
+    pub(super) fn accepts(&self, csrf: &str) -> bool {
+        hex::decode(csrf).is_ok_and(|told| self.mac().verify_slice(&told).is_ok())
+    }
+
+    fn mac(&self) -> Hmac<Sha256> {
+        let key = self.session.as_deref().unwrap_or(&self.form);
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
+        mac.update(b"console form");
+        mac
+    }
+
+    /// A call of core in the name of the session's user.
+    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
+        let mut headers = HeaderMap::with_capacity(1);
+        if let Some(token) = &self.session {
+            let mut token = HeaderValue::try_from(token).expect("a token is printable");
+            token.set_sensitive(true);
+            headers.insert(SESSION, token);
+        }
+        let mut extensions = Extensions::new();
+        extensions.insert(Trusted {
+            client_address: Some(self.address),
+            request_id: Some(self.request_id.clone()),
+            malformed: false,
+        });
+        Request::from_parts(MetadataMap::from_headers(headers), extensions, message)
+    }
+
+    /// A call of core in nobody's name.
+    pub(crate) fn anonymous<T>(&self, message: T) -> Request<T> {
+        Self { session: None, ..self.clone() }.request(message)
+    }
+
+    /// The header that gives a new visitor the cookie that guards forms.
+    pub(super) fn new_form_cookie(&self, cookies: Cookies) -> Option<HeaderValue> {
+        cookies.set(cookies.form(), &self.form).filter(|_| self.is_new)
+    }
+}
+
+/// The value of a cookie.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = values.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find_map(|(key, value)| (key == name).then_some(value))
+}
+
+/// Whether a cookie's value may be a token.
+fn is_token(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=MAX_SESSION).contains(&text.len()) && text.bytes().all(is_letter)
+}
+
+fn random(console: &Console) -> String {
+    let mut bytes = [0; FORM_LENGTH / 2];
+    console.ids.fill(&mut bytes);
+    hex::encode(bytes)
+}
+
+/// Whether a request that names its origin names this service.
+fn is_own(head: &Parts, public_url: &str) -> bool {
+    let host = head.uri.authority().map(|authority| authority.as_str());
+    let host = host.or_else(|| head.headers.get(HOST).and_then(|value| value.to_str().ok()));
+    let is_host = |origin: &str| {
+        let named = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        named.is_some_and(|named| host.is_some_and(|host| named.eq_ignore_ascii_case(host)))
+    };
+    let own = origin_of(public_url);
+    let mut origins = head.headers.get_all(ORIGIN).iter();
+    origins.all(|origin| origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(own) || is_host(origin)))
+}
+
+/// Scheme and host of a URL.
+fn origin_of(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url[host..].find('/').map_or(url.len(), |at| host + at);
+    &url[..end]
+}
+
+impl<S: Sync> FromRequestParts<S> for Visit {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().expect("every request that reaches a page has its visit"))
+    }
+}
+
+/// A visit of somebody who is signed in.
+pub(crate) struct SignedIn {
+    /// The visit.
+    pub(crate) visit: Visit,
+    /// Who it is.
+    pub(crate) account: v1::GetAccountResponse,
+}
+
+impl SignedIn {
+    /// Who visits, if somebody is signed in.
+    pub(crate) async fn find(console: &Console, visit: Visit) -> Result<Option<Self>, Failed> {
+        if visit.session.is_none() {
+            return Ok(None);
+        }
+        match console.core.accounts.get_account(visit.request(v1::GetAccountRequest {})).await {
+            Ok(answer) => Ok(Some(Self { visit, account: answer.into_inner() })),
+            Err(status) => match Failed::from(status) {
+                Failed::SignIn(_) => Ok(None),
+                failed => Err(failed),
+            },
+        }
+    }
+
+    /// The user's membership of an organization. To others it does not exist.
+    pub(crate) fn membership(&self, organization_id: &str) -> Result<&v1::Membership, Failed> {
+        let is_it = |row: &&v1::Membership| row.organization.as_ref().is_some_and(|found| found.id == organization_id);
+        self.account.memberships.iter().find(is_it).ok_or_else(Failed::missing)
+    }
+
+    /// Whether the user administers the service.
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.account.user.as_ref().is_some_and(|user| user.administrator)
+    }
+
+    /// The user's e-mail.
+    pub(crate) fn email(&self) -> &str {
+        self.account.user.as_ref().map_or("", |user| &user.email)
+    }
+}
+
+impl FromRequestParts<Arc<Console>> for SignedIn {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Failed> {
+        let Ok(visit) = Visit::from_request_parts(parts, console).await;
+        // A form that was posted is no page to come back to.
+        let next = if parts.method.is_safe() { visit.path.clone() } else { String::new() };
+        Self::find(console, visit).await?.ok_or(Failed::SignIn(next))
+    }
+}
+
+/// A visit of an administrator. To others the page does not exist.
+pub(crate) struct Administrator(pub(crate) SignedIn);
+
+impl FromRequestParts<Arc<Console>> for Administrator {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Failed> {
+        let signed_in = SignedIn::from_request_parts(parts, console).await?;
+        if signed_in.is_administrator() { Ok(Self(signed_in)) } else { Err(Failed::missing()) }
+    }
+}
