@@ -18,7 +18,6 @@ use crate::console::{
 const DONE: &[(&str, &str)] = &[
     ("created", "The organization is created. You are its owner."),
     ("renamed", "The organization has its new name."),
-    ("joined", "You are a member of the organization."),
 ];
 
 /// How somebody comes to the page of an organization.
@@ -40,22 +39,25 @@ pub(super) struct Rename {
 struct ProjectRow {
     id: String,
     name: String,
+    /// What became of its live access.
     live: &'static str,
+    /// The class of the badge that tells it.
+    badge: &'static str,
     created_at: String,
 }
 
 impl From<v1::Project> for ProjectRow {
     fn from(project: v1::Project) -> Self {
-        let live = if project.live_approved {
-            "Approved"
+        let (live, badge) = if project.live_approved {
+            ("Approved", "good")
         } else if project.live_requested_at.is_some() {
-            "Asked for"
+            ("Asked for", "warn")
         } else if project.live_refusal.is_some() {
-            "Refused"
+            ("Refused", "bad")
         } else {
-            "Not asked for"
+            ("Not asked for", "")
         };
-        Self { id: project.id, name: project.name, live, created_at: time(project.created_at.as_ref()) }
+        Self { id: project.id, name: project.name, live, badge, created_at: time(project.created_at.as_ref()) }
     }
 }
 
