@@ -1,0 +1,65 @@
+//! The pages of organizations: projects, members, invitations and the audit log.
+
+mod audit;
+mod found;
+mod invitations;
+mod members;
+mod overview;
+mod place;
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Path, Query},
+    routing::{get, post},
+};
+
+use super::{Console, Page, view::see_other, visit::SignedIn};
+
+/// The routes of organizations.
+pub(crate) fn routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/console/organizations/new", get(found::show).post(found::create))
+        .route("/console/organizations/{id}", get(overview::show))
+        .route("/console/organizations/{id}/name", post(overview::rename).get(to_overview))
+        .route("/console/organizations/{id}/members", get(members::show))
+        .route("/console/organizations/{id}/members/{user}/role", post(members::change_role).get(to_members_of))
+        .route("/console/organizations/{id}/members/{user}/remove", post(members::remove).get(to_members_of))
+        .route("/console/organizations/{id}/invitations", post(invitations::create).get(to_members))
+        .route("/console/invitations/{id}/delete", post(invitations::delete).get(to_console))
+        .route("/console/organizations/{id}/audit", get(audit::show))
+}
+
+/// The parameters of an address. Of one that is given twice, the last counts.
+type Parameters = Query<HashMap<String, String>>;
+
+/// The page of an organization.
+fn overview_path(id: &str) -> String {
+    format!("/console/organizations/{id}")
+}
+
+/// The page of an organization's members.
+fn members_path(id: &str) -> String {
+    format!("/console/organizations/{id}/members")
+}
+
+// The address of a form that failed stays in the browser: a reload of it leads to the page that has the form.
+
+async fn to_overview(signed_in: SignedIn, Path(id): Path<String>) -> Page {
+    signed_in.membership(&id)?;
+    Ok(see_other(&overview_path(&id)))
+}
+
+async fn to_members(signed_in: SignedIn, Path(id): Path<String>) -> Page {
+    signed_in.membership(&id)?;
+    Ok(see_other(&members_path(&id)))
+}
+
+async fn to_members_of(signed_in: SignedIn, Path((id, _)): Path<(String, String)>) -> Page {
+    to_members(signed_in, Path(id)).await
+}
+
+async fn to_console(_: SignedIn) -> Page {
+    Ok(see_other("/console"))
+}

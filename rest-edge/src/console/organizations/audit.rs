@@ -1,0 +1,122 @@
+//! Who did what in an organization.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use http::StatusCode;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use thesis_proto::v1;
+
+use super::{Parameters, overview_path, place::Place};
+use crate::console::{
+    Console, Page,
+    view::{Layout, render, time},
+    visit::SignedIn,
+};
+
+/// Entries of a page.
+const ENTRIES: i32 = 50;
+
+struct EntryRow {
+    at: String,
+    deed: String,
+    actor: String,
+    address: String,
+    subject: String,
+}
+
+impl From<v1::AuditEntry> for EntryRow {
+    fn from(entry: v1::AuditEntry) -> Self {
+        let actor = entry.actor_email.unwrap_or_else(|| match entry.actor.as_str() {
+            "operator" => "An operator".to_owned(),
+            "administrator" => "An administrator".to_owned(),
+            "service" => "The service".to_owned(),
+            _ => entry.actor,
+        });
+        Self {
+            at: time(entry.created_at.as_ref()),
+            deed: deed(&entry.action).map_or(entry.action, str::to_owned),
+            actor,
+            address: entry.address.unwrap_or_default(),
+            subject: entry.subject,
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "audit.html")]
+struct AuditPage {
+    layout: Layout,
+    place: Place,
+    entries: Vec<EntryRow>,
+    /// The path of the first page, on later ones.
+    newest: Option<String>,
+    /// The path of the next page.
+    older: Option<String>,
+}
+
+/// The text of an action of the audit log for people.
+fn deed(action: &str) -> Option<&'static str> {
+    Some(match action {
+        "organization.created" => "Created the organization",
+        "organization.renamed" => "Renamed the organization",
+        "organization.plan_changed" => "Changed the plan",
+        "project.created" => "Created a project",
+        "project.renamed" => "Renamed a project",
+        "project.archived" => "Archived a project",
+        "project.live_requested" => "Asked for live access",
+        "project.live_approved" => "Approved live access",
+        "project.live_refused" => "Refused live access",
+        "project.live_withdrawn" => "Withdrew live access",
+        "key.created" => "Created a key",
+        "key.revoked" => "Revoked a key",
+        "webhook.created" => "Created a webhook",
+        "webhook.updated" => "Changed a webhook",
+        "webhook.secret_rotated" => "Rotated a webhook's secret",
+        "webhook.disabled" => "Disabled a webhook",
+        "webhook.deleted" => "Deleted a webhook",
+        "member.joined" => "Joined the organization",
+        "member.role_changed" => "Changed a member's role",
+        "member.removed" => "Removed a member",
+        "member.left" => "Left the organization",
+        "invitation.created" => "Invited somebody",
+        "invitation.withdrawn" => "Withdrew an invitation",
+        "user.signed_up" => "Signed up",
+        "user.invited" => "Invited a user",
+        "user.administrator_made" => "Made a user an administrator",
+        "user.administrator_unmade" => "Made an administrator a user",
+        "session.begun" => "Signed in",
+        "session.ended" => "Signed out",
+        "session.revoked" => "Ended a session",
+        "password.changed" => "Changed the password",
+        "password.reset" => "Set a new password by a link",
+        "password.reset_link_made" => "Made a link for a new password",
+        "password.reset_asked" => "Asked for a link for a new password",
+        _ => return None,
+    })
+}
+
+/// Shows a page of the audit log.
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Query(mut parameters): Parameters,
+) -> Page {
+    let place = Place::of(&signed_in, &id, "audit")?;
+    let cursor = parameters.remove("cursor");
+    let first = format!("{}/audit", overview_path(&id));
+    let newest = cursor.is_some().then(|| first.clone());
+    let message = v1::ListAuditEntriesRequest { organization_id: id, limit: Some(ENTRIES), cursor };
+    let answer = console.core.accounts.list_audit_entries(signed_in.visit.request(message)).await?.into_inner();
+    let older = answer.next_cursor.filter(|_| answer.has_more);
+    let page = AuditPage {
+        layout: Layout::of(&signed_in, &format!("Audit log of {}", place.name), "organizations"),
+        place,
+        entries: answer.data.into_iter().map(EntryRow::from).collect(),
+        newest,
+        older: older.map(|cursor| format!("{first}?cursor={}", utf8_percent_encode(&cursor, NON_ALPHANUMERIC))),
+    };
+    render(StatusCode::OK, &page)
+}

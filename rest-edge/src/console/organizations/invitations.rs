@@ -1,0 +1,93 @@
+//! Invites somebody to an organization, and withdraws invitations.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use serde::Deserialize;
+use thesis_proto::v1;
+
+use super::{
+    members::{Coming, Invitee, page},
+    members_path,
+    place::{Place, role_name, role_number},
+};
+use crate::console::{
+    Console, Page,
+    form::{Faults, Posted},
+    view::{Layout, render, see_other, time},
+    visit::SignedIn,
+};
+
+/// The form that withdraws an invitation.
+#[derive(Deserialize)]
+pub(super) struct Withdrawal {
+    /// The organization whose page has the form.
+    #[serde(default)]
+    organization: String,
+}
+
+#[derive(Template)]
+#[template(path = "organization_invited.html")]
+struct InvitedPage<'a> {
+    layout: Layout,
+    place: Place,
+    email: &'a str,
+    role: &'static str,
+    expires_at: String,
+    link: &'a str,
+}
+
+/// The page with the link of an invitation, where no mail is sent. Only this answer has it.
+fn invited(signed_in: &SignedIn, id: &str, invitation: &v1::Invitation, link: &str) -> Page {
+    let page = InvitedPage {
+        layout: Layout::of(signed_in, "Hand over the invitation", "organizations"),
+        place: Place::of(signed_in, id, "members")?,
+        email: &invitation.email,
+        role: role_name(invitation.role()),
+        expires_at: time(invitation.expires_at.as_ref()),
+        link,
+    };
+    render(StatusCode::OK, &page)
+}
+
+/// Invites somebody.
+pub(super) async fn create(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Posted(form): Posted<Invitee>,
+) -> Page {
+    signed_in.membership(&id)?;
+    let message = v1::CreateInvitationRequest {
+        organization_id: id.clone(),
+        email: form.email.clone(),
+        role: role_number(&form.role),
+    };
+    match console.core.accounts.create_invitation(signed_in.visit.request(message)).await {
+        Ok(answer) => match answer.into_inner() {
+            v1::CreateInvitationResponse { invitation, link: Some(link) } => {
+                invited(&signed_in, &id, &invitation.unwrap_or_default(), &link)
+            }
+            _ => Ok(see_other(&format!("{}?done=invited", members_path(&id)))),
+        },
+        Err(status) => page(&console, &signed_in, &id, Coming::Inviting(&form, Faults::of(&status)?)).await,
+    }
+}
+
+/// Withdraws an invitation.
+pub(super) async fn delete(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Posted(form): Posted<Withdrawal>,
+) -> Page {
+    let organization = &form.organization;
+    signed_in.membership(organization)?;
+    let message = v1::DeleteInvitationRequest { id };
+    match console.core.accounts.delete_invitation(signed_in.visit.request(message)).await {
+        Ok(_) => Ok(see_other(&format!("{}?done=withdrawn", members_path(organization)))),
+        Err(status) => page(&console, &signed_in, organization, Coming::Pressed(Faults::of(&status)?)).await,
+    }
+}

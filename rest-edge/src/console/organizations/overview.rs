@@ -1,0 +1,120 @@
+//! An organization with its projects, and its name.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use thesis_proto::v1;
+
+use super::{Parameters, overview_path, place::Place};
+use crate::console::{
+    Console, Page,
+    form::{Faults, Posted},
+    view::{Layout, render, see_other, time},
+    visit::SignedIn,
+};
+
+const DONE: &[(&str, &str)] = &[
+    ("created", "The organization is created. You are its owner."),
+    ("renamed", "The organization has its new name."),
+];
+
+/// How somebody comes to the page of an organization.
+enum Coming<'a> {
+    /// By a link, or by a form that did this.
+    Arrived(Option<&'a str>),
+    /// By the form of its name, which failed: the name that was typed.
+    Renaming(&'a str, Faults),
+}
+
+/// The form of an organization's name.
+#[derive(Deserialize)]
+pub(super) struct Rename {
+    #[serde(default)]
+    name: String,
+    revision: Option<u64>,
+}
+
+struct ProjectRow {
+    id: String,
+    name: String,
+    /// What became of its live access.
+    live: &'static str,
+    /// The class of the badge that tells it.
+    badge: &'static str,
+    created_at: String,
+}
+
+impl From<v1::Project> for ProjectRow {
+    fn from(project: v1::Project) -> Self {
+        let (live, badge) = if project.live_approved {
+            ("Approved", "good")
+        } else if project.live_requested_at.is_some() {
+            ("Asked for", "warn")
+        } else if project.live_refusal.is_some() {
+            ("Refused", "bad")
+        } else {
+            ("Not asked for", "")
+        };
+        Self { id: project.id, name: project.name, live, badge, created_at: time(project.created_at.as_ref()) }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "organization.html")]
+struct OverviewPage<'a> {
+    layout: Layout,
+    place: Place,
+    projects: Vec<ProjectRow>,
+    archived: Vec<ProjectRow>,
+    name: &'a str,
+    faults: &'a Faults,
+}
+
+async fn page(console: &Console, signed_in: &SignedIn, id: &str, coming: Coming<'_>) -> Page {
+    let place = Place::of(signed_in, id, "projects")?;
+    let message = v1::AccountServiceListProjectsRequest { organization_id: id.to_owned() };
+    let projects = console.core.accounts.list_projects(signed_in.visit.request(message)).await?.into_inner().data;
+    let (archived, projects): (Vec<_>, Vec<_>) = projects.into_iter().partition(|project| project.archived);
+
+    let present = place.name.clone();
+    let (done, name, faults) = match coming {
+        Coming::Arrived(done) => (done, present.as_str(), Faults::none()),
+        Coming::Renaming(name, faults) => (None, name, faults),
+    };
+    let page = OverviewPage {
+        layout: Layout::of(signed_in, &present, "organizations").with_notice(done, DONE),
+        place,
+        projects: projects.into_iter().map(ProjectRow::from).collect(),
+        archived: archived.into_iter().map(ProjectRow::from).collect(),
+        name,
+        faults: &faults,
+    };
+    render(faults.status(), &page)
+}
+
+/// Shows an organization.
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Query(parameters): Parameters,
+) -> Page {
+    page(&console, &signed_in, &id, Coming::Arrived(parameters.get("done").map(String::as_str))).await
+}
+
+/// Renames an organization.
+pub(super) async fn rename(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Posted(form): Posted<Rename>,
+) -> Page {
+    signed_in.membership(&id)?;
+    let message = v1::UpdateOrganizationRequest { id: id.clone(), name: form.name.clone(), revision: form.revision };
+    match console.core.accounts.update_organization(signed_in.visit.request(message)).await {
+        Ok(_) => Ok(see_other(&format!("{}?done=renamed", overview_path(&id)))),
+        Err(status) => page(&console, &signed_in, &id, Coming::Renaming(&form.name, Faults::of(&status)?)).await,
+    }
+}
