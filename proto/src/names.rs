@@ -102,6 +102,18 @@ names!(SearchType, SEARCH_TYPES, search_type_name, parse_search_type, {
     Tokens => "tokens",
 });
 
+/// Every scope of an API key, and whether a key has it when none is named.
+pub const SCOPES: &[(&str, bool)] = &[
+    ("profiles:read", true),
+    ("theses:read", true),
+    ("tokens:read", true),
+    ("search:read", true),
+    ("events:read", true),
+    ("streams:read", true),
+    ("webhooks:write", false),
+    ("wallets:read", false),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

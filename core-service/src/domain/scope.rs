@@ -45,3 +45,16 @@ impl Scope {
         Self::ALL.iter().copied().find(|scope| scope.as_str() == text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use thesis_proto::names::SCOPES;
+
+    use super::*;
+
+    #[test]
+    fn the_names_that_others_know_are_these() {
+        let known: Vec<_> = Scope::ALL.iter().map(|scope| (scope.as_str(), scope.by_default())).collect();
+        assert_eq!(known, SCOPES);
+    }
+}

@@ -1,0 +1,320 @@
+//! What a project uses: its plan's limits, and its requests by day and by key.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use http::StatusCode;
+use thesis_proto::{
+    names::environment_name,
+    time::{format_millis, from_millis, to_millis},
+    v1,
+};
+
+use super::{Place, find};
+use crate::console::{
+    Console, Page,
+    view::{Layout, render, time},
+    visit::SignedIn,
+};
+
+/// A day in milliseconds.
+const DAY_MS: i64 = 86_400_000;
+/// The spans that the page offers, in days; the first one unless asked for.
+const SPANS: [i64; 2] = [7, 30];
+/// Most keys that the page shows apart.
+const MOST_KEYS: usize = 50;
+/// Height of the chart of days, and length of the bar of the most used key, in the drawing's own units.
+const FULL: u64 = 200;
+/// Width of a day in the chart.
+const DAY_WIDTH: usize = 10;
+
+/// Requests, and those of them that were refused or failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    requests: u64,
+    errors: u64,
+}
+
+impl Count {
+    fn add(&mut self, other: Self) {
+        self.requests = self.requests.saturating_add(other.requests);
+        self.errors = self.errors.saturating_add(other.errors);
+    }
+}
+
+/// A row of a table with its bar.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    label: String,
+    requests: String,
+    errors: String,
+    /// Where its bar begins in the chart of days.
+    x: usize,
+    /// Size of the bar, of [`FULL`].
+    size: u64,
+    /// Size of the part of it that is errors.
+    error_size: u64,
+    /// Where the bar and its part begin, from the top of the chart.
+    top: u64,
+    error_top: u64,
+}
+
+/// A number as people read it: `1,234,567`.
+fn grouped(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", &*digits), |rest| ("-", rest));
+    let mut text = sign.to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The size of a bar. The least number above zero can be seen.
+fn size(number: u64, most: u64) -> u64 {
+    let share = u128::from(number) * u128::from(FULL) / u128::from(most.max(1));
+    let size = u64::try_from(share).unwrap_or(FULL).min(FULL);
+    size.max(if number > 0 { 2 } else { 0 })
+}
+
+fn rows(counts: Vec<(String, Count)>) -> Vec<Row> {
+    let most = counts.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
+    let row = |(at, (label, count)): (usize, (String, Count))| {
+        let (size, error_size) = (size(count.requests, most), size(count.errors, most));
+        Row {
+            label,
+            requests: grouped(count.requests),
+            errors: grouped(count.errors),
+            x: at * DAY_WIDTH,
+            size,
+            error_size,
+            top: FULL - size,
+            error_top: FULL - error_size,
+        }
+    };
+    counts.into_iter().enumerate().map(row).collect()
+}
+
+/// The day of a time: `2026-11-23`.
+fn day(at_ms: i64) -> String {
+    format_millis(at_ms).chars().take(10).collect()
+}
+
+/// What was counted in the days from a midnight on.
+struct Counted {
+    days: Vec<(String, Count)>,
+    /// By key id.
+    keys: BTreeMap<String, Count>,
+    all: Count,
+}
+
+fn counted(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> Counted {
+    let mut counted = Counted {
+        days: (0..days).map(|at| (day(from_ms + at * DAY_MS), Count::default())).collect(),
+        keys: BTreeMap::new(),
+        all: Count::default(),
+    };
+    for row in usage {
+        let count = Count { requests: row.requests, errors: row.errors };
+        let at = row.hour.as_ref().map_or(0, to_millis).saturating_sub(from_ms).div_euclid(DAY_MS);
+        // An hour of another day is of a core whose clock differs.
+        let Some((_, of_day)) = usize::try_from(at).ok().and_then(|at| counted.days.get_mut(at)) else { continue };
+        of_day.add(count);
+        counted.keys.entry(row.key_id.clone()).or_default().add(count);
+        counted.all.add(count);
+    }
+    counted
+}
+
+/// The most used keys by their names, and the others together.
+fn by_key(counts: BTreeMap<String, Count>, keys: &[v1::ApiKey]) -> Vec<(String, Count)> {
+    let mut named: Vec<_> = counts
+        .into_iter()
+        .map(|(id, count)| match keys.iter().find(|key| key.id == id) {
+            Some(key) => (format!("{} ({}, {})", key.name, key.prefix, environment_name(key.environment())), count),
+            None => (id, count),
+        })
+        .collect();
+    named.sort_by_key(|(_, count)| Reverse(count.requests));
+    let mut others = Count::default();
+    let rest = named.split_off(named.len().min(MOST_KEYS));
+    let more = rest.len();
+    for (_, count) in rest {
+        others.add(count);
+    }
+    if more > 0 {
+        named.push((format!("{more} other keys"), others));
+    }
+    named
+}
+
+/// A limit of the plan that each environment has apart.
+struct Limit {
+    name: &'static str,
+    test: String,
+    live: String,
+}
+
+fn used_of(used: i64, limit: i64) -> String {
+    format!("{} of {}", grouped(used), grouped(limit))
+}
+
+fn rate(rate: Option<v1::RateUsage>) -> String {
+    let rate = rate.unwrap_or_default();
+    used_of(rate.limit.saturating_sub(rate.remaining), rate.limit)
+}
+
+fn limits(test: &v1::Usage, live: &v1::Usage) -> [Limit; 4] {
+    let limit = |name, of: fn(&v1::Usage) -> String| Limit { name, test: of(test), live: of(live) };
+    let webhooks = |usage: &v1::Usage| {
+        let webhooks = usage.webhooks.unwrap_or_default();
+        used_of(webhooks.used, webhooks.limit)
+    };
+    [
+        limit("Standard requests this minute", |usage| rate(usage.rates.and_then(|rates| rates.standard))),
+        limit("Heavy requests this minute", |usage| rate(usage.rates.and_then(|rates| rates.heavy))),
+        limit("Verifications this minute", |usage| rate(usage.rates.and_then(|rates| rates.verify))),
+        limit("Webhooks", webhooks),
+    ]
+}
+
+/// A span that the page offers.
+struct Span {
+    days: i64,
+    is_shown: bool,
+}
+
+/// The page of a project's usage.
+#[derive(Template)]
+#[template(path = "usage.html")]
+struct UsagePage {
+    layout: Layout,
+    place: Place,
+    spans: Vec<Span>,
+    month: String,
+    month_left: String,
+    month_end: String,
+    streams: String,
+    limits: [Limit; 4],
+    span_days: i64,
+    chart_width: usize,
+    requests: String,
+    errors: String,
+    most: String,
+    days: Vec<Row>,
+    keys: Vec<Row>,
+}
+
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Path(id): Path<String>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Page {
+    let asked = query.get("days").and_then(|days| days.parse().ok());
+    let span_days = asked.filter(|days| SPANS.contains(days)).unwrap_or(SPANS[0]);
+    let place = find(&console, &signed_in, &id).await?;
+    let today = console.clock.now_ms().div_euclid(DAY_MS) * DAY_MS;
+    let from_ms = today - (span_days - 1) * DAY_MS;
+
+    let project_id = || place.project.id.clone();
+    let accounts = &console.core.accounts;
+    let limits_asked = signed_in.visit.request(v1::GetProjectUsageRequest { project_id: project_id() });
+    let keys_asked = signed_in.visit.request(v1::AccountServiceListKeysRequest { project_id: project_id() });
+    let from = Some(from_millis(from_ms));
+    let asked = v1::ListKeyUsageRequest { project_id: project_id(), from, to: None };
+    let usage_asked = signed_in.visit.request(asked);
+    let (plan, keys, usage) = tokio::try_join!(
+        accounts.get_project_usage(limits_asked),
+        accounts.list_keys(keys_asked),
+        accounts.list_key_usage(usage_asked),
+    )?;
+    let v1::GetProjectUsageResponse { test, live } = plan.into_inner();
+    let (test, live) = (test.unwrap_or_default(), live.unwrap_or_default());
+    let counted = counted(&usage.into_inner().data, from_ms, span_days);
+    let month = test.month.unwrap_or_default();
+    let streams = test.streams.unwrap_or_default();
+    let most = counted.days.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
+    let page = UsagePage {
+        layout: Layout::of(&signed_in, &format!("Usage of {}", place.project.name), "organizations"),
+        spans: SPANS.iter().map(|&days| Span { days, is_shown: days == span_days }).collect(),
+        month: used_of(month.used, month.limit),
+        month_left: grouped(month.remaining),
+        month_end: time(month.end.as_ref()),
+        streams: used_of(streams.open, streams.limit),
+        limits: limits(&test, &live),
+        span_days,
+        chart_width: counted.days.len() * DAY_WIDTH,
+        requests: grouped(counted.all.requests),
+        errors: grouped(counted.all.errors),
+        most: grouped(most),
+        keys: rows(by_key(counted.keys, &keys.into_inner().data)),
+        days: rows(counted.days),
+        place,
+    };
+    render(StatusCode::OK, &page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM: i64 = 20_000 * DAY_MS;
+
+    fn usage(at_ms: i64, key_id: &str, requests: u64, errors: u64) -> v1::KeyUsage {
+        let (key_id, class) = (key_id.to_owned(), "standard".to_owned());
+        v1::KeyUsage { hour: Some(from_millis(at_ms)), key_id, class, requests, errors }
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(-1_234_567), "-1,234,567");
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn hours_are_added_up_by_day_and_key() {
+        let list = [
+            usage(FROM, "key_1", 5, 1),
+            usage(FROM + DAY_MS - 3_600_000, "key_2", 2, 0),
+            usage(FROM + DAY_MS, "key_1", 1, 1),
+            usage(FROM + 2 * DAY_MS, "key_1", 100, 0),
+            usage(FROM - 3_600_000, "key_1", 100, 0),
+        ];
+        let counted = counted(&list, FROM, 2);
+        let days: Vec<_> = counted.days.iter().map(|(_, count)| (count.requests, count.errors)).collect();
+        assert_eq!(days, [(7, 1), (1, 1)]);
+        assert_eq!(counted.keys["key_1"], Count { requests: 6, errors: 2 });
+        assert_eq!(counted.all, Count { requests: 8, errors: 2 });
+    }
+
+    #[test]
+    fn bars_fit_the_chart() {
+        let of = |requests, errors| (String::new(), Count { requests, errors });
+        let rows = rows(vec![of(u64::MAX, 1), of(0, 0), of(1, 1)]);
+        assert_eq!((rows[0].size, rows[0].top, rows[0].error_size), (FULL, 0, 2));
+        assert_eq!((rows[1].size, rows[1].top, rows[1].x), (0, FULL, DAY_WIDTH));
+        assert_eq!((rows[2].size, rows[2].error_size, rows[2].error_top), (2, 2, FULL - 2));
+    }
+
+    #[test]
+    fn the_most_used_keys_stand_apart() {
+        let counts = (0..60).map(|at| (format!("key_{at}"), Count { requests: at, errors: 0 })).collect();
+        let keys = [v1::ApiKey { id: "key_59".into(), name: "A".into(), prefix: "p".into(), ..v1::ApiKey::default() }];
+        let named = by_key(counts, &keys);
+        assert_eq!(named.len(), MOST_KEYS + 1);
+        assert_eq!(named[0].0, "A (p, unspecified)");
+        assert_eq!(named[MOST_KEYS], ("10 other keys".to_owned(), Count { requests: 45, errors: 0 }));
+    }
+}
