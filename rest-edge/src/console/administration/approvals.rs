@@ -13,7 +13,7 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    form::{Faults, Posted},
+    form::{Faults, NoFields, Posted},
     view::{Layout, render, see_other, time},
     visit::{Administrator, SignedIn},
 };
@@ -76,10 +76,6 @@ pub(super) struct Refusal {
     reason: String,
 }
 
-/// A form that is a button alone.
-#[derive(Deserialize)]
-pub(super) struct Pressed {}
-
 async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: Option<Attempt>) -> Page {
     let (admin, visit) = (&console.core.admin, &signed_in.visit);
     let organizations = admin.list_organizations(visit.request(v1::ListOrganizationsRequest {})).await?;
@@ -100,7 +96,7 @@ async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: O
             organization_id: project.organization_id.clone(),
             requested_at: time(project.live_requested_at.as_ref()),
             reason: attempt.map(|attempt| attempt.reason.clone()).unwrap_or_default(),
-            fault: attempt.and_then(|attempt| attempt.faults.field("reason")).map(str::to_owned),
+            fault: attempt.and_then(|attempt| attempt.faults.field("reason")),
         }
     });
 
@@ -122,7 +118,7 @@ async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: O
         layout: Layout::of(signed_in, "Approvals", ACTIVE).with_notice(asked.done.as_deref(), NOTICES),
         tabs: TABS,
         tab: APPROVALS,
-        alert: faults.whole().map(str::to_owned),
+        alert: faults.whole(),
         asking: asking.collect(),
         more: waiting.len().saturating_sub(MOST),
         find: asked.find.trim().to_owned(),
@@ -158,7 +154,7 @@ pub(super) async fn approve(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Path(id): Path<String>,
-    Posted(Pressed {}): Posted<Pressed>,
+    Posted(NoFields {}): Posted<NoFields>,
 ) -> Page {
     let request = signed_in.visit.request(v1::ApproveProjectRequest { id: id.clone() });
     let outcome = console.core.admin.approve_project(request).await;
@@ -180,7 +176,7 @@ pub(super) async fn withdraw(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
     Path(id): Path<String>,
-    Posted(Pressed {}): Posted<Pressed>,
+    Posted(NoFields {}): Posted<NoFields>,
 ) -> Page {
     let request = signed_in.visit.request(v1::WithdrawProjectRequest { id: id.clone() });
     let outcome = console.core.admin.withdraw_project(request).await;

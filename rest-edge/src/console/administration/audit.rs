@@ -71,7 +71,7 @@ pub(super) async fn show(
     let (listed, fault) = match console.core.admin.list_audit_log(signed_in.visit.request(message)).await {
         Ok(answer) => (answer.into_inner(), None),
         Err(status) if ApiError::from_status(&status).code == ErrorCode::OrganizationNotFound => {
-            (v1::ListAuditLogResponse::default(), Some("there is no organization with this id".to_owned()))
+            (v1::ListAuditLogResponse::default(), Some("There is no organization with this id.".to_owned()))
         }
         Err(status) => return Err(status.into()),
     };
