@@ -1,0 +1,61 @@
+//! The pages of administrators, the people who run this installation. Core decides by their session, as for everybody.
+
+mod abuse;
+mod approvals;
+mod asked;
+mod audit;
+mod ingest;
+mod organizations;
+mod users;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    routing::{get, post},
+};
+
+use super::Console;
+
+const APPROVALS: &str = "/console/administration";
+const ORGANIZATIONS: &str = "/console/administration/organizations";
+const USERS: &str = "/console/administration/users";
+const AUDIT: &str = "/console/administration/audit";
+const ABUSE: &str = "/console/administration/abuse";
+const INGEST: &str = "/console/administration/ingest";
+
+/// The entry of the layout's navigation under which all these pages are.
+const ACTIVE: &str = "administration";
+
+/// A page of administration in the navigation among them.
+struct Tab {
+    path: &'static str,
+    name: &'static str,
+}
+
+/// Every page of administration, in the navigation's order.
+const TABS: [Tab; 6] = [
+    Tab { path: APPROVALS, name: "Approvals" },
+    Tab { path: ORGANIZATIONS, name: "Organizations" },
+    Tab { path: USERS, name: "Users" },
+    Tab { path: AUDIT, name: "Audit log" },
+    Tab { path: ABUSE, name: "Abuse" },
+    Tab { path: INGEST, name: "Ingest" },
+];
+
+pub(super) fn routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route(APPROVALS, get(approvals::show))
+        .route("/console/administration/projects/{id}/approve", post(approvals::approve))
+        .route("/console/administration/projects/{id}/refuse", post(approvals::refuse))
+        .route("/console/administration/projects/{id}/withdraw", post(approvals::withdraw))
+        .route(ORGANIZATIONS, get(organizations::show))
+        .route("/console/administration/organizations/{id}/plan", post(organizations::set_plan))
+        .route(USERS, get(users::show))
+        .route("/console/administration/users/invite", post(users::invite))
+        .route("/console/administration/users/administrator", post(users::set_administrator))
+        .route("/console/administration/users/reset-link", post(users::make_reset_link))
+        .route(AUDIT, get(audit::show))
+        .route(ABUSE, get(abuse::show))
+        .route(INGEST, get(ingest::show))
+}

@@ -1,0 +1,69 @@
+//! Addresses that fail to authenticate too often.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use http::StatusCode;
+use thesis_proto::v1;
+
+use super::{
+    ABUSE, ACTIVE, TABS, Tab,
+    asked::{Asked, Turns, link},
+};
+use crate::console::{
+    Console, Page,
+    view::{Layout, render, time},
+    visit::Administrator,
+};
+
+/// Addresses of a page.
+const LIMIT: i32 = 50;
+
+struct Row {
+    address: String,
+    failures: u64,
+    first_at: String,
+    last_at: String,
+}
+
+impl From<v1::AbusiveAddress> for Row {
+    fn from(row: v1::AbusiveAddress) -> Self {
+        Self {
+            address: row.address,
+            failures: row.failures,
+            first_at: time(row.first_at.as_ref()),
+            last_at: time(row.last_at.as_ref()),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "administration_abuse.html")]
+struct Abuse {
+    layout: Layout,
+    tabs: [Tab; 6],
+    tab: &'static str,
+    addresses: Vec<Row>,
+    turns: Turns,
+}
+
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    Administrator(signed_in): Administrator,
+    asked: Asked,
+) -> Page {
+    let message = v1::ListAbuseRequest { limit: Some(LIMIT), cursor: asked.cursor.clone() };
+    let listed = console.core.admin.list_abuse(signed_in.visit.request(message)).await?.into_inner();
+    let page = Abuse {
+        layout: Layout::of(&signed_in, "Abuse", ACTIVE),
+        tabs: TABS,
+        tab: ABUSE,
+        addresses: listed.data.into_iter().map(Row::from).collect(),
+        turns: Turns {
+            previous: asked.cursor.map(|_| ABUSE.to_owned()),
+            next: listed.next_cursor.map(|cursor| link(ABUSE, &[("cursor", &cursor)])),
+        },
+    };
+    render(StatusCode::OK, &page)
+}

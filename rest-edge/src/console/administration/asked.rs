@@ -1,0 +1,124 @@
+//! The query of a page, and the part of a list that it asks for.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, Query};
+use http::request::Parts;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+
+/// Most rows of a page, of lists that core gives whole.
+const MOST: usize = 25;
+
+/// The query of a page of administration. One that cannot be read is as none.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(super) struct Asked {
+    /// The word for what was just done.
+    pub(super) done: Option<String>,
+    /// Only rows that contain this text.
+    pub(super) find: String,
+    /// From 1.
+    pub(super) page: Option<usize>,
+    pub(super) organization: String,
+    pub(super) cursor: Option<String>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Asked {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Query::try_from_uri(&parts.uri).map(|Query(asked)| asked).unwrap_or_default())
+    }
+}
+
+impl Asked {
+    /// Whether a row with one of these texts is asked for.
+    pub(super) fn wants(&self, texts: &[&str]) -> bool {
+        let find = self.find.trim().to_lowercase();
+        find.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&find))
+    }
+
+    /// The rows of the page that is asked for. After the last page it is the last one.
+    pub(super) fn part<T>(&self, path: &str, all: Vec<T>) -> Listing<T> {
+        let total = all.len();
+        let last = total.div_ceil(MOST).max(1);
+        let page = self.page.unwrap_or(1).clamp(1, last);
+        let rows = all.into_iter().skip((page - 1) * MOST).take(MOST).collect();
+        let at = |page: usize| link(path, &[("find", self.find.trim()), ("page", &page.to_string())]);
+        let (previous, next) = ((page > 1).then(|| at(page - 1)), (page < last).then(|| at(page + 1)));
+        Listing { rows, total, page, turns: Turns { previous, next } }
+    }
+}
+
+/// A part of a list.
+pub(super) struct Listing<T> {
+    pub(super) rows: Vec<T>,
+    /// Rows on all pages.
+    pub(super) total: usize,
+    /// From 1.
+    pub(super) page: usize,
+    pub(super) turns: Turns,
+}
+
+/// Links to the pages before and after this one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Turns {
+    pub(super) previous: Option<String>,
+    pub(super) next: Option<String>,
+}
+
+/// A path with a query of the parameters that are not empty.
+pub(super) fn link(path: &str, query: &[(&str, &str)]) -> String {
+    let parts = query.iter().filter(|(_, value)| !value.is_empty());
+    let parts = parts.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
+    let query = parts.collect::<Vec<_>>().join("&");
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_shown_by_pages() {
+        let part = |page| {
+            let asked = Asked { page, find: " a&b ".to_owned(), ..Asked::default() };
+            let listing = asked.part("/list", (0..60).collect());
+            assert_eq!(listing.total, 60);
+            (listing.rows, listing.turns)
+        };
+        let to = |page: usize| Some(format!("/list?find=a%26b&page={page}"));
+        for first in [None, Some(0), Some(1)] {
+            assert_eq!(part(first), ((0..25).collect(), Turns { previous: None, next: to(2) }), "{first:?}");
+        }
+        assert_eq!(part(Some(2)), ((25..50).collect(), Turns { previous: to(1), next: to(3) }));
+        for last in [Some(3), Some(4), Some(usize::MAX)] {
+            assert_eq!(part(last), ((50..60).collect(), Turns { previous: to(2), next: None }), "{last:?}");
+        }
+        let none = Asked::default().part("/list", Vec::<u8>::new());
+        assert_eq!((none.rows.len(), none.total, none.turns), (0, 0, Turns { previous: None, next: None }));
+    }
+
+    #[test]
+    fn rows_are_found_by_a_part_of_a_text() {
+        let asked = |find: &str| Asked { find: find.to_owned(), ..Asked::default() };
+        for find in ["", "  ", "acme", " ACME ", "org_1"] {
+            assert!(asked(find).wants(&["org_1", "Acme Ltd"]), "{find}");
+        }
+        assert!(!asked("other").wants(&["org_1", "Acme Ltd"]));
+    }
+
+    #[tokio::test]
+    async fn a_query_that_cannot_be_read_is_as_none() {
+        for (query, expected) in [
+            ("", Asked::default()),
+            ("?page=x", Asked::default()),
+            ("?done=a&done=b", Asked::default()),
+            ("?page=2&more=1", Asked { page: Some(2), ..Asked::default() }),
+        ] {
+            let (mut parts, ()) = http::Request::get(format!("/list{query}")).body(()).unwrap().into_parts();
+            assert_eq!(Asked::from_request_parts(&mut parts, &()).await, Ok(expected), "{query}");
+        }
+    }
+}

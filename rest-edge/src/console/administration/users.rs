@@ -1,0 +1,170 @@
+//! People who can sign in.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use http::StatusCode;
+use prost_types::Timestamp;
+use serde::Deserialize;
+use thesis_proto::v1;
+
+use super::{
+    ACTIVE, TABS, Tab, USERS,
+    asked::{Asked, Listing},
+};
+use crate::console::{
+    Console, Page,
+    form::{Faults, Posted},
+    view::{Layout, render, see_other, time},
+    visit::{Administrator, SignedIn},
+};
+
+const NOTICES: &[(&str, &str)] = &[
+    ("administrator-made", "The user is an administrator now."),
+    ("administrator-unmade", "The user is no administrator any more."),
+];
+
+struct Row {
+    email: String,
+    is_administrator: bool,
+    created_at: String,
+}
+
+#[derive(Template)]
+#[template(path = "administration_users.html")]
+struct Users {
+    layout: Layout,
+    tabs: [Tab; 6],
+    tab: &'static str,
+    find: String,
+    users: Listing<Row>,
+    faults: Faults,
+    /// The invitation as it was typed.
+    typed: Invitation,
+}
+
+/// A link that is shown this once.
+#[derive(Template)]
+#[template(path = "administration_link.html")]
+struct Link {
+    layout: Layout,
+    tabs: [Tab; 6],
+    tab: &'static str,
+    /// What it is for, and what to do with it.
+    text: String,
+    link: String,
+    expires_at: String,
+}
+
+/// The form of an invitation.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Invitation {
+    email: String,
+    /// A checkbox: there if it is on.
+    administrator: Option<String>,
+}
+
+/// The form of a user's row.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ChosenUser {
+    email: String,
+    /// `true` or `false`, where it is set.
+    administrator: String,
+}
+
+async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, (typed, faults): (Invitation, Faults)) -> Page {
+    let request = signed_in.visit.request(v1::ListUsersRequest {});
+    let all = console.core.admin.list_users(request).await?.into_inner().data;
+    let wanted = all.into_iter().filter(|user| asked.wants(&[&user.id, &user.email]));
+    let rows = wanted.map(|user| Row {
+        email: user.email,
+        is_administrator: user.administrator,
+        created_at: time(user.created_at.as_ref()),
+    });
+    let page = Users {
+        layout: Layout::of(signed_in, "Users", ACTIVE).with_notice(asked.done.as_deref(), NOTICES),
+        tabs: TABS,
+        tab: USERS,
+        find: asked.find.trim().to_owned(),
+        users: asked.part(USERS, rows.collect()),
+        faults,
+        typed,
+    };
+    render(page.faults.status(), &page)
+}
+
+/// The page again with what core says against a form.
+async fn refused(console: &Console, signed_in: &SignedIn, status: &tonic::Status, typed: Invitation) -> Page {
+    page(console, signed_in, &Asked::default(), (typed, Faults::of(status)?)).await
+}
+
+/// The page with a link. It is no redirect: a link in an address would stay in the browser's history.
+fn link(signed_in: &SignedIn, title: &str, text: String, link: String, expires_at: Option<&Timestamp>) -> Page {
+    let layout = Layout::of(signed_in, title, ACTIVE);
+    let page = Link { layout, tabs: TABS, tab: USERS, text, link, expires_at: time(expires_at) };
+    render(StatusCode::OK, &page)
+}
+
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    Administrator(signed_in): Administrator,
+    asked: Asked,
+) -> Page {
+    page(&console, &signed_in, &asked, (Invitation::default(), Faults::none())).await
+}
+
+pub(super) async fn invite(
+    State(console): State<Arc<Console>>,
+    Administrator(signed_in): Administrator,
+    Posted(typed): Posted<Invitation>,
+) -> Page {
+    let message = v1::CreateUserRequest { email: typed.email.clone(), administrator: typed.administrator.is_some() };
+    let made = match console.core.admin.create_user(signed_in.visit.request(message)).await {
+        Ok(answer) => answer.into_inner(),
+        Err(status) => return refused(&console, &signed_in, &status, typed).await,
+    };
+    let text = format!(
+        "By this link {} sets a password. It is also sent to them, where this installation sends mail.",
+        typed.email.trim()
+    );
+    link(&signed_in, "Invitation link", text, made.link, made.expires_at.as_ref())
+}
+
+pub(super) async fn set_administrator(
+    State(console): State<Arc<Console>>,
+    Administrator(signed_in): Administrator,
+    Posted(ChosenUser { email, administrator }): Posted<ChosenUser>,
+) -> Page {
+    let administrator = administrator == "true";
+    let message = v1::SetAdministratorRequest { email, administrator };
+    let user = match console.core.admin.set_administrator(signed_in.visit.request(message)).await {
+        Ok(answer) => answer.into_inner().user,
+        Err(status) => return refused(&console, &signed_in, &status, Invitation::default()).await,
+    };
+    let (theirs, mine) = (user.as_ref(), signed_in.account.user.as_ref());
+    if !administrator && theirs.map(|user| &user.id) == mine.map(|user| &user.id) {
+        // To them administration does not exist any more.
+        return Ok(see_other("/console"));
+    }
+    let done = if administrator { "administrator-made" } else { "administrator-unmade" };
+    Ok(see_other(&format!("{USERS}?done={done}")))
+}
+
+pub(super) async fn make_reset_link(
+    State(console): State<Arc<Console>>,
+    Administrator(signed_in): Administrator,
+    Posted(ChosenUser { email, .. }): Posted<ChosenUser>,
+) -> Page {
+    let message = v1::CreateResetLinkRequest { email: email.clone() };
+    let made = match console.core.admin.create_reset_link(signed_in.visit.request(message)).await {
+        Ok(answer) => answer.into_inner(),
+        Err(status) => return refused(&console, &signed_in, &status, Invitation::default()).await,
+    };
+    let text = format!(
+        "By this link {email} sets a new password. Hand it over to nobody else. One that was made before works no more."
+    );
+    link(&signed_in, "Reset link", text, made.link, made.expires_at.as_ref())
+}
