@@ -87,6 +87,7 @@ impl Customer {
             format!("/console/organizations/{organization}"),
             format!("/console/organizations/{organization}/members"),
             format!("/console/organizations/{organization}/audit"),
+            format!("/console/organizations/{organization}/projects"),
             format!("/console/projects/{project}"),
             format!("/console/projects/{project}/keys"),
             format!("/console/projects/{project}/usage"),
@@ -125,21 +126,21 @@ const ADMINISTRATION: &[&str] = &[
     "/console/administration/ingest",
 ];
 
-/// A new project by its organization's page; gives its page.
+/// A new project; gives its page.
 async fn create_project(browser: &Browser, organization: &str, name: &str) -> Page {
-    let page = browser.open(&format!("/console/organizations/{organization}")).await.is(200);
-    let form = page.form(&format!("/console/organizations/{organization}/projects")).fill("name", name);
-    browser.submit(&form).await.is(200)
+    let path = format!("/console/organizations/{organization}/projects");
+    let page = browser.open(&path).await.is(200);
+    browser.submit(&page.form(&path).fill("name", name)).await.is(200)
 }
 
-/// A new key by its project's page; gives the key itself.
+/// A new key; gives the key itself.
 async fn create_key(browser: &Browser, project: &str, environment: &str) -> String {
     let path = format!("/console/projects/{project}/keys");
     let form = browser.open(&path).await.is(200).form(&path);
     let page = browser.submit(&form.fill("name", "laptop").fill("environment", environment)).await.is(200);
     let raw = page.word(&format!("svc_{environment}_"));
     // It is told once.
-    let listed = browser.open(&path).await.is(200).says("laptop");
+    let listed = browser.open(&format!("/console/projects/{project}")).await.is(200).says("laptop");
     assert!(!listed.html.contains(&raw), "{listed}");
     raw
 }

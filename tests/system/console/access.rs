@@ -14,7 +14,7 @@ async fn a_key_has_the_scopes_that_are_ticked(service: &Service) {
     let raw = browser.submit(&form).await.is(200).word("svc_test_");
     everywhere(service, &raw, "the new key works", is(200, "")).await;
     let me = Client::new(&service.http, Some(&raw)).get("/v1/me").await.ok(200);
-    assert_eq!(me["key"]["scopes"], serde_json::json!(["tokens:read"]), "{me}");
+    assert_eq!(me["scopes"], serde_json::json!(["tokens:read"]), "{me}");
 }
 
 async fn a_revoked_key_is_refused(service: &Service) {
@@ -22,7 +22,7 @@ async fn a_revoked_key_is_refused(service: &Service) {
     let browser = service.browser_of(&customer.owner);
     let raw = create_key(&browser, &customer.project, "test").await;
     everywhere(service, &raw, "the new key works", is(200, "")).await;
-    let path = format!("/console/projects/{}/keys", customer.project);
+    let path = format!("/console/projects/{}", customer.project);
     let page = browser.open(&path).await.is(200);
     // There is another key, which was there before.
     let revokes = |form: &Form| form.action.starts_with("/console/keys/") && !form.action.contains(&customer.key);

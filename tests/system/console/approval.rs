@@ -16,20 +16,12 @@ async fn ask(owner: &Browser, project: &str) {
     assert!(page.find_form(&format!("/console/projects/{project}/live-access")).is_none(), "{page}");
 }
 
-/// Decides by a form of the administration's pages, after filling it in.
+/// Decides by a form of the administration's page.
 async fn decide(administrator: &Browser, project: &str, decision: &str, fields: &[(&str, &str)], status: u16) {
     let path = format!("/console/administration/projects/{project}/{decision}");
-    for page in ["/console/administration", "/console/administration/organizations"] {
-        let page = administrator.open(page).await.is(200);
-        if let Some(mut form) = page.find_form(&path) {
-            for (name, value) in fields {
-                form = form.fill(name, value);
-            }
-            administrator.submit(&form).await.is(status);
-            return;
-        }
-    }
-    panic!("no form {path}")
+    let page = administrator.open(&format!("/console/administration?find={project}")).await.is(200);
+    let form = fields.iter().fold(page.form(&path), |form, (name, value)| form.fill(name, value));
+    administrator.submit(&form).await.is(status);
 }
 
 async fn live_access_is_asked_for_and_decided(service: &Service) {

@@ -53,7 +53,7 @@ async fn a_user_with_an_account_accepts(service: &Service) {
     let page = visitor.submit(&form).await.is(200);
     assert_eq!(page.path, link);
     let joined = visitor.submit(&page.form(&link)).await.is(200);
-    assert!(joined.path.contains(&organization), "{joined}");
+    assert!(joined.html.contains(&organization), "{joined}");
     assert_eq!(person.account().await.memberships.len(), 2);
     // It is for nobody else who is signed in.
     let link = invite(&service.browser_of(&owner), &organization, "somebody@people.example", "owner").await;

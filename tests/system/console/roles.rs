@@ -45,8 +45,8 @@ async fn a_developer_does_some(service: &Service) {
     let developer = service.member(&customer.owner, &customer.organization, Role::Developer).await;
     let browser = service.browser_of(&developer);
     let (organization, project) = (&customer.organization, &customer.project);
+    super::create_project(&browser, organization, "Another").await;
     let page = browser.open(&format!("/console/organizations/{organization}")).await.is(200);
-    page.form(&format!("/console/organizations/{organization}/projects"));
     assert!(page.find_form(&format!("/console/organizations/{organization}/name")).is_none(), "{page}");
     let page = browser.open(&format!("/console/organizations/{organization}/members")).await.is(200);
     assert!(changes(&page, &developer).is_empty(), "{page}");

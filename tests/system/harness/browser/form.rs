@@ -15,6 +15,10 @@ pub(crate) struct Field {
     pub(crate) is_sent: bool,
     /// What is said about it, such as what is wrong.
     pub(crate) description: String,
+    /// Whether it is marked as wrong.
+    pub(crate) is_wrong: bool,
+    /// Where its button sends the form, if elsewhere.
+    pub(super) action: Option<String>,
 }
 
 impl Field {

@@ -253,7 +253,9 @@ impl Page {
             let value = element.get("value").unwrap_or_default().to_owned();
             let description = element.get("aria-describedby").map(|ids| self.texts_of(ids)).unwrap_or_default();
             let label = self.label(element);
-            let field = Field { name, kind: String::new(), value, label, is_sent: true, description };
+            let is_wrong = element.get("aria-invalid") == Some("true");
+            let action = element.get("formaction").map(|action| self.resolve(action));
+            let field = Field { name, kind: String::new(), value, label, is_sent: true, description, is_wrong, action };
             match element.name.as_str() {
                 "textarea" => {
                     // The first line break belongs to the markup.
@@ -291,15 +293,22 @@ impl Page {
         fields
     }
 
-    /// Its forms.
+    /// Its forms, one more for each button that sends one elsewhere.
     pub(crate) fn forms(&self) -> Vec<Form> {
-        let forms = self.elements.iter().enumerate().filter(|(_, element)| element.name == "form");
-        let form = |(index, element): (usize, &Element)| Form {
-            action: self.resolve(element.get("action").unwrap_or_default()),
-            is_post: element.get("method").is_some_and(|method| method.eq_ignore_ascii_case("post")),
-            fields: self.fields(index),
-        };
-        forms.map(form).collect()
+        let mut forms = Vec::new();
+        for (index, element) in self.elements.iter().enumerate().filter(|(_, element)| element.name == "form") {
+            let form = Form {
+                action: self.resolve(element.get("action").unwrap_or_default()),
+                is_post: element.get("method").is_some_and(|method| method.eq_ignore_ascii_case("post")),
+                fields: self.fields(index),
+            };
+            forms.extend(form.fields.iter().filter_map(|button| {
+                let action = button.action.clone()?;
+                Some(Form { action, ..form.clone() })
+            }));
+            forms.push(form);
+        }
+        forms
     }
 
     /// The form that posts to a path, if there is one.
