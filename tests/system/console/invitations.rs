@@ -37,7 +37,7 @@ async fn a_new_user_accepts_by_link(service: &Service) {
     let fields = fields.each_ref().map(|(name, value)| (*name, value.as_str()));
     late.post(&link, &fields, Origin::Here).await.is(404);
     assert!(late.session().is_none());
-    invited.sign_in(&person.email, PASSWORD).await.is(200);
+    service.browser().sign_in(&person.email, PASSWORD).await.is(200);
 }
 
 async fn a_user_with_an_account_accepts(service: &Service) {

@@ -48,9 +48,9 @@ async fn what_customers_type_is_text(service: &Service) {
     let found = administrator.open(&format!("/console/administration/organizations?find={organization}")).await;
     is_text(&found.is(200).says(SCRIPT));
 
-    let mut browser = service.browser_of(&owner);
+    let mut browser = service.browser();
     browser.user_agent = SCRIPT.to_owned();
-    browser.sign_in(&owner.email, &owner.password).await;
+    browser.sign_in(&owner.email, &owner.password).await.is(200);
     let pages = [
         (format!("/console/organizations/{organization}"), SCRIPT),
         (format!("/console/organizations/{organization}"), ATTRIBUTE),
