@@ -24,6 +24,8 @@ KEY = "svc_test_Clients0123456789ABCDEFGHIJKLMNopqrstuvw"
 AUTHORIZATION = {"Authorization": f"Bearer {KEY}"}
 # Longest wait for one thing to happen.
 SOON = 30
+# Longest walk through the console.
+CONSOLE_SOON = 300
 HERE = pathlib.Path(__file__).parent
 
 
@@ -50,7 +52,7 @@ class Service:
         line = self.process.stdout.readline()
         assert line, pathlib.Path(log.name).read_text()[-2000:]
         ready = json.loads(line)
-        self.http, self.grpc = ready["http"], ready["grpc"]
+        self.http, self.grpc, self.ready = ready["http"], ready["grpc"], ready
         for name in ("http", "grpc", "ops"):
             self.settings[f"SVC_{name.upper()}_ADDR"] = ready[name].removeprefix("http://")
 
@@ -324,6 +326,26 @@ async def browser(service):
         assert got["busy"]["events"] == made and got["quiet"]["events"] == [quiet], got
         assert got["busy"]["messages"] == got["quiet"]["messages"] == 0, got
         assert got["socket"]["events"] == made[:2] and got["socket"]["code"] == 1006, got
+
+
+async def console(service):
+    """People in Chromium, from the set-up link and from sign-up on; axe-core looks at every page."""
+    folder = f"{service.folder}/console"
+    os.mkdir(folder)
+    own = await asyncio.to_thread(Service, service.program, folder)
+    try:
+        link = pathlib.Path(own.ready["setup_link_file"]).read_text().strip()
+        path = "/console/links/" + link.rsplit("/", 1)[1]
+        process = await asyncio.create_subprocess_exec("node", HERE / "console.cjs", own.http, path)
+        try:
+            assert await asyncio.wait_for(process.wait(), CONSOLE_SOON) == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+        log = pathlib.Path(f"{folder}/log").read_text()
+        assert path.rsplit("/", 1)[1] not in log and "ses_usr_" not in log
+    finally:
+        own.kill()
 
 
 async def main():

@@ -1,6 +1,7 @@
 //! Starts the program, and speaks to it as its customers do.
 
 mod agreement;
+pub(crate) mod browser;
 mod client;
 mod dice;
 mod following;

@@ -50,6 +50,7 @@ macro_rules! on_stores_of_their_own {
 mod accounts;
 mod admin;
 mod away;
+mod console;
 mod crash;
 mod deliveries;
 mod errors;
