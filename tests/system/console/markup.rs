@@ -83,8 +83,7 @@ async fn what_comes_back_in_forms_is_text(service: &Service) {
         let form = page.form("/console/sign-up");
         assert_eq!((&*form.field("email").value, &*form.field("organization_name").value), (text, text));
         // Nor does a path or a query string become a part of a page.
-        let query = url::form_urlencoded::Serializer::new(String::new());
-        let query = |name: &str| query.clone().append_pair(name, text).finish();
+        let query = |name: &str| url::form_urlencoded::Serializer::new(String::new()).append_pair(name, text).finish();
         is_text(&browser.open(&format!("/console/sign-in?{}", query("next"))).await);
         is_text(&browser.open(&format!("/console/sign-in?{}", query("done"))).await);
         let (owner, organization) = service.owner().await;

@@ -96,7 +96,7 @@ async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: O
             organization_id: project.organization_id.clone(),
             requested_at: time(project.live_requested_at.as_ref()),
             reason: attempt.map(|attempt| attempt.reason.clone()).unwrap_or_default(),
-            fault: attempt.and_then(|attempt| attempt.faults.field("reason")),
+            fault: attempt.and_then(|attempt| attempt.faults.field("reason").map(str::to_owned)),
         }
     });
 
@@ -118,7 +118,7 @@ async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: O
         layout: Layout::of(signed_in, "Approvals", ACTIVE).with_notice(asked.done.as_deref(), NOTICES),
         tabs: TABS,
         tab: APPROVALS,
-        alert: faults.whole(),
+        alert: faults.whole().map(str::to_owned),
         asking: asking.collect(),
         more: waiting.len().saturating_sub(MOST),
         find: asked.find.trim().to_owned(),

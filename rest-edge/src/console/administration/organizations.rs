@@ -71,7 +71,7 @@ async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: O
         let attempt = attempt.as_ref().filter(|attempt| attempt.id == row.id);
         Row {
             plan: attempt.map_or(row.plan, |attempt| attempt.plan.clone()),
-            fault: attempt.and_then(|attempt| attempt.faults.field("plan")),
+            fault: attempt.and_then(|attempt| attempt.faults.field("plan").map(str::to_owned)),
             created_at: time(row.created_at.as_ref()),
             audit: link(AUDIT, &[("organization", &row.id)]),
             id: row.id,
@@ -84,7 +84,7 @@ async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, attempt: O
         layout: Layout::of(signed_in, "Organizations", ACTIVE).with_notice(asked.done.as_deref(), NOTICES),
         tabs: TABS,
         tab: ORGANIZATIONS,
-        alert: faults.whole(),
+        alert: faults.whole().map(str::to_owned),
         find: asked.find.trim().to_owned(),
         organizations: asked.part(ORGANIZATIONS, rows.collect()),
         plans,

@@ -108,7 +108,7 @@ impl Page {
         assert!(page.header("x-service-request-id").starts_with("req_"), "{page}");
         assert_eq!(page.header("content-security-policy"), POLICY, "{page}");
         assert_eq!(page.header("x-content-type-options"), "nosniff", "{page}");
-        assert_eq!(page.header("referrer-policy"), "no-referrer", "{page}");
+        assert_eq!(page.header("referrer-policy"), "same-origin", "{page}");
         if page.location().is_none() && !path.starts_with("/console/assets/") {
             page.elements = parse(&page.html);
             page.check();
