@@ -117,26 +117,26 @@ impl Visit {
         mac
     }
 
-    /// A call of core in the name of the session's user.
+    /// A call of core in the name of the session's user. Without a session it has an empty one, which core refuses: a call
+    /// with none at all would be an operator's.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
-        let mut headers = HeaderMap::with_capacity(1);
-        if let Some(token) = &self.session {
-            let mut token = HeaderValue::try_from(token).expect("a token is printable");
-            token.set_sensitive(true);
-            headers.insert(SESSION, token);
-        }
+        let token = self.session.as_deref().unwrap_or_default();
+        let mut token = HeaderValue::try_from(token).expect("a token is printable");
+        token.set_sensitive(true);
+        let mut request = self.anonymous(message);
+        request.metadata_mut().as_mut().insert(SESSION, token);
+        request
+    }
+
+    /// A call of core in nobody's name, for methods that need no session.
+    pub(crate) fn anonymous<T>(&self, message: T) -> Request<T> {
         let mut extensions = Extensions::new();
         extensions.insert(Trusted {
             client_address: Some(self.address),
             request_id: Some(self.request_id.clone()),
             malformed: false,
         });
-        Request::from_parts(MetadataMap::from_headers(headers), extensions, message)
-    }
-
-    /// A call of core in nobody's name.
-    pub(crate) fn anonymous<T>(&self, message: T) -> Request<T> {
-        Self { session: None, ..self.clone() }.request(message)
+        Request::from_parts(MetadataMap::new(), extensions, message)
     }
 
     /// The header that gives a new visitor the cookie that guards forms.

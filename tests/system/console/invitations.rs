@@ -47,7 +47,7 @@ async fn a_user_with_an_account_accepts(service: &Service) {
     // Without a session they are asked to sign in, and are led back.
     let visitor = service.browser();
     let page = visitor.open(&link).await;
-    let sign_in = page.all("a").filter_map(|anchor| anchor.get("href")).find(|href| href.contains("/console/sign-in"));
+    let sign_in = page.all("a").filter_map(|anchor| anchor.get("href")).find(|href| href.contains("sign-in?next="));
     let page = visitor.open(sign_in.unwrap_or_else(|| panic!("no way to sign in: {page}"))).await.is(200);
     let form = page.form("/console/sign-in").fill("email", &person.email).fill("password", &person.password);
     let page = visitor.submit(&form).await.is(200);

@@ -35,7 +35,10 @@ async fn a_viewer_changes_nothing(service: &Service) {
     for (path, mut fields) in customer.forms(&viewer.id) {
         fields.push(("csrf", &csrf));
         let answer = browser.post(&path, &fields, Origin::Here).await.is(403);
-        assert!(!answer.text().is_empty() && !answer.html.contains("svc_test_"), "{answer}");
+        // Of keys viewers see the beginning.
+        let letters = |rest: &str| rest.chars().take_while(char::is_ascii_alphanumeric).count();
+        let is_shown = answer.html.split("svc_test_").skip(1).any(|rest| letters(rest) > 8);
+        assert!(!answer.text().is_empty() && !is_shown, "{answer}");
     }
     assert_eq!(customer.seen().await, before);
 }
