@@ -96,7 +96,7 @@ impl Customer {
     }
 
     /// Every form that concerns the organization: where it goes, and its fields. Those that end something come last.
-    fn forms(&self, member: &str) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
+    fn forms<'a>(&'a self, member: &str) -> Vec<(String, Vec<(&'static str, &'a str)>)> {
         let (organization, project) = (&self.organization, &self.project);
         let within = |path: &str| format!("/console/organizations/{organization}/{path}");
         let project = |path: &str| format!("/console/projects/{project}/{path}");
@@ -108,7 +108,7 @@ impl Customer {
             (within("name"), vec![("name", "Renamed")]),
             (within(&format!("members/{member}/role")), vec![("role", "owner")]),
             (within("invitations"), vec![("email", "another@people.example"), ("role", "viewer")]),
-            (format!("/console/invitations/{}/delete", self.invitation), vec![]),
+            (format!("/console/invitations/{}/delete", self.invitation), vec![("organization", &*self.organization)]),
             (format!("/console/keys/{}/revoke", self.key), vec![]),
             (project("archive"), vec![]),
             (within(&format!("members/{}/remove", self.owner.id)), vec![]),
