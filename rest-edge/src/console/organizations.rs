@@ -1,6 +1,6 @@
 //! The pages of organizations: projects, members, invitations and the audit log.
 
-mod audit;
+pub(super) mod audit;
 mod found;
 mod invitations;
 mod members;

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::console::{
     Console, Page,
+    organizations::audit::deed,
     view::{Layout, render, time},
     visit::Administrator,
 };
@@ -37,7 +38,7 @@ impl From<v1::AuditEntry> for Row {
         Self {
             at: time(entry.created_at.as_ref()),
             actor: entry.actor_email.unwrap_or(entry.actor),
-            action: entry.action,
+            action: deed(&entry.action).map_or(entry.action, str::to_owned),
             subject: entry.subject,
             address: entry.address.unwrap_or_default(),
         }

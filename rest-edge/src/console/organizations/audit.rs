@@ -57,7 +57,7 @@ struct AuditPage {
 }
 
 /// The text of an action of the audit log for people.
-fn deed(action: &str) -> Option<&'static str> {
+pub(in crate::console) fn deed(action: &str) -> Option<&'static str> {
     Some(match action {
         "organization.created" => "Created the organization",
         "organization.renamed" => "Renamed the organization",
