@@ -31,6 +31,18 @@ for (const found of document.querySelectorAll("[data-copy]")) {
   }
 }
 
+// A form is sent once, however often its button is pressed.
+for (const form of document.querySelectorAll("form[method=post]")) {
+  form.addEventListener("submit", (event) => {
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "1";
+  });
+}
+// Who comes back to a page may send its forms again.
+window.addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
 // One menu at a time, and none after Escape or a click elsewhere.
 const close = (but) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {

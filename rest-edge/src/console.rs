@@ -108,8 +108,10 @@ pub(crate) fn shown(path: &str) -> &str {
 /// Whether a request comes from a browser that looks for a page.
 pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut kinds = values.flat_map(|text| text.split(',')).map(|item| item.split(';').next().unwrap_or_default());
-    kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/html"))
+    let kinds = values.flat_map(|text| text.split(',')).map(str::trim);
+    // Programs that take a page too have it after what they want.
+    let mut wanted = kinds.filter(|kind| !kind.contains(";q=0") && !kind.contains("; q=0"));
+    wanted.any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/html")))
 }
 
 /// The console with its pages.
@@ -178,7 +180,7 @@ impl Console {
     }
 }
 
-fn is_page(headers: &HeaderMap) -> bool {
+pub(crate) fn is_page(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 

@@ -127,7 +127,10 @@ impl Edge {
         if cors::covers(&path) {
             cors::open(response.headers_mut());
         }
-        encoding::encode(&mut response, encoding).await;
+        // A page has a token and texts that others may choose: its compressed length would tell of the token.
+        if !(console::covers(&path) && console::is_page(response.headers())) {
+            encoding::encode(&mut response, encoding).await;
+        }
         if path == ROOT {
             response.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
         }

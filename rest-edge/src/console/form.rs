@@ -88,9 +88,8 @@ impl Faults {
     fn new(error: &ApiError) -> Self {
         let fields = error.field_errors().map(|fault| FieldError::new(fault.param, sentence(&fault.message)));
         let fields: Vec<_> = fields.collect();
-        let wait = error.retry_after.map(|seconds| format!(" Try again in {}.", span(seconds)));
         let whole = if fields.is_empty() {
-            sentence(&error.message) + &wait.unwrap_or_default()
+            sentence(&error.message)
         } else {
             "Nothing was changed. See what is marked below.".to_owned()
         };

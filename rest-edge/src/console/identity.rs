@@ -72,12 +72,19 @@ fn ended(console: &Console, next: &str) -> Response {
     response
 }
 
+/// Whether a path leads out of its folder.
+fn leads_up(path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default().to_ascii_lowercase().replace("%2e", ".");
+    path.split('/').any(|part| part == "." || part == "..")
+}
+
 /// Where to go after signing in: a page of the console, whatever the link says.
 fn safe_next(next: Option<&str>) -> &str {
     let is_safe = |next: &&str| {
         let rest = next.strip_prefix(HOME);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
             && !next.contains("//")
+            && !leads_up(next)
             && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
     };
     next.filter(is_safe).unwrap_or(HOME)
@@ -93,6 +100,8 @@ mod tests {
             assert_eq!(safe_next(Some(next)), next);
         }
         for next in [
+            "/console/../v1/me",
+            "/console/%2E%2e/v1/me",
             "",
             "/",
             "/v1/me",

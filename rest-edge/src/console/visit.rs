@@ -83,8 +83,8 @@ pub(crate) struct Visit {
 impl Visit {
     pub(super) fn new(console: &Console, address: IpAddr, request_id: &HeaderValue, head: &Parts) -> Self {
         let cookies = console.cookies();
-        let session = cookie(&head.headers, cookies.session()).filter(|token| is_token(token));
-        let known = cookie(&head.headers, cookies.form()).filter(|form| form.len() == FORM_LENGTH && is_token(form));
+        let session = cookie(&head.headers, cookies.session(), is_token);
+        let known = cookie(&head.headers, cookies.form(), |form| form.len() == FORM_LENGTH && is_token(form));
         let is_new = session.is_none() && known.is_none();
         let form = known.map_or_else(|| random(console), str::to_owned);
         let user_agent = head.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
@@ -96,7 +96,7 @@ impl Visit {
             path: head.uri.path_and_query().map_or(HOME, |path| path.as_str()).to_owned(),
             form,
             is_new,
-            is_own: is_own(head, &console.public_url),
+            is_own: is_own(head, console),
         }
     }
 
@@ -145,11 +145,11 @@ impl Visit {
     }
 }
 
-/// The value of a cookie.
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = values.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(key, value)| (key == name).then_some(value))
+/// The first value of a cookie that can be one. Those of other applications beside it may be anything.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str, is_one: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let pairs = headers.get_all(COOKIE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
+    let mut texts = pairs.filter_map(|pair| std::str::from_utf8(pair.trim_ascii()).ok()?.split_once('='));
+    texts.find_map(|(key, value)| (key == name && is_one(value)).then_some(value))
 }
 
 /// Whether a cookie's value may be a token.
@@ -165,14 +165,15 @@ fn random(console: &Console) -> String {
 }
 
 /// Whether a request that names its origin names this service.
-fn is_own(head: &Parts, public_url: &str) -> bool {
+fn is_own(head: &Parts, console: &Console) -> bool {
     let host = head.uri.authority().map(|authority| authority.as_str());
     let host = host.or_else(|| head.headers.get(HOST).and_then(|value| value.to_str().ok()));
     let is_host = |origin: &str| {
-        let named = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        let plain = || origin.strip_prefix("http://").filter(|_| !console.is_secure);
+        let named = origin.strip_prefix("https://").or_else(plain);
         named.is_some_and(|named| host.is_some_and(|host| named.eq_ignore_ascii_case(host)))
     };
-    let own = origin_of(public_url);
+    let own = origin_of(&console.public_url);
     let mut origins = head.headers.get_all(ORIGIN).iter();
     origins.all(|origin| origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(own) || is_host(origin)))
 }

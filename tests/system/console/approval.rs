@@ -50,8 +50,7 @@ async fn live_access_is_asked_for_and_decided(service: &Service) {
     // It may be asked for again.
     ask(&owner, &project).await;
     let log = administrator.open(&format!("/console/administration/audit?organization={organization}")).await.is(200);
-    for action in ["project.live_requested", "project.live_refused", "project.live_approved", "project.live_withdrawn"]
-    {
+    for action in ["Asked for live access", "Refused live access", "Approved live access", "Withdrew live access"] {
         assert!(log.html.contains(action), "{action}: {log}");
     }
 }

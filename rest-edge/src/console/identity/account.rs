@@ -5,7 +5,10 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
-use thesis_proto::v1;
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    v1,
+};
 
 use super::{begun, ended};
 use crate::console::{
@@ -94,7 +97,13 @@ pub(super) async fn revoke(
     Posted(NoFields {}): Posted<NoFields>,
 ) -> Page {
     let is_own = signed_in.account.session.as_ref().is_some_and(|session| session.id == id);
-    console.core.accounts.revoke_session(signed_in.visit.request(v1::RevokeSessionRequest { id })).await?;
+    let revoked = console.core.accounts.revoke_session(signed_in.visit.request(v1::RevokeSessionRequest { id })).await;
+    // One that has ended already is as good.
+    if let Err(status) = revoked
+        && ApiError::from_status(&status).code != ErrorCode::SessionNotFound
+    {
+        return Err(status.into());
+    }
     if is_own {
         return Ok(ended(&console, "/console/sign-in?done=ended"));
     }
