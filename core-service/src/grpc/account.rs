@@ -81,28 +81,13 @@ async fn revoke_key(
     Ok(v1::AccountServiceRevokeKeyResponse { api_key: Some(convert::control::api_key(&revoked)) })
 }
 
-/// The methods that make a user's share of the control log grow.
-const LIMITED: [&str; 12] = [
-    "CreateOrganization",
-    "UpdateOrganization",
-    "UpdateMember",
-    "RemoveMember",
-    "CreateInvitation",
-    "DeleteInvitation",
-    "CreateProject",
-    "UpdateProject",
-    "ArchiveProject",
-    "RequestLiveAccess",
-    "CreateKey",
-    "RevokeKey",
-];
-
-/// Implements the service by its operations: those without a session, then those of a person.
+/// Implements the service by its operations: those without a session, then those of a person. Those `within` a limit make
+/// the user's share of the control log grow.
 macro_rules! account_service {
     (open {
         $($open:ident $open_name:literal: $asked:ident -> $told:ident;)*
     } person {
-        $($method:ident $name:literal by $operation:ident: $request:ident -> $response:ident;)*
+        $($method:ident $name:literal $(within $limit:ident)? by $operation:ident: $request:ident -> $response:ident;)*
     }) => {
         #[async_trait]
         impl AccountService for Api {
@@ -137,9 +122,7 @@ macro_rules! account_service {
                 let (core, message) = (Arc::clone(&self.core), request.into_inner());
                 let work = async move {
                     let person = admit(&core.shared, token.as_deref(), from).await?;
-                    if LIMITED.contains(&$name) {
-                        attempts::of_user(&core.shared, &CHANGES_OF_USER, &person.user.id).await?;
-                    }
+                    $(attempts::of_user(&core.shared, &$limit, &person.user.id).await?;)?
                     $operation(&core, &person, &message).await
                 };
                 unbroken(&self.core, concat!("AccountService/", $name), work).await
@@ -160,29 +143,29 @@ account_service!(open {
     change_password "ChangePassword" by change_password: ChangePasswordRequest -> ChangePasswordResponse;
     list_sessions "ListSessions" by list_sessions: ListSessionsRequest -> ListSessionsResponse;
     revoke_session "RevokeSession" by revoke_session: RevokeSessionRequest -> RevokeSessionResponse;
-    create_organization "CreateOrganization" by create_organization:
+    create_organization "CreateOrganization" within CHANGES_OF_USER by create_organization:
         AccountServiceCreateOrganizationRequest -> AccountServiceCreateOrganizationResponse;
     get_organization "GetOrganization" by get_organization: GetOrganizationRequest -> GetOrganizationResponse;
-    update_organization "UpdateOrganization" by update_organization:
+    update_organization "UpdateOrganization" within CHANGES_OF_USER by update_organization:
         UpdateOrganizationRequest -> UpdateOrganizationResponse;
     list_members "ListMembers" by list_members: ListMembersRequest -> ListMembersResponse;
-    update_member "UpdateMember" by update_member: UpdateMemberRequest -> UpdateMemberResponse;
-    remove_member "RemoveMember" by remove_member: RemoveMemberRequest -> RemoveMemberResponse;
-    create_invitation "CreateInvitation" by create_invitation: CreateInvitationRequest -> CreateInvitationResponse;
+    update_member "UpdateMember" within CHANGES_OF_USER by update_member: UpdateMemberRequest -> UpdateMemberResponse;
+    remove_member "RemoveMember" within CHANGES_OF_USER by remove_member: RemoveMemberRequest -> RemoveMemberResponse;
+    create_invitation "CreateInvitation" within CHANGES_OF_USER by create_invitation: CreateInvitationRequest -> CreateInvitationResponse;
     list_invitations "ListInvitations" by list_invitations: ListInvitationsRequest -> ListInvitationsResponse;
-    delete_invitation "DeleteInvitation" by delete_invitation: DeleteInvitationRequest -> DeleteInvitationResponse;
-    create_project "CreateProject" by create_project:
+    delete_invitation "DeleteInvitation" within CHANGES_OF_USER by delete_invitation: DeleteInvitationRequest -> DeleteInvitationResponse;
+    create_project "CreateProject" within CHANGES_OF_USER by create_project:
         AccountServiceCreateProjectRequest -> AccountServiceCreateProjectResponse;
     list_projects "ListProjects" by list_projects:
         AccountServiceListProjectsRequest -> AccountServiceListProjectsResponse;
-    update_project "UpdateProject" by update_project: UpdateProjectRequest -> UpdateProjectResponse;
-    archive_project "ArchiveProject" by archive_project:
+    update_project "UpdateProject" within CHANGES_OF_USER by update_project: UpdateProjectRequest -> UpdateProjectResponse;
+    archive_project "ArchiveProject" within CHANGES_OF_USER by archive_project:
         AccountServiceArchiveProjectRequest -> AccountServiceArchiveProjectResponse;
-    request_live_access "RequestLiveAccess" by request_live_access:
+    request_live_access "RequestLiveAccess" within CHANGES_OF_USER by request_live_access:
         RequestLiveAccessRequest -> RequestLiveAccessResponse;
-    create_key "CreateKey" by create_key: AccountServiceCreateKeyRequest -> AccountServiceCreateKeyResponse;
+    create_key "CreateKey" within CHANGES_OF_USER by create_key: AccountServiceCreateKeyRequest -> AccountServiceCreateKeyResponse;
     list_keys "ListKeys" by list_keys: AccountServiceListKeysRequest -> AccountServiceListKeysResponse;
-    revoke_key "RevokeKey" by revoke_key: AccountServiceRevokeKeyRequest -> AccountServiceRevokeKeyResponse;
+    revoke_key "RevokeKey" within CHANGES_OF_USER by revoke_key: AccountServiceRevokeKeyRequest -> AccountServiceRevokeKeyResponse;
     get_project_usage "GetProjectUsage" by get_project_usage: GetProjectUsageRequest -> GetProjectUsageResponse;
     list_key_usage "ListKeyUsage" by list_key_usage: ListKeyUsageRequest -> ListKeyUsageResponse;
     list_audit_entries "ListAuditEntries" by list_audit: ListAuditEntriesRequest -> ListAuditEntriesResponse;

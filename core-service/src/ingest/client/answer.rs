@@ -58,7 +58,7 @@ pub(super) async fn body(response: Response, most: usize) -> Result<Bytes, LookU
     }
 }
 
-/// A whole body, of at most so many bytes.
+/// A whole body. One with more bytes than the limit is an error.
 pub(super) async fn whole(mut response: Response, most: usize) -> Result<Bytes, String> {
     let mut body = BytesMut::new();
     while let Some(piece) = response.chunk().await.map_err(why)? {

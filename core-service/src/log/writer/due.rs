@@ -181,7 +181,7 @@ impl Due {
     }
 
     /// When the events of tokens were last made, as far as that can put off the next ones. A writer that has followed the
-    /// log for so long has seen all that were made lately, so it asks nobody; a younger one reads.
+    /// log for ten seconds has seen them all and asks nobody. A younger one reads the store.
     async fn last_made<'a>(&self, tokens: BTreeSet<&'a str>) -> HashMap<&'a str, i64> {
         let now = self.shared.clock.now_ms();
         if tokens.is_empty() || self.since.is_some_and(|since| now - since > 2 * DERIVE_EVERY_MS) {

@@ -16,33 +16,18 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    organizations::audit::deed,
-    view::{Layout, render, time},
+    organizations::audit::EntryRow,
+    view::{Layout, render},
     visit::Administrator,
 };
 
 /// Entries of a page.
 const LIMIT: i32 = 50;
 
-struct Row {
-    at: String,
-    /// The user's e-mail, or the id or word for who else did it.
-    actor: String,
-    action: String,
-    subject: String,
-    address: String,
-}
-
-impl From<v1::AuditEntry> for Row {
-    fn from(entry: v1::AuditEntry) -> Self {
-        Self {
-            at: time(entry.created_at.as_ref()),
-            actor: entry.actor_email.unwrap_or(entry.actor),
-            action: deed(&entry.action).map_or(entry.action, str::to_owned),
-            subject: entry.subject,
-            address: entry.address.unwrap_or_default(),
-        }
-    }
+/// The row of an entry. Administrators see who else than a user acted by the word that the contract has for it.
+fn row(entry: v1::AuditEntry) -> EntryRow {
+    let actor = entry.actor_email.clone().unwrap_or_else(|| entry.actor.clone());
+    EntryRow { actor, ..EntryRow::from(entry) }
 }
 
 #[derive(Template)]
@@ -54,7 +39,7 @@ struct Audit {
     /// Empty: what concerns no organization.
     organization: String,
     fault: Option<String>,
-    entries: Vec<Row>,
+    entries: Vec<EntryRow>,
     turns: Turns,
 }
 
@@ -85,7 +70,7 @@ pub(super) async fn show(
         tab: AUDIT,
         organization,
         fault,
-        entries: listed.data.into_iter().map(Row::from).collect(),
+        entries: listed.data.into_iter().map(row).collect(),
         turns: Turns { previous: first, next },
     };
     render(status, &page)

@@ -18,12 +18,13 @@ use crate::console::{
 /// Entries of a page.
 const ENTRIES: i32 = 50;
 
-struct EntryRow {
-    at: String,
-    deed: String,
-    actor: String,
-    address: String,
-    subject: String,
+/// An entry as people read it.
+pub(in crate::console) struct EntryRow {
+    pub(in crate::console) at: String,
+    pub(in crate::console) deed: String,
+    pub(in crate::console) actor: String,
+    pub(in crate::console) address: String,
+    pub(in crate::console) subject: String,
 }
 
 impl From<v1::AuditEntry> for EntryRow {
@@ -57,7 +58,7 @@ struct AuditPage {
 }
 
 /// The text of an action of the audit log for people.
-pub(in crate::console) fn deed(action: &str) -> Option<&'static str> {
+fn deed(action: &str) -> Option<&'static str> {
     Some(match action {
         "organization.created" => "Created the organization",
         "organization.renamed" => "Renamed the organization",
