@@ -12,6 +12,7 @@ mod projects;
 mod tests;
 mod view;
 mod visit;
+mod workspace;
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -55,8 +56,8 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
-            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; \
-             base-uri 'none'; frame-ancestors 'none'",
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+             form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         ),
     ),
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -87,6 +88,7 @@ pub(crate) fn router() -> Router<Arc<Console>> {
         .merge(identity::routes())
         .merge(organizations::routes())
         .merge(projects::routes())
+        .merge(workspace::routes())
         .merge(administration::routes())
         .merge(assets::routes())
         .fallback(|| async { Failed::missing() })

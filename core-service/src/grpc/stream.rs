@@ -77,7 +77,7 @@ async fn open(
     let held = match message.kind() {
         OpenKind::Subscription | OpenKind::Check => None,
         OpenKind::Unspecified | OpenKind::Place => Some(Held {
-            key_id: call.caller.key.id.as_str().into(),
+            key_id: call.caller.key_id().into(),
             expires_at: call.caller.key.expires_at,
             slot: take_place(core, call).await?,
             ticket: ticket.as_ref().map(|ticket| ticket.hash().to_owned()),

@@ -15,7 +15,7 @@ use futures::future::try_join_all;
 use serde::Deserialize;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
-    v1,
+    metadata, v1,
 };
 
 use self::keys::KeyRow;
@@ -49,16 +49,21 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
 }
 
 /// A project, and what the user is in its organization.
-struct Place {
-    project: v1::Project,
-    organization_name: String,
+pub(super) struct Place {
+    pub(super) project: v1::Project,
+    pub(super) organization_name: String,
     role: v1::Role,
 }
 
 impl Place {
     /// Whether the user may change the project.
-    fn may_change(&self) -> bool {
+    pub(super) fn may_change(&self) -> bool {
         !self.project.archived && self.role >= v1::Role::Developer
+    }
+
+    /// The environment whose data the project's page leads to.
+    fn environment(&self) -> &'static str {
+        if self.project.live_approved { metadata::LIVE } else { metadata::TEST }
     }
 
     /// Whether the user may revoke the project's keys, which archived projects have too.
@@ -97,7 +102,7 @@ async fn find_in(
 }
 
 /// Finds a project of the user's organizations. Others are not there.
-async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<Place, Failed> {
+pub(super) async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<Place, Failed> {
     let memberships = signed_in.account.memberships.iter();
     let found = try_join_all(memberships.map(|membership| find_in(console, signed_in, membership, id))).await?;
     found.into_iter().flatten().next().ok_or_else(Failed::missing)

@@ -36,6 +36,8 @@ pub(crate) struct Layout {
     pub(crate) heading: String,
     /// The hidden field of every form.
     pub(crate) csrf: String,
+    /// The hidden field of forms that must do their work once, however often they are sent.
+    pub(crate) once: String,
     /// The e-mail of who is signed in.
     pub(crate) user: Option<String>,
     /// The organizations of theirs, by name.
@@ -71,6 +73,8 @@ impl Layout {
             title: title.to_owned(),
             heading: title.to_owned(),
             csrf: visit.csrf(),
+            // Every request has its own.
+            once: visit.request_id.to_str().unwrap_or_default().to_owned(),
             user: None,
             organizations: Vec::new(),
             is_administrator: false,

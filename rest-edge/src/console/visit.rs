@@ -10,7 +10,7 @@ use http::{
     request::Parts,
 };
 use sha2::Sha256;
-use thesis_net::services::Trusted;
+use thesis_net::services::{MemberSession, Trusted};
 use thesis_proto::{metadata, v1};
 use tonic::{Request, metadata::MetadataMap};
 
@@ -130,11 +130,22 @@ impl Visit {
 
     /// A call of core in nobody's name, for methods that need no session.
     pub(crate) fn anonymous<T>(&self, message: T) -> Request<T> {
+        self.trusted(message, None)
+    }
+
+    /// A call of a public service in the name of the session's user, in an environment of a project.
+    pub(crate) fn request_in<T>(&self, project_id: &str, live: bool, message: T) -> Request<T> {
+        let token = self.session.clone().unwrap_or_default().into();
+        self.trusted(message, Some(MemberSession { token, project_id: project_id.to_owned(), live }))
+    }
+
+    fn trusted<T>(&self, message: T, member: Option<MemberSession>) -> Request<T> {
         let mut extensions = Extensions::new();
         extensions.insert(Trusted {
             client_address: Some(self.address),
             request_id: Some(self.request_id.clone()),
             malformed: false,
+            member,
         });
         Request::from_parts(MetadataMap::new(), extensions, message)
     }

@@ -140,6 +140,8 @@ fn by_key(counts: BTreeMap<String, Count>, keys: &[v1::ApiKey]) -> Vec<(String, 
         .into_iter()
         .map(|(id, count)| match keys.iter().find(|key| key.id == id) {
             Some(key) => (format!("{} ({}, {})", key.name, key.prefix, environment_name(key.environment())), count),
+            // What members did here counts with the project.
+            None if id.starts_with("console/") => ("Console".to_owned(), count),
             None => (id, count),
         })
         .collect();

@@ -1,0 +1,91 @@
+//! A project's data in one of its environments: webhooks, events, and what its keys read.
+
+mod deliveries;
+mod events;
+mod explore;
+mod webhooks;
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{FromRequestParts, Path},
+};
+use http::{HeaderValue, request::Parts};
+use thesis_proto::metadata;
+use tonic::Request;
+
+use super::{
+    Console,
+    projects::{self, Place},
+    view::{Failed, Layout},
+    visit::SignedIn,
+};
+
+/// The routes of all workspaces.
+pub(super) fn routes() -> Router<Arc<Console>> {
+    Router::new().merge(webhooks::routes()).merge(deliveries::routes()).merge(events::routes()).merge(explore::routes())
+}
+
+/// A project in one of its environments, and the member who looks at it. Taken from paths that begin with
+/// `/console/projects/{id}/{environment}`.
+struct Workspace {
+    signed_in: SignedIn,
+    place: Place,
+    live: bool,
+}
+
+impl Workspace {
+    /// The name of the environment.
+    fn environment(&self) -> &'static str {
+        if self.live { metadata::LIVE } else { metadata::TEST }
+    }
+
+    /// The path of one of its pages, such as `/webhooks`.
+    fn path(&self, page: &str) -> String {
+        self.path_in(self.environment(), page)
+    }
+
+    /// The path of a page of the same project in an environment.
+    fn path_in(&self, environment: &str, page: &str) -> String {
+        format!("/console/projects/{}/{environment}{page}", self.place.project.id)
+    }
+
+    /// A call of a public service in the name of the member.
+    fn request<T>(&self, message: T) -> Request<T> {
+        self.signed_in.visit.request_in(&self.place.project.id, self.live, message)
+    }
+
+    /// A call that does its work once, however often a form with this `once` is sent.
+    fn request_once<T>(&self, once: &str, message: T) -> Request<T> {
+        let mut request = self.request(message);
+        // What cannot be such a key is no form of ours.
+        if let Ok(key) = HeaderValue::try_from(format!("console:{once}")) {
+            request.metadata_mut().as_mut().insert(metadata::IDEMPOTENCY_KEY, key);
+        }
+        request
+    }
+
+    /// Around one of its pages.
+    fn layout(&self, title: &str) -> Layout {
+        Layout::of(&self.signed_in, title, "organizations")
+    }
+}
+
+impl FromRequestParts<Arc<Console>> for Workspace {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Failed> {
+        let path = Path::<HashMap<String, String>>::from_request_parts(parts, console).await;
+        let Path(path) = path.map_err(|_| Failed::missing())?;
+        let named = |name: &str| path.get(name).map_or("", String::as_str);
+        let live = match named("environment") {
+            metadata::LIVE => true,
+            metadata::TEST => false,
+            _ => return Err(Failed::missing()),
+        };
+        let signed_in = SignedIn::from_request_parts(parts, console).await?;
+        let place = projects::find(console, &signed_in, named("id")).await?;
+        Ok(Self { signed_in, place, live })
+    }
+}
