@@ -10,7 +10,7 @@ use reqwest::{Response, header::HeaderMap};
 
 use super::form::{Field, Form};
 
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; \
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 /// Most bytes of a page.
 pub(crate) const MOST_BYTES: usize = 60 * 1_024;
