@@ -48,9 +48,8 @@ async fn a_slash_more_is_no_other_address(service: &Service) {
     let customer = Customer::new(service).await;
     let browser = service.browser_of(&customer.owner);
     for page in customer.pages() {
-        let (path, query) = page.split_once('?').map_or((page.as_str(), String::new()), |(path, query)| {
-            (path, format!("?{query}"))
-        });
+        let (path, query) =
+            page.split_once('?').map_or((page.as_str(), String::new()), |(path, query)| (path, format!("?{query}")));
         let answer = browser.get(&format!("{path}/{query}")).await.is(308);
         assert_eq!(answer.location().as_deref(), Some(page.as_str()));
     }
