@@ -22,7 +22,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri,
     header::{
         ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
         SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
@@ -91,10 +91,20 @@ pub(crate) fn router() -> Router<Arc<Console>> {
         .merge(workspace::routes())
         .merge(administration::routes())
         .merge(assets::routes())
-        .fallback(|| async { Failed::missing() })
+        .fallback(no_page)
         .method_not_allowed_fallback(|| async {
             Failed::from(ApiError::new(ErrorCode::MethodNotAllowed, "this page does not answer that method"))
         })
+}
+
+/// Leads from an address with a slash at its end to the one without; at others there is no page.
+async fn no_page(method: Method, uri: Uri) -> Page {
+    let (path, query) = (uri.path(), uri.query().map(|query| format!("?{query}")).unwrap_or_default());
+    let shorter = path.trim_end_matches('/');
+    if shorter == path || !method.is_safe() {
+        return Err(Failed::missing());
+    }
+    Ok(view::moved(&format!("{shorter}{query}")))
 }
 
 /// Whether a path is the console's.

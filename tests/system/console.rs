@@ -1,6 +1,7 @@
 //! The console in a browser without JavaScript.
 
 mod access;
+mod addresses;
 mod approval;
 mod cookies;
 mod edits;

@@ -1,5 +1,8 @@
 //! The steps of every call: metadata in, the gate, the operation, rate figures and errors out.
 
+#[cfg(test)]
+mod tests;
+
 use std::{future::Future, sync::Arc};
 
 use secrecy::ExposeSecret as _;

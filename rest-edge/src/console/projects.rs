@@ -22,6 +22,7 @@ use self::keys::KeyRow;
 use super::{
     Console, Page,
     form::{Faults, NoFields, Posted},
+    organizations::to_console,
     view::{Failed, Layout, render, see_other, time},
     visit::SignedIn,
 };
@@ -40,12 +41,12 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/organizations/{id}/projects", get(new_project).post(create))
         .route("/console/projects/{id}", get(show))
-        .route("/console/projects/{id}/name", post(rename))
-        .route("/console/projects/{id}/archive", post(archive))
-        .route("/console/projects/{id}/live-access", post(ask_for_live_access))
+        .route("/console/projects/{id}/name", post(rename).get(to_project))
+        .route("/console/projects/{id}/archive", post(archive).get(to_project))
+        .route("/console/projects/{id}/live-access", post(ask_for_live_access).get(to_project))
         .route("/console/projects/{id}/keys", get(keys::new).post(keys::create))
         .route("/console/projects/{id}/usage", get(usage::show))
-        .route("/console/keys/{id}/revoke", post(keys::revoke))
+        .route("/console/keys/{id}/revoke", post(keys::revoke).get(to_console))
 }
 
 /// A project, and what the user is in its organization.
@@ -106,6 +107,11 @@ pub(super) async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> R
     let memberships = signed_in.account.memberships.iter();
     let found = try_join_all(memberships.map(|membership| find_in(console, signed_in, membership, id))).await?;
     found.into_iter().flatten().next().ok_or_else(Failed::missing)
+}
+
+/// The address of a form that failed stays in the browser: a reload of it leads to the page that has the form.
+async fn to_project(State(console): State<Arc<Console>>, signed_in: SignedIn, Path(id): Path<String>) -> Page {
+    Ok(see_other(&path(&find(&console, &signed_in, &id).await?.project.id)))
 }
 
 /// The page on which a project is created.

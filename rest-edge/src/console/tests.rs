@@ -132,7 +132,7 @@ async fn cookies_of_others_beside_its_own_do_no_harm() {
 #[tokio::test]
 async fn a_form_of_another_site_is_refused() {
     let core = core();
-    let edge = edge(&core, "https://data.example/base");
+    let edge = edge(&core, "https://data.example");
     let (cookie, token) = visitor(&edge).await;
     let body = format!("email=a&password=right&csrf={token}");
     let status = async |origin: &str| {
@@ -192,6 +192,41 @@ async fn who_is_not_signed_in_is_led_to_it_and_back() {
         let body = format!("email=a&password=right&csrf={token}&next={next}");
         let (_, headers, _) = ask(&edge, post("/console/sign-in", &cookie, &body)).await;
         assert_eq!(headers["location"], expected, "{next}");
+    }
+}
+
+#[tokio::test]
+async fn a_slash_more_leads_to_the_address_without_it() {
+    let core = core();
+    let edge = edge(&core, "http://edge.test");
+    for (target, expected) in [
+        ("/console/", "/console"),
+        ("/console//", "/console"),
+        ("/console/account/?done=a", "/console/account?done=a"),
+        ("/console//evil.test/", "/console//evil.test"),
+        ("/console/nowhere/", "/console/nowhere"),
+    ] {
+        let (status, headers, _) = get(&edge, target, "").await;
+        assert_eq!((status, &headers["location"]), (StatusCode::PERMANENT_REDIRECT, &expected.parse().unwrap()));
+    }
+    assert!(core.seen.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_visitor_comes_back_to_where_they_signed_in() {
+    let core = core();
+    let edge = edge(&core, "http://edge.test");
+    for (target, expected) in [
+        ("/console/nowhere?days=7", "/console/sign-in?next=%2Fconsole%2Fnowhere%3Fdays%3D7"),
+        ("/console/sign-in?next=%2Fconsole%2Faccount", "/console/sign-in?next=%2Fconsole%2Faccount"),
+        ("/console/sign-in?next=https%3A%2F%2Fevil.test", "/console/sign-in"),
+        ("/console/sign-up", "/console/sign-in"),
+        ("/console/forgot", "/console/sign-in"),
+        // Its address is a secret.
+        ("/console/links/inv_1.secret", "/console/sign-in"),
+    ] {
+        let (_, _, page) = get(&edge, target, "").await;
+        assert!(page.contains(&format!("<a href=\"{expected}\">Sign in</a>")), "{target}: {page}");
     }
 }
 
@@ -256,7 +291,8 @@ async fn every_answer_has_the_headers_of_safety() {
         ("HEAD", "/console/sign-in", 200),
         ("GET", "/console/sign-in?next=%ff&next=a", 404),
         ("GET", "/console/nowhere", 404),
-        ("GET", "/console/", 404),
+        ("GET", "/console/", 308),
+        ("POST", "/console/", 404),
         ("DELETE", "/console/sign-in", 405),
         ("POST", "/console/sign-in", 403),
         ("GET", style.as_str(), 200),

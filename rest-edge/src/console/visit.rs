@@ -184,16 +184,10 @@ fn is_own(head: &Parts, console: &Console) -> bool {
         let named = origin.strip_prefix("https://").or_else(plain);
         named.is_some_and(|named| host.is_some_and(|host| named.eq_ignore_ascii_case(host)))
     };
-    let own = origin_of(&console.public_url);
+    // The public URL has no path.
+    let own = console.public_url.as_str();
     let mut origins = head.headers.get_all(ORIGIN).iter();
     origins.all(|origin| origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(own) || is_host(origin)))
-}
-
-/// Scheme and host of a URL.
-fn origin_of(url: &str) -> &str {
-    let host = url.find("://").map_or(0, |at| at + 3);
-    let end = url[host..].find('/').map_or(url.len(), |at| host + at);
-    &url[..end]
 }
 
 impl<S: Sync> FromRequestParts<S> for Visit {
