@@ -3,6 +3,7 @@
 mod access;
 mod approval;
 mod cookies;
+mod deliveries;
 mod edits;
 mod first_minute;
 mod forged;
