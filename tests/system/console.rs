@@ -4,6 +4,7 @@ mod access;
 mod addresses;
 mod approval;
 mod cookies;
+mod deliveries;
 mod edits;
 mod first_minute;
 mod forged;
