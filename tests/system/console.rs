@@ -16,6 +16,7 @@ mod passwords;
 mod roles;
 mod secrets;
 mod sessions;
+mod webhooks;
 mod wrong;
 
 use thesis_proto::v1::{self, Environment, Role};

@@ -3,6 +3,7 @@
 mod deliveries;
 mod events;
 mod explore;
+mod filters;
 mod webhooks;
 
 use std::{collections::HashMap, sync::Arc};
