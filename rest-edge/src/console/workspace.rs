@@ -60,8 +60,9 @@ impl Workspace {
     /// A call that does its work once, however often a form with this `once` is sent.
     fn request_once<T>(&self, once: &str, message: T) -> Request<T> {
         let mut request = self.request(message);
-        // What cannot be such a key is no form of ours.
-        if let Ok(key) = HeaderValue::try_from(format!("console:{once}")) {
+        // A form without it, or with what cannot be such a key, is none of ours.
+        let key = HeaderValue::try_from(format!("console:{once}")).ok().filter(|_| !once.is_empty());
+        if let Some(key) = key {
             request.metadata_mut().as_mut().insert(metadata::IDEMPOTENCY_KEY, key);
         }
         request

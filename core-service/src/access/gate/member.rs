@@ -55,3 +55,6 @@ impl Member {
         if operation.is_change() { rights::demand_role(self.role, Role::Developer) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests;
