@@ -4,6 +4,7 @@ mod access;
 mod approval;
 mod cookies;
 mod edits;
+mod explore;
 mod first_minute;
 mod forged;
 mod invitations;
