@@ -7,6 +7,7 @@ mod cookies;
 mod deliveries;
 mod edits;
 mod events;
+mod explore;
 mod first_minute;
 mod forged;
 mod invitations;

@@ -106,6 +106,11 @@ impl Faults {
         self.whole.as_deref()
     }
 
+    /// What is wrong with a question as a whole, if its fields do not say it. Questions change nothing.
+    pub(crate) fn rest(&self) -> Option<&str> {
+        self.whole().filter(|_| self.fields.is_empty())
+    }
+
     /// The status of the page with the form.
     pub(crate) fn status(&self) -> StatusCode {
         self.status

@@ -148,6 +148,20 @@ pub(crate) fn time(at: Option<&Timestamp>) -> String {
     format!("{} {} UTC", &text[..10], &text[11..16])
 }
 
+/// A number as people read it: `1,234,567`.
+pub(crate) fn grouped(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", &*digits), |rest| ("-", rest));
+    let mut text = sign.to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A sentence of core's message, which begins small and has no full stop.
 pub(crate) fn sentence(message: &str) -> String {
     let mut letters = message.chars();
@@ -251,4 +265,18 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(-1_234_567), "-1,234,567");
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
 }
