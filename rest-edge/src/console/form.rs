@@ -23,6 +23,14 @@ pub(crate) struct Posted<T>(pub(crate) T);
 #[derive(Deserialize)]
 pub(crate) struct NoFields {}
 
+/// A form with a button whose work is done once, however often it is sent.
+#[derive(Deserialize)]
+pub(crate) struct Once {
+    /// The page's token for it.
+    #[serde(default)]
+    pub(crate) once: String,
+}
+
 #[derive(Deserialize)]
 struct Guarded {
     #[serde(default)]

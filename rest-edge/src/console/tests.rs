@@ -213,24 +213,6 @@ async fn a_slash_more_leads_to_the_address_without_it() {
 }
 
 #[tokio::test]
-async fn a_visitor_comes_back_to_where_they_signed_in() {
-    let core = core();
-    let edge = edge(&core, "http://edge.test");
-    for (target, expected) in [
-        ("/console/nowhere?days=7", "/console/sign-in?next=%2Fconsole%2Fnowhere%3Fdays%3D7"),
-        ("/console/sign-in?next=%2Fconsole%2Faccount", "/console/sign-in?next=%2Fconsole%2Faccount"),
-        ("/console/sign-in?next=https%3A%2F%2Fevil.test", "/console/sign-in"),
-        ("/console/sign-up", "/console/sign-in"),
-        ("/console/forgot", "/console/sign-in"),
-        // Its address is a secret.
-        ("/console/links/inv_1.secret", "/console/sign-in"),
-    ] {
-        let (_, _, page) = get(&edge, target, "").await;
-        assert!(page.contains(&format!("<a href=\"{expected}\">Sign in</a>")), "{target}: {page}");
-    }
-}
-
-#[tokio::test]
 async fn a_session_that_ended_leads_to_sign_in() {
     let core =
         FakeCore::new(|_, _| Err(ApiError::new(ErrorCode::SignInRequired, "sign in to go on").to_status("req_core")));

@@ -15,13 +15,10 @@ use thesis_proto::{
 use tonic::Status;
 
 use super::{
-    HOME, LINKS, Page, assets,
+    HOME, Page, assets,
     form::span,
     visit::{SignedIn, Visit},
 };
-
-/// Pages that nobody comes back to once they are signed in.
-const PASSING: [&str; 4] = ["/console/sign-in", "/console/sign-up", "/console/sign-out", "/console/forgot"];
 
 /// An organization, as the head of a page leads to it.
 pub(crate) struct OrganizationLink {
@@ -47,8 +44,6 @@ pub(crate) struct Layout {
     pub(crate) organizations: Vec<OrganizationLink>,
     /// Whether they administer the service.
     pub(crate) is_administrator: bool,
-    /// Where a visitor signs in, to come back if that is worth it.
-    pub(crate) sign_in: String,
     /// What was just done.
     pub(crate) notice: Option<String>,
     /// The part of the console that the page is in: `organizations`, `administration` or `account`.
@@ -83,7 +78,6 @@ impl Layout {
             user: None,
             organizations: Vec::new(),
             is_administrator: false,
-            sign_in: sign_in_from(&visit.path),
             notice: None,
             active: "",
             assets: assets::folder(),
@@ -131,14 +125,6 @@ pub(crate) fn sign_in_path(next: &str) -> String {
         return "/console/sign-in".to_owned();
     }
     format!("/console/sign-in?next={}", utf8_percent_encode(next, NON_ALPHANUMERIC))
-}
-
-/// The path of the sign-in page for a visitor of another page: it leads back, unless what that page does is done with
-/// signing in. One-time links above all have a secret.
-fn sign_in_from(path: &str) -> String {
-    let page = path.split('?').next().unwrap_or_default();
-    let is_passing = page.starts_with(LINKS) || PASSING.contains(&page);
-    sign_in_path(if is_passing { "" } else { path })
 }
 
 /// A time for people, in UTC to the minute; "never" when there is none.

@@ -6,13 +6,15 @@ mod explore;
 mod filters;
 mod webhooks;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{any::type_name, collections::HashMap, sync::Arc};
 
 use axum::{
     Router,
     extract::{FromRequestParts, Path},
 };
 use http::{HeaderValue, request::Parts};
+use prost::Message;
+use sha2::{Digest as _, Sha256};
 use thesis_proto::metadata;
 use tonic::Request;
 
@@ -57,12 +59,16 @@ impl Workspace {
         self.signed_in.visit.request_in(&self.place.project.id, self.live, message)
     }
 
-    /// A call that does its work once, however often a form with this `once` is sent.
-    fn request_once<T>(&self, once: &str, message: T) -> Request<T> {
+    /// A call that does its work once, however often a form with this `once` and these values is sent.
+    fn request_once<M: Message>(&self, once: &str, message: M) -> Request<M> {
+        // Who goes back, changes the form and sends it again means another thing.
+        let hash =
+            Sha256::new().chain_update(once).chain_update(type_name::<M>()).chain_update(message.encode_to_vec());
+        let key = format!("console:{}", hex::encode(hash.finalize()));
         let mut request = self.request(message);
-        // A form without it, or with what cannot be such a key, is none of ours.
-        let key = HeaderValue::try_from(format!("console:{once}")).ok().filter(|_| !once.is_empty());
-        if let Some(key) = key {
+        // A form without it is none of ours.
+        if !once.is_empty() {
+            let key = HeaderValue::try_from(key).expect("it is ASCII");
             request.metadata_mut().as_mut().insert(metadata::IDEMPOTENCY_KEY, key);
         }
         request

@@ -11,7 +11,7 @@ use super::{begun, ended, safe_next};
 use crate::console::{
     Console, HOME, Page,
     form::{Faults, NoFields, Posted},
-    view::{Failed, Layout, render, sign_in_path},
+    view::{Failed, Layout, render},
     visit::Visit,
 };
 
@@ -57,7 +57,6 @@ pub(super) async fn send(State(console): State<Arc<Console>>, visit: Visit, Post
 fn page(layout: Layout, faults: Faults, email: String, next: Option<&str>) -> Page {
     // Nothing is said about going home: everybody goes there.
     let next = Some(safe_next(next)).filter(|next| *next != HOME).unwrap_or_default().to_owned();
-    let layout = Layout { sign_in: sign_in_path(&next), ..layout };
     render(faults.status(), &SignInPage { layout, faults, email, next })
 }
 

@@ -5,7 +5,6 @@ use std::{collections::HashMap, sync::Arc};
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
 use thesis_proto::{
     names::event_type_name,
     time::to_millis,
@@ -16,7 +15,7 @@ use thesis_proto::{
 use super::{Badge, Workspace, delivery_path, marks, moment, number, webhook_path};
 use crate::console::{
     Console, Page,
-    form::{Faults, Posted},
+    form::{Faults, Once, Posted},
     view::{Failed, Layout, render, see_other},
 };
 
@@ -182,21 +181,14 @@ pub(super) async fn back(
     Ok(see_other(&delivery_path(&workspace, &encoded(&webhook), &encoded(&id))))
 }
 
-/// The form of a replay.
-#[derive(Deserialize)]
-pub(super) struct Replaying {
-    #[serde(default)]
-    once: String,
-}
-
 pub(super) async fn replay(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
-    Posted(replaying): Posted<Replaying>,
+    Posted(sent): Posted<Once>,
 ) -> Page {
     let message = v1::ReplayDeliveryRequest { id: id.clone() };
-    match console.core.webhooks.replay_delivery(workspace.request_once(&replaying.once, message)).await {
+    match console.core.webhooks.replay_delivery(workspace.request_once(&sent.once, message)).await {
         Ok(answer) => {
             let made = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &made.webhook_id, &made.id))))

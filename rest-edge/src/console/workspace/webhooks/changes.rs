@@ -19,24 +19,10 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    form::{Faults, NoFields, Posted},
+    form::{Faults, NoFields, Once, Posted},
     view::see_other,
     workspace::Workspace,
 };
-
-/// A button whose work is done once.
-#[derive(Deserialize)]
-pub(super) struct Once {
-    #[serde(default)]
-    once: String,
-}
-
-impl Once {
-    /// The token for one of the buttons: those of a page have the same.
-    fn of(&self, button: &str) -> String {
-        format!("{button}:{}", self.once)
-    }
-}
 
 /// The status that a webhook is given.
 #[derive(Deserialize)]
@@ -100,7 +86,7 @@ pub(super) async fn rotate(
     Path((_, _, id)): WebhookPath,
     Posted(sent): Posted<Once>,
 ) -> Page {
-    let request = workspace.request_once(&sent.of("rotate"), v1::RotateWebhookSecretRequest { id: id.clone() });
+    let request = workspace.request_once(&sent.once, v1::RotateWebhookSecretRequest { id: id.clone() });
     match console.core.webhooks.rotate_webhook_secret(request).await {
         Ok(answer) => {
             let rotated = answer.into_inner();
@@ -116,7 +102,7 @@ pub(super) async fn send_test(
     Path((_, _, id)): WebhookPath,
     Posted(sent): Posted<Once>,
 ) -> Page {
-    let request = workspace.request_once(&sent.of("test"), v1::TestWebhookRequest { id: id.clone() });
+    let request = workspace.request_once(&sent.once, v1::TestWebhookRequest { id: id.clone() });
     match console.core.webhooks.test_webhook(request).await {
         Ok(answer) => {
             let delivery = answer.into_inner().delivery.unwrap_or_default();
