@@ -109,6 +109,13 @@ pub(super) struct Row {
     pub(super) created: String,
     pub(super) delivered: String,
     pub(super) marks: Vec<&'static str>,
+    /// Whether it can be replayed.
+    pub(super) is_over: bool,
+}
+
+/// Whether no attempt will follow.
+fn is_over(status: v1::DeliveryStatus) -> bool {
+    matches!(status, v1::DeliveryStatus::Delivered | v1::DeliveryStatus::Failed)
 }
 
 impl Row {
@@ -123,6 +130,7 @@ impl Row {
             created: moment(delivery.created_at.as_ref()),
             delivered: moment(delivery.delivered_at.as_ref()),
             marks: marks(delivery),
+            is_over: is_over(delivery.status()),
         }
     }
 }

@@ -12,7 +12,7 @@ use thesis_proto::{
     webhook::{self, SIGNATURE},
 };
 
-use super::{Badge, Workspace, delivery_path, marks, moment, number, webhook_path};
+use super::{Badge, Workspace, delivery_path, is_over, marks, moment, number, webhook_path};
 use crate::console::{
     Console, Page,
     form::{Faults, Once, Posted},
@@ -132,7 +132,7 @@ impl DeliveryPage {
             delivered: moment(delivery.delivered_at.as_ref()),
             next_attempt: delivery.next_attempt_at.as_ref().map(|at| moment(Some(at))),
             replay_of: answer.replay_of.as_ref().map(original),
-            is_over: matches!(delivery.status(), v1::DeliveryStatus::Delivered | v1::DeliveryStatus::Failed),
+            is_over: is_over(delivery.status()),
             attempts: delivery.attempts.iter().map(row).collect(),
             payload: payload.to_owned(),
             payload_bytes: answer.payload.len(),
