@@ -252,7 +252,7 @@ async function explore(someone, project) {
   await press(someone, "Search");
   await look(someone, "search");
   await open(someone, `${path}/theses?token=%24WALK`, "theses");
-  await page.getByRole("link", { name: /first one/ }).first().click();
+  await page.getByRole("row", { name: /first one/ }).getByRole("link").first().click();
   await page.waitForURL("**/theses/th_*");
   await look(someone, "thesis");
   await open(someone, `${path}/profiles/%40walker`, "profile");
