@@ -17,10 +17,13 @@ use thesis_net::{
 };
 use thesis_proto::error::{ApiError, ErrorCode};
 
-use super::limits::{Limits, Month, Rate, SENDS_PER_MINUTE};
+use super::{
+    limits::{Limits, Month, Rate, SENDS_PER_MINUTE},
+    rights,
+};
 use crate::{
     domain::{
-        account::Actor,
+        account::{Actor, Role},
         control::{ApiKey, Organization, Project},
         dataset::{Dataset, View},
         id,
@@ -114,6 +117,7 @@ impl Caller {
 pub struct Call {
     /// Who calls.
     pub caller: Caller,
+    operation: Operation,
     /// The window the call was counted in.
     pub rate: Rate,
     /// The request beside its message.
@@ -127,12 +131,16 @@ pub struct Call {
 
 impl Call {
     /// Counts the call against the month's quota. This comes once its shape is known to be right, before anything else.
+    /// What members do with webhooks is not counted: they must be able to stop them when the month is used up.
     ///
     /// # Errors
     /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`.
     pub async fn charge(&self) -> Result<()> {
         if self.meta.malformed {
             return Err(ApiError::validation(&[]).into());
+        }
+        if self.caller.member.is_some() && self.operation.scope() == Some(Scope::WebhooksWrite) {
+            return Ok(());
         }
         let limit = self.caller.plan.requests_per_month;
         if self.gate.limits.quota.take(&self.caller.organization.id, limit, self.now_ms).await {
@@ -171,6 +179,18 @@ impl Call {
             Some(member) => Actor { id: member.key.user_id.clone(), address, is_member: true },
             None => Actor { id: self.caller.key.id.clone(), address, is_member: false },
         }
+    }
+
+    /// Refuses a change by a person who may not make it any more, on the state that the change is made on.
+    ///
+    /// # Errors
+    /// `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`
+    pub fn demand_right(&self, state: &ControlState) -> Result<()> {
+        let actor = self.actor();
+        if actor.is_member {
+            rights::project(state, &actor, &self.caller.project.id, Role::Developer)?;
+        }
+        Ok(())
     }
 
     fn too_many_sends(&self) -> Error {
@@ -427,7 +447,7 @@ impl Gate {
             let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));
             return Err(Refused { error: error.into(), rate: Some(rate), key: Some(caller.key) });
         }
-        Ok(Call { caller, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
+        Ok(Call { caller, operation, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
     }
 }
 

@@ -1,5 +1,6 @@
-//! The streams that are open at this core, by the sessions of edges. A stream ends when its key loses its rights, when
-//! this core lost its place or cannot check keys any more, when its ticket opened another, or when this core stops.
+//! The streams that are open at this core, by the sessions of edges. A stream ends when its key loses its rights or the
+//! person's session behind it ends, when this core lost its place or cannot check keys any more, when its ticket opened
+//! another, or when this core stops.
 
 #[cfg(test)]
 mod tests;

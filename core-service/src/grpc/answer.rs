@@ -161,7 +161,8 @@ async fn admit_person(core: &Core, meta: &mut RequestMeta) -> Outcome<()> {
     Ok(())
 }
 
-/// Passes a request through the gate, and counts it for its key.
+/// Passes a request through the gate, and counts it for its key. A person's refused session counts nowhere: it comes from
+/// the edge, whose pages lead to sign in.
 pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMeta) -> Result<Call, Status> {
     let request_id = meta.request_id.clone();
     let meeting = async {

@@ -1,7 +1,7 @@
 //! `WebhookService`.
 
 use thesis_proto::{
-    time::to_millis,
+    time::{is_time, to_millis},
     v1::{self, webhook_service_server::WebhookService},
 };
 use tonic::{Request, Response, Status, async_trait};
@@ -104,6 +104,9 @@ fn changes(message: &v1::UpdateWebhookRequest) -> Outcome<WebhookChanges> {
             }
             _ => fields.reject("update_mask", "must be of: url, events, filters, description, status"),
         }
+    }
+    if message.unchanged_since.as_ref().is_some_and(|time| !is_time(time)) {
+        fields.reject("unchanged_since", "must be a time");
     }
     changes.unchanged_since = message.unchanged_since.as_ref().map(to_millis);
     fields.finish()?;

@@ -53,8 +53,7 @@ impl WebhookChanges {
             changed.set_status(status, now_ms);
         }
         if changed != *webhook {
-            // Later, so that `unchanged_since` tells of every change.
-            changed.updated_at = now_ms.max(webhook.updated_at + 1);
+            changed.updated_at = webhook.next_update(now_ms);
         }
         changed
     }
@@ -78,12 +77,14 @@ pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &Webhoo
     }
     let change = |state: &ControlState| {
         let webhook = own_webhook(state, caller, id)?;
-        if changes.unchanged_since.is_some_and(|then| then != webhook.updated_at) {
-            return Err(Error::changed_meanwhile());
-        }
+        call.demand_right(state)?;
         let changed = changes.make(webhook, call.now_ms);
+        // An earlier try of this very request may have done it.
         if changed == **webhook {
             return Ok((Vec::new(), Arc::clone(webhook)));
+        }
+        if changes.unchanged_since.is_some_and(|then| then != webhook.updated_at) {
+            return Err(Error::changed_meanwhile());
         }
         Ok((vec![ControlChange::Webhook(changed.clone())], Arc::new(changed)))
     };

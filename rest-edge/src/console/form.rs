@@ -130,6 +130,8 @@ pub(super) fn span(seconds: u32) -> String {
     match seconds {
         0 | 1 => "a second".to_owned(),
         2..=119 => format!("{seconds} seconds"),
-        _ => format!("{} minutes", seconds.div_ceil(60)),
+        120..=7_199 => format!("{} minutes", seconds.div_ceil(60)),
+        7_200..=172_799 => format!("{} hours", seconds.div_ceil(3_600)),
+        _ => format!("{} days", seconds.div_ceil(86_400)),
     }
 }

@@ -168,6 +168,8 @@ pub(crate) enum Failed {
     Told(Box<ApiError>),
     /// Nobody is signed in: the path to come back to, if there is one.
     SignIn(String),
+    /// A page of its own says why.
+    Shown(Box<Response>),
 }
 
 impl Failed {
@@ -200,6 +202,7 @@ impl IntoResponse for Failed {
     fn into_response(self) -> Response {
         match self {
             Self::SignIn(next) => see_other(&sign_in_path(&next)),
+            Self::Shown(response) => *response,
             Self::Told(error) => {
                 let mut response = status_of(&error).into_response();
                 response.extensions_mut().insert(Told(*error));
@@ -229,6 +232,7 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
         401 | 403 => "Not allowed",
         404 if error.code == ErrorCode::LinkNotFound => "This link does not work",
         404 => "Page not found",
+        429 if error.code == ErrorCode::QuotaExceeded => "The month's requests are used up",
         429 => "Too many tries",
         503 => "Not available right now",
         400..=499 => "That did not work",

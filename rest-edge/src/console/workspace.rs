@@ -8,11 +8,12 @@ mod webhooks;
 
 use std::{any::type_name, collections::HashMap, sync::Arc};
 
+use askama::Template;
 use axum::{
     Router,
     extract::{FromRequestParts, Path},
 };
-use http::{HeaderValue, request::Parts};
+use http::{HeaderValue, StatusCode, request::Parts};
 use prost::Message;
 use sha2::{Digest as _, Sha256};
 use thesis_proto::metadata;
@@ -21,7 +22,7 @@ use tonic::Request;
 use super::{
     Console,
     projects::{self, Place},
-    view::{Failed, Layout},
+    view::{Failed, Layout, render},
     visit::SignedIn,
 };
 
@@ -29,6 +30,9 @@ use super::{
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new().merge(webhooks::routes()).merge(deliveries::routes()).merge(events::routes()).merge(explore::routes())
 }
+
+/// The parts of a workspace, with the first part of the path of their pages.
+const TABS: [(&str, &str); 3] = [("Webhooks", "/webhooks"), ("Events", "/events"), ("Explore", "/explore")];
 
 /// A project in one of its environments, and the member who looks at it. Taken from paths that begin with
 /// `/console/projects/{id}/{environment}`.
@@ -74,6 +78,27 @@ impl Workspace {
         request
     }
 
+    /// Its parts, by their names.
+    fn tabs(&self) -> [(&'static str, &'static str); 3] {
+        TABS
+    }
+
+    /// Whether nobody sees its data: the project is archived, or has no live access.
+    fn is_closed(&self) -> bool {
+        self.place.project.archived || (self.live && !self.place.project.live_approved)
+    }
+
+    /// The answer to all requests for pages of a workspace that is closed.
+    fn closed(self, path: &str) -> Failed {
+        let page = path.split('/').nth(5).unwrap_or_default();
+        let tab = TABS.into_iter().find(|(_, tab)| tab[1..] == *page).map_or(TABS[0].1, |(_, tab)| tab);
+        let page = ClosedPage { layout: self.layout("No data to see here"), workspace: self, tab };
+        match render(StatusCode::FORBIDDEN, &page) {
+            Ok(response) => Failed::Shown(Box::new(response)),
+            Err(failed) => failed,
+        }
+    }
+
     /// Around one of its pages.
     fn layout(&self, title: &str) -> Layout {
         Layout::of(&self.signed_in, title, "organizations")
@@ -94,6 +119,16 @@ impl FromRequestParts<Arc<Console>> for Workspace {
         };
         let signed_in = SignedIn::from_request_parts(parts, console).await?;
         let place = projects::find(console, &signed_in, named("id")).await?;
-        Ok(Self { signed_in, place, live })
+        let workspace = Self { signed_in, place, live };
+        if workspace.is_closed() { Err(workspace.closed(parts.uri.path())) } else { Ok(workspace) }
     }
+}
+
+/// The page of a workspace whose data nobody sees.
+#[derive(Template)]
+#[template(path = "workspace_closed.html")]
+struct ClosedPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
 }

@@ -1,5 +1,7 @@
 //! A person as the caller of a public service.
 
+use thesis_proto::names::CONSOLE;
+
 use crate::{
     access::rights,
     domain::{
@@ -38,7 +40,7 @@ impl Member {
     pub(super) fn api_key(&self) -> ApiKey {
         let scopes = Scope::ALL.iter().filter(|scope| **scope != Scope::WalletsRead);
         ApiKey {
-            id: format!("console/{}", self.key.project_id),
+            id: format!("{CONSOLE}{}", self.key.project_id),
             project_id: self.key.project_id.clone(),
             live: self.key.live,
             name: "Console".to_owned(),

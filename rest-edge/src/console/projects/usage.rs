@@ -10,7 +10,7 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use http::StatusCode;
 use thesis_proto::{
-    names::environment_name,
+    names::{CONSOLE, environment_name},
     time::{format_millis, from_millis, to_millis},
     v1,
 };
@@ -127,7 +127,7 @@ fn by_key(counts: BTreeMap<String, Count>, keys: &[v1::ApiKey]) -> Vec<(String, 
         .map(|(id, count)| match keys.iter().find(|key| key.id == id) {
             Some(key) => (format!("{} ({}, {})", key.name, key.prefix, environment_name(key.environment())), count),
             // What members did here counts with the project.
-            None if id.starts_with("console/") => ("Console".to_owned(), count),
+            None if id.starts_with(CONSOLE) => ("Console".to_owned(), count),
             None => (id, count),
         })
         .collect();

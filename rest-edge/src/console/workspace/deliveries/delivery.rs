@@ -145,6 +145,19 @@ impl DeliveryPage {
     }
 }
 
+/// A delivery of a webhook. Those of others are not there.
+async fn find(
+    console: &Console,
+    workspace: &Workspace,
+    webhook: &str,
+    id: String,
+) -> Result<v1::GetDeliveryResponse, Failed> {
+    let message = v1::GetDeliveryRequest { id };
+    let answer = console.core.webhooks.get_delivery(workspace.request(message)).await?.into_inner();
+    let is_its = answer.delivery.as_ref().is_some_and(|delivery| delivery.webhook_id == webhook);
+    if is_its { Ok(answer) } else { Err(Failed::missing()) }
+}
+
 /// Shows a delivery of a webhook.
 async fn page(
     console: &Console,
@@ -153,11 +166,7 @@ async fn page(
     done: Option<&str>,
     faults: Faults,
 ) -> Page {
-    let message = v1::GetDeliveryRequest { id };
-    let answer = console.core.webhooks.get_delivery(workspace.request(message)).await?.into_inner();
-    if answer.delivery.as_ref().is_none_or(|delivery| delivery.webhook_id != webhook) {
-        return Err(Failed::missing());
-    }
+    let answer = find(console, &workspace, &webhook, id).await?;
     let status = faults.status();
     render(status, &DeliveryPage::new(workspace, &answer, done, faults))
 }
@@ -187,6 +196,7 @@ pub(super) async fn replay(
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
     Posted(sent): Posted<Once>,
 ) -> Page {
+    find(&console, &workspace, &webhook, id.clone()).await?;
     let message = v1::ReplayDeliveryRequest { id: id.clone() };
     match console.core.webhooks.replay_delivery(workspace.request_once(&sent.once, message)).await {
         Ok(answer) => {

@@ -16,7 +16,10 @@ use crate::console::{
 };
 
 /// The fields that the form changes.
-const CHANGED: [&str; 4] = ["url", "description", "events", "filters"];
+const CHANGED: [&str; 4] = ["url", "description", "events", FILTERS];
+const FILTERS: &str = "filters";
+/// Most bytes of filters that the form shows.
+const MOST_FILTERS: usize = 4_096;
 
 /// What was typed into the form of a webhook.
 #[derive(Debug, Default, Deserialize)]
@@ -26,20 +29,21 @@ pub(super) struct Typed {
     description: String,
     /// One for each ticked box.
     events: Vec<String>,
-    token: String,
+    /// None where the form does not show the filters.
+    token: Option<String>,
     handle: String,
     chain: String,
     /// The token of a form whose work is done once.
     pub(super) once: String,
-    /// `updated_at` of the webhook from which the form was made, in Unix milliseconds.
-    unchanged_since: String,
+    /// `updated_at` of the webhook from which the form was made, in Unix milliseconds; 0 for a new one.
+    unchanged_since: i64,
 }
 
 impl Typed {
     fn filter_fields(&self) -> FilterFields {
         FilterFields {
             types: self.events.clone(),
-            token: self.token.clone(),
+            token: self.token.clone().unwrap_or_default(),
             handle: self.handle.clone(),
             chain: self.chain.clone(),
         }
@@ -69,14 +73,15 @@ impl Typed {
     /// The change of a webhook, unless somebody changed it since the form was made.
     pub(super) fn changes(&self, id: &str) -> v1::UpdateWebhookRequest {
         let filter = self.filter_fields();
+        let changed = CHANGED.into_iter().filter(|field| *field != FILTERS || self.token.is_some());
         v1::UpdateWebhookRequest {
             id: id.to_owned(),
-            update_mask: Some(FieldMask { paths: CHANGED.map(str::to_owned).to_vec() }),
+            update_mask: Some(FieldMask { paths: changed.map(str::to_owned).collect() }),
             url: self.url(),
             events: filter.event_types(),
             filters: filter.filters(),
             description: self.description(),
-            unchanged_since: self.unchanged_since.parse().ok().map(from_millis),
+            unchanged_since: Some(from_millis(self.unchanged_since)),
             ..v1::UpdateWebhookRequest::default()
         }
     }
@@ -128,13 +133,15 @@ pub(super) struct WebhookForm {
     pub(super) filter: FilterFields,
     /// The boxes of event types.
     pub(super) boxes: Vec<TypeBox>,
+    /// Whether the filters can be typed: they are not too many, and commas part them.
+    pub(super) shows_filters: bool,
     /// What is wrong.
     pub(super) faults: Faults,
 }
 
 impl WebhookForm {
     fn new(url: String, description: String, filter: FilterFields, faults: Faults) -> Self {
-        Self { url, description, boxes: filter.boxes(), filter, faults }
+        Self { url, description, boxes: filter.boxes(), filter, shows_filters: true, faults }
     }
 
     /// The form of a new webhook.
@@ -147,12 +154,17 @@ impl WebhookForm {
     pub(super) fn of(webhook: &v1::Webhook, faults: Faults) -> Self {
         let types: Vec<_> = webhook.events().collect();
         let filter = FilterFields::of(&types, webhook.filters.as_ref());
-        Self::new(webhook.url.clone(), webhook.description.clone().unwrap_or_default(), filter, faults)
+        let is_same = filter.filters().unwrap_or_default() == webhook.filters.clone().unwrap_or_default();
+        let bytes = filter.token.len() + filter.handle.len() + filter.chain.len();
+        let shows_filters = is_same && bytes <= MOST_FILTERS;
+        let description = webhook.description.clone().unwrap_or_default();
+        Self { shows_filters, ..Self::new(webhook.url.clone(), description, filter, faults) }
     }
 
     /// The form with what was typed, and what is wrong with it.
     pub(super) fn again(typed: &Typed, faults: Faults) -> Self {
-        Self::new(typed.url.clone(), typed.description.clone(), typed.filter_fields(), faults)
+        let shows_filters = typed.token.is_some();
+        Self { shows_filters, ..Self::new(typed.url.clone(), typed.description.clone(), typed.filter_fields(), faults) }
     }
 
     /// What is wrong with the ticked boxes.
@@ -180,8 +192,8 @@ mod tests {
             url: " https://a.example/hook ".to_owned(),
             description: "  ".to_owned(),
             events: vec!["thesis.created".to_owned(), "token.activity".to_owned()],
-            token: "$RUN, tk_1".to_owned(),
-            unchanged_since: "1795442700123".to_owned(),
+            token: Some("$RUN, tk_1".to_owned()),
+            unchanged_since: 1_795_442_700_123,
             ..Typed::default()
         }
     }
@@ -202,6 +214,20 @@ mod tests {
         assert_eq!((&*changes.id, changes.description), ("wh_1", None));
         let webhook = v1::Webhook { updated_at: changes.unchanged_since, ..v1::Webhook::default() };
         assert_eq!(revision(&webhook), 1_795_442_700_123);
+    }
+
+    #[test]
+    fn filters_that_cannot_be_typed_stay_as_they_are() {
+        let of = |token: &[String]| {
+            let filters = v1::EventFilters { token: token.to_vec(), ..v1::EventFilters::default() };
+            WebhookForm::of(&v1::Webhook { filters: Some(filters), ..v1::Webhook::default() }, Faults::none())
+        };
+        assert!(of(&[]).shows_filters && of(&["$RUN".to_owned(), "tk_1".to_owned()]).shows_filters);
+        for token in [&["a,b".to_owned()][..], &[" x".to_owned()], &vec!["x".repeat(200); 50]] {
+            assert!(!of(token).shows_filters, "{token:?}");
+        }
+        let changes = Typed { token: None, ..typed() }.changes("wh_1");
+        assert_eq!(changes.update_mask.unwrap().paths, ["url", "description", "events"]);
     }
 
     #[test]
