@@ -146,7 +146,7 @@ async fn live_events_need_the_approval(service: &Service) {
     let events = path(&customer, "live");
     let browser = service.browser_of(&customer.owner);
     let csrf = browser.csrf().await;
-    let page = browser.open(&events).await.is(403).says("not approved for live access");
+    let page = browser.open(&events).await.is(403).says("no live access");
     assert!(!page.html.contains("data-stream"), "{page}");
     browser.post(&format!("{events}/ticket"), &[("csrf", &csrf)], Origin::Here).await.is(403);
     let id = customer.project.clone();

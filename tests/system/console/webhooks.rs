@@ -171,6 +171,8 @@ async fn the_later_editor_is_told(service: &Service) {
     let first = one.open(&path).await.is(200).form(&path).fill("description", "First");
     let first = first.tick("events", &["token.activity"]);
     one.submit(&first).await.is(200).says("The webhook is saved.").says("First").says("token.activity");
+    // Sent again it is the same change, not another one.
+    one.submit(&first).await.is(200).says("The webhook is saved.");
     let told = other.submit(&late).await.is(409).says("again").says("First");
     // What was typed is kept.
     let form = told.form(&path);

@@ -83,9 +83,10 @@ fn expected(role: Option<Role>, project: &Known, live: bool, operation: Operatio
     }
 }
 
-/// Every operation that has callers of its own. Those of `Open` are edges.
+/// Every operation that people call. Those of `Open` are edges, and people follow events by a ticket.
 fn operations() -> impl Iterator<Item = Operation> {
-    Operation::ALL.iter().copied().filter(|operation| *operation != Operation::Open)
+    let others = [Operation::Open, Operation::Subscribe];
+    Operation::ALL.iter().copied().filter(move |operation| !others.contains(operation))
 }
 
 /// The error of a call with headers and an empty message.

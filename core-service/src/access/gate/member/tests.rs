@@ -138,3 +138,29 @@ async fn each_member_has_requests_of_their_own() {
     assert_eq!(refusal(&core, &elsewhere, Operation::GetProfile), Some(ErrorCode::RateLimited));
     assert_eq!(refusal(&core, &other, Operation::GetProfile), None);
 }
+
+#[tokio::test]
+async fn webhooks_can_be_stopped_when_the_month_is_used_up() {
+    let core = world().await;
+    let call = |operation| admit(&core, &key("usr_owner", false), operation).unwrap();
+    let (events, webhooks) = (call(Operation::ListEvents), call(Operation::DeleteWebhook));
+    let mut counted = 0;
+    while events.charge().await.is_ok() {
+        counted += 1;
+        assert!(counted <= events.caller.plan.requests_per_month, "the plan's quota does not hold");
+    }
+    assert_eq!(events.charge().await.unwrap_err().api.code, ErrorCode::QuotaExceeded);
+    assert!(webhooks.charge().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_right_that_ended_since_the_call_was_admitted_is_gone() {
+    let core = world().await;
+    let call = admit(&core, &key("usr_developer", false), Operation::DeleteWebhook).unwrap();
+    assert!(call.demand_right(&core.shared.control.state()).is_ok());
+    let (organization_id, user_id) = (ORGANIZATION.to_owned(), "usr_developer".to_owned());
+    let viewer = account::Member { organization_id, user_id, role: Role::Viewer.into(), ..account::Member::default() };
+    change(&core, ControlChange::Member(viewer)).await;
+    let refused = call.demand_right(&core.shared.control.state()).unwrap_err();
+    assert_eq!(refused.api.code, ErrorCode::InsufficientRole);
+}
