@@ -1,6 +1,6 @@
 //! The console: pages in which people run their own access, rendered here from what core answers. It holds no data.
 //!
-//! `visit` tells who asks, `form` guards what is posted, `view` renders. The other modules have the pages.
+//! `visit` tells who asks, `question` reads what is asked for, `form` guards what is posted, `view` renders. The other modules have the pages.
 
 mod administration;
 mod assets;
@@ -8,6 +8,7 @@ mod form;
 mod identity;
 mod organizations;
 mod projects;
+mod question;
 #[cfg(test)]
 mod tests;
 mod view;

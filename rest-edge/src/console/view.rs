@@ -129,9 +129,53 @@ pub(crate) fn sign_in_path(next: &str) -> String {
 
 /// A time for people, in UTC to the minute; "never" when there is none.
 pub(crate) fn time(at: Option<&Timestamp>) -> String {
+    written(at, "YYYY-MM-DDTHH:MM".len())
+}
+
+/// A time for people, in UTC to the millisecond; "never" when there is none.
+pub(crate) fn exact_time(at: Option<&Timestamp>) -> String {
+    written(at, "YYYY-MM-DDTHH:MM:SS.mmm".len())
+}
+
+fn written(at: Option<&Timestamp>, length: usize) -> String {
     let Some(at) = at else { return "never".to_owned() };
     let text = format_millis(to_millis(at));
-    format!("{} {} UTC", &text[..10], &text[11..16])
+    format!("{} {} UTC", &text[..10], &text[11..length])
+}
+
+/// A text, or its beginning when it has more characters than `most`.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A status as a word in a colour.
+#[derive(Clone, Copy)]
+pub(crate) struct Badge {
+    /// The word.
+    pub(crate) word: &'static str,
+    /// The class of its colour.
+    pub(crate) class: &'static str,
+}
+
+/// A choice of a list.
+pub(crate) struct Choice {
+    /// As the form sends it.
+    pub(crate) value: &'static str,
+    /// For people.
+    pub(crate) name: &'static str,
+    /// Whether it is the one that was taken.
+    pub(crate) is_taken: bool,
+}
+
+/// The choice of a list by which all rows are shown.
+pub(crate) const ALL: (&str, &str) = ("", "All");
+
+/// The choices of a list: values and names. Browsers take the first one when `taken` is none of them.
+pub(crate) fn choices(all: impl IntoIterator<Item = (&'static str, &'static str)>, taken: &str) -> Vec<Choice> {
+    all.into_iter().map(|(value, name)| Choice { value, name, is_taken: value == taken }).collect()
 }
 
 /// A number as people read it: `1,234,567`.
@@ -259,7 +303,25 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::grouped;
+    use thesis_proto::time::from_millis;
+
+    use super::*;
+
+    #[test]
+    fn times_are_said_in_utc() {
+        let at = from_millis(1_795_442_700_012);
+        assert_eq!(time(Some(&at)), "2026-11-23 14:05 UTC");
+        assert_eq!(exact_time(Some(&at)), "2026-11-23 14:05:00.012 UTC");
+        assert_eq!((time(None), exact_time(None)), ("never".to_owned(), "never".to_owned()));
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(cut("für", 3), "für");
+        assert_eq!(cut("für", 2), "fü…");
+        assert_eq!(cut("🚀🚀", 1), "🚀…");
+        assert_eq!(cut("", 0), "");
+    }
 
     #[test]
     fn numbers_are_grouped() {

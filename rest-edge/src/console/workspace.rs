@@ -99,9 +99,11 @@ impl Workspace {
         }
     }
 
-    /// Around one of its pages.
+    /// Around one of its pages. Its title in the browser also says the project and the environment.
     fn layout(&self, title: &str) -> Layout {
-        Layout::of(&self.signed_in, title, "organizations")
+        let heading = title.to_owned();
+        let title = format!("{title} · {}, {}", self.place.project.name, self.environment());
+        Layout { heading, ..Layout::of(&self.signed_in, &title, "organizations") }
     }
 }
 

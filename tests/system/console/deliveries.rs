@@ -181,6 +181,10 @@ async fn the_log_is_filtered_and_paged(service: &Service) {
     let found = browser.submit(&form.fill("status", "retrying").fill("event_type", "thesis.created")).await.is(200);
     assert!(logged(&found) == 1 && leads_to(&found, &failing), "{found}");
     browser.submit(&form.fill("status", "failed")).await.is(200).says("There are no such deliveries.");
+    for (query, status, told) in [("status=bogus", 422, "Status: must"), ("cursor=none", 400, "cursor")] {
+        let page = browser.open(&format!("{}?{query}", hook.path())).await.is(status).says(told);
+        assert_eq!(logged(&page), 0, "{page}");
+    }
     // A filter stays on the next page.
     let found = browser.submit(&form.fill("status", "delivered")).await.is(200);
     let older = browser.open(&link(&found, "Next").unwrap()).await.is(200);
@@ -248,8 +252,14 @@ async fn matches_are_counted(service: &Service) {
     let body = json!({"url": hook.receiver.url, "events": ["thesis.created"], "filters": filters});
     let webhook = hook.client.post("/v1/webhooks", &body).await.ok(201);
     let path = hook.within(&format!("/webhooks/{}/matches", text(&webhook, "id")));
-    let page =
-        browser.open(&path).await.is(200).says(", 2 match.").says("thesis.created").says("$matched").says("@Writer");
+    let page = browser
+        .open(&path)
+        .await
+        .is(200)
+        .says("The filters match 2 of the last ")
+        .says("thesis.created")
+        .says("$matched")
+        .says("@Writer");
     let is_shown = |event: &Value| leads_to(&page, &hook.within(&format!("/events/{}", text(event, "id"))));
     assert!(matching.iter().all(is_shown) && !others.iter().any(is_shown), "{page}");
     // All theses of all tokens are more than the page shows.

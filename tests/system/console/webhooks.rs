@@ -84,7 +84,11 @@ async fn a_secret_is_shown_once(service: &Service) {
     }
     browser.open(&format!("{list}?status=enabled")).await.is(200).says(URL);
     browser.open(&format!("{list}?status=disabled")).await.is(200).says("No webhook has this status.");
-    browser.open(&format!("{list}?cursor=none")).await.is(400);
+    for query in ["status=foo", "status=enabled&status=disabled"] {
+        let page = browser.open(&format!("{list}?{query}")).await.is(422).says("Status: must");
+        assert!(page.forms().iter().flat_map(|form| &form.fields).any(|one| one.name == "status" && one.is_wrong));
+    }
+    assert!(browser.open(&format!("{list}?cursor=none")).await.is(400).title().contains("test"));
     // Live data needs its approval.
     browser.open(&list.replace("/test/", "/live/")).await.is(403);
     browser.open(&list.replace("/test/", "/other/")).await.is(404);

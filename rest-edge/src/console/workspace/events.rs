@@ -9,14 +9,16 @@ use std::sync::Arc;
 use askama::Template;
 use axum::{
     Router,
-    extract::{RawQuery, State},
+    extract::State,
     response::IntoResponse as _,
     routing::{get, post},
 };
 use http::header::CONTENT_TYPE;
 use thesis_proto::{names::EVENT_TYPES, v1};
+use tonic::Status;
 
-use self::{query::EventQuery, row::EventRow};
+use self::query::{KEPT, message, stream_path};
+pub(super) use self::row::EventRow;
 use super::{
     Workspace,
     filters::{FilterFields, TypeBox},
@@ -24,13 +26,12 @@ use super::{
 use crate::console::{
     Console, Page,
     form::{Faults, NoFields, Posted},
+    question::Question,
     view::{Layout, render},
 };
 
 /// The part of the workspace.
 const TAB: &str = "/events";
-/// The fields of the form that core or the page may refuse.
-const FIELDS: [&str; 6] = ["types", "token", "handle", "chain", "created_after", "created_before"];
 
 /// The routes.
 pub(super) fn routes() -> Router<Arc<Console>> {
@@ -49,13 +50,10 @@ struct HistoryPage {
     tab: &'static str,
     fields: FilterFields,
     boxes: Vec<TypeBox>,
-    created_after: String,
-    created_before: String,
+    asked: Question,
     /// Whether anything but the newest events of all types is asked for.
     is_narrowed: bool,
     faults: Faults,
-    /// What is wrong as a whole.
-    trouble: Option<String>,
     rows: Vec<EventRow>,
     /// The path of the first page, on later ones.
     first: Option<String>,
@@ -67,39 +65,31 @@ struct HistoryPage {
     type_names: String,
 }
 
+async fn find(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::ListEventsResponse, Status> {
+    Ok(console.core.events.list_events(workspace.request(message(asked)?)).await?.into_inner())
+}
+
 /// Shows a page of the history.
-async fn history(State(console): State<Arc<Console>>, workspace: Workspace, RawQuery(query): RawQuery) -> Page {
-    let asked = EventQuery::read(query.as_deref())?;
-    let answer = match asked.message() {
-        Ok(message) => console.core.events.list_events(workspace.request(message)).await,
-        Err(status) => Err(status),
-    };
-    let (answer, faults) = match answer {
-        Ok(answer) => (answer.into_inner(), Faults::none()),
-        Err(status) => (v1::ListEventsResponse::default(), Faults::of(&status)?),
-    };
-    let is_marked = FIELDS.iter().any(|name| faults.field(name).is_some());
-    let trouble = if is_marked { Some("See what is marked below.") } else { faults.whole() };
-    let trouble = trouble.map(str::to_owned);
+async fn history(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
+    let (answer, faults) = Faults::asked(find(&console, &workspace, &asked).await)?;
     let next = answer.next_cursor.as_deref().filter(|_| answer.has_more);
-    let (fields, status) = (asked.fields(), faults.status());
+    let (fields, status) = (FilterFields::asked(&asked), faults.status());
     let names: Vec<&str> = EVENT_TYPES.iter().map(|(_, name)| *name).collect();
-    let title = format!("Events of {}, {}", workspace.place.project.name, workspace.environment());
+    let path = |cursor: Option<&str>| asked.link(&workspace.path(TAB), KEPT, cursor);
+    let is_newest = !asked.gives_any(&["cursor", "created_before"]);
     let page = HistoryPage {
-        layout: workspace.layout(&title),
+        layout: workspace.layout("Events"),
         tab: TAB,
         boxes: fields.boxes(),
         rows: answer.data.iter().map(|event| EventRow::new(event, &workspace)).collect(),
-        first: asked.is_later_page().then(|| workspace.path(&asked.path(None))),
-        next: next.map(|cursor| workspace.path(&asked.path(Some(cursor)))),
-        stream: (trouble.is_none() && asked.is_newest()).then(|| asked.stream_path()),
-        is_narrowed: asked.is_narrowed(),
+        first: asked.given("cursor").map(|_| path(None)),
+        next: next.map(|cursor| path(Some(cursor))),
+        stream: (faults.whole().is_none() && is_newest).then(|| stream_path(&fields)),
+        is_narrowed: asked.gives_any(KEPT),
         type_names: names.join(" "),
-        created_after: asked.created_after,
-        created_before: asked.created_before,
+        asked,
         fields,
         faults,
-        trouble,
         workspace,
     };
     render(status, &page)

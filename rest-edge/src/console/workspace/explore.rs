@@ -1,6 +1,5 @@
 //! What a project's keys can read: theses, profiles and tokens, and whether somebody posted in time.
 
-mod asked;
 mod chart;
 mod profile;
 mod rows;
@@ -14,9 +13,8 @@ use std::sync::Arc;
 
 use axum::{Router, routing::get};
 use thesis_proto::error::{ApiError, ErrorCode};
-use tonic::Status;
 
-use crate::console::{Console, form::Faults, view::Failed};
+use crate::console::{Console, view::Failed};
 
 /// The tab of the workspace that these pages are in.
 const TAB: &str = "/explore";
@@ -34,21 +32,6 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route("/console/projects/{id}/{environment}/explore/profiles/{reference}", get(profile::show))
         .route("/console/projects/{id}/{environment}/explore/tokens/{reference}", get(token::show))
         .route("/console/projects/{id}/{environment}/explore/verify", get(verify::show))
-}
-
-/// The faults of what a form asks for.
-///
-/// # Errors
-/// When the form cannot be shown again, which is so for all that does not depend on what was typed.
-fn faults_of(status: &Status) -> Result<Faults, Failed> {
-    let error = ApiError::from_status(status);
-    match error.code {
-        ErrorCode::ValidationFailed
-        | ErrorCode::InvalidCursor
-        | ErrorCode::HistoryLimit
-        | ErrorCode::AmbiguousToken => Faults::of(status),
-        _ => Err(error.into()),
-    }
 }
 
 /// Why a thing is not shown. A reference that can name nothing is as one that names nothing.

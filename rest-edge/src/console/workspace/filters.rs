@@ -5,6 +5,8 @@ use thesis_proto::{
     v1,
 };
 
+use crate::console::question::Question;
+
 /// What people type to say which events they mean. Lists are texts with commas.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilterFields {
@@ -41,6 +43,13 @@ impl FilterFields {
             handle: filters.handle.join(", "),
             chain: filters.chain.join(", "),
         }
+    }
+
+    /// The fields as a page was asked for them.
+    pub(super) fn asked(asked: &Question) -> Self {
+        let text = |name: &str| asked.text(name).to_owned();
+        let types = asked.all("types").map(str::to_owned).collect();
+        Self { types, token: text("token"), handle: text("handle"), chain: text("chain") }
     }
 
     /// Numbers of the event types. Names that are no type are left out.

@@ -16,15 +16,12 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Workspace;
-use crate::console::{Console, view::see_other};
+use crate::console::{Console, question::encoded, view::see_other};
 
 /// The tab of these pages.
 const TAB: &str = "/webhooks";
-/// What is encoded of ids in paths.
-const ID: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
 
 /// The parameters of the paths of one webhook: project, environment and webhook.
 type WebhookPath = Path<(String, String, String)>;
@@ -42,8 +39,8 @@ pub(super) fn routes() -> Router<Arc<Console>> {
 }
 
 /// The path of a webhook's page.
-fn path_of(workspace: &Workspace, id: &str) -> String {
-    workspace.path(&format!("{TAB}/{}", utf8_percent_encode(id, ID)))
+pub(super) fn path_of(workspace: &Workspace, id: &str) -> String {
+    workspace.path(&format!("{TAB}/{}", encoded(id)))
 }
 
 /// Leads who asks for the address of a form to the page that has it.

@@ -3,7 +3,7 @@
 use thesis_proto::v1::Role;
 
 use super::{Explorer, question};
-use crate::harness::{Service, text};
+use crate::harness::{Service, iso, now_ms, text};
 
 on_both_stores![what_is_not_there_has_no_page, wrong_questions_are_named, others_see_nothing];
 
@@ -41,19 +41,32 @@ async fn wrong_questions_are_named(service: &Service) {
         ("/verify", "handle=a&profile_id=b&token=RUN&created_after=2026-11-23", "handle"),
         ("/verify", "handle=a&token=RUN", "created_after"),
         ("/verify", "handle=a&token=RUN&created_after=x", "created_after"),
+        // Repeated ones, and those of lists that cannot be chosen.
+        ("/theses", "token=RUN&token=RUN", "token"),
+        ("/theses", "sort=bogus", "sort"),
+        ("", "q=x&types=bogus", "types"),
+        ("", "sort=bogus", "sort"),
     ] {
         let answer = explorer.open(&format!("{page}?{query}")).await.is(422);
         let form = question(&answer, &explorer.path(page));
         let field = form.field(wrong);
         assert!(field.is_wrong && !field.description.is_empty(), "{query}: {answer}");
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            assert_eq!(form.field(&name).value, value, "{query}");
+            // Lists show what can be chosen; the fields of times show the seconds too.
+            let shown = &form.field(&name).value;
+            assert!(value == "bogus" || shown.starts_with(&*value), "{query}: {shown}");
         }
     }
     for page in ["/theses?created_after=1999-01-01", "/verify?handle=a&token=RUN&created_after=1999-01-01"] {
         explorer.open(page).await.is(403).says("history reaches");
     }
-    explorer.open("/theses?cursor=wrong").await.is(400);
+    let wrong = explorer.open("/theses?cursor=wrong").await.is(400);
+    question(&wrong, &explorer.path("/theses"));
+    explorer.open(&format!("/theses?cursor={}", "x".repeat(5_000))).await.is(422).says("Cursor: must");
+    // A bound that was understood stays in its field.
+    let page = explorer.open(&format!("/theses?created_after={}", iso(now_ms() - 60_000))).await.is(200);
+    let shown = &question(&page, &explorer.path("/theses")).field("created_after").value;
+    assert_eq!(shown.len(), "2026-11-23T14:05:00".len(), "{shown}");
 }
 
 async fn others_see_nothing(service: &Service) {

@@ -1,10 +1,9 @@
 //! One delivery: its attempts, what was sent, and sending it again.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, Query, State};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use axum::extract::{Path, State};
 use thesis_proto::{
     names::event_type_name,
     time::to_millis,
@@ -12,11 +11,12 @@ use thesis_proto::{
     webhook::{self, SIGNATURE},
 };
 
-use super::{Badge, Workspace, delivery_path, is_over, marks, moment, number, webhook_path};
+use super::{Workspace, badge, delivery_path, is_over, marks, moment, number, path_of};
 use crate::console::{
     Console, Page,
     form::{Faults, Once, Posted},
-    view::{Failed, Layout, render, see_other},
+    question::Question,
+    view::{Badge, Failed, Layout, render, see_other},
 };
 
 /// Most bytes of markup that a shown payload takes. Pages stay small; a thesis may have 10,000 characters.
@@ -122,10 +122,10 @@ impl DeliveryPage {
             tab: "/webhooks",
             faults,
             path: delivery_path(&workspace, &delivery.webhook_id, &delivery.id),
-            webhook_path: webhook_path(&workspace, &delivery.webhook_id),
+            webhook_path: path_of(&workspace, &delivery.webhook_id),
             event_path: (!delivery.is_test).then(|| workspace.path(&format!("/events/{}", delivery.event_id))),
             event_type,
-            status: delivery.status().into(),
+            status: badge(delivery.status()),
             marks: marks(&delivery),
             made: format!("{} of {}", delivery.attempt, delivery.max_attempts),
             created: moment(delivery.created_at.as_ref()),
@@ -175,10 +175,9 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
-    Query(query): Query<HashMap<String, String>>,
+    asked: Question,
 ) -> Page {
-    let done = query.get("done").map(String::as_str);
-    page(&console, workspace, (webhook, id), done, Faults::none()).await
+    page(&console, workspace, (webhook, id), Some(asked.text("done")), Faults::none()).await
 }
 
 /// Leads who opens the form's address to the page that has the form.
@@ -186,8 +185,7 @@ pub(super) async fn back(
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
 ) -> Page {
-    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    Ok(see_other(&delivery_path(&workspace, &encoded(&webhook), &encoded(&id))))
+    Ok(see_other(&delivery_path(&workspace, &webhook, &id)))
 }
 
 pub(super) async fn replay(
@@ -209,6 +207,8 @@ pub(super) async fn replay(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use thesis_proto::time::from_millis;
 
     use super::*;

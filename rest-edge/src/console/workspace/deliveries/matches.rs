@@ -6,17 +6,13 @@ use askama::Template;
 use axum::extract::{Path, State};
 use http::StatusCode;
 use prost_types::Timestamp;
-use thesis_proto::{
-    error::ApiError,
-    filter::{CompiledFilter, EventKeys},
-    names::event_type_name,
-    v1,
-};
+use thesis_proto::{error::ApiError, filter::CompiledFilter, names::event_type_name, v1};
 
-use super::{Workspace, moment, webhook_path};
+use super::{Workspace, moment, path_of};
 use crate::console::{
     Console, Page,
     view::{Failed, Layout, grouped, render},
+    workspace::events::EventRow,
 };
 
 /// Most events that are looked at.
@@ -27,32 +23,6 @@ const LIMIT: i32 = 100;
 const MOST_PAGES: usize = 20;
 /// Most matching events that the page shows.
 const MOST_SHOWN: usize = 25;
-
-/// A matching event as a row: what filters look at.
-struct EventRow {
-    /// The path of its page.
-    path: String,
-    event_type: &'static str,
-    handle: String,
-    token: String,
-    chain: String,
-    created: String,
-}
-
-impl EventRow {
-    fn of(workspace: &Workspace, event: &v1::Event) -> Self {
-        let EventKeys { event_type, token, handle } = EventKeys::from(event);
-        let token = token.unwrap_or_default();
-        Self {
-            path: workspace.path(&format!("/events/{}", event.id)),
-            event_type: event_type_name(event_type),
-            handle: handle.unwrap_or_default(),
-            token: token.symbol,
-            chain: token.chain,
-            created: moment(event.created_at.as_ref()),
-        }
-    }
-}
 
 /// The last events, as a filter sees them.
 #[derive(Default)]
@@ -72,7 +42,7 @@ impl Seen {
         if filter.matches(event) {
             self.matched += 1;
             if self.rows.len() < MOST_SHOWN {
-                self.rows.push(EventRow::of(workspace, event));
+                self.rows.push(EventRow::new(event, workspace));
             }
         }
     }
@@ -138,7 +108,7 @@ pub(super) async fn show(
     let page = MatchesPage {
         layout: workspace.layout("What its filters match"),
         tab: "/webhooks",
-        webhook_path: webhook_path(&workspace, &webhook.id),
+        webhook_path: path_of(&workspace, &webhook.id),
         wanted: wanted(&types, &webhook.filters.unwrap_or_default()),
         url: webhook.url,
         looked_at: grouped(seen.looked_at),

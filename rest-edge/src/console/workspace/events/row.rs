@@ -6,26 +6,26 @@ use thesis_proto::{
 };
 
 use super::{super::Workspace, TAB};
-use crate::console::view::time;
+use crate::console::view::{cut, time};
 
 /// Most characters of a thesis's text in a line.
 const MOST_CHARACTERS: usize = 140;
 
 /// An event as a row of the list.
-pub(super) struct EventRow {
+pub(in crate::console::workspace) struct EventRow {
     /// The path of its page.
-    pub(super) href: String,
+    pub(in crate::console::workspace) href: String,
     /// The name of its type.
-    pub(super) kind: &'static str,
+    pub(in crate::console::workspace) kind: &'static str,
     /// What it says.
-    pub(super) line: String,
-    pub(super) at: String,
-    pub(super) source: String,
+    pub(in crate::console::workspace) line: String,
+    pub(in crate::console::workspace) at: String,
+    pub(in crate::console::workspace) source: String,
 }
 
 impl EventRow {
     /// The row of an event in a workspace.
-    pub(super) fn new(event: &v1::Event, workspace: &Workspace) -> Self {
+    pub(in crate::console::workspace) fn new(event: &v1::Event, workspace: &Workspace) -> Self {
         Self {
             href: workspace.path(&format!("{TAB}/{}", event.id)),
             kind: event_type_name(event.r#type()),
@@ -51,7 +51,7 @@ pub(super) fn line(event: &v1::Event) -> String {
     match &event.data {
         Some(Data::ThesisCreated(data)) => {
             let handle = data.profile.as_ref().map_or("", |profile| &profile.handle);
-            format!("{handle} on {}: {}", symbol(data.token.as_ref()), cut(&data.text))
+            format!("{handle} on {}: {}", symbol(data.token.as_ref()), cut(&data.text, MOST_CHARACTERS))
         }
         Some(Data::ProfileUpdated(data)) => {
             let handle = data.profile.as_ref().map_or("", |profile| &profile.handle);
@@ -75,25 +75,9 @@ pub(super) fn line(event: &v1::Event) -> String {
     }
 }
 
-/// The beginning of a text.
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(MOST_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_texts_are_cut_between_characters() {
-        assert_eq!(cut("short"), "short");
-        let whole = "é".repeat(MOST_CHARACTERS);
-        assert_eq!(cut(&whole), whole);
-        assert_eq!(cut(&format!("{whole}é")), format!("{whole}…"));
-    }
 
     #[test]
     fn each_type_has_a_line() {

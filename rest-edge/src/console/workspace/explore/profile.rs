@@ -8,14 +8,13 @@ use http::StatusCode;
 use thesis_proto::{error::ApiError, names::source_name, v1};
 
 use super::{
-    TAB, THESES,
-    asked::link,
-    missing,
+    TAB, THESES, missing,
     rows::{Fact, ThesisRow, outside},
     theses,
 };
 use crate::console::{
     Console, Page,
+    question::link,
     view::{Layout, render, time},
     workspace::Workspace,
 };

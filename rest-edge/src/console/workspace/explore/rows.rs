@@ -1,14 +1,10 @@
 //! Theses, profiles and tokens as rows of lists, and how pages say their values.
 
-use prost_types::Timestamp;
-use thesis_proto::{
-    time::{format_millis, to_millis},
-    v1,
-};
+use thesis_proto::v1;
 
-use super::asked::encoded;
 use crate::console::{
-    view::{grouped, time},
+    question::encoded,
+    view::{cut, grouped, time},
     workspace::Workspace,
 };
 
@@ -38,26 +34,9 @@ pub(super) fn outside(url: Option<String>) -> Option<String> {
     url.filter(|url| url.starts_with("https://") || url.starts_with("http://"))
 }
 
-/// A text's beginning.
-fn short(text: &str) -> String {
-    let mut letters = text.chars();
-    let mut cut: String = letters.by_ref().take(MOST_TEXT).collect();
-    if letters.next().is_some() {
-        cut.push('…');
-    }
-    cut
-}
-
 /// A number that may be unknown.
 pub(super) fn number(number: Option<i64>) -> String {
     number.map_or_else(|| "unknown".to_owned(), grouped)
-}
-
-/// A time in UTC to the millisecond; "never" when there is none.
-pub(super) fn exact_time(at: Option<&Timestamp>) -> String {
-    let Some(at) = at else { return "never".to_owned() };
-    let text = format_millis(to_millis(at));
-    format!("{} {} UTC", &text[..10], &text[11..23])
 }
 
 /// A thesis in a list.
@@ -78,7 +57,7 @@ impl ThesisRow {
         Self {
             href: thesis_path(workspace, &thesis.id),
             created: time(thesis.created_at.as_ref()),
-            text: short(&thesis.text),
+            text: cut(&thesis.text, MOST_TEXT),
             profile_href: profile_path(workspace, &profile.id),
             handle: profile.handle,
             token_href: token_path(workspace, &token.id),
@@ -107,7 +86,7 @@ impl ProfileRow {
             href: profile_path(workspace, &profile.id),
             handle: profile.handle,
             name: profile.display_name.unwrap_or_default(),
-            bio: short(&profile.bio.unwrap_or_default()),
+            bio: cut(&profile.bio.unwrap_or_default(), MOST_TEXT),
         }
     }
 
@@ -147,16 +126,7 @@ impl TokenRow {
 
 #[cfg(test)]
 mod tests {
-    use thesis_proto::time::from_millis;
-
     use super::*;
-
-    #[test]
-    fn long_texts_are_cut_between_characters() {
-        assert_eq!(short("moon"), "moon");
-        assert_eq!(short(&"ü".repeat(MOST_TEXT)), "ü".repeat(MOST_TEXT));
-        assert_eq!(short(&"🚀".repeat(MOST_TEXT + 1)), "🚀".repeat(MOST_TEXT) + "…");
-    }
 
     #[test]
     fn only_pages_of_sites_are_linked_to() {
@@ -169,8 +139,6 @@ mod tests {
 
     #[test]
     fn values_are_said() {
-        assert_eq!(exact_time(Some(&from_millis(1_795_442_700_012))), "2026-11-23 14:05:00.012 UTC");
-        assert_eq!(exact_time(None), "never");
         assert_eq!((number(Some(1_234)), number(None)), ("1,234".to_owned(), "unknown".to_owned()));
     }
 }

@@ -12,25 +12,24 @@ use tonic::Status;
 
 use super::{
     TAB,
-    asked::{Asked, Choice, choices},
-    faults_of,
     rows::{ProfileRow, ThesisRow, TokenRow},
     theses,
 };
 use crate::console::{
     Console, Page,
     form::Faults,
-    view::{Layout, render},
+    question::Question,
+    view::{Choice, Layout, choices, render},
     workspace::Workspace,
 };
 
 /// Most rows of each kind.
 const LIMIT: i32 = 10;
 /// What can be searched for, as the API names it.
-const KINDS: &[(&str, &str)] =
-    &[("", "Everything"), ("theses", "Theses"), ("profiles", "Profiles"), ("tokens", "Tokens")];
+const KINDS: [(&str, &str); 4] =
+    [("", "Everything"), ("theses", "Theses"), ("profiles", "Profiles"), ("tokens", "Tokens")];
 /// The orders of theses, as the API names them.
-const SORTS: &[(&str, &str)] = &[("relevance", "Best match first"), ("created_at_desc", "Newest first")];
+const SORTS: [(&str, &str); 2] = [("relevance", "Best match first"), ("created_at_desc", "Newest first")];
 
 /// The page of the search.
 #[derive(Template)]
@@ -40,7 +39,7 @@ struct SearchPage {
     workspace: Workspace,
     tab: &'static str,
     part: &'static str,
-    asked: Asked,
+    asked: Question,
     kinds: Vec<Choice>,
     sorts: Vec<Choice>,
     /// Whether something was searched for.
@@ -51,34 +50,28 @@ struct SearchPage {
     faults: Faults,
 }
 
-async fn search(console: &Console, workspace: &Workspace, asked: &Asked) -> Result<v1::SearchResult, Status> {
+/// Searches; without words, reads the newest theses.
+async fn search(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::SearchResult, Status> {
+    let mut read = asked.reader();
     let message = v1::SearchRequest {
-        q: asked.text("q").to_owned(),
-        types: parse_search_type(asked.text("types")).into_iter().map(i32::from).collect(),
-        sort: parse_search_sort(asked.text("sort")).unwrap_or_default().into(),
+        q: read.text("q").unwrap_or_default(),
+        types: read.choice("types", parse_search_type).into_iter().map(i32::from).collect(),
+        sort: read.choice("sort", parse_search_sort).unwrap_or_default().into(),
         limit: Some(LIMIT),
         ..v1::SearchRequest::default()
     };
+    let message = read.finish(message)?;
+    if message.q.is_empty() {
+        let newest = v1::ListThesesRequest { limit: Some(LIMIT), ..v1::ListThesesRequest::default() };
+        let theses = theses::list(console, workspace, newest).await?.data;
+        return Ok(v1::SearchResult { theses, ..v1::SearchResult::default() });
+    }
     let answer = console.core.search.search(workspace.request(message)).await?;
     Ok(answer.into_inner().result.unwrap_or_default())
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Asked) -> Page {
-    let is_search = !asked.text("q").is_empty();
-    let mut faults = Faults::none();
-    let found = if is_search {
-        match search(&console, &workspace, &asked).await {
-            Ok(found) => found,
-            Err(status) => {
-                faults = faults_of(&status)?;
-                v1::SearchResult::default()
-            }
-        }
-    } else {
-        let message = v1::ListThesesRequest { limit: Some(LIMIT), ..v1::ListThesesRequest::default() };
-        let newest = theses::list(&console, &workspace, message).await?.data;
-        v1::SearchResult { theses: newest, ..v1::SearchResult::default() }
-    };
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
+    let (found, faults) = Faults::asked(search(&console, &workspace, &asked).await)?;
     let status = faults.status();
     let page = SearchPage {
         layout: workspace.layout("Explore"),
@@ -86,7 +79,7 @@ pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspa
         part: TAB,
         kinds: choices(KINDS, asked.text("types")),
         sorts: choices(SORTS, asked.text("sort")),
-        is_search,
+        is_search: asked.gives_any(&["q"]),
         theses: ThesisRow::all(&workspace, found.theses),
         profiles: ProfileRow::all(&workspace, found.profiles),
         tokens: TokenRow::all(&workspace, found.tokens),

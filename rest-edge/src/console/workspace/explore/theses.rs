@@ -7,24 +7,20 @@ use axum::extract::State;
 use thesis_proto::{names::parse_thesis_sort, v1};
 use tonic::Status;
 
-use super::{
-    TAB, THESES,
-    asked::{Asked, Choice, choices},
-    faults_of,
-    rows::ThesisRow,
-};
+use super::{TAB, THESES, rows::ThesisRow};
 use crate::console::{
     Console, Page,
     form::Faults,
-    view::{Layout, render},
+    question::Question,
+    view::{Choice, Layout, choices, render},
     workspace::Workspace,
 };
 
 /// Rows of a page.
 const LIMIT: i32 = 25;
 /// The orders, as the API names them.
-const SORTS: &[(&str, &str)] =
-    &[("created_at_desc", "Newest first"), ("created_at_asc", "Oldest first"), ("likes_desc", "Most liked first")];
+const SORTS: [(&str, &str); 3] =
+    [("created_at_desc", "Newest first"), ("created_at_asc", "Oldest first"), ("likes_desc", "Most liked first")];
 /// The parameters that links to other pages of the list keep.
 const KEPT: &[&str] = &["profile", "token", "chain", "created_after", "created_before", "sort"];
 
@@ -36,7 +32,7 @@ struct ListPage {
     workspace: Workspace,
     tab: &'static str,
     part: &'static str,
-    asked: Asked,
+    asked: Question,
     sorts: Vec<Choice>,
     theses: Vec<ThesisRow>,
     /// The first page, unless this is it.
@@ -58,27 +54,24 @@ pub(super) async fn list(
     Ok(console.core.theses.list_theses(workspace.request(message)).await?.into_inner())
 }
 
-async fn find(console: &Console, workspace: &Workspace, asked: &Asked) -> Result<v1::ListThesesResponse, Status> {
-    let (created_after, created_before) = asked.bounds()?;
+async fn find(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::ListThesesResponse, Status> {
+    let mut read = asked.reader();
     let message = v1::ListThesesRequest {
-        profile: asked.given("profile"),
-        token: asked.given("token"),
-        chain: asked.given("chain"),
-        created_after,
-        created_before,
-        sort: parse_thesis_sort(asked.text("sort")).unwrap_or_default().into(),
+        profile: read.text("profile"),
+        token: read.text("token"),
+        chain: read.text("chain"),
+        created_after: read.time("created_after"),
+        created_before: read.time("created_before"),
+        sort: read.choice("sort", parse_thesis_sort).unwrap_or_default().into(),
         limit: Some(LIMIT),
-        cursor: asked.given("cursor"),
+        cursor: read.text("cursor"),
         ..v1::ListThesesRequest::default()
     };
-    list(console, workspace, message).await
+    list(console, workspace, read.finish(message)?).await
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Asked) -> Page {
-    let (listed, faults) = match find(&console, &workspace, &asked).await {
-        Ok(listed) => (listed, Faults::none()),
-        Err(status) => (v1::ListThesesResponse::default(), faults_of(&status)?),
-    };
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
+    let (listed, faults) = Faults::asked(find(&console, &workspace, &asked).await)?;
     let (status, path) = (faults.status(), workspace.path(THESES));
     let page = ListPage {
         layout: workspace.layout("Theses"),

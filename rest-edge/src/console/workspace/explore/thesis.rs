@@ -5,22 +5,16 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use thesis_proto::{
-    error::ApiError,
-    names::source_name,
-    time::{format_millis, to_millis},
-    v1,
-};
+use thesis_proto::{error::ApiError, names::source_name, time::to_millis, v1};
 
 use super::{
-    TAB, VERIFY,
-    asked::link,
-    missing,
-    rows::{Fact, exact_time, number, outside, profile_path, token_path},
+    TAB, VERIFY, missing,
+    rows::{Fact, number, outside, profile_path, token_path},
 };
 use crate::console::{
     Console, Page,
-    view::{Layout, render},
+    question::{link, time_field},
+    view::{Layout, exact_time, render},
     workspace::Workspace,
 };
 
@@ -44,12 +38,12 @@ struct ThesisPage {
 
 /// The query of the verification that finds a thesis by its author, token and time.
 fn verify_path(workspace: &Workspace, thesis: &v1::Thesis) -> String {
-    let at = format_millis(thesis.created_at.as_ref().map_or(0, to_millis));
-    // Fields for a time take no zone; they are in UTC.
-    let at = at.trim_end_matches('Z');
+    let at = thesis.created_at.as_ref().map_or(0, to_millis);
+    // Whole seconds, as the form's fields have them.
+    let (after, before) = (time_field(at), time_field(at + 1_000));
     let profile = thesis.profile.as_ref().map_or("", |profile| &profile.id);
     let token = thesis.token.as_ref().map_or("", |token| &token.id);
-    let query = [("profile_id", profile), ("token", token), ("created_after", at), ("created_before", at)];
+    let query = [("profile_id", profile), ("token", token), ("created_after", &*after), ("created_before", &*before)];
     link(&workspace.path(VERIFY), &query)
 }
 

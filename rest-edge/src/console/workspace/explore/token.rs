@@ -14,14 +14,14 @@ use thesis_proto::{
 
 use super::{
     TAB, THESES,
-    asked::{Asked, link},
     chart::{Hour, hours},
     missing,
-    rows::{Fact, ThesisRow, exact_time, outside, token_path},
+    rows::{Fact, ThesisRow, outside, token_path},
 };
 use crate::console::{
     Console, Page,
-    view::{Layout, grouped, render, time},
+    question::{Question, link},
+    view::{Layout, exact_time, grouped, render, time},
     workspace::Workspace,
 };
 
@@ -139,7 +139,7 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, reference)): Path<(String, String, String)>,
-    asked: Asked,
+    asked: Question,
 ) -> Page {
     let tokens = &console.core.tokens;
     let message = v1::GetTokenRequest { r#ref: reference, chain: asked.given("chain") };

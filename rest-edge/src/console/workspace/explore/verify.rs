@@ -12,14 +12,13 @@ use tonic::Status;
 use self::words::Verdict;
 use super::{
     TAB, VERIFY,
-    asked::{Asked, link},
-    faults_of,
     rows::{profile_path, thesis_path},
     token::candidates,
 };
 use crate::console::{
     Console, Page,
     form::Faults,
+    question::{Question, link},
     view::{Layout, render},
     workspace::Workspace,
 };
@@ -35,7 +34,7 @@ struct VerifyPage {
     workspace: Workspace,
     tab: &'static str,
     part: &'static str,
-    asked: Asked,
+    asked: Question,
     verdict: Option<Verdict>,
     /// Where the thesis of the verdict can be read, and its id.
     thesis: Option<(String, String)>,
@@ -46,27 +45,28 @@ struct VerifyPage {
     faults: Faults,
 }
 
-fn request(asked: &Asked) -> Result<v1::VerifyThesisRequest, Status> {
-    let (created_after, created_before) = asked.bounds()?;
-    Ok(v1::VerifyThesisRequest {
-        handle: asked.given("handle"),
-        profile_id: asked.given("profile_id"),
-        token: asked.given("token"),
-        chain: asked.given("chain"),
-        created_after,
-        created_before,
+fn request(asked: &Question) -> Result<v1::VerifyThesisRequest, Status> {
+    let mut read = asked.reader();
+    let message = v1::VerifyThesisRequest {
+        handle: read.text("handle"),
+        profile_id: read.text("profile_id"),
+        token: read.text("token"),
+        chain: read.text("chain"),
+        created_after: read.time("created_after"),
+        created_before: read.time("created_before"),
         // Blanks count in it.
-        contains: Some(asked.exact("contains").to_owned()).filter(|text| !text.is_empty()),
-    })
+        contains: read.exact("contains"),
+    };
+    read.finish(message)
 }
 
-async fn verify(console: &Console, workspace: &Workspace, asked: &Asked) -> Result<v1::ThesisVerification, Status> {
+async fn verify(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::ThesisVerification, Status> {
     let answer = console.core.theses.verify_thesis(workspace.request(request(asked)?)).await?;
     Ok(answer.into_inner().verification.unwrap_or_default())
 }
 
 /// The tokens that an ambiguous one may be, each with the same question about it.
-fn questions(workspace: &Workspace, asked: &Asked, status: &Status) -> Vec<(String, String)> {
+fn questions(workspace: &Workspace, asked: &Question, status: &Status) -> Vec<(String, String)> {
     let found = candidates(&ApiError::from_status(status)).into_iter();
     let question = |id: &str| {
         let value = |name: &'static str| match name {
@@ -82,17 +82,15 @@ fn questions(workspace: &Workspace, asked: &Asked, status: &Status) -> Vec<(Stri
         .collect()
 }
 
-pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Asked) -> Page {
-    let (mut verified, mut candidates, mut faults) = (None, Vec::new(), Faults::none());
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
+    let (mut candidates, mut answer) = (Vec::new(), Ok(None));
     if asked.has_any(FIELDS) {
-        match verify(&console, &workspace, &asked).await {
-            Ok(verification) => verified = Some(verification),
-            Err(status) => {
-                candidates = questions(&workspace, &asked, &status);
-                faults = faults_of(&status)?;
-            }
-        }
+        answer = verify(&console, &workspace, &asked).await.map(Some);
     }
+    if let Err(status) = &answer {
+        candidates = questions(&workspace, &asked, status);
+    }
+    let (verified, faults) = Faults::asked(answer)?;
     let named = verified.as_ref();
     let thesis = named.and_then(|verified| words::readable(verified).map(str::to_owned));
     let profile = named.and_then(|verified| verified.profile_id.clone());

@@ -3,7 +3,10 @@
 use thesis_proto::{names::event_type_name, v1};
 
 use super::path_of;
-use crate::console::{view::time, workspace::Workspace};
+use crate::console::{
+    view::{Badge, cut, time},
+    workspace::Workspace,
+};
 
 /// Most characters of a text in a row of the list.
 pub(super) const ROW_TEXT: usize = 80;
@@ -26,6 +29,10 @@ pub(super) struct Facts {
     pub(super) filters: String,
     /// Its status as a badge.
     pub(super) status: Badge,
+    /// What the status means.
+    pub(super) meaning: &'static str,
+    /// Whether new events are delivered.
+    pub(super) is_enabled: bool,
     /// The beginning of its signing secret.
     pub(super) secret_prefix: String,
     /// When it was created.
@@ -34,38 +41,29 @@ pub(super) struct Facts {
     pub(super) updated: String,
 }
 
-/// A status in words.
-pub(super) struct Badge {
-    /// The word.
-    pub(super) word: &'static str,
-    /// The class of the badge.
-    pub(super) class: &'static str,
-    /// What it means.
-    pub(super) meaning: &'static str,
-    /// Whether new events are delivered.
-    pub(super) is_enabled: bool,
+/// The badge of a status.
+pub(super) const fn badge(status: v1::WebhookStatus) -> Badge {
+    let (word, class) = match status {
+        v1::WebhookStatus::Enabled => ("Enabled", "good"),
+        v1::WebhookStatus::DisabledFailing => ("Disabled: failing", "bad"),
+        v1::WebhookStatus::Disabled | v1::WebhookStatus::Unspecified => ("Disabled", "warn"),
+    };
+    Badge { word, class }
 }
 
-impl Badge {
-    /// The badge of a status.
-    pub(super) const fn of(status: v1::WebhookStatus) -> Self {
-        let (word, class, meaning) = match status {
-            v1::WebhookStatus::Enabled => ("Enabled", "good", "New events that match are delivered."),
-            v1::WebhookStatus::DisabledFailing => (
-                "Disabled: failing",
-                "bad",
-                "The service disabled it: at least 50 attempts in a row failed, over a day or more. It gets no new \
-                 events. Deliveries that wait go out if it is enabled within 24 hours of that; later they end as \
-                 failed. Repair the endpoint, send a test event, then enable it.",
-            ),
-            v1::WebhookStatus::Disabled | v1::WebhookStatus::Unspecified => (
-                "Disabled",
-                "warn",
-                "It gets no new events. Deliveries that wait go out if it is enabled within 24 hours of that; later \
-                 they end as failed.",
-            ),
-        };
-        Self { word, class, meaning, is_enabled: matches!(status, v1::WebhookStatus::Enabled) }
+/// What a status means.
+const fn meaning(status: v1::WebhookStatus) -> &'static str {
+    match status {
+        v1::WebhookStatus::Enabled => "New events that match are delivered.",
+        v1::WebhookStatus::DisabledFailing => {
+            "The service disabled it: at least 50 attempts in a row failed, over a day or more. It gets no new \
+             events. Deliveries that wait go out if it is enabled within 24 hours of that; later they end as \
+             failed. Repair the endpoint, send a test event, then enable it."
+        }
+        v1::WebhookStatus::Disabled | v1::WebhookStatus::Unspecified => {
+            "It gets no new events. Deliveries that wait go out if it is enabled within 24 hours of that; later \
+             they end as failed."
+        }
     }
 }
 
@@ -80,19 +78,13 @@ impl Facts {
             description: webhook.description.as_deref().filter(|text| !text.is_empty()).map(|text| cut(text, most)),
             events: events.join(", "),
             filters: cut(&filters_text(webhook.filters.as_ref()), most),
-            status: Badge::of(webhook.status()),
+            status: badge(webhook.status()),
+            meaning: meaning(webhook.status()),
+            is_enabled: webhook.status() == v1::WebhookStatus::Enabled,
             secret_prefix: webhook.secret_prefix.clone(),
             created: time(webhook.created_at.as_ref()),
             updated: time(webhook.updated_at.as_ref()),
         }
-    }
-}
-
-/// The beginning of a text that is too long.
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
@@ -107,13 +99,6 @@ fn filters_text(filters: Option<&v1::EventFilters>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_texts_are_cut_between_characters() {
-        assert_eq!(cut("für", 3), "für");
-        assert_eq!(cut("für", 2), "fü…");
-        assert_eq!(cut("", 0), "");
-    }
 
     #[test]
     fn filters_are_one_line() {

@@ -1,23 +1,24 @@
 //! The list of webhooks.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Query, State};
-use http::StatusCode;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use axum::extract::State;
 use thesis_proto::{
-    names::{WEBHOOK_STATUSES, parse_webhook_status, webhook_status_name},
+    names::{WEBHOOK_STATUSES, parse_webhook_status},
     v1,
 };
+use tonic::Status;
 
 use super::{
     TAB,
-    facts::{Badge, Facts, ROW_TEXT},
+    facts::{Facts, ROW_TEXT, badge},
 };
 use crate::console::{
     Console, Page,
-    view::{Layout, render},
+    form::Faults,
+    question::Question,
+    view::{ALL, Choice, Layout, choices, render},
     workspace::Workspace,
 };
 
@@ -26,13 +27,6 @@ const ROWS: i32 = 25;
 
 /// What the list says after a change.
 const DONE: &[(&str, &str)] = &[("deleted", "The webhook is deleted. What waited for it is cancelled.")];
-
-/// A status by which the list is filtered.
-struct Choice {
-    value: &'static str,
-    word: &'static str,
-    is_chosen: bool,
-}
 
 #[derive(Template)]
 #[template(path = "webhooks.html")]
@@ -44,73 +38,49 @@ struct ListPage {
     /// Webhooks of the environment, and how many the plan allows.
     used: i64,
     limit: i64,
-    choices: Vec<Choice>,
+    statuses: Vec<Choice>,
+    faults: Faults,
     is_filtered: bool,
     /// The list's first page, from later ones.
     first: Option<String>,
     next: Option<String>,
 }
 
-/// The path of a page of the list.
-fn page_path(path: &str, status: v1::WebhookStatus, cursor: Option<&str>) -> String {
-    let status = Some(webhook_status_name(status)).filter(|_| status != v1::WebhookStatus::Unspecified);
-    let parts = [("status", status), ("cursor", cursor)];
-    let given = parts
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name}={}", utf8_percent_encode(value?, NON_ALPHANUMERIC))));
-    let query = given.collect::<Vec<_>>().join("&");
-    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+async fn list(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::ListWebhooksResponse, Status> {
+    let mut read = asked.reader();
+    let message = v1::ListWebhooksRequest {
+        limit: Some(ROWS),
+        cursor: read.text("cursor"),
+        status: read.choice("status", parse_webhook_status).unwrap_or_default().into(),
+    };
+    let message = read.finish(message)?;
+    Ok(console.core.webhooks.list_webhooks(workspace.request(message)).await?.into_inner())
 }
 
-pub(super) async fn show(
-    State(console): State<Arc<Console>>,
-    workspace: Workspace,
-    Query(query): Query<HashMap<String, String>>,
-) -> Page {
-    let named = |name: &str| query.get(name).map(String::as_str).filter(|text| !text.is_empty());
-    let (cursor, status) = (named("cursor"), named("status").and_then(parse_webhook_status).unwrap_or_default());
-    let message =
-        v1::ListWebhooksRequest { limit: Some(ROWS), cursor: cursor.map(str::to_owned), status: status.into() };
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
     let plan = v1::GetProjectUsageRequest { project_id: workspace.place.project.id.clone() };
-    let (listed, plan) = tokio::try_join!(
-        console.core.webhooks.list_webhooks(workspace.request(message)),
+    let (listed, plan) = tokio::join!(
+        list(&console, &workspace, &asked),
         console.core.accounts.get_project_usage(workspace.signed_in.visit.request(plan)),
-    )?;
-    let (listed, plan) = (listed.into_inner(), plan.into_inner());
+    );
+    let ((listed, faults), plan) = (Faults::asked(listed)?, plan?.into_inner());
     let plan = if workspace.live { plan.live } else { plan.test };
     let plan = plan.and_then(|usage| usage.webhooks).unwrap_or_default();
     let path = workspace.path(TAB);
-    let choice = |&(of, value): &(v1::WebhookStatus, &'static str)| Choice {
-        value,
-        word: Badge::of(of).word,
-        is_chosen: of == status,
-    };
+    let statuses = WEBHOOK_STATUSES.iter().map(|&(status, name)| (name, badge(status).word));
+    let status = faults.status();
     let page = ListPage {
-        layout: workspace
-            .layout(&format!("Webhooks of {}", workspace.place.project.name))
-            .with_notice(named("done"), DONE),
+        layout: workspace.layout("Webhooks").with_notice(Some(asked.text("done")), DONE),
         tab: TAB,
         webhooks: listed.data.iter().map(|webhook| Facts::of(&workspace, webhook, ROW_TEXT)).collect(),
         used: plan.used,
         limit: plan.limit,
-        choices: WEBHOOK_STATUSES.iter().map(choice).collect(),
-        is_filtered: status != v1::WebhookStatus::Unspecified,
-        first: cursor.map(|_| page_path(&path, status, None)),
-        next: listed.next_cursor.as_deref().map(|next| page_path(&path, status, Some(next))),
+        statuses: choices([ALL].into_iter().chain(statuses), asked.text("status")),
+        faults,
+        is_filtered: asked.gives_any(&["status"]),
+        first: asked.given("cursor").map(|_| asked.link(&path, &["status"], None)),
+        next: listed.next_cursor.as_deref().map(|next| asked.link(&path, &["status"], Some(next))),
         workspace,
     };
-    render(StatusCode::OK, &page)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_of_the_list_has_a_path() {
-        let path = |status, cursor| page_path("/list", status, cursor);
-        assert_eq!(path(v1::WebhookStatus::Unspecified, None), "/list");
-        assert_eq!(path(v1::WebhookStatus::Unspecified, Some("a=")), "/list?cursor=a%3D");
-        assert_eq!(path(v1::WebhookStatus::Enabled, Some("a")), "/list?status=enabled&cursor=a");
-    }
+    render(status, &page)
 }

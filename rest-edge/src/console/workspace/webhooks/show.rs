@@ -1,9 +1,9 @@
 //! The page of one webhook.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use thesis_proto::v1;
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
 use crate::console::{
     Console, Page,
     form::Faults,
+    question::{Parameters, Question},
     view::{Layout, render},
     workspace::{
         Workspace,
@@ -54,20 +55,20 @@ pub(super) async fn show_webhook(
     console: &Console,
     workspace: Workspace,
     id: &str,
-    query: &HashMap<String, String>,
+    query: &Parameters,
     shown: Shown,
 ) -> Page {
     let request = workspace.request(v1::GetWebhookRequest { id: id.to_owned() });
     let webhook = console.core.webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
-    let log = deliveries::log(console, &workspace, &webhook.id, query).await?;
-    let status = shown.faults.status();
+    let asked = Question(query.clone());
+    let log = deliveries::log(console, &workspace, &webhook.id, &asked).await?;
+    let status = if shown.faults.whole().is_some() { shown.faults.status() } else { log.faults.status() };
     let form = match &shown.typed {
         Some(typed) => WebhookForm::again(typed, shown.faults),
         None => WebhookForm::of(&webhook, shown.faults),
     };
-    let done = query.get("done").map(String::as_str);
     let page = WebhookPage {
-        layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(done, DONE),
+        layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(Some(asked.text("done")), DONE),
         tab: TAB,
         webhook: Facts::of(&workspace, &webhook, PAGE_TEXT),
         workspace,
@@ -82,7 +83,7 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, id)): WebhookPath,
-    Query(query): Query<HashMap<String, String>>,
+    Question(query): Question,
 ) -> Page {
     show_webhook(&console, workspace, &id, &query, Shown { typed: None, faults: Faults::none() }).await
 }

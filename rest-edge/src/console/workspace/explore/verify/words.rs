@@ -2,7 +2,7 @@
 
 use thesis_proto::v1::{self, ServedFrom, ThesisVerification, VerificationReason as Reason};
 
-use crate::console::workspace::explore::rows::exact_time;
+use crate::console::view::exact_time;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
