@@ -65,7 +65,7 @@ fn page(path: &str, session: &str) -> Vec<u8> {
 
 /// Every page of the project, by a name.
 async fn paths(connection: &mut Connection, project: &str) -> Result<Vec<(&'static str, String)>, Failure> {
-    let new = r#"{"url":"http://127.0.0.1:9/","events":["thesis.created"]}"#;
+    let new = r#"{"url":"http://127.0.0.1:19999/","events":["thesis.created"]}"#;
     let made = connection.ask_ok(&post("/v1/webhooks", &test_key(), new)).await?;
     let webhook: serde_json::Value = serde_json::from_slice(made.body)?;
     let webhook = webhook["id"].as_str().ok_or("a webhook has no id")?.to_owned();

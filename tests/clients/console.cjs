@@ -28,8 +28,9 @@ async function person(browser, options) {
   return { context, page, faults };
 }
 
-// Looks at a page as it is, in both themes and widths.
-async function look({ page, faults }, name) {
+// Looks at a page as it is, in both themes and widths. It must have `text`, if one is given.
+async function look({ page, faults }, name, text) {
+  if (text) await page.locator("main").getByText(text).first().waitFor();
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     for (const width of WIDTHS) {
@@ -119,7 +120,8 @@ async function customer(browser) {
   await open(someone, project, "project with a key");
   await webhooks(someone, project, key);
   await events(someone, project, key);
-  await explore(someone, project);
+  // The plan has few streams, so one after the other.
+  await Promise.all([signedOut(someone.context.browser(), `${project}/test/${FOLLOWED}`), explore(someone, project)]);
   await open(someone, `${project}/usage`, "usage");
   await open(someone, `${project}/usage?days=30`, "usage of a month");
   await page.goto(project);
@@ -175,7 +177,8 @@ async function webhooks(someone, project, key) {
   await open(someone, `${project}/test/webhooks/new`, "new webhook");
   await page.getByLabel("URL").fill("http://127.0.0.1:1/");
   await press(someone, "Create webhook");
-  await look(someone, "webhook without events");
+  assert.match(await page.locator("#url-fault").textContent(), /port/);
+  await look(someone, "webhook with a refused URL");
   assert.equal(await page.getByLabel("URL").inputValue(), "http://127.0.0.1:1/");
   await page.getByLabel("URL").fill(url);
   await page.getByLabel("thesis.created").check();
@@ -222,26 +225,80 @@ async function webhooks(someone, project, key) {
   close();
 }
 
+// The page of events that is followed live.
+const FOLLOWED = "events?types=thesis.created&token=%24WALK";
+
+// Opens the live view of a page of events.
+async function follow({ page }) {
+  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await said(page, /^Live$/);
+}
+
+// Waits until the live view says so.
+const said = (page, text) => page.locator("#live [role=status]").getByText(text).waitFor();
+
+// Another session of the same person follows events; then it ends in another tab.
+async function signedOut(browser, path) {
+  const someone = await person(browser);
+  const { context, page, faults } = someone;
+  await page.goto("/console/sign-in");
+  await page.getByLabel("E-mail").fill("customer@people.example");
+  await page.getByLabel("Password").fill(PASSWORD);
+  await press(someone, "Sign in");
+  await page.goto(path);
+  await follow(someone);
+  const tab = await context.newPage();
+  await tab.goto("/console/account");
+  const form = tab.locator("form[action='/console/sign-out']");
+  await Promise.all([tab.waitForEvent("load"), form.evaluate((sent) => sent.requestSubmit())]);
+  // The stream ends within 10 s; then the browser opens it again, for which it waits up to 5 s.
+  await said(page, "Ended: sign in again");
+  assert.deepEqual(faults, []);
+  await context.close();
+}
+
 async function events(someone, project, key) {
-  const { page } = someone;
+  const { context, page } = someone;
+  const path = `${project}/test/${FOLLOWED}`;
   await open(someone, `${project}/test/events`, "events");
-  await open(someone, `${project}/test/events?types=thesis.created&token=%24WALK`, "events of a token");
-  await page.getByRole("button", { name: "Live" }).click();
-  const status = page.locator("#live [role=status]");
-  await status.getByText("Live").waitFor();
-  const text = "Seen <b>as</b> it happens";
-  await thesis(key, text);
-  await page.getByRole("cell", { name: text }).waitFor();
+  await open(someone, path, "events of a token");
+  const cell = (text) => page.getByRole("cell", { name: text });
+  const texts = ["Before it is live", "Seen <b>as</b> it happens", "While it is paused", "While it is broken"];
+  await thesis(key, texts[0]);
+  assert.equal(await cell(texts[0]).count(), 0);
+  let stream;
+  page.on("request", (request) => { if (request.url().includes("/v1/events/stream")) stream = request.url(); });
+  await follow(someone);
+  await cell(texts[0]).waitFor();
+  await thesis(key, texts[1]);
+  await cell(texts[1]).waitFor();
   await page.getByRole("button", { name: "Pause" }).click();
-  await thesis(key, "While it is paused");
+  await thesis(key, texts[2]);
   await page.getByRole("button", { name: "Resume (1)" }).waitFor();
-  await look(someone, "live events, paused");
+  await look(someone, "live events, paused", "Paused");
   await page.getByRole("button", { name: "Resume (1)" }).click();
-  await page.getByRole("cell", { name: "While it is paused" }).waitFor();
+  await cell(texts[2]).waitFor();
+  // A ticket's new connection takes the place of the page's, which cannot come back at once.
+  await context.setOffline(true);
+  const thief = new AbortController();
+  assert.equal((await fetch(stream, { signal: thief.signal })).status, 200);
+  await said(page, "Reconnecting");
+  thief.abort();
+  await thesis(key, texts[3]);
+  await context.setOffline(false);
+  await cell(texts[3]).waitFor();
+  await said(page, /^Live$/);
   await page.getByRole("button", { name: "Stop" }).click();
-  await page.getByRole("link", { name: text }).click();
+  await said(page, "Stopped");
+  // Every event is there once, the newest first.
+  const ids = await page.locator("#events tbody tr").evaluateAll((rows) => rows.map((row) => row.dataset.id));
+  assert.ok(ids.every((event) => event?.startsWith("evt_")), ids.join());
+  assert.equal(new Set(ids).size, ids.length, ids.join());
+  const lines = (await page.locator("#events tbody a").allTextContents()).slice(0, texts.length).reverse();
+  assert.deepEqual(lines, texts.map((text) => `@walker on $WALK: ${text}`));
+  await page.getByRole("link", { name: texts[1] }).click();
   await page.waitForURL("**/events/evt_*");
-  await look(someone, "event");
+  await look(someone, "event", texts[1]);
 }
 
 async function explore(someone, project) {
@@ -260,9 +317,12 @@ async function explore(someone, project) {
   await open(someone, `${path}/verify`, "verify");
   await page.getByLabel("Handle").fill("@walker");
   await page.getByLabel("Token").fill("$WALK");
-  await page.getByLabel("Posted from").fill("2026-01-01T00:00");
+  // History reaches back for some days only.
+  const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 16);
+  await page.getByLabel("Posted from").fill(yesterday);
   await press(someone, "Verify");
-  await look(someone, "verdict");
+  await page.getByRole("heading", { name: "Verdict" }).waitFor();
+  await look(someone, "verdict", "Verified");
 }
 
 // The status of a call with a key.

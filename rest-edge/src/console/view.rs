@@ -192,6 +192,22 @@ pub(crate) fn grouped(number: impl ToString) -> String {
     text
 }
 
+/// Most bytes of markup that a shown event or payload takes. Pages stay small; a thesis may have 10,000 characters.
+pub(crate) const MOST_SHOWN: usize = 40_000;
+
+/// The beginning of a text that takes at most so many bytes of markup, and whether that is all of it.
+pub(crate) fn beginning(text: &str, most: usize) -> (&str, bool) {
+    let mut size = 0;
+    for (at, letter) in text.char_indices() {
+        // Templates write what markup could be made of as `&#34;` and the like.
+        size += if matches!(letter, '<' | '>' | '&' | '"' | '\'') { "&#34;".len() } else { letter.len_utf8() };
+        if size > most {
+            return (&text[..at], false);
+        }
+    }
+    (text, true)
+}
+
 /// A sentence of core's message, which begins small and has no full stop.
 pub(crate) fn sentence(message: &str) -> String {
     let mut letters = message.chars();
@@ -303,6 +319,7 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use askama::filters::{Html, escape};
     use thesis_proto::time::from_millis;
 
     use super::*;
@@ -321,6 +338,28 @@ mod tests {
         assert_eq!(cut("für", 2), "fü…");
         assert_eq!(cut("🚀🚀", 1), "🚀…");
         assert_eq!(cut("", 0), "");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_letters() {
+        assert_eq!(beginning("{\"a\":1}", 100), ("{\"a\":1}", true));
+        assert_eq!(beginning("ab\"c", 7), ("ab\"", false));
+        assert_eq!(beginning("ab\"c", 6), ("ab", false));
+        assert_eq!(beginning("a🚀", 4), ("a", false));
+        assert_eq!(beginning("a🚀", 5), ("a🚀", true));
+    }
+
+    #[test]
+    fn the_markup_of_a_beginning_has_the_size_that_is_allowed() {
+        let markup = |text: &str| escape(text, Html).expect("it cannot fail").to_string();
+        for letter in ["a", "é", "🚀", "\"", "'", "<", ">", "&", "\\", "\n", "\u{1}"] {
+            let json = serde_json::to_string(&letter.repeat(300)).expect("texts always serialise");
+            let most = markup(&json).len();
+            assert_eq!(beginning(&json, most), (&*json, true), "{letter:?}");
+            let (shown, is_whole) = beginning(&json, most - 1);
+            let size = markup(shown).len();
+            assert!(!is_whole && size < most && size + 5 >= most, "{letter:?}: {size} of {most}");
+        }
     }
 
     #[test]

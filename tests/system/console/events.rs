@@ -15,6 +15,7 @@ on_both_stores![
     its_pages_lead_on,
     what_is_wrong_is_told_beside_its_field,
     an_event_is_shown_whole,
+    a_long_event_does_not_make_a_long_page,
     what_events_say_is_text,
     events_of_others_do_not_exist,
 ];
@@ -60,6 +61,8 @@ async fn the_history_is_filtered(service: &Service) {
     let page = browser.submit(&form).await.is(200);
     let ids: Vec<&str> = events.iter().map(|event| text(event, "id")).collect();
     assert_eq!(listed(&page), ids, "{page}");
+    // The page's script knows them by their ids.
+    assert_eq!(page.all("tr").filter_map(|row| row.get("data-id")).collect::<Vec<_>>(), ids, "{page}");
     let data = &events[0]["data"];
     let line = format!("{} on {}: number 2", text(&data["profile"], "handle"), text(&data["token"], "symbol"));
     let page = page.says(&line);
@@ -142,6 +145,19 @@ async fn an_event_is_shown_whole(service: &Service) {
     assert!(button.get("hidden").is_some(), "{page}");
     let thesis = format!("/explore/theses/{}", text(&event["data"], "thesis_id"));
     assert!(page.all("a").any(|link| link.get("href").is_some_and(|href| href.ends_with(&thesis))), "{page}");
+}
+
+async fn a_long_event_does_not_make_a_long_page(service: &Service) {
+    let customer = Customer::new(service).await;
+    // Each is six bytes of markup.
+    let long = "\"".repeat(10_000);
+    let event = client(service, &customer).await.thesis("writer", "LONG", &long).await.1;
+    let browser = service.browser_of(&customer.owner);
+    let page = browser.open(&format!("{}/{}", path(&customer), text(&event, "id"))).await.is(200);
+    assert!(page.html.len() < 60 * 1024, "{} bytes", page.html.len());
+    let page = page.says("too long for this page");
+    // Half a JSON is not to be copied.
+    assert!(page.all("button").all(|button| button.get("data-copy").is_none()), "{page}");
 }
 
 async fn what_events_say_is_text(service: &Service) {

@@ -65,7 +65,7 @@ async fn wrong_questions_are_named(service: &Service) {
     explorer.open(&format!("/theses?cursor={}", "x".repeat(5_000))).await.is(422).says("Cursor: must");
     // A bound that was understood stays in its field.
     let page = explorer.open(&format!("/theses?created_after={}", iso(now_ms() - 60_000))).await.is(200);
-    let shown = &question(&page, &explorer.path("/theses")).field("created_after").value;
+    let shown = question(&page, &explorer.path("/theses")).field("created_after").value.clone();
     assert_eq!(shown.len(), "2026-11-23T14:05:00".len(), "{shown}");
 }
 

@@ -16,11 +16,8 @@ use crate::console::{
     Console, Page,
     form::{Faults, Once, Posted},
     question::Question,
-    view::{Badge, Failed, Layout, render, see_other},
+    view::{Badge, Failed, Layout, MOST_SHOWN, beginning, render, see_other},
 };
-
-/// Most bytes of markup that a shown payload takes. Pages stay small; a thesis may have 10,000 characters.
-const MOST_SHOWN: usize = 40_000;
 
 /// What the page says after a change.
 const DONE: &[(&str, &str)] = &[
@@ -55,19 +52,6 @@ fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> V
     let seconds = attempt.started_at.as_ref().map_or(0, to_millis).div_euclid(1_000);
     headers.push((SIGNATURE, format!("t={seconds},v1=…")));
     headers
-}
-
-/// The beginning of a text that takes at most so much markup, and whether that is all of it.
-fn beginning(text: &str, most: usize) -> (&str, bool) {
-    let mut size = 0;
-    for (at, letter) in text.char_indices() {
-        // What markup could be made of is written as `&#34;` and the like.
-        size += if matches!(letter, '<' | '>' | '&' | '"' | '\'') { 5 } else { letter.len_utf8() };
-        if size > most {
-            return (&text[..at], false);
-        }
-    }
-    (text, true)
 }
 
 #[derive(Template)]
@@ -212,15 +196,6 @@ mod tests {
     use thesis_proto::time::from_millis;
 
     use super::*;
-
-    #[test]
-    fn a_long_payload_is_cut_between_letters() {
-        assert_eq!(beginning("{\"a\":1}", 100), ("{\"a\":1}", true));
-        assert_eq!(beginning("ab\"c", 7), ("ab\"", false));
-        assert_eq!(beginning("ab\"c", 6), ("ab", false));
-        assert_eq!(beginning("a🚀", 4), ("a", false));
-        assert_eq!(beginning("a🚀", 5), ("a🚀", true));
-    }
 
     #[test]
     fn headers_are_those_of_the_attempt() {

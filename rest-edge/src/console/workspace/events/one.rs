@@ -18,7 +18,7 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    view::{Failed, Layout, render, time},
+    view::{Failed, Layout, MOST_SHOWN, beginning, render, time},
 };
 
 /// A thing that an event is about.
@@ -42,8 +42,10 @@ struct EventPage {
     at: String,
     source: String,
     subjects: Vec<Subject>,
-    /// The event as streams and webhooks send it, but on several lines.
+    /// The event as streams and webhooks send it, but on several lines; only its beginning when it is too long.
     json: String,
+    /// Whether the JSON is all there.
+    is_whole: bool,
 }
 
 /// Shows an event.
@@ -54,6 +56,8 @@ pub(super) async fn show(
 ) -> Page {
     let answer = console.core.events.get_event(workspace.request(v1::GetEventRequest { id })).await?;
     let event = answer.into_inner().event.ok_or_else(Failed::missing)?;
+    let json = serde_json::to_string_pretty(&json::Event::from(&event)).expect("texts always serialise");
+    let (shown, is_whole) = beginning(&json, MOST_SHOWN);
     let page = EventPage {
         layout: workspace.layout(&format!("Event {}", event.id)),
         tab: TAB,
@@ -62,7 +66,8 @@ pub(super) async fn show(
         at: time(event.created_at.as_ref()),
         source: source(&event),
         subjects: subjects(&event, &workspace),
-        json: serde_json::to_string_pretty(&json::Event::from(&event)).expect("texts always serialise"),
+        json: shown.to_owned(),
+        is_whole,
         id: event.id,
         workspace,
     };

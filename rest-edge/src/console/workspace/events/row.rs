@@ -13,6 +13,8 @@ const MOST_CHARACTERS: usize = 140;
 
 /// An event as a row of the list.
 pub(in crate::console::workspace) struct EventRow {
+    /// Its id, by which the page's script recognises it.
+    pub(in crate::console::workspace) id: String,
     /// The path of its page.
     pub(in crate::console::workspace) href: String,
     /// The name of its type.
@@ -27,6 +29,7 @@ impl EventRow {
     /// The row of an event in a workspace.
     pub(in crate::console::workspace) fn new(event: &v1::Event, workspace: &Workspace) -> Self {
         Self {
+            id: event.id.clone(),
             href: workspace.path(&format!("{TAB}/{}", event.id)),
             kind: event_type_name(event.r#type()),
             line: line(event),
