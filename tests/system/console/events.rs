@@ -15,7 +15,6 @@ on_both_stores![
     its_pages_lead_on,
     what_is_wrong_is_told_beside_its_field,
     an_event_is_shown_whole,
-    a_long_event_does_not_make_a_long_page,
     what_events_say_is_text,
     events_of_others_do_not_exist,
 ];
@@ -145,19 +144,6 @@ async fn an_event_is_shown_whole(service: &Service) {
     assert!(button.get("hidden").is_some(), "{page}");
     let thesis = format!("/explore/theses/{}", text(&event["data"], "thesis_id"));
     assert!(page.all("a").any(|link| link.get("href").is_some_and(|href| href.ends_with(&thesis))), "{page}");
-}
-
-async fn a_long_event_does_not_make_a_long_page(service: &Service) {
-    let customer = Customer::new(service).await;
-    // Each is six bytes of markup.
-    let long = "\"".repeat(10_000);
-    let event = client(service, &customer).await.thesis("writer", "LONG", &long).await.1;
-    let browser = service.browser_of(&customer.owner);
-    let page = browser.open(&format!("{}/{}", path(&customer), text(&event, "id"))).await.is(200);
-    assert!(page.html.len() < 60 * 1024, "{} bytes", page.html.len());
-    let page = page.says("too long for this page");
-    // Half a JSON is not to be copied.
-    assert!(page.all("button").all(|button| button.get("data-copy").is_none()), "{page}");
 }
 
 async fn what_events_say_is_text(service: &Service) {

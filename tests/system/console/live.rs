@@ -90,7 +90,7 @@ async fn a_stream_ends_after_signing_out(service: &Service) {
     browser.submit(&page.form("/console/sign-out")).await.is(200);
     stream.end(AFTER_SIGN_OUT).await;
     for ticket in [ticket, unused] {
-        service.anonymous().get(&stream_path(&ticket)).await.error(401, "SIGN_IN_REQUIRED");
+        service.anonymous().get(&stream_path(&ticket)).await.error(401, "API_KEY_REVOKED");
     }
     // The page that is still open is led to the sign-in page.
     let answer = browser.post(&format!("{events}/ticket"), &[("csrf", &csrf)], Origin::Here).await.is(303);
@@ -109,7 +109,7 @@ async fn a_stream_ends_with_the_membership(service: &Service) {
     customer.owner.ask().remove_member(v1::RemoveMemberRequest { organization_id, user_id }).await.unwrap();
     stream.end(AT_ONCE).await;
     service.settle().await;
-    service.anonymous().get(&stream_path(&ticket)).await.error(404, "PROJECT_NOT_FOUND");
+    service.anonymous().get(&stream_path(&ticket)).await.error(401, "API_KEY_REVOKED");
     let csrf = browser.csrf().await;
     browser.get(&events).await.is(404);
     browser.post(&format!("{events}/ticket"), &[("csrf", &csrf)], Origin::Here).await.is(404);
