@@ -20,6 +20,7 @@ on_both_stores![
     the_plan_limits_their_number,
     the_later_editor_is_told,
     a_new_secret_signs_beside_the_old_one,
+    filters_that_no_form_can_hold_stay,
     buttons_do_what_they_say,
     what_people_type_is_text,
 ];
@@ -188,6 +189,23 @@ async fn the_later_editor_is_told(service: &Service) {
     let client = client_of(service, &customer).await;
     let kept = rows(&client).await;
     assert_eq!((&kept[0]["description"], &kept[0]["filters"]), (&Value::Null, &json!({"handle": ["@late"]})));
+}
+
+async fn filters_that_no_form_can_hold_stay(service: &Service) {
+    let customer = Customer::new(service).await;
+    let (browser, list, client) =
+        (service.browser_of(&customer.owner), list_of(&customer), client_of(service, &customer).await);
+    let many: Vec<String> = (0..50).map(|number| format!("{number}{}", "&".repeat(190))).collect();
+    for filters in [json!({"token": many, "handle": many, "chain": many}), json!({"token": ["a,b"]})] {
+        let new = json!({"url": URL, "events": ["thesis.created"], "filters": filters});
+        let made = client.post("/v1/webhooks", &new).await.ok(201);
+        let path = format!("{list}/{}", text(&made, "id"));
+        let form = browser.open(&path).await.is(200).says("the API can change them").form(&path);
+        browser.submit(&form.fill("description", "Described")).await.is(200).says("Described");
+        browser.open(&format!("{path}/matches")).await.is(200);
+        let now = client.get(&format!("/v1/webhooks/{}", text(&made, "id"))).await.ok(200);
+        assert_eq!((&now["filters"], &now["description"]), (&filters, &json!("Described")));
+    }
 }
 
 async fn a_new_secret_signs_beside_the_old_one(service: &Service) {

@@ -11,7 +11,7 @@ use thesis_proto::{error::ApiError, filter::CompiledFilter, names::event_type_na
 use super::{Workspace, moment, path_of};
 use crate::console::{
     Console, Page,
-    view::{Failed, Layout, grouped, render},
+    view::{Failed, Layout, cut, grouped, render},
     workspace::events::EventRow,
 };
 
@@ -84,13 +84,17 @@ struct MatchesPage {
     is_whole: bool,
 }
 
+/// Most characters of the values of a filter that the page shows.
+const MOST_CHARACTERS: usize = 1_000;
+
 /// What a webhook asks for, in words.
 fn wanted(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static str, String)> {
     let types: Vec<_> = types.iter().map(|kind| event_type_name(*kind)).collect();
     let given = [("Tokens", &filters.token), ("Profiles", &filters.handle), ("Chains", &filters.chain)];
     let given = given.into_iter().filter(|(_, values)| !values.is_empty());
     let events = [("Events", types.join(", "))];
-    events.into_iter().chain(given.map(|(name, values)| (name, values.join(", ")))).collect()
+    let given = given.map(|(name, values)| (name, cut(&values.join(", "), MOST_CHARACTERS)));
+    events.into_iter().chain(given).collect()
 }
 
 pub(super) async fn show(
