@@ -19,7 +19,7 @@ pub(crate) use self::{
     addresses::{Addresses, reachable},
     features::FeatureFlags,
     keys::{Keys, decode_secret, encode_secret},
-    parse::{public_url, web_url},
+    parse::{api_url, web_url},
     store::{Store, StoreKind},
     upstream::Upstream,
     webhooks::Webhooks,

@@ -24,7 +24,7 @@ use url::Url;
 use self::{api::Api, follow::Follower, forward::Forwarder};
 use crate::{
     Failure,
-    config::{self, Settings, public_url, web_url},
+    config::{self, Settings, api_url, web_url},
     roles::Signals,
 };
 
@@ -63,7 +63,7 @@ pub(crate) struct Listen {
         hide_env_values = true,
         value_name = "URL",
         default_value = "http://127.0.0.1:8080",
-        value_parser = public_url
+        value_parser = api_url
     )]
     api: String,
     /// Secret that signs; it is printed first [default: a new one]

@@ -11,6 +11,7 @@ pub mod entry;
 pub mod handle;
 pub mod id;
 pub mod list_cursor;
+pub mod member_key;
 pub mod observation;
 pub mod operation;
 pub mod plan;

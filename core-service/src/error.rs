@@ -37,6 +37,12 @@ impl Error {
         Self { api: Box::new(ApiError::unavailable()), why: Some(why) }
     }
 
+    /// A change that was made on another state than the present one.
+    #[must_use]
+    pub fn changed_meanwhile() -> Self {
+        Self::new(ErrorCode::ChangedMeanwhile, "somebody changed this meanwhile; look at it again, then change it")
+    }
+
     /// A store that does not answer anybody.
     #[must_use]
     pub fn store_away() -> Self {

@@ -5,6 +5,8 @@ pub mod admin;
 pub mod create_test_thesis;
 pub mod create_webhook;
 pub mod delete_webhook;
+pub mod ended_sessions;
+pub mod get_delivery;
 pub mod get_event;
 pub mod get_profile;
 pub mod get_profile_wallets;

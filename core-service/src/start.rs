@@ -32,7 +32,7 @@ use crate::{
         Core,
         account::set_up::set_up_link,
         admin::bootstrap::{Bootstrap, bootstrap},
-        stream_tickets,
+        ended_sessions, stream_tickets,
     },
     replicas::{
         members::Members,
@@ -231,6 +231,8 @@ impl Core {
         self.tasks.spawn(async move { core.stop.run_until_cancelled(core.slots.run()).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.stop.run_until_cancelled(stream_tickets::watch(Arc::clone(&core))).await });
+        let core = Arc::clone(self);
+        self.tasks.spawn(async move { core.stop.run_until_cancelled(ended_sessions::watch(Arc::clone(&core))).await });
         let core = Arc::clone(self);
         self.tasks.spawn(async move { core.open_streams.run(&core.stop).await });
     }

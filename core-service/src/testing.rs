@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use secrecy::SecretBox;
 use thesis_net::clock::{Clock, IdSource};
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 use crate::{
     accounts::AccountSettings,
@@ -80,6 +81,8 @@ impl IdSource for CountingIds {
 pub(crate) struct SharedMemory {
     store: SharedBackend,
     away: AtomicBool,
+    /// What every call passes; a test that holds it makes calls wait.
+    passage: Arc<RwLock<()>>,
     /// The partition whose transactions fail.
     refused: Mutex<Option<Value>>,
     /// Calls made, by table.
@@ -94,7 +97,12 @@ impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
         let (away, calls) = (AtomicBool::new(false), Mutex::default());
         let (refused, applied, scans) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Self { store: memory(clock), away, refused, calls, applied, scans })
+        Arc::new(Self { store: memory(clock), away, passage: Arc::default(), refused, calls, applied, scans })
+    }
+
+    /// Makes every call wait until the guard is dropped. Calls that are worked on end first.
+    pub(crate) async fn hold(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.passage).write_owned().await
     }
 
     /// How many calls were made that read or write a table.
@@ -137,22 +145,26 @@ impl SharedMemory {
 #[async_trait]
 impl Backend for SharedMemory {
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+        let _passing = self.passage.read().await;
         self.called(table);
         self.store()?.get(table, key, consistency).await
     }
 
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
+        let _passing = self.passage.read().await;
         self.called(table);
         self.store()?.get_many(table, keys).await
     }
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        let _passing = self.passage.read().await;
         self.called(scan.table);
         *self.scans.lock().entry(scan.table.name).or_default() += 1;
         self.store()?.scan(scan).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        let _passing = self.passage.read().await;
         let tables: HashSet<&'static str> = changes.iter().map(|change| change.table.name).collect();
         for change in &changes {
             *self.applied.lock().entry(change.table.name).or_default() += 1;
@@ -164,6 +176,7 @@ impl Backend for SharedMemory {
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
+        let _passing = self.passage.read().await;
         self.called(transaction.table);
         if self.refused.lock().as_ref().is_some_and(|refused| transaction.partition.first() == Some(refused)) {
             return Err(StoreError::Unavailable("refused".to_owned()));

@@ -2,14 +2,14 @@
 
 use std::{error::Error, io, time::Duration};
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderValue};
 use prost_types::Timestamp;
 use reqwest::Response;
 use thesis_net::clock::SharedClock;
 use thesis_proto::{
-    names::event_type_name,
     time::from_millis,
     v1::{AttemptFailure, AttemptResponse, ClaimResponse, attempt_report::Outcome},
+    webhook::{Attempt, SIGNATURE},
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -82,32 +82,20 @@ pub(crate) async fn drain(answer: Option<Response>, deadline: Instant) {
 /// can carry.
 #[must_use]
 pub fn headers(claim: &ClaimResponse, unix_seconds: i64) -> Option<HeaderMap> {
-    const SIGNATURE: HeaderName = HeaderName::from_static("service-signature");
-    const EVENT_ID: HeaderName = HeaderName::from_static("service-event-id");
-    const EVENT_TYPE: HeaderName = HeaderName::from_static("service-event-type");
-    const DELIVERY_ID: HeaderName = HeaderName::from_static("service-delivery-id");
-    const DELIVERY_ATTEMPT: HeaderName = HeaderName::from_static("service-delivery-attempt");
-    const REPLAY: HeaderName = HeaderName::from_static("service-replay");
-    const REPLAY_OF: HeaderName = HeaderName::from_static("service-replay-of");
-    const TEST: HeaderName = HeaderName::from_static("service-test");
-
+    let attempt = Attempt {
+        event_id: &claim.event_id,
+        event_type: claim.event_type(),
+        delivery_id: &claim.delivery_id,
+        number: claim.attempt,
+        replay_of: claim.replay_of.as_deref(),
+        is_test: claim.is_test,
+    };
     let text = |value: &str| HeaderValue::try_from(value).ok();
-    let signature = signature(unix_seconds, &claim.body, &claim.secrets);
     let mut headers = HeaderMap::with_capacity(12);
-    headers.insert(header::USER_AGENT, HeaderValue::from_static("Service-Webhooks/1.0"));
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(SIGNATURE, text(&signature)?);
-    headers.insert(EVENT_ID, text(&claim.event_id)?);
-    headers.insert(EVENT_TYPE, text(event_type_name(claim.event_type()))?);
-    headers.insert(DELIVERY_ID, text(&claim.delivery_id)?);
-    headers.insert(DELIVERY_ATTEMPT, claim.attempt.into());
-    headers.insert(REPLAY, HeaderValue::from_static(if claim.replay_of.is_some() { "true" } else { "false" }));
-    if let Some(original) = &claim.replay_of {
-        headers.insert(REPLAY_OF, text(original)?);
+    for (name, value) in attempt.headers() {
+        headers.insert(name, text(&value)?);
     }
-    if claim.is_test {
-        headers.insert(TEST, HeaderValue::from_static("true"));
-    }
+    headers.insert(SIGNATURE, text(&signature(unix_seconds, &claim.body, &claim.secrets))?);
     Some(headers)
 }
 

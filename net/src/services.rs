@@ -72,6 +72,19 @@ pub struct Trusted {
     pub request_id: Option<HeaderValue>,
     /// The edge could not read all of the request: core refuses it.
     pub malformed: bool,
+    /// Who calls, if it is a person.
+    pub member: Option<MemberSession>,
+}
+
+/// The session of a person who calls a public service in a project, in place of a key.
+#[derive(Clone, Debug)]
+pub struct MemberSession {
+    /// Its token.
+    pub token: SecretString,
+    /// The project.
+    pub project_id: String,
+    /// Whether its live environment is meant.
+    pub live: bool,
 }
 
 /// The services that edge and worker call.

@@ -10,6 +10,7 @@ pub mod names;
 pub mod reference;
 mod secret;
 pub mod time;
+pub mod webhook;
 
 /// The generated messages, clients and servers of `thesis.v1`; documented in the `.proto` files.
 #[expect(

@@ -8,6 +8,14 @@ pub const AUTHORIZATION: &str = "authorization";
 pub const SERVICE_TOKEN: &str = "x-service-token";
 /// The session of the person who calls.
 pub const SESSION: &str = "x-session";
+/// The project in which the person of a session calls a public service, in place of a key.
+pub const PROJECT: &str = "x-project";
+/// The environment of that project: [`LIVE`] or [`TEST`].
+pub const ENVIRONMENT: &str = "x-environment";
+/// The value of [`ENVIRONMENT`] for the live environment.
+pub const LIVE: &str = "live";
+/// The value of [`ENVIRONMENT`] for the test environment.
+pub const TEST: &str = "test";
 /// The customer's address, as the edge sees it.
 pub const CLIENT_ADDRESS: &str = "x-client-address";
 /// The request id, in requests from the edge and in every answer.

@@ -80,6 +80,9 @@ names!(ServedFrom, SERVED_FROM, served_from_name, parse_served_from, {
     Cache => "cache",
 });
 
+/// With what the id begins under which requests of people in a project are counted; the project's id follows.
+pub const CONSOLE: &str = "console/";
+
 names!(Environment, ENVIRONMENTS, environment_name, parse_environment, {
     Test => "test",
     Live => "live",

@@ -1,11 +1,12 @@
-// Copy buttons: beside every field with `data-copy`, and buttons whose `data-copy` names a field.
+// Copy buttons: beside every field with `data-copy`, and buttons whose `data-copy` names a field or a text.
 "use strict";
 
 const copy = async (button, field) => {
   try {
-    await navigator.clipboard.writeText(field.value);
+    await navigator.clipboard.writeText(field.value ?? field.textContent);
   } catch {
-    field.select();
+    if (field.select) field.select();
+    else getSelection().selectAllChildren(field);
     document.execCommand("copy");
   }
   const text = button.textContent;

@@ -70,6 +70,7 @@ impl Call {
             client_address: Some(self.origin.client_address),
             request_id: Some(self.origin.request_id.clone()),
             malformed: !self.unread.lock().is_empty(),
+            member: None,
         });
         Request::from_parts(MetadataMap::from_headers(headers), extensions, message)
     }

@@ -1,6 +1,6 @@
 //! The console: pages in which people run their own access, rendered here from what core answers. It holds no data.
 //!
-//! `visit` tells who asks, `form` guards what is posted, `view` renders. The other modules have the pages.
+//! `visit` tells who asks, `question` reads what is asked for, `form` guards what is posted, `view` renders. The other modules have the pages.
 
 mod administration;
 mod assets;
@@ -8,10 +8,12 @@ mod form;
 mod identity;
 mod organizations;
 mod projects;
+mod question;
 #[cfg(test)]
 mod tests;
 mod view;
 mod visit;
+mod workspace;
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -21,7 +23,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri,
     header::{
         ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
         SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
@@ -55,8 +57,8 @@ const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
-            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; \
-             base-uri 'none'; frame-ancestors 'none'",
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+             form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         ),
     ),
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -87,12 +89,23 @@ pub(crate) fn router() -> Router<Arc<Console>> {
         .merge(identity::routes())
         .merge(organizations::routes())
         .merge(projects::routes())
+        .merge(workspace::routes())
         .merge(administration::routes())
         .merge(assets::routes())
-        .fallback(|| async { Failed::missing() })
+        .fallback(no_page)
         .method_not_allowed_fallback(|| async {
             Failed::from(ApiError::new(ErrorCode::MethodNotAllowed, "this page does not answer that method"))
         })
+}
+
+/// Leads from an address with a slash at its end to the one without; at others there is no page.
+async fn no_page(method: Method, uri: Uri) -> Page {
+    let (path, query) = (uri.path(), uri.query().map(|query| format!("?{query}")).unwrap_or_default());
+    let shorter = path.trim_end_matches('/');
+    if shorter == path || !method.is_safe() {
+        return Err(Failed::missing());
+    }
+    Ok(view::moved(&format!("{shorter}{query}")))
 }
 
 /// Whether a path is the console's.

@@ -31,7 +31,7 @@ pub use crate::{openapi::openapi, server::serve};
 /// The settings of an edge.
 #[derive(Clone, Debug)]
 pub struct EdgeConfig {
-    /// The address that discovery and descriptions name, without a trailing slash.
+    /// The address that discovery and descriptions name, without a path or a slash at its end.
     pub public_url: String,
     /// Networks whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,

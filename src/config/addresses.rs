@@ -23,7 +23,7 @@ pub(crate) struct Addresses {
     /// Health and metrics listen here; port 0 takes a free one
     #[arg(long, env = "SVC_OPS_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:9100")]
     pub(crate) ops_addr: SocketAddr,
-    /// The address that customers use [default: from SVC_HTTP_ADDR]
+    /// The address that customers use, without a path [default: from SVC_HTTP_ADDR]
     #[arg(long, env = "SVC_PUBLIC_URL", value_name = "URL", value_parser = parse::public_url)]
     pub(crate) public_url: Option<String>,
     /// Where edge, worker and admin find core; several addresses share the calls

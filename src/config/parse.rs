@@ -18,8 +18,13 @@ pub(super) fn core_url(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
+/// `http://host` or `https://host`, with a port or none: the pages and the API are at the root of it.
+pub(super) fn public_url(text: &str) -> Result<String, String> {
+    core_url(text).map_err(|error| format!("{error}; it is the address at whose root customers find the service"))
+}
+
 /// `http://…` or `https://…`, without a last `/`.
-pub(crate) fn public_url(text: &str) -> Result<String, String> {
+pub(crate) fn api_url(text: &str) -> Result<String, String> {
     Ok(base_url(text)?.as_str().trim_end_matches('/').to_owned())
 }
 

@@ -109,6 +109,9 @@ fn lists_and_addresses_are_read() {
         "--dns-servers=9.9.9.9,[::1]:5353",
         "--http-addr=0.0.0.0:80",
     ]);
+    let public = |url: &str| self::settings(&["--public-url", url]).addresses.public_url.unwrap();
+    assert_eq!(public("https://example.com/"), "https://example.com");
+    assert_eq!(public("http://example.com:8080"), "http://example.com:8080");
     assert_eq!(settings.addresses.core_url, ["http://a:1", "https://b:2"]);
     let proxies: Vec<_> = settings.addresses.trusted_proxies.iter().map(ToString::to_string).collect();
     assert_eq!(proxies, ["10.0.0.0/8", "::1/128"]);
@@ -125,6 +128,8 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         (&["--core-url", "core:50051"], "SVC_CORE_URL"),
         (&["edge", "--core-url", "http://a:1,ftp://b"], "SVC_CORE_URL"),
         (&["--public-url", "example.com"], "SVC_PUBLIC_URL"),
+        (&["--public-url", "https://example.com/theses"], "SVC_PUBLIC_URL"),
+        (&["--public-url", "https://example.com/?a=b"], "SVC_PUBLIC_URL"),
         (&["--trusted-proxies", "10.0.0.0/33"], "SVC_TRUSTED_PROXIES"),
         (&["--webhook-allow-networks", "x"], "SVC_WEBHOOK_ALLOW_NETWORKS"),
         (&["--dns-servers", "dns.example"], "SVC_DNS_SERVERS"),

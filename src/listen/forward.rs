@@ -10,7 +10,7 @@ use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     sse::Event,
 };
-use thesis_proto::{time::format_millis, v1::ClaimResponse};
+use thesis_proto::{time::format_millis, v1::ClaimResponse, webhook::EVENT_TYPE};
 use tokio::time::timeout;
 use url::Url;
 
@@ -61,7 +61,7 @@ impl Forwarder {
         let told = headers(&claim, now_ms.div_euclid(1_000)).zip(HeaderValue::from_str(&event.kind).ok());
         let (mut headers, kind) = told.ok_or("request not sendable")?;
         // As it is named on the stream: this version may not know it.
-        headers.insert("service-event-type", kind);
+        headers.insert(EVENT_TYPE, kind);
         let sent = self.http.post(self.to.clone()).headers(headers).body(claim.body).send().await;
         sent.map(|answer| answer.status()).map_err(|error| why(&error))
     }

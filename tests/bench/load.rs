@@ -11,6 +11,7 @@ use core_service::{
     access::gate::RequestMeta,
     accounts::AccountSettings,
     domain::{
+        control::Project,
         dataset::Dataset,
         delivery::{Delivery, delivery_id},
         operation::Features,
@@ -87,12 +88,17 @@ pub(crate) async fn reachable_core(store: SharedBackend) -> Result<Arc<Core>, Fa
     Ok(core)
 }
 
-/// The dataset of the benchmark's project.
-pub(crate) fn dataset(core: &Core) -> Result<Dataset, Failure> {
+/// The benchmark's project.
+pub(crate) fn project(core: &Core) -> Result<Arc<Project>, Failure> {
     let authorization = Some(format!("Bearer {}", test_key()).into());
     let meta = RequestMeta { authorization, ..RequestMeta::default() };
     let caller = core.gate.authenticate(&meta, SystemClock.now_ms())?;
-    Ok(Dataset::Project(caller.project.id.clone()))
+    Ok(caller.project)
+}
+
+/// Its dataset.
+pub(crate) fn dataset(core: &Core) -> Result<Dataset, Failure> {
+    Ok(Dataset::Project(project(core)?.id.clone()))
 }
 
 /// Loads a place.

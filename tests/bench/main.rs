@@ -19,6 +19,7 @@ mod limiter;
 mod load;
 mod mark;
 mod operations;
+mod pages;
 mod process;
 mod reads;
 mod report;
@@ -127,6 +128,8 @@ enum Child {
     Cores(cores::Cores),
     /// Measures sign-ins, and reads beside them
     Accounts,
+    /// Measures pages of the console
+    Pages,
     /// Measures the way from the feed of a simulated upstream, beside appends of the same texts
     Upstream,
 }
@@ -156,6 +159,7 @@ fn main() -> Result<(), Failure> {
             Builder::new_multi_thread().enable_all().build()?.block_on(cores::run(&options, &task))
         }
         Some(Child::Accounts) => Builder::new_multi_thread().enable_all().build()?.block_on(accounts::run(&options)),
+        Some(Child::Pages) => Builder::new_multi_thread().enable_all().build()?.block_on(pages::run(&options)),
         Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),
     }

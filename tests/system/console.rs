@@ -1,19 +1,25 @@
 //! The console in a browser without JavaScript.
 
 mod access;
+mod addresses;
 mod approval;
 mod cookies;
+mod deliveries;
 mod edits;
+mod events;
+mod explore;
 mod first_minute;
 mod forged;
 mod invitations;
 mod isolation;
+mod live;
 mod markup;
 mod pages;
 mod passwords;
 mod roles;
 mod secrets;
 mod sessions;
+mod webhooks;
 mod wrong;
 
 use thesis_proto::v1::{self, Environment, Role};

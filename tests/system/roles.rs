@@ -307,6 +307,7 @@ async fn a_bad_setting_stops_the_start_with_one_line_that_names_it() {
         ("SVC_GRPC_ADDR", &taken),
         ("SVC_OPS_ADDR", "127.0.0.1:99999"),
         ("SVC_PUBLIC_URL", "example.com"),
+        ("SVC_PUBLIC_URL", "https://example.com/theses"),
         ("SVC_STORE", "postgres"),
         ("SVC_STORE", "scylla"),
         ("SVC_DATA_DIR", "/proc/nothing"),

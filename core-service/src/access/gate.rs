@@ -1,6 +1,7 @@
 //! The checks before every operation, in their order: key, archived project, live approval, feature flag, scope,
 //! test key, rate; then, once the request's shape is known to be right, the month's quota.
 
+mod member;
 mod refused;
 #[cfg(test)]
 mod tests;
@@ -10,16 +11,23 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 use subtle::ConstantTimeEq as _;
-use thesis_net::clock::{SharedClock, SharedIdSource};
+use thesis_net::{
+    clock::{SharedClock, SharedIdSource},
+    services::MemberSession,
+};
 use thesis_proto::error::{ApiError, ErrorCode};
 
-use super::limits::{Limits, Month, Rate, SENDS_PER_MINUTE};
+use super::{
+    limits::{Limits, Month, Rate, SENDS_PER_MINUTE},
+    rights,
+};
 use crate::{
     domain::{
-        account::Actor,
+        account::{Actor, Role},
         control::{ApiKey, Organization, Project},
         dataset::{Dataset, View},
         id,
+        member_key::MemberKey,
         operation::{Feature, Features, Operation},
         plan::{Plan, Plans},
         scope::Scope,
@@ -32,15 +40,18 @@ use crate::{
     },
 };
 
-pub use self::refused::Refused;
+pub use self::{member::Member, refused::Refused};
 
 /// All that a request says beside its message.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeta {
     /// The `authorization` metadata.
     pub authorization: Option<SecretString>,
-    /// The id of the key that an open stream or a ticket stands for, in place of `authorization`.
+    /// The id of the key, or the text of the [`MemberKey`], that an open stream, a ticket or a session stands for, in place
+    /// of `authorization`.
     pub key_id: Option<String>,
+    /// The session of the person who calls, until it is looked up.
+    pub member: Option<MemberSession>,
     /// The caller's address: the one that the edge tells, if its credential is right.
     pub client: Option<String>,
     /// The request's id.
@@ -61,8 +72,10 @@ impl RequestMeta {
 /// The caller, with all that decides its rights and its view.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The key.
+    /// The key. That of a person exists for the call alone.
     pub key: Arc<ApiKey>,
+    /// Who calls, if it is a person.
+    pub member: Option<Member>,
     /// Its project.
     pub project: Arc<Project>,
     /// The project's organization.
@@ -80,6 +93,21 @@ impl Caller {
         format!("{}/{}", self.project.id, if self.key.live { "live" } else { "test" })
     }
 
+    /// What the caller is found again by: the key's id, or the text of a person's [`MemberKey`].
+    #[must_use]
+    pub fn key_id(&self) -> String {
+        self.member.as_ref().map_or_else(|| self.key.id.clone(), |member| member.key.to_string())
+    }
+
+    /// Whose requests of a minute its requests are counted with: the project's, or a person's own in the project, so that
+    /// people can look at a project whose keys are too busy.
+    fn rate_name(&self) -> Arc<str> {
+        let project = &self.project.id;
+        self.member
+            .as_ref()
+            .map_or_else(|| project.as_str().into(), |member| format!("{project}/{}", member.key.user_id).into())
+    }
+
     fn holds(&self, scope: Scope) -> bool {
         self.key.scopes.iter().any(|held| held == scope.as_str())
     }
@@ -89,6 +117,7 @@ impl Caller {
 pub struct Call {
     /// Who calls.
     pub caller: Caller,
+    operation: Operation,
     /// The window the call was counted in.
     pub rate: Rate,
     /// The request beside its message.
@@ -102,12 +131,16 @@ pub struct Call {
 
 impl Call {
     /// Counts the call against the month's quota. This comes once its shape is known to be right, before anything else.
+    /// What members do with webhooks is not counted: they must be able to stop them when the month is used up.
     ///
     /// # Errors
     /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`.
     pub async fn charge(&self) -> Result<()> {
         if self.meta.malformed {
             return Err(ApiError::validation(&[]).into());
+        }
+        if self.caller.member.is_some() && self.operation.scope() == Some(Scope::WebhooksWrite) {
+            return Ok(());
         }
         let limit = self.caller.plan.requests_per_month;
         if self.gate.limits.quota.take(&self.caller.organization.id, limit, self.now_ms).await {
@@ -141,7 +174,23 @@ impl Call {
     /// Who makes its changes.
     #[must_use]
     pub fn actor(&self) -> Actor {
-        Actor { id: self.caller.key.id.clone(), address: self.meta.client.clone(), is_member: false }
+        let address = self.meta.client.clone();
+        match &self.caller.member {
+            Some(member) => Actor { id: member.key.user_id.clone(), address, is_member: true },
+            None => Actor { id: self.caller.key.id.clone(), address, is_member: false },
+        }
+    }
+
+    /// Refuses a change by a person who may not make it any more, on the state that the change is made on.
+    ///
+    /// # Errors
+    /// `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`
+    pub fn demand_right(&self, state: &ControlState) -> Result<()> {
+        let actor = self.actor();
+        if actor.is_member {
+            rights::project(state, &actor, &self.caller.project.id, Role::Developer)?;
+        }
+        Ok(())
     }
 
     fn too_many_sends(&self) -> Error {
@@ -268,7 +317,9 @@ impl Gate {
             return;
         }
         let denied = self.authenticate(meta, self.clock.now_ms()).err().map(|error| error.api.code);
-        if matches!(denied, Some(ErrorCode::InvalidApiKey | ErrorCode::LiveAccessNotApproved)) {
+        let granted_elsewhere =
+            [ErrorCode::InvalidApiKey, ErrorCode::LiveAccessNotApproved, ErrorCode::ProjectNotFound];
+        if denied.is_some_and(|code| granted_elsewhere.contains(&code)) {
             self.control.look().await;
         }
     }
@@ -279,28 +330,38 @@ impl Gate {
     /// The codes of 401, `PROJECT_ARCHIVED`, `LIVE_ACCESS_NOT_APPROVED`.
     pub fn authenticate(&self, meta: &RequestMeta, now_ms: i64) -> Result<Caller> {
         if let Some(id) = &meta.key_id {
-            return self.caller(|state| state.key(id), now_ms);
+            return self.caller_by_id(id, now_ms);
         }
         let missing = || Error::new(ErrorCode::MissingApiKey, "send the API key as `Authorization: Bearer <API_KEY>`");
         let raw = meta.authorization().and_then(bearer).ok_or_else(missing)?;
         let hash = is_api_key(raw).then(|| self.keys.key_hash(raw));
-        self.caller(|state| hash.and_then(|hash| state.key_by_hash(&hash)), now_ms)
+        let state = self.control.state();
+        let key = hash.and_then(|hash| state.key_by_hash(&hash)).ok_or_else(no_key)?;
+        self.caller(&state, Arc::clone(key), None, now_ms)
     }
 
-    /// The caller whose key `find` finds, if the key may be used now.
-    fn caller(&self, find: impl FnOnce(&ControlState) -> Option<&Arc<ApiKey>>, now_ms: i64) -> Result<Caller> {
-        let invalid = || Error::new(ErrorCode::InvalidApiKey, "this API key does not exist");
+    /// The caller that an open stream, a ticket or a session stands for.
+    fn caller_by_id(&self, id: &str, now_ms: i64) -> Result<Caller> {
         let state = self.control.state();
-        let key = Arc::clone(find(&state).ok_or_else(invalid)?);
+        match MemberKey::parse(id) {
+            Some(key) => {
+                let member = Member::find(&state, key)?;
+                self.caller(&state, Arc::new(member.api_key()), Some(member), now_ms)
+            }
+            None => self.caller(&state, Arc::clone(state.key(id).ok_or_else(no_key)?), None, now_ms),
+        }
+    }
+
+    /// The caller with a key, if the key may be used now.
+    fn caller(&self, state: &ControlState, key: Arc<ApiKey>, member: Option<Member>, now_ms: i64) -> Result<Caller> {
         if key.revoked_at.is_some() {
             return Err(Error::new(ErrorCode::ApiKeyRevoked, "this API key was revoked"));
         }
         if key.expires_at.is_some_and(|at| at <= now_ms) {
             return Err(Error::new(ErrorCode::ApiKeyExpired, "this API key has expired"));
         }
-        let project = Arc::clone(state.project(&key.project_id).ok_or_else(invalid)?);
-        let organization = Arc::clone(state.organization(&project.organization_id).ok_or_else(invalid)?);
-        drop(state);
+        let project = Arc::clone(state.project(&key.project_id).ok_or_else(no_key)?);
+        let organization = Arc::clone(state.organization(&project.organization_id).ok_or_else(no_key)?);
         if project.archived {
             return Err(Error::new(ErrorCode::ProjectArchived, "this project is archived"));
         }
@@ -309,7 +370,7 @@ impl Gate {
         }
         let plan = self.plan(&organization.plan).ok_or_else(|| Error::internal("there are no plans"))?;
         let view = if key.live { View::live() } else { View::test(&project.id) };
-        Ok(Caller { key, project, organization, plan, view })
+        Ok(Caller { key, member, project, organization, plan, view })
     }
 
     /// The key that a request carries, whether or not it may be used; none if it carries none that exists.
@@ -326,10 +387,11 @@ impl Gate {
         key.cloned()
     }
 
-    /// Whether a key still has the rights that its caller was admitted with; asked again for open streams.
+    /// Whether the caller with this [`Caller::key_id`] still has the rights that it was admitted with; asked again for open
+    /// streams.
     #[must_use]
     pub fn still_admits(&self, key_id: &str, operation: Operation) -> bool {
-        let caller = self.caller(|state| state.key(key_id), self.clock.now_ms());
+        let caller = self.caller_by_id(key_id, self.clock.now_ms());
         caller.and_then(|caller| self.permit(&caller, operation)).is_ok()
     }
 
@@ -346,7 +408,7 @@ impl Gate {
         if operation.test_only() && caller.key.live {
             return Err(Error::new(ErrorCode::TestKeyRequired, "this operation takes test keys only"));
         }
-        Ok(())
+        caller.member.as_ref().map_or(Ok(()), |member| member.permit(operation))
     }
 
     fn count_failure(&self, meta: &RequestMeta, now_ms: i64) -> Option<Error> {
@@ -373,20 +435,24 @@ impl Gate {
             Refused { error: too_many.unwrap_or(error), rate: None, key: self.key_of(&meta) }
         })?;
         let class = operation.class();
-        let project: Arc<str> = caller.project.id.as_str().into();
+        let rate_name = caller.rate_name();
         let (live, limit) = (caller.key.live, caller.plan.per_minute(class));
         if let Err(error) = self.permit(&caller, operation) {
-            let rate = self.limits.rates.peek(&project, live, class, limit, now_ms);
+            let rate = self.limits.rates.peek(&rate_name, live, class, limit, now_ms);
             return Err(Refused { error, rate: Some(rate), key: Some(caller.key) });
         }
-        let rate = self.limits.rates.take(&project, live, class, limit, now_ms);
+        let rate = self.limits.rates.take(&rate_name, live, class, limit, now_ms);
         if !rate.allowed {
             let message = format!("more than {limit} requests of class {} in this minute", class.as_str());
             let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));
             return Err(Refused { error: error.into(), rate: Some(rate), key: Some(caller.key) });
         }
-        Ok(Call { caller, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
+        Ok(Call { caller, operation, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
     }
+}
+
+fn no_key() -> Error {
+    Error::new(ErrorCode::InvalidApiKey, "this API key does not exist")
 }
 
 fn bearer(authorization: &str) -> Option<&str> {

@@ -1,5 +1,6 @@
-//! The streams that are open at this core, by the sessions of edges. A stream ends when its key loses its rights, when
-//! this core lost its place or cannot check keys any more, when its ticket opened another, or when this core stops.
+//! The streams that are open at this core, by the sessions of edges. A stream ends when its key loses its rights or the
+//! person's session behind it ends, when this core lost its place or cannot check keys any more, when its ticket opened
+//! another, or when this core stops.
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +33,7 @@ const REMEMBERED: usize = 1_024;
 
 /// An open stream.
 pub struct Held {
-    /// The key that opened it.
+    /// The [`key_id`](super::gate::Caller::key_id) of the caller that opened it.
     pub key_id: Arc<str>,
     /// When the key expires, in unix milliseconds.
     pub expires_at: Option<i64>,
@@ -190,6 +191,19 @@ impl OpenStreams {
         sessions.iter().flat_map(of).collect()
     }
 
+    /// The keys, and what stands for them, that streams were opened with.
+    #[must_use]
+    pub fn keys(&self) -> HashSet<Arc<str>> {
+        keys(&self.sessions.lock())
+    }
+
+    /// Ends the streams that a key opened.
+    pub fn revoke(&self, key_id: &str) {
+        for session in self.sessions.lock().values_mut() {
+            session.end(|held| (*held.key_id == *key_id).then_some(StreamEndReason::Revoked));
+        }
+    }
+
     /// Ends the streams that must end; when this core stops, all of them.
     pub async fn run(&self, stop: &CancellationToken) {
         let (mut changes, mut current) = (self.control.changes(), self.control.current());
@@ -217,12 +231,8 @@ impl OpenStreams {
     fn look(&self) {
         let is_current = self.control.is_current();
         let mut sessions = self.sessions.lock();
-        let keys: HashSet<Arc<str>> = sessions
-            .values()
-            .flat_map(|session| session.streams.values().map(|held| Arc::clone(&held.key_id)))
-            .collect();
         let admitted: HashSet<Arc<str>> =
-            keys.into_iter().filter(|key| self.gate.still_admits(key, Operation::Open)).collect();
+            keys(&sessions).into_iter().filter(|key| self.gate.still_admits(key, Operation::Open)).collect();
         for session in sessions.values_mut() {
             session.end(|held| {
                 if !is_current || held.slot.is_lost() {
@@ -238,4 +248,9 @@ impl OpenStreams {
         let next = left.filter_map(|held| held.expires_at).min().unwrap_or(i64::MAX);
         self.next_expiry.store(next, Ordering::Relaxed);
     }
+}
+
+fn keys(sessions: &HashMap<String, Session>) -> HashSet<Arc<str>> {
+    let of = |session: &Session| session.streams.values().map(|held| Arc::clone(&held.key_id)).collect::<Vec<_>>();
+    sessions.values().flat_map(of).collect()
 }

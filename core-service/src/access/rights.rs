@@ -46,17 +46,24 @@ fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, least: R
     if !actor.is_member {
         return Some(Ok(()));
     }
-    let role = state.people().member(organization_id, &actor.id)?.role();
-    let refusal = || {
-        let needed = match least {
-            Role::Viewer => "a member",
-            Role::Developer => "a developer or an owner",
-            Role::Owner => "an owner",
-        };
-        let text = format!("only {needed} of the organization may do this; ask an owner for the role");
-        Error::new(ErrorCode::InsufficientRole, text)
+    Some(demand_role(state.people().member(organization_id, &actor.id)?.role(), least))
+}
+
+/// Refuses a role below another.
+///
+/// # Errors
+/// `INSUFFICIENT_ROLE`
+pub fn demand_role(role: Role, least: Role) -> Result<()> {
+    if role >= least {
+        return Ok(());
+    }
+    let needed = match least {
+        Role::Viewer => "a member",
+        Role::Developer => "a developer or an owner",
+        Role::Owner => "an owner",
     };
-    Some(if role >= least { Ok(()) } else { Err(refusal()) })
+    let text = format!("only {needed} of the organization may do this; ask an owner for the role");
+    Err(Error::new(ErrorCode::InsufficientRole, text))
 }
 
 /// An organization in which the actor has a role at least.

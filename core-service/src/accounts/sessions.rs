@@ -85,6 +85,17 @@ pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>
     Ok(Person { user, session_id, actor, now_ms })
 }
 
+/// Refuses a session that has ended.
+///
+/// # Errors
+/// `SIGN_IN_REQUIRED`, or when the store does not answer.
+pub async fn demand_open(shared: &Shared, user_id: &str, session_id: &str) -> Result<()> {
+    let found = rows::session(&shared.backend, user_id, session_id).await?;
+    let now_ms = shared.clock.now_ms();
+    let is_open = found.is_some_and(|(generation, stored)| stored.session.is_open(generation, now_ms));
+    if is_open { Ok(()) } else { Err(sign_in_required()) }
+}
+
 async fn note_use(shared: &Shared, user_id: &str, stored: StoredSession, now_ms: i64) {
     if now_ms - stored.session.used_at < NOTE_MS {
         return;

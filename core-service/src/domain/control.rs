@@ -169,6 +169,12 @@ impl Webhook {
         self.status == Self::ENABLED
     }
 
+    /// The `updated_at` of a change: later than before, so that it tells of every change.
+    #[must_use]
+    pub fn next_update(&self, now_ms: i64) -> i64 {
+        now_ms.max(self.updated_at + 1)
+    }
+
     /// Gives it a status, by its number. Enabling one that was disabled for too long cancels what waited.
     pub fn set_status(&mut self, status: i32, now_ms: i64) {
         if status == Self::ENABLED {

@@ -19,6 +19,23 @@ pub struct Entry {
     pub kind: Option<Kind>,
 }
 
+impl Entry {
+    /// With what the ids of fillers begin.
+    const FILLER: &str = "fill_";
+
+    /// An entry that tells nothing: it fills a place at the end of a bucket, where what comes next does not fit.
+    #[must_use]
+    pub fn filler(seq: u64, created_at: i64) -> Self {
+        Self { id: format!("{}{seq}", Self::FILLER), created_at, test: false, kind: None }
+    }
+
+    /// Whether this version knows what it tells. Only a filler tells nothing.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.kind.is_some() || self.id.starts_with(Self::FILLER)
+    }
+}
+
 /// What an entry tells.
 #[expect(clippy::large_enum_variant, reason = "the largest is the usual one; a box would cost an allocation each")]
 #[derive(Clone, PartialEq, prost::Oneof)]

@@ -145,6 +145,7 @@ operations! {
     RotateWebhookSecret WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     TestWebhook WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     ListDeliveries WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
+    GetDelivery WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
     ReplayDelivery WebhookService Some(Scope::WebhooksWrite), Standard, None, false;
 }
 
@@ -163,6 +164,12 @@ impl Operation {
                 | Self::TestWebhook
                 | Self::ReplayDelivery
         )
+    }
+
+    /// Whether it changes something of the project's. A ticket opens a stream, which only reads.
+    #[must_use]
+    pub const fn is_change(self) -> bool {
+        matches!(self, Self::DeleteWebhook) || (self.is_repeatable() && !matches!(self, Self::CreateStreamTicket))
     }
 
     /// Reads `Service/Method`.

@@ -1,5 +1,8 @@
 //! `AdminService`.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use futures::{
@@ -14,14 +17,15 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{address, internal, service_only, session, status},
+    answer::{address, internal, service_only, session, status, unbroken},
 };
 use crate::{
     accounts::sessions::admit,
     convert,
-    domain::{account::Actor, control::Project},
+    domain::account::Actor,
     error::{Error, Result as Outcome},
     operations::{
+        Core,
         account::list_keys::keys_of,
         admin::{
             change_project::{approve_project, archive_project, refuse_project, withdraw_project},
@@ -47,14 +51,6 @@ use crate::{
 const REPLAY: &str = "AdminService/ReplayWebhookDeliveries";
 const BACKFILL: &str = "AdminService/Backfill";
 
-/// The answer with the project after its change.
-async fn changed_project<T>(
-    changed: impl Future<Output = Outcome<Project>>,
-    answer: fn(Option<v1::Project>) -> T,
-) -> Outcome<T> {
-    Ok(answer(Some(convert::control::project(&changed.await?))))
-}
-
 impl Api {
     /// Who calls: with a session its user, who must be an administrator, else somebody with the service credential.
     async fn operator<T>(&self, request: &Request<T>) -> Result<Actor, Status> {
@@ -77,6 +73,22 @@ impl Api {
     async fn refresh(&self, method: &str) -> Result<(), Status> {
         internal(&self.core, method, self.core.shared.control.refresh()).await.map(drop)
     }
+
+    /// Answers a change by who calls. Once it has begun, it goes on when its caller gives up.
+    async fn change<M, T, F>(
+        &self,
+        method: &str,
+        request: Request<M>,
+        work: impl FnOnce(Arc<Core>, Actor, M) -> F + Send,
+    ) -> Result<Response<T>, Status>
+    where
+        M: Send + Sync,
+        T: Send + 'static,
+        F: Future<Output = Outcome<T>> + Send + 'static,
+    {
+        let actor = self.operator(&request).await?;
+        unbroken(&self.core, method, work(Arc::clone(&self.core), actor, request.into_inner())).await
+    }
 }
 
 #[async_trait]
@@ -85,12 +97,11 @@ impl AdminService for Api {
         &self,
         request: Request<v1::CreateOrganizationRequest>,
     ) -> Result<Response<v1::CreateOrganizationResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let message = request.into_inner();
-        let made = create_organization(&self.core, &actor, &message.name, message.plan.as_deref());
-        let answer = made
-            .map_ok(|row| v1::CreateOrganizationResponse { organization: Some(convert::control::organization(&row)) });
-        internal(&self.core, "AdminService/CreateOrganization", answer).await
+        self.change("AdminService/CreateOrganization", request, |core, actor, message| async move {
+            let row = create_organization(&core, &actor, &message.name, message.plan.as_deref()).await?;
+            Ok(v1::CreateOrganizationResponse { organization: Some(convert::control::organization(&row)) })
+        })
+        .await
     }
 
     async fn list_organizations(
@@ -108,23 +119,22 @@ impl AdminService for Api {
         &self,
         request: Request<v1::SetOrganizationPlanRequest>,
     ) -> Result<Response<v1::SetOrganizationPlanResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let message = request.into_inner();
-        let changed = set_organization_plan(&self.core, &actor, &message.id, &message.plan);
-        let answer = changed
-            .map_ok(|row| v1::SetOrganizationPlanResponse { organization: Some(convert::control::organization(&row)) });
-        internal(&self.core, "AdminService/SetOrganizationPlan", answer).await
+        self.change("AdminService/SetOrganizationPlan", request, |core, actor, message| async move {
+            let row = set_organization_plan(&core, &actor, &message.id, &message.plan).await?;
+            Ok(v1::SetOrganizationPlanResponse { organization: Some(convert::control::organization(&row)) })
+        })
+        .await
     }
 
     async fn create_project(
         &self,
         request: Request<v1::CreateProjectRequest>,
     ) -> Result<Response<v1::CreateProjectResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let message = request.into_inner();
-        let made = create_project(&self.core, &actor, &message.organization_id, &message.name);
-        let answer = made.map_ok(|row| v1::CreateProjectResponse { project: Some(convert::control::project(&row)) });
-        internal(&self.core, "AdminService/CreateProject", answer).await
+        self.change("AdminService/CreateProject", request, |core, actor, message| async move {
+            let row = create_project(&core, &actor, &message.organization_id, &message.name).await?;
+            Ok(v1::CreateProjectResponse { project: Some(convert::control::project(&row)) })
+        })
+        .await
     }
 
     async fn list_projects(
@@ -144,63 +154,61 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ApproveProjectRequest>,
     ) -> Result<Response<v1::ApproveProjectResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let id = request.into_inner().id;
-        let answer =
-            changed_project(approve_project(&self.core, &actor, &id), |project| v1::ApproveProjectResponse { project });
-        internal(&self.core, "AdminService/ApproveProject", answer).await
+        self.change("AdminService/ApproveProject", request, |core, actor, message| async move {
+            let row = approve_project(&core, &actor, &message.id).await?;
+            Ok(v1::ApproveProjectResponse { project: Some(convert::control::project(&row)) })
+        })
+        .await
     }
 
     async fn withdraw_project(
         &self,
         request: Request<v1::WithdrawProjectRequest>,
     ) -> Result<Response<v1::WithdrawProjectResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let id = request.into_inner().id;
-        let answer = changed_project(withdraw_project(&self.core, &actor, &id), |project| {
-            v1::WithdrawProjectResponse { project }
-        });
-        internal(&self.core, "AdminService/WithdrawProject", answer).await
+        self.change("AdminService/WithdrawProject", request, |core, actor, message| async move {
+            let row = withdraw_project(&core, &actor, &message.id).await?;
+            Ok(v1::WithdrawProjectResponse { project: Some(convert::control::project(&row)) })
+        })
+        .await
     }
 
     async fn refuse_project(
         &self,
         request: Request<v1::RefuseProjectRequest>,
     ) -> Result<Response<v1::RefuseProjectResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let message = request.into_inner();
-        let changed = refuse_project(&self.core, &actor, &message.id, &message.reason);
-        let answer = changed_project(changed, |project| v1::RefuseProjectResponse { project });
-        internal(&self.core, "AdminService/RefuseProject", answer).await
+        self.change("AdminService/RefuseProject", request, |core, actor, message| async move {
+            let row = refuse_project(&core, &actor, &message.id, &message.reason).await?;
+            Ok(v1::RefuseProjectResponse { project: Some(convert::control::project(&row)) })
+        })
+        .await
     }
 
     async fn archive_project(
         &self,
         request: Request<v1::ArchiveProjectRequest>,
     ) -> Result<Response<v1::ArchiveProjectResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let id = request.into_inner().id;
-        let changed = archive_project(&self.core, &actor, &id);
-        let answer = changed_project(changed, |project| v1::ArchiveProjectResponse { project });
-        internal(&self.core, "AdminService/ArchiveProject", answer).await
+        self.change("AdminService/ArchiveProject", request, |core, actor, message| async move {
+            let row = archive_project(&core, &actor, &message.id).await?;
+            Ok(v1::ArchiveProjectResponse { project: Some(convert::control::project(&row)) })
+        })
+        .await
     }
 
     async fn create_key(
         &self,
         request: Request<v1::CreateKeyRequest>,
     ) -> Result<Response<v1::CreateKeyResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let message = request.into_inner();
-        let new = NewKey {
-            environment: message.environment(),
-            name: &message.name,
-            scopes: &message.scopes,
-            expires_at: message.expires_at.as_ref(),
-        };
-        let made = create_key(&self.core, &actor, &message.project_id, &new);
-        let answer =
-            made.map_ok(|(row, key)| v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key });
-        internal(&self.core, "AdminService/CreateKey", answer).await
+        self.change("AdminService/CreateKey", request, |core, actor, message| async move {
+            let new = NewKey {
+                environment: message.environment(),
+                name: &message.name,
+                scopes: &message.scopes,
+                expires_at: message.expires_at.as_ref(),
+            };
+            let (row, key) = create_key(&core, &actor, &message.project_id, &new).await?;
+            Ok(v1::CreateKeyResponse { api_key: Some(convert::control::api_key(&row)), key })
+        })
+        .await
     }
 
     async fn list_keys(&self, request: Request<v1::ListKeysRequest>) -> Result<Response<v1::ListKeysResponse>, Status> {
@@ -215,11 +223,11 @@ impl AdminService for Api {
         &self,
         request: Request<v1::RevokeKeyRequest>,
     ) -> Result<Response<v1::RevokeKeyResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let message = request.into_inner();
-        let revoked = revoke_key(&self.core, &actor, &message.id);
-        let answer = revoked.map_ok(|row| v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&row)) });
-        internal(&self.core, "AdminService/RevokeKey", answer).await
+        self.change("AdminService/RevokeKey", request, |core, actor, message| async move {
+            let row = revoke_key(&core, &actor, &message.id).await?;
+            Ok(v1::RevokeKeyResponse { api_key: Some(convert::control::api_key(&row)) })
+        })
+        .await
     }
 
     async fn list_abuse(
@@ -287,9 +295,10 @@ impl AdminService for Api {
         &self,
         request: Request<v1::CreateUserRequest>,
     ) -> Result<Response<v1::CreateUserResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let work = create_user(&self.core, &actor, request.get_ref());
-        internal(&self.core, "AdminService/CreateUser", work).await
+        self.change("AdminService/CreateUser", request, |core, actor, message| async move {
+            create_user(&core, &actor, &message).await
+        })
+        .await
     }
 
     async fn list_users(
@@ -305,18 +314,20 @@ impl AdminService for Api {
         &self,
         request: Request<v1::SetAdministratorRequest>,
     ) -> Result<Response<v1::SetAdministratorResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let work = set_administrator(&self.core, &actor, request.get_ref());
-        internal(&self.core, "AdminService/SetAdministrator", work).await
+        self.change("AdminService/SetAdministrator", request, |core, actor, message| async move {
+            set_administrator(&core, &actor, &message).await
+        })
+        .await
     }
 
     async fn create_reset_link(
         &self,
         request: Request<v1::CreateResetLinkRequest>,
     ) -> Result<Response<v1::CreateResetLinkResponse>, Status> {
-        let actor = self.operator(&request).await?;
-        let work = create_reset_link(&self.core, &actor, request.get_ref());
-        internal(&self.core, "AdminService/CreateResetLink", work).await
+        self.change("AdminService/CreateResetLink", request, |core, actor, message| async move {
+            create_reset_link(&core, &actor, &message).await
+        })
+        .await
     }
 
     async fn list_audit_log(

@@ -1,13 +1,17 @@
 //! The steps of every call: metadata in, the gate, the operation, rate figures and errors out.
 
+#[cfg(test)]
+mod tests;
+
 use std::{future::Future, sync::Arc};
 
-use thesis_net::services::Trusted;
+use secrecy::ExposeSecret as _;
+use thesis_net::services::{MemberSession, Trusted};
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::{
-        AUTHORIZATION, CLIENT_ADDRESS, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY, MALFORMED,
-        RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN, SESSION,
+        AUTHORIZATION, CLIENT_ADDRESS, ENVIRONMENT, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED, IETF_LIMIT, IETF_POLICY,
+        LIVE, MALFORMED, PROJECT, RATE_LIMIT, RATE_REMAINING, RATE_RESET, REQUEST_ID, SERVICE_TOKEN, SESSION,
     },
 };
 use tonic::{
@@ -20,7 +24,8 @@ use crate::{
         gate::{Call, Refused, RequestMeta},
         limits::Rate,
     },
-    domain::{abuse::network_of, control::ApiKey, operation::Operation},
+    accounts::sessions,
+    domain::{abuse::network_of, control::ApiKey, member_key::MemberKey, operation::Operation},
     error::{Error, Result as Outcome},
     operations::Core,
 };
@@ -43,6 +48,11 @@ fn idempotency_key(metadata: &MetadataMap) -> Option<String> {
 fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
     let metadata = request.metadata();
     let peer = request.remote_addr().map(|address| address.ip());
+    let member = || {
+        let project_id = text(metadata, PROJECT)?;
+        let live = metadata.get(ENVIRONMENT).is_some_and(|environment| environment == LIVE);
+        Some(MemberSession { token: session(request).unwrap_or_default().into(), project_id, live })
+    };
     if !core.gate.is_service(text(metadata, SERVICE_TOKEN).as_deref()) {
         return Trusted { client_address: peer, ..Trusted::default() };
     }
@@ -51,6 +61,7 @@ fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
         client_address: told.map_or(peer, |address| address.parse().ok()),
         request_id: metadata.as_ref().get(REQUEST_ID).cloned(),
         malformed: metadata.contains_key(MALFORMED),
+        member: member(),
     }
 }
 
@@ -81,6 +92,7 @@ pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
         request_id: request_id.unwrap_or_else(|| core.gate.new_request_id()),
         idempotency_key: idempotency_key(metadata),
         malformed: trusted.malformed,
+        member: trusted.member,
     }
 }
 
@@ -137,10 +149,24 @@ fn count_refused(core: &Core, operation: Operation, key: Option<Arc<ApiKey>>) {
     }
 }
 
-/// Passes a request through the gate, and counts it for its key.
-pub(super) async fn admit(core: &Core, operation: Operation, meta: RequestMeta) -> Result<Call, Status> {
+/// Finds the session that a person calls with, or that opened what they call with, if it has not ended.
+async fn admit_person(core: &Core, meta: &mut RequestMeta) -> Outcome<()> {
+    if let Some(MemberSession { token, project_id, live }) = meta.member.take() {
+        let person = sessions::admit(&core.shared, Some(token.expose_secret()), None).await?;
+        let (user_id, session_id) = (person.user.id.clone(), person.session_id);
+        meta.key_id = Some(MemberKey { user_id, session_id, project_id, live }.to_string());
+    } else if let Some(key) = meta.key_id.as_deref().and_then(MemberKey::parse) {
+        sessions::demand_open(&core.shared, &key.user_id, &key.session_id).await?;
+    }
+    Ok(())
+}
+
+/// Passes a request through the gate, and counts it for its key. A person's refused session counts nowhere: it comes from
+/// the edge, whose pages lead to sign in.
+pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMeta) -> Result<Call, Status> {
     let request_id = meta.request_id.clone();
     let meeting = async {
+        admit_person(core, &mut meta).await?;
         core.gate.look_for_unknown_key(&meta).await;
         Ok(())
     };

@@ -9,6 +9,7 @@ use futures::{
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     filter::CompiledFilter,
+    metadata::REQUEST_ID,
     v1::{self, OpenKind, stream_service_server::StreamService},
 };
 use tokio::{sync::watch, time::sleep};
@@ -17,7 +18,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{admit, failed, finish, internal, meta, reached, service_only, status},
+    answer::{admit, error_status, failed, finish, internal, meta, reached, service_only, status},
     event::compile,
     fields::Fields,
     thesis::CURSOR,
@@ -77,7 +78,7 @@ async fn open(
     let held = match message.kind() {
         OpenKind::Subscription | OpenKind::Check => None,
         OpenKind::Unspecified | OpenKind::Place => Some(Held {
-            key_id: call.caller.key.id.as_str().into(),
+            key_id: call.caller.key_id().into(),
             expires_at: call.caller.key.expires_at,
             slot: take_place(core, call).await?,
             ticket: ticket.as_ref().map(|ticket| ticket.hash().to_owned()),
@@ -148,6 +149,17 @@ fn tail(read: TailRead) -> BoxStream<'static, Result<v1::TailResponse, Status>> 
     .boxed()
 }
 
+/// The refusal of a ticket or an open stream in the words of keys: who has it knows nothing of the person behind it.
+fn as_key(status: Status) -> Status {
+    let error = ApiError::from_status(&status);
+    if ![ErrorCode::SignInRequired, ErrorCode::ProjectNotFound].contains(&error.code) {
+        return status;
+    }
+    let gone = ApiError::new(ErrorCode::ApiKeyRevoked, "who made this ticket has signed out, or left the project");
+    let request_id = status.metadata().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
+    error_status(&gone, request_id)
+}
+
 fn dataset(name: &str) -> Result<Dataset, Status> {
     Dataset::parse(name).ok_or_else(|| Status::invalid_argument("dataset: is not a dataset"))
 }
@@ -174,7 +186,9 @@ impl StreamService for Api {
             // An id that no key has: a wrong ticket is told and counted as a wrong key is.
             meta.key_id = Some(ticket.as_ref().map_or_else(String::new, |ticket| ticket.key_id().to_owned()));
         }
-        let call = admit(core, Operation::Open, meta).await?;
+        let stands_for_another = meta.key_id.is_some();
+        let call = admit(core, Operation::Open, meta).await;
+        let call = call.map_err(|status| if stands_for_another { as_key(status) } else { status })?;
         let opened = reached(core, open(core, &call, &message, ticket)).await;
         let mut response = Response::new(opened.map_err(|error| failed(core, &call, &error, Operation::Open))?);
         finish(&call, response.metadata_mut());

@@ -33,7 +33,8 @@ pub(super) async fn subscribe(
     let v1::SubscribeRequest { types, filters, cursor } = message;
     let mut extensions = Extensions::new();
     let request_id = meta.request_id.parse().ok();
-    extensions.insert(thesis_net::services::Trusted { request_id, ..trusted });
+    // People follow events by a ticket.
+    extensions.insert(thesis_net::services::Trusted { request_id, member: None, ..trusted });
     let opening =
         v1::OpenRequest { types: types.clone(), filters: filters.clone(), cursor, ..v1::OpenRequest::default() };
     let (opened, stream) = hub.open(Request::from_parts(metadata, extensions, opening)).await?;

@@ -1,6 +1,9 @@
 //! `WebhookService`.
 
-use thesis_proto::v1::{self, webhook_service_server::WebhookService};
+use thesis_proto::{
+    time::{is_time, to_millis},
+    v1::{self, webhook_service_server::WebhookService},
+};
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
@@ -17,6 +20,7 @@ use crate::{
     operations::{
         create_webhook::{NewWebhook, create_webhook},
         delete_webhook::delete_webhook,
+        get_delivery::get_delivery,
         get_webhook::get_webhook,
         list_deliveries::{DeliveryQuery, list_deliveries},
         list_webhooks::{WebhookQuery, list_webhooks},
@@ -101,6 +105,10 @@ fn changes(message: &v1::UpdateWebhookRequest) -> Outcome<WebhookChanges> {
             _ => fields.reject("update_mask", "must be of: url, events, filters, description, status"),
         }
     }
+    if message.unchanged_since.as_ref().is_some_and(|time| !is_time(time)) {
+        fields.reject("unchanged_since", "must be a time");
+    }
+    changes.unchanged_since = message.unchanged_since.as_ref().map(to_millis);
     fields.finish()?;
     Ok(changes)
 }
@@ -249,6 +257,19 @@ impl WebhookService for Api {
                 has_more: page.next_cursor.is_some(),
                 next_cursor: page.next_cursor,
             })
+        })
+        .await
+    }
+
+    async fn get_delivery(
+        &self,
+        request: Request<v1::GetDeliveryRequest>,
+    ) -> Result<Response<v1::GetDeliveryResponse>, Status> {
+        answer(&self.core, Operation::GetDelivery, request, |call, message| async move {
+            call.charge().await?;
+            let (delivery, payload) = get_delivery(&self.core, &call, &message.id).await?;
+            let told = Some(convert::delivery::delivery(&delivery));
+            Ok(v1::GetDeliveryResponse { delivery: told, payload, replay_of: delivery.replay_of })
         })
         .await
     }

@@ -334,14 +334,8 @@ impl Writer {
     /// Fills the rest of a bucket.
     async fn fill(&mut self) -> StoreResult<()> {
         let created_at = self.shared.clock.now_ms().max(self.last_created_at);
-        let fillers = (0..room(self.head) as u64).map(|number| Entry {
-            id: format!("fill_{}", self.head + 1 + number),
-            created_at,
-            test: false,
-            kind: None,
-        });
-        let fillers = fillers.collect();
-        self.append(fillers).await.map(|_| ())
+        let places = self.head + 1..=self.head + room(self.head) as u64;
+        self.append(places.map(|seq| Entry::filler(seq, created_at)).collect()).await.map(|_| ())
     }
 
     /// Appends entries computed from the state at the head, and projects them. None when another writer was faster: the

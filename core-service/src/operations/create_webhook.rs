@@ -48,6 +48,7 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
         .shared
         .control
         .change(call.actor().does("webhook.created"), |state| {
+            call.demand_right(state)?;
             // Only an earlier try of this very request can have made it already.
             if let Some(existing) = state.webhook(&id) {
                 return Ok((Vec::new(), Arc::clone(existing)));

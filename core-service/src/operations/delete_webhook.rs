@@ -10,6 +10,7 @@ use crate::{access::gate::Call, domain::control::ControlChange, error::Result, s
 pub async fn delete_webhook(core: &Core, call: &Call, id: &str) -> Result<()> {
     let delete = |state: &ControlState| {
         own_webhook(state, &call.caller, id)?;
+        call.demand_right(state)?;
         Ok((vec![ControlChange::WebhookDeleted(id.to_owned())], ()))
     };
     core.shared.control.change(call.actor().does("webhook.deleted"), delete).await

@@ -2,10 +2,9 @@
 
 use thesis_proto::error::ErrorCode;
 
-use super::{Core, get_webhook::own_webhook};
+use super::{Core, get_delivery::own_delivery};
 use crate::{
     access::gate::Call,
-    delivery::serving::Serving,
     domain::{
         delivery::{Delivery, Status, delivery_id},
         id,
@@ -19,14 +18,7 @@ use crate::{
 /// # Errors
 /// `DELIVERY_NOT_FOUND`, `DELIVERY_IN_PROGRESS`, `RATE_LIMITED`, or when the store does not answer.
 pub async fn replay_delivery(core: &Core, call: &Call, delivery: &str, seed: &str) -> Result<Delivery> {
-    let missing = || Error::new(ErrorCode::DeliveryNotFound, "there is no such delivery");
-    core.shared.control.refresh().await?;
-    let delivery = core.shared.deliveries.get(delivery).await?.ok_or_else(missing)?;
-    let counted = {
-        let state = core.shared.control.state();
-        let webhook = own_webhook(&state, &call.caller, &delivery.webhook_id).map_err(|_| missing())?;
-        Serving::of(&state, webhook, call.now_ms).counted(delivery)
-    };
+    let counted = own_delivery(core, call, delivery).await?;
     if !counted.is_over() {
         let message = "the delivery is still under way: replay it once it is delivered or failed";
         return Err(Error::new(ErrorCode::DeliveryInProgress, message));

@@ -24,6 +24,7 @@ pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &st
     let sealed = core.shared.keys.seal(secret.as_bytes());
     let rotate = |state: &ControlState| {
         let webhook = own_webhook(state, &call.caller, id)?;
+        call.demand_right(state)?;
         // An earlier try of this very request has done it.
         if core.shared.keys.open(&webhook.secret).as_deref() == Some(secret.as_bytes()) {
             return Ok((Vec::new(), Arc::clone(webhook)));
@@ -33,7 +34,7 @@ pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &st
             secret_prefix: secret.chars().take(SECRET_PREFIX).collect(),
             old_secret: Some(webhook.secret.clone()),
             old_secret_until: call.now_ms + Webhook::PATIENCE_MS,
-            updated_at: call.now_ms.max(webhook.updated_at),
+            updated_at: webhook.next_update(call.now_ms),
             ..Webhook::clone(webhook)
         };
         Ok((vec![ControlChange::Webhook(rotated.clone())], Arc::new(rotated)))

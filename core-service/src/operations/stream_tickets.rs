@@ -61,7 +61,7 @@ fn connection(session: &str, stream: u64) -> String {
 /// When the store does not answer.
 pub async fn create_stream_ticket(core: &Core, call: &Call, seed: &str) -> Result<v1::StreamTicket> {
     let text = core.shared.keys.stream_ticket(seed);
-    let ticket = Ticket { key_id: call.caller.key.id.clone(), created_at: call.now_ms, ..Ticket::default() };
+    let ticket = Ticket { key_id: call.caller.key_id(), created_at: call.now_ms, ..Ticket::default() };
     let hash = core.shared.keys.ticket_hash(&text);
     // It exists already if an earlier try of this request made it.
     tickets::write(&core.shared.backend, &hash, None, &ticket).await?;

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     access::gate::Call,
     domain::control::{ControlChange, Webhook},
-    error::Result,
+    error::{Error, Result},
     shared::control::ControlState,
 };
 
@@ -28,6 +28,8 @@ pub struct WebhookChanges {
     pub description: Option<Option<String>>,
     /// Number of the status, enabled or disabled.
     pub status: Option<i32>,
+    /// `updated_at` of the webhook that is changed, in Unix milliseconds: nothing changes if it is another.
+    pub unchanged_since: Option<i64>,
 }
 
 impl WebhookChanges {
@@ -51,7 +53,7 @@ impl WebhookChanges {
             changed.set_status(status, now_ms);
         }
         if changed != *webhook {
-            changed.updated_at = now_ms.max(webhook.updated_at);
+            changed.updated_at = webhook.next_update(now_ms);
         }
         changed
     }
@@ -75,9 +77,14 @@ pub async fn update_webhook(core: &Core, call: &Call, id: &str, changes: &Webhoo
     }
     let change = |state: &ControlState| {
         let webhook = own_webhook(state, caller, id)?;
+        call.demand_right(state)?;
         let changed = changes.make(webhook, call.now_ms);
+        // An earlier try of this very request may have done it.
         if changed == **webhook {
             return Ok((Vec::new(), Arc::clone(webhook)));
+        }
+        if changes.unchanged_since.is_some_and(|then| then != webhook.updated_at) {
+            return Err(Error::changed_meanwhile());
         }
         Ok((vec![ControlChange::Webhook(changed.clone())], Arc::new(changed)))
     };

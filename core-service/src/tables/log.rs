@@ -77,7 +77,7 @@ fn payload(row: &Row) -> StoreResult<Bytes> {
 /// When it is damaged, or of a kind that only a newer version knows.
 pub fn decode(body: Bytes) -> StoreResult<Entry> {
     let entry = Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))?;
-    if entry.kind.is_none() {
+    if !entry.is_known() {
         return Err(StoreError::Unknown(format!("the kind of log entry {}", entry.id)));
     }
     Ok(entry)

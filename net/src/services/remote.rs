@@ -2,8 +2,9 @@
 
 use futures::StreamExt as _;
 use http::HeaderValue;
+use secrecy::ExposeSecret as _;
 use thesis_proto::{
-    metadata::{CLIENT_ADDRESS, MALFORMED, REQUEST_ID, SERVICE_TOKEN},
+    metadata::{CLIENT_ADDRESS, ENVIRONMENT, LIVE, MALFORMED, PROJECT, REQUEST_ID, SERVICE_TOKEN, SESSION, TEST},
     v1::{
         self, account_service_client::AccountServiceClient, account_service_server::AccountService,
         admin_service_client::AdminServiceClient, admin_service_server::AdminService,
@@ -29,7 +30,7 @@ use tonic::{
     metadata::MetadataMap,
 };
 
-use super::{Stream, Trusted};
+use super::{MemberSession, Stream, Trusted};
 
 /// Most bytes of an answer of core: a full page of the longest theses takes some megabytes.
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
@@ -83,6 +84,15 @@ impl<C> Remote<C> {
         }
         if trusted.malformed {
             headers.insert(MALFORMED, HeaderValue::from_static("true"));
+        }
+        if let Some(MemberSession { token, project_id, live }) = trusted.member {
+            // What cannot travel in a header is no token and no project either.
+            let value = |text: &str| HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""));
+            let mut token = value(token.expose_secret());
+            token.set_sensitive(true);
+            headers.insert(SESSION, token);
+            headers.insert(PROJECT, value(&project_id));
+            headers.insert(ENVIRONMENT, HeaderValue::from_static(if live { LIVE } else { TEST }));
         }
         Request::from_parts(MetadataMap::from_headers(headers), extensions, message)
     }
@@ -236,6 +246,7 @@ remote!(TokenService by TokenServiceClient {
 remote!(WebhookService by WebhookServiceClient {
     create_webhook: CreateWebhookRequest -> CreateWebhookResponse;
     list_webhooks: ListWebhooksRequest -> ListWebhooksResponse;
+    get_delivery: GetDeliveryRequest -> GetDeliveryResponse;
     get_webhook: GetWebhookRequest -> GetWebhookResponse;
     update_webhook: UpdateWebhookRequest -> UpdateWebhookResponse;
     delete_webhook: DeleteWebhookRequest -> DeleteWebhookResponse;

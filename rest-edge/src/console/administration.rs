@@ -15,7 +15,7 @@ use axum::{
     routing::{get, post},
 };
 
-use super::Console;
+use super::{Console, Page, view::see_other, visit::Administrator};
 
 const APPROVALS: &str = "/console/administration";
 const ORGANIZATIONS: &str = "/console/administration/organizations";
@@ -46,16 +46,30 @@ const TABS: [Tab; 6] = [
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route(APPROVALS, get(approvals::show))
-        .route("/console/administration/projects/{id}/approve", post(approvals::approve))
-        .route("/console/administration/projects/{id}/refuse", post(approvals::refuse))
-        .route("/console/administration/projects/{id}/withdraw", post(approvals::withdraw))
+        .route("/console/administration/projects/{id}/approve", post(approvals::approve).get(to_approvals))
+        .route("/console/administration/projects/{id}/refuse", post(approvals::refuse).get(to_approvals))
+        .route("/console/administration/projects/{id}/withdraw", post(approvals::withdraw).get(to_approvals))
         .route(ORGANIZATIONS, get(organizations::show))
-        .route("/console/administration/organizations/{id}/plan", post(organizations::set_plan))
+        .route("/console/administration/organizations/{id}/plan", post(organizations::set_plan).get(to_organizations))
         .route(USERS, get(users::show))
-        .route("/console/administration/users/invite", post(users::invite))
-        .route("/console/administration/users/administrator", post(users::set_administrator))
-        .route("/console/administration/users/reset-link", post(users::make_reset_link))
+        .route("/console/administration/users/invite", post(users::invite).get(to_users))
+        .route("/console/administration/users/administrator", post(users::set_administrator).get(to_users))
+        .route("/console/administration/users/reset-link", post(users::make_reset_link).get(to_users))
         .route(AUDIT, get(audit::show))
         .route(ABUSE, get(abuse::show))
         .route(INGEST, get(ingest::show))
+}
+
+// The address of a form that failed stays in the browser: a reload of it leads to the page that has the form.
+
+async fn to_approvals(_: Administrator) -> Page {
+    Ok(see_other(APPROVALS))
+}
+
+async fn to_organizations(_: Administrator) -> Page {
+    Ok(see_other(ORGANIZATIONS))
+}
+
+async fn to_users(_: Administrator) -> Page {
+    Ok(see_other(USERS))
 }

@@ -1,4 +1,4 @@
-//! The style and the script of the pages. Their path has their hash, so browsers keep them for good.
+//! The style and the scripts of the pages. Their path has their hash, so browsers keep them for good.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,6 +13,8 @@ use super::{Console, Page, view::Failed};
 
 const STYLE: &[u8] = include_bytes!("../../assets/console.css");
 const SCRIPT: &[u8] = include_bytes!("../../assets/console.js");
+/// The script of the pages with live events.
+const EVENTS: &[u8] = include_bytes!("../../assets/events.js");
 
 /// For a path with the present hash.
 const FOR_GOOD: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -20,7 +22,7 @@ const FOR_GOOD: HeaderValue = HeaderValue::from_static("public, max-age=31536000
 const NOW: HeaderValue = HeaderValue::from_static("no-cache");
 
 static FOLDER: LazyLock<String> = LazyLock::new(|| {
-    let hash = Sha256::new().chain_update(STYLE).chain_update(SCRIPT).finalize();
+    let hash = Sha256::new().chain_update(STYLE).chain_update(SCRIPT).chain_update(EVENTS).finalize();
     format!("/console/assets/{}", hex::encode(&hash[..8]))
 });
 
@@ -37,6 +39,7 @@ async fn asset(Path((version, name)): Path<(String, String)>) -> Page {
     let (kind, bytes) = match name.as_str() {
         "console.css" => ("text/css; charset=utf-8", STYLE),
         "console.js" => ("text/javascript; charset=utf-8", SCRIPT),
+        "events.js" => ("text/javascript; charset=utf-8", EVENTS),
         _ => return Err(Failed::missing()),
     };
     let is_present = folder().ends_with(&format!("/{version}"));

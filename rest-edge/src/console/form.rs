@@ -23,6 +23,14 @@ pub(crate) struct Posted<T>(pub(crate) T);
 #[derive(Deserialize)]
 pub(crate) struct NoFields {}
 
+/// A form with a button whose work is done once, however often it is sent.
+#[derive(Deserialize)]
+pub(crate) struct Once {
+    /// The page's token for it.
+    #[serde(default)]
+    pub(crate) once: String,
+}
+
 #[derive(Deserialize)]
 struct Guarded {
     #[serde(default)]
@@ -82,17 +90,40 @@ impl Faults {
         if error.code == ErrorCode::SignInRequired || http == 404 || http >= 500 {
             return Err(error.into());
         }
-        Ok(Self::new(&error))
+        let faults = Self::new(&error);
+        let whole = faults
+            .whole
+            .map(|whole| if faults.fields.is_empty() { whole } else { format!("Nothing was changed. {whole}") });
+        Ok(Self { whole, ..faults })
+    }
+
+    /// The answer to what a page was asked for; an empty one with faults when the question was wrong.
+    ///
+    /// # Errors
+    /// When asking for something else would not help.
+    pub(crate) fn asked<T: Default>(answer: Result<T, Status>) -> Result<(T, Self), Failed> {
+        let status = match answer {
+            Ok(answer) => return Ok((answer, Self::none())),
+            Err(status) => status,
+        };
+        let error = ApiError::from_status(&status);
+        match error.code {
+            ErrorCode::ValidationFailed
+            | ErrorCode::InvalidCursor
+            | ErrorCode::HistoryLimit
+            | ErrorCode::AmbiguousToken => Ok((T::default(), Self::new(&error))),
+            _ => Err(error.into()),
+        }
     }
 
     fn new(error: &ApiError) -> Self {
-        let fields = error.field_errors().map(|fault| FieldError::new(fault.param, sentence(&fault.message)));
-        let fields: Vec<_> = fields.collect();
-        let whole = if fields.is_empty() {
-            sentence(&error.message)
-        } else {
-            "Nothing was changed. See what is marked below.".to_owned()
-        };
+        let (mut fields, mut told) = (Vec::new(), Vec::new());
+        for FieldError { param, message } in error.field_errors() {
+            // Not every fault has a field on the page.
+            told.push(sentence(&format!("{}: {message}", label(&param))));
+            fields.push(FieldError::new(param, sentence(&message)));
+        }
+        let whole = if told.is_empty() { sentence(&error.message) } else { told.join(" ") };
         Self { status: status_of(error), whole: Some(whole), fields }
     }
 
@@ -112,11 +143,48 @@ impl Faults {
     }
 }
 
+/// A field's name for people: `created after` for `filters.created_after`.
+fn label(param: &str) -> String {
+    param.rsplit('.').next().unwrap_or(param).replace('_', " ")
+}
+
 /// Seconds, as people say it.
 pub(super) fn span(seconds: u32) -> String {
     match seconds {
         0 | 1 => "a second".to_owned(),
         2..=119 => format!("{seconds} seconds"),
-        _ => format!("{} minutes", seconds.div_ceil(60)),
+        120..=7_199 => format!("{} minutes", seconds.div_ceil(60)),
+        7_200..=172_799 => format!("{} hours", seconds.div_ceil(3_600)),
+        _ => format!("{} days", seconds.div_ceil(86_400)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong() -> Status {
+        let faults = [FieldError::new("cursor", "must be shorter"), FieldError::new("filters.chain", "must be known")];
+        ApiError::validation(&faults).to_status("")
+    }
+
+    #[test]
+    fn all_faults_are_told_by_name() {
+        let posted = Faults::of(&wrong()).unwrap();
+        let told = "Nothing was changed. Cursor: must be shorter. Chain: must be known.";
+        assert_eq!((posted.whole(), posted.field("filters.chain")), (Some(told), Some("Must be known.")));
+    }
+
+    #[test]
+    fn a_wrong_question_is_told_on_its_page() {
+        let ((), asked) = Faults::asked(Err(wrong())).unwrap();
+        assert_eq!(asked.whole(), Some("Cursor: must be shorter. Chain: must be known."));
+        assert_eq!(asked.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        let cursor = ApiError::new(ErrorCode::InvalidCursor, "the cursor is wrong").to_status("");
+        let ((), asked) = Faults::asked(Err(cursor)).unwrap();
+        assert_eq!((asked.whole(), asked.status()), (Some("The cursor is wrong."), StatusCode::BAD_REQUEST));
+        let limited = ApiError::new(ErrorCode::RateLimited, "too many").to_status("");
+        assert!(Faults::asked::<()>(Err(limited)).is_err());
+        assert!(Faults::asked(Ok(1)).is_ok_and(|(answer, faults)| answer == 1 && faults.whole().is_none()));
     }
 }

@@ -28,11 +28,11 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route(HOME, get(home))
         .route("/console/sign-up", get(sign_up::show).post(sign_up::send))
         .route("/console/sign-in", get(sign_in::show).post(sign_in::send))
-        .route("/console/sign-out", post(sign_in::sign_out))
+        .route("/console/sign-out", post(sign_in::sign_out).get(home))
         .route("/console/forgot", get(forgot::show).post(forgot::send))
         .route("/console/links/{token}", get(links::show).post(links::send))
         .route("/console/account", get(account::show).post(account::change_password))
-        .route("/console/account/sessions/{id}/revoke", post(account::revoke))
+        .route("/console/account/sessions/{id}/revoke", post(account::revoke).get(account::to_account))
 }
 
 #[derive(Template)]

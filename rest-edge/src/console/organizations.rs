@@ -60,6 +60,7 @@ async fn to_members_of(signed_in: SignedIn, Path((id, _)): Path<(String, String)
     to_members(signed_in, Path(id)).await
 }
 
-async fn to_console(_: SignedIn) -> Page {
+/// Leads to where a user's work is, from the address of a form that tells no more.
+pub(super) async fn to_console(_: SignedIn) -> Page {
     Ok(see_other("/console"))
 }

@@ -15,13 +15,14 @@ use futures::future::try_join_all;
 use serde::Deserialize;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
-    v1,
+    metadata, v1,
 };
 
 use self::keys::KeyRow;
 use super::{
     Console, Page,
     form::{Faults, NoFields, Posted},
+    organizations::to_console,
     view::{Failed, Layout, render, see_other, time},
     visit::SignedIn,
 };
@@ -40,25 +41,30 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/organizations/{id}/projects", get(new_project).post(create))
         .route("/console/projects/{id}", get(show))
-        .route("/console/projects/{id}/name", post(rename))
-        .route("/console/projects/{id}/archive", post(archive))
-        .route("/console/projects/{id}/live-access", post(ask_for_live_access))
+        .route("/console/projects/{id}/name", post(rename).get(to_project))
+        .route("/console/projects/{id}/archive", post(archive).get(to_project))
+        .route("/console/projects/{id}/live-access", post(ask_for_live_access).get(to_project))
         .route("/console/projects/{id}/keys", get(keys::new).post(keys::create))
         .route("/console/projects/{id}/usage", get(usage::show))
-        .route("/console/keys/{id}/revoke", post(keys::revoke))
+        .route("/console/keys/{id}/revoke", post(keys::revoke).get(to_console))
 }
 
 /// A project, and what the user is in its organization.
-struct Place {
-    project: v1::Project,
-    organization_name: String,
+pub(super) struct Place {
+    pub(super) project: v1::Project,
+    pub(super) organization_name: String,
     role: v1::Role,
 }
 
 impl Place {
     /// Whether the user may change the project.
-    fn may_change(&self) -> bool {
+    pub(super) fn may_change(&self) -> bool {
         !self.project.archived && self.role >= v1::Role::Developer
+    }
+
+    /// The environment whose data the project's page leads to.
+    fn environment(&self) -> &'static str {
+        if self.project.live_approved { metadata::LIVE } else { metadata::TEST }
     }
 
     /// Whether the user may revoke the project's keys, which archived projects have too.
@@ -97,10 +103,15 @@ async fn find_in(
 }
 
 /// Finds a project of the user's organizations. Others are not there.
-async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<Place, Failed> {
+pub(super) async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<Place, Failed> {
     let memberships = signed_in.account.memberships.iter();
     let found = try_join_all(memberships.map(|membership| find_in(console, signed_in, membership, id))).await?;
     found.into_iter().flatten().next().ok_or_else(Failed::missing)
+}
+
+/// The address of a form that failed stays in the browser: a reload of it leads to the page that has the form.
+async fn to_project(State(console): State<Arc<Console>>, signed_in: SignedIn, Path(id): Path<String>) -> Page {
+    Ok(see_other(&path(&find(&console, &signed_in, &id).await?.project.id)))
 }
 
 /// The page on which a project is created.

@@ -132,7 +132,7 @@ async fn cookies_of_others_beside_its_own_do_no_harm() {
 #[tokio::test]
 async fn a_form_of_another_site_is_refused() {
     let core = core();
-    let edge = edge(&core, "https://data.example/base");
+    let edge = edge(&core, "https://data.example");
     let (cookie, token) = visitor(&edge).await;
     let body = format!("email=a&password=right&csrf={token}");
     let status = async |origin: &str| {
@@ -196,6 +196,23 @@ async fn who_is_not_signed_in_is_led_to_it_and_back() {
 }
 
 #[tokio::test]
+async fn a_slash_more_leads_to_the_address_without_it() {
+    let core = core();
+    let edge = edge(&core, "http://edge.test");
+    for (target, expected) in [
+        ("/console/", "/console"),
+        ("/console//", "/console"),
+        ("/console/account/?done=a", "/console/account?done=a"),
+        ("/console//evil.test/", "/console//evil.test"),
+        ("/console/nowhere/", "/console/nowhere"),
+    ] {
+        let (status, headers, _) = get(&edge, target, "").await;
+        assert_eq!((status, &headers["location"]), (StatusCode::PERMANENT_REDIRECT, &expected.parse().unwrap()));
+    }
+    assert!(core.seen.lock().is_empty());
+}
+
+#[tokio::test]
 async fn a_session_that_ended_leads_to_sign_in() {
     let core =
         FakeCore::new(|_, _| Err(ApiError::new(ErrorCode::SignInRequired, "sign in to go on").to_status("req_core")));
@@ -256,7 +273,8 @@ async fn every_answer_has_the_headers_of_safety() {
         ("HEAD", "/console/sign-in", 200),
         ("GET", "/console/sign-in?next=%ff&next=a", 404),
         ("GET", "/console/nowhere", 404),
-        ("GET", "/console/", 404),
+        ("GET", "/console/", 308),
+        ("POST", "/console/", 404),
         ("DELETE", "/console/sign-in", 405),
         ("POST", "/console/sign-in", 403),
         ("GET", style.as_str(), 200),

@@ -36,6 +36,8 @@ pub(crate) struct Layout {
     pub(crate) heading: String,
     /// The hidden field of every form.
     pub(crate) csrf: String,
+    /// The hidden field of forms that must do their work once, however often they are sent.
+    pub(crate) once: String,
     /// The e-mail of who is signed in.
     pub(crate) user: Option<String>,
     /// The organizations of theirs, by name.
@@ -71,6 +73,8 @@ impl Layout {
             title: title.to_owned(),
             heading: title.to_owned(),
             csrf: visit.csrf(),
+            // Every request has its own.
+            once: visit.request_id.to_str().unwrap_or_default().to_owned(),
             user: None,
             organizations: Vec::new(),
             is_administrator: false,
@@ -99,7 +103,16 @@ pub(crate) fn render(status: StatusCode, template: &impl Template) -> Page {
 
 /// The answer to a form that did its work: the page to look at next, by its path here.
 pub(crate) fn see_other(path: &str) -> Response {
-    let mut response = StatusCode::SEE_OTHER.into_response();
+    lead(StatusCode::SEE_OTHER, path)
+}
+
+/// The answer at an address that is another's: the path at which the page is.
+pub(super) fn moved(path: &str) -> Response {
+    lead(StatusCode::PERMANENT_REDIRECT, path)
+}
+
+fn lead(status: StatusCode, path: &str) -> Response {
+    let mut response = status.into_response();
     // Nobody's text gets into a path unencoded, so this holds.
     let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static(HOME));
     response.headers_mut().insert(LOCATION, location);
@@ -116,9 +129,83 @@ pub(crate) fn sign_in_path(next: &str) -> String {
 
 /// A time for people, in UTC to the minute; "never" when there is none.
 pub(crate) fn time(at: Option<&Timestamp>) -> String {
+    written(at, "YYYY-MM-DDTHH:MM".len())
+}
+
+/// A time for people, in UTC to the millisecond; "never" when there is none.
+pub(crate) fn exact_time(at: Option<&Timestamp>) -> String {
+    written(at, "YYYY-MM-DDTHH:MM:SS.mmm".len())
+}
+
+fn written(at: Option<&Timestamp>, length: usize) -> String {
     let Some(at) = at else { return "never".to_owned() };
     let text = format_millis(to_millis(at));
-    format!("{} {} UTC", &text[..10], &text[11..16])
+    format!("{} {} UTC", &text[..10], &text[11..length])
+}
+
+/// A text, or its beginning when it has more characters than `most`.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A status as a word in a colour.
+#[derive(Clone, Copy)]
+pub(crate) struct Badge {
+    /// The word.
+    pub(crate) word: &'static str,
+    /// The class of its colour.
+    pub(crate) class: &'static str,
+}
+
+/// A choice of a list.
+pub(crate) struct Choice {
+    /// As the form sends it.
+    pub(crate) value: &'static str,
+    /// For people.
+    pub(crate) name: &'static str,
+    /// Whether it is the one that was taken.
+    pub(crate) is_taken: bool,
+}
+
+/// The choice of a list by which all rows are shown.
+pub(crate) const ALL: (&str, &str) = ("", "All");
+
+/// The choices of a list: values and names. Browsers take the first one when `taken` is none of them.
+pub(crate) fn choices(all: impl IntoIterator<Item = (&'static str, &'static str)>, taken: &str) -> Vec<Choice> {
+    all.into_iter().map(|(value, name)| Choice { value, name, is_taken: value == taken }).collect()
+}
+
+/// A number as people read it: `1,234,567`.
+pub(crate) fn grouped(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", &*digits), |rest| ("-", rest));
+    let mut text = sign.to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Most bytes of markup that a shown event or payload takes. Pages stay small; a thesis may have 10,000 characters.
+pub(crate) const MOST_SHOWN: usize = 40_000;
+
+/// The beginning of a text that takes at most so many bytes of markup, and whether that is all of it.
+pub(crate) fn beginning(text: &str, most: usize) -> (&str, bool) {
+    let mut size = 0;
+    for (at, letter) in text.char_indices() {
+        // Templates write what markup could be made of as `&#34;` and the like.
+        size += if matches!(letter, '<' | '>' | '&' | '"' | '\'') { "&#34;".len() } else { letter.len_utf8() };
+        if size > most {
+            return (&text[..at], false);
+        }
+    }
+    (text, true)
 }
 
 /// A sentence of core's message, which begins small and has no full stop.
@@ -141,6 +228,8 @@ pub(crate) enum Failed {
     Told(Box<ApiError>),
     /// Nobody is signed in: the path to come back to, if there is one.
     SignIn(String),
+    /// A page of its own says why.
+    Shown(Box<Response>),
 }
 
 impl Failed {
@@ -173,6 +262,7 @@ impl IntoResponse for Failed {
     fn into_response(self) -> Response {
         match self {
             Self::SignIn(next) => see_other(&sign_in_path(&next)),
+            Self::Shown(response) => *response,
             Self::Told(error) => {
                 let mut response = status_of(&error).into_response();
                 response.extensions_mut().insert(Told(*error));
@@ -202,6 +292,7 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
         401 | 403 => "Not allowed",
         404 if error.code == ErrorCode::LinkNotFound => "This link does not work",
         404 => "Page not found",
+        429 if error.code == ErrorCode::QuotaExceeded => "The month's requests are used up",
         429 => "Too many tries",
         503 => "Not available right now",
         400..=499 => "That did not work",
@@ -224,4 +315,59 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use askama::filters::{Html, escape};
+    use thesis_proto::time::from_millis;
+
+    use super::*;
+
+    #[test]
+    fn times_are_said_in_utc() {
+        let at = from_millis(1_795_442_700_012);
+        assert_eq!(time(Some(&at)), "2026-11-23 14:05 UTC");
+        assert_eq!(exact_time(Some(&at)), "2026-11-23 14:05:00.012 UTC");
+        assert_eq!((time(None), exact_time(None)), ("never".to_owned(), "never".to_owned()));
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(cut("für", 3), "für");
+        assert_eq!(cut("für", 2), "fü…");
+        assert_eq!(cut("🚀🚀", 1), "🚀…");
+        assert_eq!(cut("", 0), "");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_letters() {
+        assert_eq!(beginning("{\"a\":1}", 100), ("{\"a\":1}", true));
+        assert_eq!(beginning("ab\"c", 7), ("ab\"", false));
+        assert_eq!(beginning("ab\"c", 6), ("ab", false));
+        assert_eq!(beginning("a🚀", 4), ("a", false));
+        assert_eq!(beginning("a🚀", 5), ("a🚀", true));
+    }
+
+    #[test]
+    fn the_markup_of_a_beginning_has_the_size_that_is_allowed() {
+        let markup = |text: &str| escape(text, Html).expect("it cannot fail").to_string();
+        for letter in ["a", "é", "🚀", "\"", "'", "<", ">", "&", "\\", "\n", "\u{1}"] {
+            let json = serde_json::to_string(&letter.repeat(300)).expect("texts always serialise");
+            let most = markup(&json).len();
+            assert_eq!(beginning(&json, most), (&*json, true), "{letter:?}");
+            let (shown, is_whole) = beginning(&json, most - 1);
+            let size = markup(shown).len();
+            assert!(!is_whole && size < most && size + 5 >= most, "{letter:?}: {size} of {most}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(-1_234_567), "-1,234,567");
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
 }

@@ -10,7 +10,7 @@ use http::{
     request::Parts,
 };
 use sha2::Sha256;
-use thesis_net::services::Trusted;
+use thesis_net::services::{MemberSession, Trusted};
 use thesis_proto::{metadata, v1};
 use tonic::{Request, metadata::MetadataMap};
 
@@ -130,11 +130,22 @@ impl Visit {
 
     /// A call of core in nobody's name, for methods that need no session.
     pub(crate) fn anonymous<T>(&self, message: T) -> Request<T> {
+        self.trusted(message, None)
+    }
+
+    /// A call of a public service in the name of the session's user, in an environment of a project.
+    pub(crate) fn request_in<T>(&self, project_id: &str, live: bool, message: T) -> Request<T> {
+        let token = self.session.clone().unwrap_or_default().into();
+        self.trusted(message, Some(MemberSession { token, project_id: project_id.to_owned(), live }))
+    }
+
+    fn trusted<T>(&self, message: T, member: Option<MemberSession>) -> Request<T> {
         let mut extensions = Extensions::new();
         extensions.insert(Trusted {
             client_address: Some(self.address),
             request_id: Some(self.request_id.clone()),
             malformed: false,
+            member,
         });
         Request::from_parts(MetadataMap::new(), extensions, message)
     }
@@ -173,16 +184,10 @@ fn is_own(head: &Parts, console: &Console) -> bool {
         let named = origin.strip_prefix("https://").or_else(plain);
         named.is_some_and(|named| host.is_some_and(|host| named.eq_ignore_ascii_case(host)))
     };
-    let own = origin_of(&console.public_url);
+    // The public URL has no path.
+    let own = console.public_url.as_str();
     let mut origins = head.headers.get_all(ORIGIN).iter();
     origins.all(|origin| origin.to_str().is_ok_and(|origin| origin.eq_ignore_ascii_case(own) || is_host(origin)))
-}
-
-/// Scheme and host of a URL.
-fn origin_of(url: &str) -> &str {
-    let host = url.find("://").map_or(0, |at| at + 3);
-    let end = url[host..].find('/').map_or(url.len(), |at| host + at);
-    &url[..end]
 }
 
 impl<S: Sync> FromRequestParts<S> for Visit {

@@ -30,7 +30,7 @@ impl Client {
         let id = crate::context::request_id(self.ids.as_ref());
         let text = id.to_str().unwrap_or_default().to_owned();
         let mut request = Asking::new(message);
-        let trusted = Trusted { client_address: Some(self.address), request_id: Some(id), malformed: false };
+        let trusted = Trusted { client_address: Some(self.address), request_id: Some(id), ..Trusted::default() };
         request.extensions_mut().insert(trusted);
         (request, text)
     }

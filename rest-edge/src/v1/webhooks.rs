@@ -140,6 +140,7 @@ async fn update(edge: &Context, call: &mut Call) -> Answer {
         filters: fields.filters("filters"),
         description: fields.nullable_text("description"),
         status: fields.one_of("status", names::parse_webhook_status, given_statuses).unwrap_or_default(),
+        ..v1::UpdateWebhookRequest::default()
     };
     call.tell(fields.unread());
     let (told, answer, _) = edge.core.webhooks.update_webhook(call.request(request)).await?.into_parts();

@@ -226,7 +226,7 @@ impl Dispatcher {
     async fn disable(&self, id: &str, status: WebhookStatus, now_ms: i64) -> Result<()> {
         let disable = |state: &ControlState| {
             let change = state.webhook(id).filter(|webhook| webhook.is_enabled()).map(|webhook| {
-                let mut changed = Webhook { updated_at: now_ms, ..Webhook::clone(webhook) };
+                let mut changed = Webhook { updated_at: webhook.next_update(now_ms), ..Webhook::clone(webhook) };
                 changed.set_status(status.into(), now_ms);
                 ControlChange::Webhook(changed)
             });

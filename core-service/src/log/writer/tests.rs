@@ -6,6 +6,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use futures::future::join_all;
 use prost::Message as _;
+use thesis_proto::filter::CompiledFilter;
 
 use super::*;
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
         entry::{Kind, ThesisCreated, TokenActivity, Totals},
         row::{NewThesis, Profile, Thesis, Token},
     },
+    log::{fan_out::FAN_OUT, forward::read_forward},
     operations::Core,
     store::{Change, Consistency, schema},
     tables::{log::decode, theses::creation_changes},
@@ -155,6 +157,48 @@ async fn until_derived(core: &Core, dataset: &Dataset, pairs: usize) -> Vec<Sequ
             return log;
         }
         position.changed().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_reads_a_log_passes_over_the_filler_at_the_end_of_a_bucket() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let cores = [core(backend.clone(), &clock, 1).await, core(backend, &clock, 2).await];
+    let dataset = Dataset::Project("filled".to_owned());
+    let (log, name, now_ms) = (&cores[0].shared.log, dataset.to_string(), clock_now(&cores[0]));
+    // With the thesis the bucket has room for one entry, and a thesis's pair of derived events is not split.
+    let bucket = room(0) as u64;
+    let mut head = 0;
+    while head < bucket - 2 {
+        let end = bucket - 2;
+        let places = head + 1..=end.min(head + 500);
+        let bodies: Vec<_> = places.map(|seq| Entry::filler(seq, now_ms).encode_to_vec().into()).collect();
+        let batch = [u8::try_from(head / 500).unwrap() + 1; 16];
+        assert_eq!(log.append(&name, head, batch, &bodies).await.unwrap(), Appended::Done);
+        head += bodies.len() as u64;
+    }
+    let post = async |core: &Arc<Core>, number: u32| {
+        let mut new = new_thesis(&dataset, number * 6);
+        new.thesis.created_at = clock_now(core);
+        core.datasets.create_here(&dataset, new).await.unwrap().seq
+    };
+    assert_eq!(post(&cores[0], 1).await, bucket - 1);
+    let all = until_derived(&cores[0], &dataset, 1).await;
+    let end: Vec<bool> = all[all.len() - 4..].iter().map(|sequenced| sequenced.entry.kind.is_some()).collect();
+    assert_eq!((all.len() as u64, &end[..]), (bucket + 2, &[true, false, true, true][..]));
+    // Streams, search, webhooks and the writer of another core all come to the end.
+    let head = bucket + 2;
+    let filter = CompiledFilter::default();
+    let read = read_forward(&cores[0].shared, &dataset, &filter, bucket - 2, head).await.unwrap();
+    assert_eq!((read.events.len(), read.position), (3, head));
+    assert_eq!(post(&cores[1], 2).await, head + 1);
+    for core in &cores {
+        core.datasets.refresh(&dataset).await.unwrap();
+        core.search.reach(&dataset, head + 1).await;
+    }
+    while log.checkpoint(&name, FAN_OUT).await.unwrap() < head {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
 }
 

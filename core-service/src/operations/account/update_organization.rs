@@ -1,6 +1,6 @@
 //! Renames an organization.
 
-use thesis_proto::{error::ErrorCode, v1};
+use thesis_proto::v1;
 
 use crate::{
     access::rights,
@@ -21,8 +21,7 @@ use crate::{
 /// `CHANGED_MEANWHILE`
 pub(super) fn demand_revision(given: Option<u64>, present: u64) -> Result<()> {
     if given.is_some_and(|given| given != present) {
-        let text = "somebody changed this meanwhile; look at it again, then change it";
-        return Err(Error::new(ErrorCode::ChangedMeanwhile, text));
+        return Err(Error::changed_meanwhile());
     }
     Ok(())
 }

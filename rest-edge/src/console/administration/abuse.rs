@@ -9,10 +9,11 @@ use thesis_proto::v1;
 
 use super::{
     ABUSE, ACTIVE, TABS, Tab,
-    asked::{Asked, Turns, link},
+    asked::{Asked, Turns},
 };
 use crate::console::{
     Console, Page,
+    question::link,
     view::{Layout, render, time},
     visit::Administrator,
 };

@@ -4,8 +4,9 @@ use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
+
+use crate::console::question::link;
 
 /// Most rows of a page, of lists that core gives whole.
 const MOST: usize = 25;
@@ -66,14 +67,6 @@ pub(super) struct Listing<T> {
 pub(super) struct Turns {
     pub(super) previous: Option<String>,
     pub(super) next: Option<String>,
-}
-
-/// A path with a query of the parameters that are not empty.
-pub(super) fn link(path: &str, query: &[(&str, &str)]) -> String {
-    let parts = query.iter().filter(|(_, value)| !value.is_empty());
-    let parts = parts.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
-    let query = parts.collect::<Vec<_>>().join("&");
-    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 #[cfg(test)]

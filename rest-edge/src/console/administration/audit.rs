@@ -12,11 +12,12 @@ use thesis_proto::{
 
 use super::{
     ACTIVE, AUDIT, TABS, Tab,
-    asked::{Asked, Turns, link},
+    asked::{Asked, Turns},
 };
 use crate::console::{
     Console, Page,
     organizations::audit::EntryRow,
+    question::link,
     view::{Layout, render},
     visit::Administrator,
 };

@@ -9,11 +9,12 @@ use thesis_proto::v1;
 
 use super::{
     ACTIVE, AUDIT, ORGANIZATIONS, TABS, Tab,
-    asked::{Asked, Listing, link},
+    asked::{Asked, Listing},
 };
 use crate::console::{
     Console, Page,
     form::{Faults, Posted},
+    question::link,
     view::{Layout, render, see_other, time},
     visit::{Administrator, SignedIn},
 };

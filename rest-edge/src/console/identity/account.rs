@@ -90,6 +90,11 @@ pub(super) async fn change_password(
     }
 }
 
+/// A reload of a form that failed leads to the page that has it.
+pub(super) async fn to_account(_: SignedIn) -> Page {
+    Ok(see_other("/console/account"))
+}
+
 pub(super) async fn revoke(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use http::StatusCode;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use thesis_proto::v1;
 
 use super::{Parameters, overview_path, place::Place};
 use crate::console::{
     Console, Page,
+    question::link,
     view::{Layout, render, time},
     visit::SignedIn,
 };
@@ -117,7 +117,7 @@ pub(super) async fn show(
         place,
         entries: answer.data.into_iter().map(EntryRow::from).collect(),
         newest,
-        older: older.map(|cursor| format!("{first}?cursor={}", utf8_percent_encode(&cursor, NON_ALPHANUMERIC))),
+        older: older.map(|cursor| link(&first, &[("cursor", &cursor)])),
     };
     render(StatusCode::OK, &page)
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use thesis_proto::{
     error::{ApiError, FieldError},
     names::{SCOPES, environment_name, parse_environment},
-    time::{parse_iso8601, to_millis},
+    time::to_millis,
     v1,
 };
 
@@ -17,6 +17,7 @@ use super::{Place, find, path};
 use crate::console::{
     Console, Page,
     form::{Faults, NoFields, Posted},
+    question::typed_time,
     view::{Failed, Layout, render, see_other, time},
     visit::SignedIn,
 };
@@ -131,11 +132,10 @@ impl Typed {
         if self.scopes.is_empty() {
             faults.push(FieldError::new("scopes", "tick at least one"));
         }
-        let end = self.expires_at.trim();
-        let expires_at = parse_iso8601(end);
-        if expires_at.is_none() && !end.is_empty() {
-            faults.push(FieldError::new("expires_at", "must be a date and a time such as 2026-11-23T14:05, or empty"));
-        }
+        let expires_at = typed_time("expires_at", &self.expires_at).unwrap_or_else(|fault| {
+            faults.push(fault);
+            None
+        });
         if !faults.is_empty() {
             return Err(ApiError::validation(&faults).to_status(""));
         }

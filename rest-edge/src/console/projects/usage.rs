@@ -10,7 +10,7 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use http::StatusCode;
 use thesis_proto::{
-    names::environment_name,
+    names::{CONSOLE, environment_name},
     time::{format_millis, from_millis, to_millis},
     v1,
 };
@@ -18,7 +18,7 @@ use thesis_proto::{
 use super::{Place, find};
 use crate::console::{
     Console, Page,
-    view::{Layout, render, time},
+    view::{Layout, grouped, render, time},
     visit::SignedIn,
 };
 
@@ -62,20 +62,6 @@ struct Row {
     /// Where the bar and its part begin, from the top of the chart.
     top: u64,
     error_top: u64,
-}
-
-/// A number as people read it: `1,234,567`.
-fn grouped(number: impl ToString) -> String {
-    let digits = number.to_string();
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", &*digits), |rest| ("-", rest));
-    let mut text = sign.to_owned();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The size of a bar. The least number above zero can be seen.
@@ -140,6 +126,8 @@ fn by_key(counts: BTreeMap<String, Count>, keys: &[v1::ApiKey]) -> Vec<(String, 
         .into_iter()
         .map(|(id, count)| match keys.iter().find(|key| key.id == id) {
             Some(key) => (format!("{} ({}, {})", key.name, key.prefix, environment_name(key.environment())), count),
+            // What members did here counts with the project.
+            None if id.starts_with(CONSOLE) => ("Console".to_owned(), count),
             None => (id, count),
         })
         .collect();
@@ -272,15 +260,6 @@ mod tests {
     fn usage(at_ms: i64, key_id: &str, requests: u64, errors: u64) -> v1::KeyUsage {
         let (key_id, class) = (key_id.to_owned(), "standard".to_owned());
         v1::KeyUsage { hour: Some(from_millis(at_ms)), key_id, class, requests, errors }
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(-1_234_567), "-1,234,567");
-        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
     }
 
     #[test]

@@ -1,0 +1,56 @@
+//! What a person calls public services with, in place of an API key.
+
+use std::fmt;
+
+/// What a person calls public services with, in place of an API key: their session, in an environment of a project. Its
+/// text stands where the id of a key would. It is no secret: a session's id leads to no token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberKey {
+    /// The user.
+    pub user_id: String,
+    /// The id of their session.
+    pub session_id: String,
+    /// The project.
+    pub project_id: String,
+    /// Whether its live environment is meant.
+    pub live: bool,
+}
+
+impl fmt::Display for MemberKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { user_id, session_id, project_id, live } = self;
+        let environment = if *live { "live" } else { "test" };
+        write!(f, "{user_id}/{session_id}/{project_id}/{environment}")
+    }
+}
+
+impl MemberKey {
+    /// Reads the text of one; none for the id of an API key, which has no slash.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let &[user_id, session_id, project_id, environment] = parts.as_slice() else { return None };
+        let (user_id, session_id, project_id) = (user_id.to_owned(), session_id.to_owned(), project_id.to_owned());
+        Some(Self { user_id, session_id, project_id, live: environment == "live" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_text_can_be_read() {
+        for live in [false, true] {
+            let key = MemberKey {
+                user_id: "usr_1".to_owned(),
+                session_id: "ses_2".to_owned(),
+                project_id: "prj_3".to_owned(),
+                live,
+            };
+            assert_eq!(MemberKey::parse(&key.to_string()), Some(key));
+        }
+        assert_eq!(MemberKey::parse("key_0123"), None);
+        assert_eq!(MemberKey::parse(""), None);
+    }
+}

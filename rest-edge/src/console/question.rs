@@ -1,0 +1,230 @@
+//! What the query of a page asks for, and paths with a query.
+
+use std::{collections::HashMap, convert::Infallible};
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use prost_types::Timestamp;
+use thesis_proto::{
+    error::{ApiError, FieldError},
+    time::{format_millis, parse_iso8601, to_millis},
+};
+use tonic::Status;
+
+/// What is encoded in a part of a path and in a query.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
+
+/// The parameters of a query, each with its values in their order.
+pub(crate) type Parameters = HashMap<String, Vec<String>>;
+
+/// The query of a page, as it was typed.
+#[derive(Debug, Default)]
+pub(crate) struct Question(pub(crate) Parameters);
+
+impl<S: Sync> FromRequestParts<S> for Question {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::read(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+impl Question {
+    /// Reads a query.
+    pub(crate) fn read(query: &str) -> Self {
+        let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
+        let mut parameters = Parameters::new();
+        for (name, value) in pairs {
+            parameters.entry(name).or_default().push(value);
+        }
+        Self(parameters)
+    }
+
+    /// Whether one of these parameters is there, even without a value: then the form was sent.
+    pub(crate) fn has_any(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.0.contains_key(*name))
+    }
+
+    /// Whether one of these parameters is not blank.
+    pub(crate) fn gives_any(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.all(name).next().is_some())
+    }
+
+    /// The values of a parameter that are not blank, without the blanks around them.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.get(name).into_iter().flatten().map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// A parameter as it was typed; empty when it is not there.
+    pub(crate) fn exact(&self, name: &str) -> &str {
+        self.0.get(name).and_then(|values| values.first()).map_or("", String::as_str)
+    }
+
+    /// The same without the blanks around it.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.exact(name).trim()
+    }
+
+    /// A parameter, if it is not blank.
+    pub(crate) fn given(&self, name: &str) -> Option<String> {
+        Some(self.text(name)).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// A time as its field shows it, in UTC to the second; as it was typed when it is none.
+    pub(crate) fn time(&self, name: &str) -> String {
+        let read = parse_iso8601(self.text(name));
+        read.map_or_else(|| self.exact(name).to_owned(), |at| time_field(to_millis(&at)))
+    }
+
+    /// A path with those of these parameters that are not blank, and a cursor.
+    pub(crate) fn link(&self, path: &str, names: &[&str], cursor: Option<&str>) -> String {
+        let named = names.iter().flat_map(|name| self.all(name).map(move |value| (*name, value)));
+        let query: Vec<_> = named.chain(cursor.map(|cursor| ("cursor", cursor))).collect();
+        link(path, &query)
+    }
+
+    /// Reads the question as a request of core.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader { question: self, faults: Vec::new() }
+    }
+}
+
+/// Reads a question, and gathers what is wrong with it, in the words of core.
+pub(crate) struct Reader<'a> {
+    question: &'a Question,
+    faults: Vec<FieldError>,
+}
+
+impl Reader<'_> {
+    /// A text, as it was typed.
+    pub(crate) fn exact(&mut self, name: &str) -> Option<String> {
+        if self.question.0.get(name).is_some_and(|values| values.len() > 1) {
+            self.faults.push(FieldError::new(name, "must be given once"));
+        }
+        Some(self.question.exact(name)).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// A text, without the blanks around it.
+    pub(crate) fn text(&mut self, name: &str) -> Option<String> {
+        self.exact(name)?;
+        self.question.given(name)
+    }
+
+    /// One of the values of a list.
+    pub(crate) fn choice<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let text = self.text(name)?;
+        self.known(name, &text, parse)
+    }
+
+    /// Any values of a list.
+    pub(crate) fn choices<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        let question = self.question;
+        question.all(name).filter_map(|text| self.known(name, text, &parse)).collect()
+    }
+
+    fn known<T>(&mut self, name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let value = parse(text);
+        if value.is_none() && self.faults.iter().all(|fault| fault.param != name) {
+            self.faults.push(FieldError::new(name, "must be one of those that can be chosen"));
+        }
+        value
+    }
+
+    /// A time, in UTC unless it has an offset.
+    pub(crate) fn time(&mut self, name: &str) -> Option<Timestamp> {
+        let text = self.text(name)?;
+        typed_time(name, &text).unwrap_or_else(|fault| {
+            self.faults.push(fault);
+            None
+        })
+    }
+
+    /// The request that was read.
+    ///
+    /// # Errors
+    /// 422 on the parameters that are wrong.
+    pub(crate) fn finish<M>(self, message: M) -> Result<M, Status> {
+        if self.faults.is_empty() { Ok(message) } else { Err(ApiError::validation(&self.faults).to_status("")) }
+    }
+}
+
+/// A time that was typed into a field, in UTC unless it has an offset; none when nothing was typed.
+///
+/// # Errors
+/// The fault of the field when it is no time.
+pub(crate) fn typed_time(name: &str, text: &str) -> Result<Option<Timestamp>, FieldError> {
+    let text = text.trim();
+    match parse_iso8601(text) {
+        None if !text.is_empty() => {
+            Err(FieldError::new(name, "must be a date and a time such as 2026-11-23T14:05, or empty"))
+        }
+        at => Ok(at),
+    }
+}
+
+/// A time, in Unix milliseconds, as fields for times take it: in UTC, to the second, without a zone.
+pub(crate) fn time_field(millis: i64) -> String {
+    format_millis(millis)[.."YYYY-MM-DDTHH:MM:SS".len()].to_owned()
+}
+
+/// A name as a part of a path.
+pub(crate) fn encoded(name: &str) -> String {
+    utf8_percent_encode(name, ENCODED).to_string()
+}
+
+/// A path with a query of the parameters that are not empty.
+pub(crate) fn link(path: &str, query: &[(&str, &str)]) -> String {
+    let given = query.iter().filter(|(_, value)| !value.is_empty());
+    let parts: Vec<_> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    if parts.is_empty() { path.to_owned() } else { format!("{path}?{}", parts.join("&")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use thesis_proto::names::parse_event_type;
+
+    use super::*;
+
+    #[test]
+    fn parameters_are_read() {
+        let asked = Question::read("q=+a+b+&blank=+&token=%24RUN&types=a&types=&types=+b");
+        assert_eq!((asked.exact("q"), asked.text("q"), asked.text("none")), (" a b ", "a b", ""));
+        assert_eq!((asked.given("token").as_deref(), asked.given("blank")), (Some("$RUN"), None));
+        assert!(asked.has_any(&["none", "blank"]) && !asked.has_any(&["none"]));
+        assert!(asked.gives_any(&["blank", "q"]) && !asked.gives_any(&["blank", "none"]));
+        assert_eq!(asked.all("types").collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let asked =
+            Question::read("after=soon&q=a&q=b&sort=bogus&types=thesis.created&types=x&types=y&blank=&cursor=c");
+        let mut read = asked.reader();
+        assert_eq!((read.time("after"), read.time("blank")), (None, None));
+        read.text("q");
+        assert!(read.choice("sort", parse_event_type).is_none() && read.choice("blank", parse_event_type).is_none());
+        assert_eq!(read.choices("types", parse_event_type).len(), 1);
+        assert_eq!(read.text("cursor").as_deref(), Some("c"));
+        let wrong = read.finish(()).unwrap_err();
+        let named: Vec<_> = ApiError::from_status(&wrong).field_errors().map(|fault| fault.param).collect();
+        assert_eq!(named, ["after", "q", "sort", "types"]);
+    }
+
+    #[test]
+    fn times_are_shown_as_their_fields_take_them() {
+        let asked = Question::read("at=2026-11-23T14%3A05&zone=2026-11-23T15:05:07.9%2B01:00&day=2026-11-23&none=soon");
+        let shown = ["at", "zone", "day", "none", "other"].map(|name| asked.time(name));
+        assert_eq!(shown, ["2026-11-23T14:05:00", "2026-11-23T14:05:07", "2026-11-23T00:00:00", "soon", ""]);
+        assert_eq!(asked.reader().time("at").map(|at| at.seconds), Some(1_795_442_700));
+    }
+
+    #[test]
+    fn links_keep_what_was_asked_for() {
+        let asked = Question::read("token=%24A%26b&sort=&cursor=old&types=a.b&types=c");
+        let kept = asked.link("/list", &["types", "token", "sort"], Some("c-_1="));
+        assert_eq!(kept, "/list?types=a.b&types=c&token=%24A%26b&cursor=c-_1%3D");
+        assert_eq!(asked.link("/list", &["sort"], None), "/list");
+        assert_eq!(encoded("a/../b?c"), "a%2F..%2Fb%3Fc");
+    }
+}

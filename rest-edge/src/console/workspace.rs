@@ -1,0 +1,136 @@
+//! A project's data in one of its environments: webhooks, events, and what its keys read.
+
+mod deliveries;
+mod events;
+mod explore;
+mod filters;
+mod webhooks;
+
+use std::{any::type_name, collections::HashMap, sync::Arc};
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{FromRequestParts, Path},
+};
+use http::{HeaderValue, StatusCode, request::Parts};
+use prost::Message;
+use sha2::{Digest as _, Sha256};
+use thesis_proto::metadata;
+use tonic::Request;
+
+use super::{
+    Console,
+    projects::{self, Place},
+    view::{Failed, Layout, render},
+    visit::SignedIn,
+};
+
+/// The routes of all workspaces.
+pub(super) fn routes() -> Router<Arc<Console>> {
+    Router::new().merge(webhooks::routes()).merge(deliveries::routes()).merge(events::routes()).merge(explore::routes())
+}
+
+/// The parts of a workspace, with the first part of the path of their pages.
+const TABS: [(&str, &str); 3] = [("Webhooks", "/webhooks"), ("Events", "/events"), ("Explore", "/explore")];
+
+/// A project in one of its environments, and the member who looks at it. Taken from paths that begin with
+/// `/console/projects/{id}/{environment}`.
+struct Workspace {
+    signed_in: SignedIn,
+    place: Place,
+    live: bool,
+}
+
+impl Workspace {
+    /// The name of the environment.
+    fn environment(&self) -> &'static str {
+        if self.live { metadata::LIVE } else { metadata::TEST }
+    }
+
+    /// The path of one of its pages, such as `/webhooks`.
+    fn path(&self, page: &str) -> String {
+        self.path_in(self.environment(), page)
+    }
+
+    /// The path of a page of the same project in an environment.
+    fn path_in(&self, environment: &str, page: &str) -> String {
+        format!("/console/projects/{}/{environment}{page}", self.place.project.id)
+    }
+
+    /// A call of a public service in the name of the member.
+    fn request<T>(&self, message: T) -> Request<T> {
+        self.signed_in.visit.request_in(&self.place.project.id, self.live, message)
+    }
+
+    /// A call that does its work once, however often a form with this `once` and these values is sent.
+    fn request_once<M: Message>(&self, once: &str, message: M) -> Request<M> {
+        // Who goes back, changes the form and sends it again means another thing.
+        let hash =
+            Sha256::new().chain_update(once).chain_update(type_name::<M>()).chain_update(message.encode_to_vec());
+        let key = format!("console:{}", hex::encode(hash.finalize()));
+        let mut request = self.request(message);
+        // A form without it is none of ours.
+        if !once.is_empty() {
+            let key = HeaderValue::try_from(key).expect("it is ASCII");
+            request.metadata_mut().as_mut().insert(metadata::IDEMPOTENCY_KEY, key);
+        }
+        request
+    }
+
+    /// Its parts, by their names.
+    fn tabs(&self) -> [(&'static str, &'static str); 3] {
+        TABS
+    }
+
+    /// Whether nobody sees its data: the project is archived, or has no live access.
+    fn is_closed(&self) -> bool {
+        self.place.project.archived || (self.live && !self.place.project.live_approved)
+    }
+
+    /// The answer to all requests for pages of a workspace that is closed.
+    fn closed(self, path: &str) -> Failed {
+        let page = path.split('/').nth(5).unwrap_or_default();
+        let tab = TABS.into_iter().find(|(_, tab)| tab[1..] == *page).map_or(TABS[0].1, |(_, tab)| tab);
+        let page = ClosedPage { layout: self.layout("No data to see here"), workspace: self, tab };
+        match render(StatusCode::FORBIDDEN, &page) {
+            Ok(response) => Failed::Shown(Box::new(response)),
+            Err(failed) => failed,
+        }
+    }
+
+    /// Around one of its pages. Its title in the browser also says the project and the environment.
+    fn layout(&self, title: &str) -> Layout {
+        let heading = title.to_owned();
+        let title = format!("{title} · {}, {}", self.place.project.name, self.environment());
+        Layout { heading, ..Layout::of(&self.signed_in, &title, "organizations") }
+    }
+}
+
+impl FromRequestParts<Arc<Console>> for Workspace {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Failed> {
+        let path = Path::<HashMap<String, String>>::from_request_parts(parts, console).await;
+        let Path(path) = path.map_err(|_| Failed::missing())?;
+        let named = |name: &str| path.get(name).map_or("", String::as_str);
+        let live = match named("environment") {
+            metadata::LIVE => true,
+            metadata::TEST => false,
+            _ => return Err(Failed::missing()),
+        };
+        let signed_in = SignedIn::from_request_parts(parts, console).await?;
+        let place = projects::find(console, &signed_in, named("id")).await?;
+        let workspace = Self { signed_in, place, live };
+        if workspace.is_closed() { Err(workspace.closed(parts.uri.path())) } else { Ok(workspace) }
+    }
+}
+
+/// The page of a workspace whose data nobody sees.
+#[derive(Template)]
+#[template(path = "workspace_closed.html")]
+struct ClosedPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+}

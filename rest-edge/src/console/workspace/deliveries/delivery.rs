@@ -1,0 +1,216 @@
+//! One delivery: its attempts, what was sent, and sending it again.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use thesis_proto::{
+    names::event_type_name,
+    time::to_millis,
+    v1,
+    webhook::{self, SIGNATURE},
+};
+
+use super::{Workspace, badge, delivery_path, is_over, marks, moment, number, path_of};
+use crate::console::{
+    Console, Page,
+    form::{Faults, Once, Posted},
+    question::Question,
+    view::{Badge, Failed, Layout, MOST_SHOWN, beginning, render, see_other},
+};
+
+/// What the page says after a change.
+const DONE: &[(&str, &str)] = &[
+    ("replayed", "The event is sent again. This is the new delivery."),
+    ("tested", "The test event is sent. This is its delivery."),
+];
+
+/// An attempt as a row, with the headers that it sent.
+struct AttemptRow {
+    number: i32,
+    started: String,
+    code: String,
+    /// In milliseconds.
+    latency: String,
+    /// Why no answer came, if none did.
+    failure: String,
+    headers: Vec<(&'static str, String)>,
+}
+
+/// The headers of an attempt. The signature's own value is not kept.
+fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> Vec<(&'static str, String)> {
+    let Some(delivery) = &answer.delivery else { return Vec::new() };
+    let told = webhook::Attempt {
+        event_id: &delivery.event_id,
+        event_type: delivery.event_type(),
+        delivery_id: &delivery.id,
+        number: attempt.attempt,
+        replay_of: answer.replay_of.as_deref(),
+        is_test: delivery.is_test,
+    };
+    let mut headers: Vec<_> = told.headers().into_iter().map(|(name, value)| (name, value.into_owned())).collect();
+    let seconds = attempt.started_at.as_ref().map_or(0, to_millis).div_euclid(1_000);
+    headers.push((SIGNATURE, format!("t={seconds},v1=…")));
+    headers
+}
+
+#[derive(Template)]
+#[template(path = "delivery.html")]
+struct DeliveryPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    faults: Faults,
+    id: String,
+    path: String,
+    webhook_id: String,
+    webhook_path: String,
+    event_id: String,
+    event_type: &'static str,
+    /// The event's page. Events of test sends have none.
+    event_path: Option<String>,
+    status: Badge,
+    marks: Vec<&'static str>,
+    /// How many attempts were made, of how many at most.
+    made: String,
+    created: String,
+    delivered: String,
+    /// When the next attempt is due, if there is one.
+    next_attempt: Option<String>,
+    /// Id and page of the delivery that this one repeats.
+    replay_of: Option<(String, String)>,
+    is_over: bool,
+    attempts: Vec<AttemptRow>,
+    payload: String,
+    payload_bytes: usize,
+    is_whole: bool,
+}
+
+impl DeliveryPage {
+    fn new(workspace: Workspace, answer: &v1::GetDeliveryResponse, done: Option<&str>, faults: Faults) -> Self {
+        let delivery = answer.delivery.clone().unwrap_or_default();
+        let event_type = event_type_name(delivery.event_type());
+        let row = |attempt: &v1::DeliveryAttempt| AttemptRow {
+            number: attempt.attempt,
+            started: moment(attempt.started_at.as_ref()),
+            code: number(attempt.response_status),
+            latency: number(attempt.latency_ms),
+            failure: attempt.failure.clone().unwrap_or_default(),
+            headers: headers(answer, attempt),
+        };
+        let payload = String::from_utf8_lossy(&answer.payload);
+        let (payload, is_whole) = beginning(&payload, MOST_SHOWN);
+        let original = |id: &String| (id.clone(), delivery_path(&workspace, &delivery.webhook_id, id));
+        Self {
+            layout: workspace.layout(&format!("Delivery of {event_type}")).with_notice(done, DONE),
+            tab: "/webhooks",
+            faults,
+            path: delivery_path(&workspace, &delivery.webhook_id, &delivery.id),
+            webhook_path: path_of(&workspace, &delivery.webhook_id),
+            event_path: (!delivery.is_test).then(|| workspace.path(&format!("/events/{}", delivery.event_id))),
+            event_type,
+            status: badge(delivery.status()),
+            marks: marks(&delivery),
+            made: format!("{} of {}", delivery.attempt, delivery.max_attempts),
+            created: moment(delivery.created_at.as_ref()),
+            delivered: moment(delivery.delivered_at.as_ref()),
+            next_attempt: delivery.next_attempt_at.as_ref().map(|at| moment(Some(at))),
+            replay_of: answer.replay_of.as_ref().map(original),
+            is_over: is_over(delivery.status()),
+            attempts: delivery.attempts.iter().map(row).collect(),
+            payload: payload.to_owned(),
+            payload_bytes: answer.payload.len(),
+            is_whole,
+            id: delivery.id,
+            webhook_id: delivery.webhook_id,
+            event_id: delivery.event_id,
+            workspace,
+        }
+    }
+}
+
+/// A delivery of a webhook. Those of others are not there.
+async fn find(
+    console: &Console,
+    workspace: &Workspace,
+    webhook: &str,
+    id: String,
+) -> Result<v1::GetDeliveryResponse, Failed> {
+    let message = v1::GetDeliveryRequest { id };
+    let answer = console.core.webhooks.get_delivery(workspace.request(message)).await?.into_inner();
+    let is_its = answer.delivery.as_ref().is_some_and(|delivery| delivery.webhook_id == webhook);
+    if is_its { Ok(answer) } else { Err(Failed::missing()) }
+}
+
+/// Shows a delivery of a webhook.
+async fn page(
+    console: &Console,
+    workspace: Workspace,
+    (webhook, id): (String, String),
+    done: Option<&str>,
+    faults: Faults,
+) -> Page {
+    let answer = find(console, &workspace, &webhook, id).await?;
+    let status = faults.status();
+    render(status, &DeliveryPage::new(workspace, &answer, done, faults))
+}
+
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    workspace: Workspace,
+    Path((_, _, webhook, id)): Path<(String, String, String, String)>,
+    asked: Question,
+) -> Page {
+    page(&console, workspace, (webhook, id), Some(asked.text("done")), Faults::none()).await
+}
+
+/// Leads who opens the form's address to the page that has the form.
+pub(super) async fn back(
+    workspace: Workspace,
+    Path((_, _, webhook, id)): Path<(String, String, String, String)>,
+) -> Page {
+    Ok(see_other(&delivery_path(&workspace, &webhook, &id)))
+}
+
+pub(super) async fn replay(
+    State(console): State<Arc<Console>>,
+    workspace: Workspace,
+    Path((_, _, webhook, id)): Path<(String, String, String, String)>,
+    Posted(sent): Posted<Once>,
+) -> Page {
+    find(&console, &workspace, &webhook, id.clone()).await?;
+    let message = v1::ReplayDeliveryRequest { id: id.clone() };
+    match console.core.webhooks.replay_delivery(workspace.request_once(&sent.once, message)).await {
+        Ok(answer) => {
+            let made = answer.into_inner().delivery.unwrap_or_default();
+            Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &made.webhook_id, &made.id))))
+        }
+        Err(status) => page(&console, workspace, (webhook, id), None, Faults::of(&status)?).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use thesis_proto::time::from_millis;
+
+    use super::*;
+
+    #[test]
+    fn headers_are_those_of_the_attempt() {
+        let delivery = v1::WebhookDelivery { id: "del_2".to_owned(), ..v1::WebhookDelivery::default() };
+        let answer = v1::GetDeliveryResponse {
+            delivery: Some(delivery),
+            replay_of: Some("del_1".to_owned()),
+            ..v1::GetDeliveryResponse::default()
+        };
+        let started_at = Some(from_millis(1_767_225_600_999));
+        let attempt = v1::DeliveryAttempt { attempt: 3, started_at, ..v1::DeliveryAttempt::default() };
+        let headers: HashMap<_, _> = headers(&answer, &attempt).into_iter().collect();
+        assert_eq!(headers[webhook::DELIVERY_ID], "del_2");
+        assert_eq!(headers[webhook::DELIVERY_ATTEMPT], "3");
+        assert_eq!(headers[webhook::REPLAY_OF], "del_1");
+        assert_eq!(headers[SIGNATURE], "t=1767225600,v1=…");
+    }
+}

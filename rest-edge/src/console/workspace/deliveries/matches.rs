@@ -1,0 +1,143 @@
+//! What a webhook's types and filters would have matched of the last events.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use prost_types::Timestamp;
+use thesis_proto::{error::ApiError, filter::CompiledFilter, names::event_type_name, v1};
+
+use super::{Workspace, moment, path_of};
+use crate::console::{
+    Console, Page,
+    view::{Failed, Layout, cut, grouped, render},
+    workspace::events::EventRow,
+};
+
+/// Most events that are looked at.
+const MOST_EVENTS: usize = 1_000;
+/// Events of one call of core.
+const LIMIT: i32 = 100;
+/// Most calls of core: its pages may be short.
+const MOST_PAGES: usize = 20;
+/// Most matching events that the page shows.
+const MOST_SHOWN: usize = 25;
+
+/// The last events, as a filter sees them.
+#[derive(Default)]
+struct Seen {
+    looked_at: usize,
+    matched: usize,
+    /// The newest matching ones.
+    rows: Vec<EventRow>,
+    /// When the oldest one that was looked at was made.
+    oldest: Option<Timestamp>,
+}
+
+impl Seen {
+    fn add(&mut self, workspace: &Workspace, filter: &CompiledFilter, event: &v1::Event) {
+        self.looked_at += 1;
+        self.oldest = event.created_at;
+        if filter.matches(event) {
+            self.matched += 1;
+            if self.rows.len() < MOST_SHOWN {
+                self.rows.push(EventRow::new(event, workspace));
+            }
+        }
+    }
+}
+
+/// Looks at the last events of the environment.
+async fn look(console: &Console, workspace: &Workspace, filter: &CompiledFilter) -> Result<Seen, Failed> {
+    let (mut seen, mut cursor) = (Seen::default(), None);
+    for _ in 0..MOST_PAGES {
+        let message =
+            v1::ListEventsRequest { limit: Some(LIMIT), cursor: cursor.take(), ..v1::ListEventsRequest::default() };
+        let page = console.core.events.list_events(workspace.request(message)).await?.into_inner();
+        for event in page.data.iter().take(MOST_EVENTS - seen.looked_at) {
+            seen.add(workspace, filter, event);
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() || seen.looked_at == MOST_EVENTS {
+            break;
+        }
+    }
+    Ok(seen)
+}
+
+#[derive(Template)]
+#[template(path = "matches.html")]
+struct MatchesPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    webhook_path: String,
+    url: String,
+    /// What the webhook asks for: names of its filters, with their values.
+    wanted: Vec<(&'static str, String)>,
+    looked_at: String,
+    matched: String,
+    /// When the oldest event that was looked at was made.
+    oldest: Option<String>,
+    rows: Vec<EventRow>,
+    is_whole: bool,
+}
+
+/// Most characters of the values of a filter that the page shows.
+const MOST_CHARACTERS: usize = 1_000;
+
+/// What a webhook asks for, in words.
+fn wanted(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static str, String)> {
+    let types: Vec<_> = types.iter().map(|kind| event_type_name(*kind)).collect();
+    let given = [("Tokens", &filters.token), ("Profiles", &filters.handle), ("Chains", &filters.chain)];
+    let given = given.into_iter().filter(|(_, values)| !values.is_empty());
+    let events = [("Events", types.join(", "))];
+    let given = given.map(|(name, values)| (name, cut(&values.join(", "), MOST_CHARACTERS)));
+    events.into_iter().chain(given).collect()
+}
+
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    workspace: Workspace,
+    Path((_, _, id)): Path<(String, String, String)>,
+) -> Page {
+    let message = v1::GetWebhookRequest { id };
+    let answer = console.core.webhooks.get_webhook(workspace.request(message)).await?.into_inner();
+    let webhook = answer.webhook.unwrap_or_default();
+    let types: Vec<v1::EventType> = webhook.events().collect();
+    // Core took them, so they are right.
+    let filter = CompiledFilter::new(&types, webhook.filters.as_ref()).map_err(|_| ApiError::internal())?;
+    let seen = look(&console, &workspace, &filter).await?;
+    let page = MatchesPage {
+        layout: workspace.layout("What its filters match"),
+        tab: "/webhooks",
+        webhook_path: path_of(&workspace, &webhook.id),
+        wanted: wanted(&types, &webhook.filters.unwrap_or_default()),
+        url: webhook.url,
+        looked_at: grouped(seen.looked_at),
+        matched: grouped(seen.matched),
+        oldest: seen.oldest.as_ref().map(|at| moment(Some(at))),
+        is_whole: seen.rows.len() == seen.matched,
+        rows: seen.rows,
+        workspace,
+    };
+    render(StatusCode::OK, &page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_told() {
+        let filters = v1::EventFilters {
+            token: vec!["$RUN".to_owned(), "WIF".to_owned()],
+            chain: vec!["solana".to_owned()],
+            ..v1::EventFilters::default()
+        };
+        let told = wanted(&[v1::EventType::ThesisCreated], &filters);
+        let expected = [("Events", "thesis.created"), ("Tokens", "$RUN, WIF"), ("Chains", "solana")];
+        assert_eq!(told, expected.map(|(name, values)| (name, values.to_owned())));
+    }
+}

@@ -1,0 +1,73 @@
+//! The chart of a token's last 24 hours.
+
+use thesis_proto::v1;
+
+use crate::console::view::{grouped, time};
+
+/// Height of the chart, in the drawing's own units.
+const HEIGHT: u64 = 200;
+/// Width of an hour in the chart.
+const WIDTH: usize = 10;
+/// Height of the least bar above zero.
+const LEAST: u64 = 2;
+
+/// An hour: its bar, and its row of the table.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Hour {
+    /// When it began.
+    pub(super) start: String,
+    pub(super) theses: String,
+    pub(super) authors: String,
+    /// Where its bar begins, from the left.
+    pub(super) x: usize,
+    /// Where its bar begins, from the top.
+    pub(super) top: u64,
+    /// Height of its bar.
+    pub(super) size: u64,
+}
+
+/// The hours of a timeline, and the most theses of one.
+pub(super) fn hours(timeline: &[v1::TimelineBucket]) -> (Vec<Hour>, i64) {
+    let most = timeline.iter().map(|bucket| bucket.theses).max().unwrap_or_default();
+    let hour = |(at, bucket): (usize, &v1::TimelineBucket)| {
+        let size = size(bucket.theses, most);
+        Hour {
+            start: time(bucket.bucket_start.as_ref()),
+            theses: grouped(bucket.theses),
+            authors: grouped(bucket.unique_authors),
+            x: at * WIDTH,
+            top: HEIGHT - size,
+            size,
+        }
+    };
+    (timeline.iter().enumerate().map(hour).collect(), most)
+}
+
+/// Height of a bar.
+fn size(theses: i64, most: i64) -> u64 {
+    let (theses, most) = (u128::try_from(theses).unwrap_or_default(), u128::try_from(most).unwrap_or_default().max(1));
+    let size = u64::try_from(theses * u128::from(HEIGHT) / most).unwrap_or(HEIGHT).min(HEIGHT);
+    size.max(if theses > 0 { LEAST } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use thesis_proto::time::from_millis;
+
+    use super::*;
+
+    #[test]
+    fn bars_fit_the_chart() {
+        let bucket = |theses| v1::TimelineBucket {
+            bucket_start: Some(from_millis(1_795_442_700_000)),
+            theses,
+            unique_authors: theses.min(1),
+        };
+        let (hours, most) = hours(&[bucket(0), bucket(i64::MAX), bucket(1), bucket(-1)]);
+        let bars: Vec<_> = hours.iter().map(|hour| (hour.x, hour.top, hour.size)).collect();
+        assert_eq!(bars, [(0, 200, 0), (10, 0, 200), (20, 198, 2), (30, 200, 0)]);
+        assert_eq!((most, hours[2].theses.as_str(), hours[2].authors.as_str()), (i64::MAX, "1", "1"));
+        assert_eq!(hours[0].start, "2026-11-23 14:05 UTC");
+        assert_eq!(super::hours(&[]), (Vec::new(), 0));
+    }
+}

@@ -1,0 +1,111 @@
+//! Verification as a form that explains its checks.
+
+mod words;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use thesis_proto::{error::ApiError, v1};
+use tonic::Status;
+
+use self::words::Verdict;
+use super::{
+    TAB, VERIFY,
+    rows::{profile_path, thesis_path},
+    token::candidates,
+};
+use crate::console::{
+    Console, Page,
+    form::Faults,
+    question::{Question, link},
+    view::{Layout, render},
+    workspace::Workspace,
+};
+
+/// The fields of the form, as the API names them.
+const FIELDS: &[&str] = &["handle", "profile_id", "token", "chain", "created_after", "created_before", "contains"];
+
+/// The page of the verification.
+#[derive(Template)]
+#[template(path = "verify.html")]
+struct VerifyPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    part: &'static str,
+    asked: Question,
+    verdict: Option<Verdict>,
+    /// Where the thesis of the verdict can be read, and its id.
+    thesis: Option<(String, String)>,
+    /// Where the profile of the verdict can be read, and its id.
+    profile: Option<(String, String)>,
+    /// Tokens that may be meant: what they are, and where they are verified.
+    candidates: Vec<(String, String)>,
+    faults: Faults,
+}
+
+fn request(asked: &Question) -> Result<v1::VerifyThesisRequest, Status> {
+    let mut read = asked.reader();
+    let message = v1::VerifyThesisRequest {
+        handle: read.text("handle"),
+        profile_id: read.text("profile_id"),
+        token: read.text("token"),
+        chain: read.text("chain"),
+        created_after: read.time("created_after"),
+        created_before: read.time("created_before"),
+        // Blanks count in it.
+        contains: read.exact("contains"),
+    };
+    read.finish(message)
+}
+
+async fn verify(console: &Console, workspace: &Workspace, asked: &Question) -> Result<v1::ThesisVerification, Status> {
+    let answer = console.core.theses.verify_thesis(workspace.request(request(asked)?)).await?;
+    Ok(answer.into_inner().verification.unwrap_or_default())
+}
+
+/// The tokens that an ambiguous one may be, each with the same question about it.
+fn questions(workspace: &Workspace, asked: &Question, status: &Status) -> Vec<(String, String)> {
+    let found = candidates(&ApiError::from_status(status)).into_iter();
+    let question = |id: &str| {
+        let value = |name: &'static str| match name {
+            "token" => (name, id),
+            "contains" => (name, asked.exact(name)),
+            _ => (name, asked.text(name)),
+        };
+        let query: Vec<_> = FIELDS.iter().copied().map(value).collect();
+        link(&workspace.path(VERIFY), &query)
+    };
+    found
+        .map(|token| (format!("{} on {}, {}", token.symbol, token.chain, token.address), question(&token.id)))
+        .collect()
+}
+
+pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspace, asked: Question) -> Page {
+    let (mut candidates, mut answer) = (Vec::new(), Ok(None));
+    if asked.has_any(FIELDS) {
+        answer = verify(&console, &workspace, &asked).await.map(Some);
+    }
+    if let Err(status) = &answer {
+        candidates = questions(&workspace, &asked, status);
+    }
+    let (verified, faults) = Faults::asked(answer)?;
+    let named = verified.as_ref();
+    let thesis = named.and_then(|verified| words::readable(verified).map(str::to_owned));
+    let profile = named.and_then(|verified| verified.profile_id.clone());
+    let status = faults.status();
+    let page = VerifyPage {
+        layout: workspace.layout("Verify a thesis"),
+        tab: TAB,
+        part: VERIFY,
+        verdict: named.map(Verdict::of),
+        thesis: thesis.map(|id| (thesis_path(&workspace, &id), id)),
+        profile: profile.map(|id| (profile_path(&workspace, &id), id)),
+        candidates,
+        asked,
+        workspace,
+        faults,
+    };
+    render(status, &page)
+}

@@ -1,0 +1,49 @@
+//! Pages of webhooks: the list, one webhook, its changes and its secrets.
+
+mod changes;
+mod create;
+mod facts;
+mod form;
+mod list;
+mod secret;
+mod show;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::Path,
+    response::Response,
+    routing::{get, post},
+};
+
+use super::Workspace;
+use crate::console::{Console, question::encoded, view::see_other};
+
+/// The tab of these pages.
+const TAB: &str = "/webhooks";
+
+/// The parameters of the paths of one webhook: project, environment and webhook.
+type WebhookPath = Path<(String, String, String)>;
+
+/// The routes.
+pub(super) fn routes() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/console/projects/{id}/{environment}/webhooks", get(list::show).post(create::create))
+        .route("/console/projects/{id}/{environment}/webhooks/new", get(create::new))
+        .route("/console/projects/{id}/{environment}/webhooks/{webhook}", get(show::show).post(changes::edit))
+        .route("/console/projects/{id}/{environment}/webhooks/{webhook}/status", post(changes::set_status).get(back))
+        .route("/console/projects/{id}/{environment}/webhooks/{webhook}/rotate", post(changes::rotate).get(back))
+        .route("/console/projects/{id}/{environment}/webhooks/{webhook}/test", post(changes::send_test).get(back))
+        .route("/console/projects/{id}/{environment}/webhooks/{webhook}/delete", post(changes::delete).get(back))
+}
+
+/// The path of a webhook's page.
+pub(super) fn path_of(workspace: &Workspace, id: &str) -> String {
+    workspace.path(&format!("{TAB}/{}", encoded(id)))
+}
+
+/// Leads who asks for the address of a form to the page that has it.
+async fn back(workspace: Workspace, Path((_, _, id)): WebhookPath) -> Response {
+    see_other(&path_of(&workspace, &id))
+}

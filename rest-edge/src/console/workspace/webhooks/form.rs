@@ -1,0 +1,253 @@
+//! The form of a webhook.
+
+use prost_types::FieldMask;
+use serde::Deserialize;
+use thesis_proto::{
+    error::{ApiError, ErrorCode, FieldError},
+    time::{from_millis, to_millis},
+    v1,
+};
+use tonic::Status;
+
+use crate::console::{
+    form::Faults,
+    view::Failed,
+    workspace::filters::{FilterFields, TypeBox},
+};
+
+/// The fields that the form changes.
+const CHANGED: [&str; 4] = ["url", "description", "events", FILTERS];
+const FILTERS: &str = "filters";
+/// Most bytes of filters that the form shows.
+const MOST_FILTERS: usize = 4_096;
+
+/// What was typed into the form of a webhook.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Typed {
+    url: String,
+    description: String,
+    /// One for each ticked box.
+    events: Vec<String>,
+    /// None where the form does not show the filters.
+    token: Option<String>,
+    handle: String,
+    chain: String,
+    /// The token of a form whose work is done once.
+    pub(super) once: String,
+    /// `updated_at` of the webhook from which the form was made, in Unix milliseconds; 0 for a new one.
+    unchanged_since: i64,
+}
+
+impl Typed {
+    fn filter_fields(&self) -> FilterFields {
+        FilterFields {
+            types: self.events.clone(),
+            token: self.token.clone().unwrap_or_default(),
+            handle: self.handle.clone(),
+            chain: self.chain.clone(),
+        }
+    }
+
+    /// The URL without the blanks that come with copying.
+    fn url(&self) -> Option<String> {
+        Some(self.url.trim().to_owned())
+    }
+
+    /// The description; none when nothing was typed.
+    fn description(&self) -> Option<String> {
+        Some(self.description.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    /// The webhook to be created.
+    pub(super) fn new_webhook(&self) -> v1::CreateWebhookRequest {
+        let filter = self.filter_fields();
+        v1::CreateWebhookRequest {
+            url: self.url(),
+            events: filter.event_types(),
+            filters: filter.filters(),
+            description: self.description(),
+        }
+    }
+
+    /// The change of a webhook, unless somebody changed it since the form was made.
+    pub(super) fn changes(&self, id: &str) -> v1::UpdateWebhookRequest {
+        let filter = self.filter_fields();
+        let changed = CHANGED.into_iter().filter(|field| *field != FILTERS || self.token.is_some());
+        v1::UpdateWebhookRequest {
+            id: id.to_owned(),
+            update_mask: Some(FieldMask { paths: changed.map(str::to_owned).collect() }),
+            url: self.url(),
+            events: filter.event_types(),
+            filters: filter.filters(),
+            description: self.description(),
+            unchanged_since: Some(from_millis(self.unchanged_since)),
+            ..v1::UpdateWebhookRequest::default()
+        }
+    }
+}
+
+/// Why a URL cannot receive, for people. Core names the reason by one word.
+fn reason_text(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "scheme" => "it must begin with https://, or http:// in the test environment",
+        "credentials" => "it must have no user name and no password",
+        "port" => "its port is not allowed",
+        "hostname" => "its host has no public name",
+        "loopback" | "private" | "linkLocal" | "multicast" | "unspecified" | "reserved" => {
+            "it does not lead to a public address"
+        }
+        "unresolvable" => "the name of its host leads to no address",
+        _ => return None,
+    })
+}
+
+/// The faults that core tells about a webhook's form.
+///
+/// # Errors
+/// As [`Faults::of`].
+pub(super) fn faults_of(status: &Status) -> Result<Faults, Failed> {
+    let error = ApiError::from_status(status);
+    if error.code != ErrorCode::WebhookUrlForbidden {
+        return Faults::of(status);
+    }
+    // A fault of one field, which core tells by a code of its own.
+    let reason = error.details.as_ref().and_then(|details| details["reason"].as_str());
+    // Other messages have words already.
+    let bare = reason.filter(|reason| error.message.ends_with(&format!(": {reason}")));
+    let message = match bare.and_then(reason_text) {
+        Some(words) => format!("this URL cannot receive webhooks: {words}"),
+        None => error.message,
+    };
+    let fault = FieldError::new("url", message);
+    Faults::of(&ApiError::validation(&[fault]).to_status(""))
+}
+
+/// The form of a webhook as a page shows it.
+pub(super) struct WebhookForm {
+    /// The URL.
+    pub(super) url: String,
+    /// The description.
+    pub(super) description: String,
+    /// Which events are meant.
+    pub(super) filter: FilterFields,
+    /// The boxes of event types.
+    pub(super) boxes: Vec<TypeBox>,
+    /// Whether the filters can be typed: they are not too many, and commas part them.
+    pub(super) shows_filters: bool,
+    /// What is wrong.
+    pub(super) faults: Faults,
+}
+
+impl WebhookForm {
+    fn new(url: String, description: String, filter: FilterFields, faults: Faults) -> Self {
+        Self { url, description, boxes: filter.boxes(), filter, shows_filters: true, faults }
+    }
+
+    /// The form of a new webhook.
+    pub(super) fn empty() -> Self {
+        let filter = FilterFields::of(&[v1::EventType::ThesisCreated], None);
+        Self::new(String::new(), String::new(), filter, Faults::none())
+    }
+
+    /// The form that shows a webhook as it is.
+    pub(super) fn of(webhook: &v1::Webhook, faults: Faults) -> Self {
+        let types: Vec<_> = webhook.events().collect();
+        let filter = FilterFields::of(&types, webhook.filters.as_ref());
+        let is_same = filter.filters().unwrap_or_default() == webhook.filters.clone().unwrap_or_default();
+        let bytes = filter.token.len() + filter.handle.len() + filter.chain.len();
+        let shows_filters = is_same && bytes <= MOST_FILTERS;
+        let description = webhook.description.clone().unwrap_or_default();
+        Self { shows_filters, ..Self::new(webhook.url.clone(), description, filter, faults) }
+    }
+
+    /// The form with what was typed, and what is wrong with it.
+    pub(super) fn again(typed: &Typed, faults: Faults) -> Self {
+        let shows_filters = typed.token.is_some();
+        Self { shows_filters, ..Self::new(typed.url.clone(), typed.description.clone(), typed.filter_fields(), faults) }
+    }
+
+    /// What is wrong with the ticked boxes.
+    pub(super) fn events_fault(&self) -> Option<&str> {
+        let fault = self.faults.field("events")?;
+        // Core's words are about lists.
+        Some(if self.filter.types.is_empty() { "Tick at least one." } else { fault })
+    }
+}
+
+/// A webhook's `updated_at` as its form carries it, in Unix milliseconds.
+pub(super) fn revision(webhook: &v1::Webhook) -> i64 {
+    webhook.updated_at.as_ref().map_or(0, to_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use serde_json::json;
+
+    use super::*;
+
+    fn typed() -> Typed {
+        Typed {
+            url: " https://a.example/hook ".to_owned(),
+            description: "  ".to_owned(),
+            events: vec!["thesis.created".to_owned(), "token.activity".to_owned()],
+            token: Some("$RUN, tk_1".to_owned()),
+            unchanged_since: 1_795_442_700_123,
+            ..Typed::default()
+        }
+    }
+
+    #[test]
+    fn a_form_becomes_a_webhook() {
+        let new = typed().new_webhook();
+        assert_eq!((new.url.as_deref(), new.description.as_deref()), (Some("https://a.example/hook"), None));
+        assert_eq!(new.events, [v1::EventType::ThesisCreated, v1::EventType::TokenActivity].map(i32::from));
+        assert_eq!(new.filters.unwrap().token, ["$RUN", "tk_1"]);
+    }
+
+    #[test]
+    fn a_form_becomes_a_change_of_what_it_showed() {
+        let changes = typed().changes("wh_1");
+        // What the form has empty is cleared, as the mask names it.
+        assert_eq!(changes.update_mask.unwrap().paths, CHANGED);
+        assert_eq!((&*changes.id, changes.description), ("wh_1", None));
+        let webhook = v1::Webhook { updated_at: changes.unchanged_since, ..v1::Webhook::default() };
+        assert_eq!(revision(&webhook), 1_795_442_700_123);
+    }
+
+    #[test]
+    fn filters_that_cannot_be_typed_stay_as_they_are() {
+        let of = |token: &[String]| {
+            let filters = v1::EventFilters { token: token.to_vec(), ..v1::EventFilters::default() };
+            WebhookForm::of(&v1::Webhook { filters: Some(filters), ..v1::Webhook::default() }, Faults::none())
+        };
+        assert!(of(&[]).shows_filters && of(&["$RUN".to_owned(), "tk_1".to_owned()]).shows_filters);
+        for token in [&["a,b".to_owned()][..], &[" x".to_owned()], &vec!["x".repeat(200); 50]] {
+            assert!(!of(token).shows_filters, "{token:?}");
+        }
+        let changes = Typed { token: None, ..typed() }.changes("wh_1");
+        assert_eq!(changes.update_mask.unwrap().paths, ["url", "description", "events"]);
+    }
+
+    #[test]
+    fn what_is_wrong_stands_beside_its_field() {
+        for (core, shown) in [
+            ("loopback", "it does not lead to a public address."),
+            ("it must be an absolute URI", "it must be an absolute URI."),
+            ("news", "news."),
+        ] {
+            let error =
+                ApiError::new(ErrorCode::WebhookUrlForbidden, format!("this URL cannot receive webhooks: {core}"));
+            let error = error.with_details(json!({ "reason": core }));
+            let faults = faults_of(&error.to_status("")).unwrap();
+            assert_eq!(faults.field("url"), Some(&*format!("This URL cannot receive webhooks: {shown}")));
+            assert_eq!(faults.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        }
+        let listed = ApiError::validation(&[FieldError::new("events", "must have 1 to 10 items")]).to_status("");
+        let form = |typed: &Typed| WebhookForm::again(typed, faults_of(&listed).unwrap());
+        assert_eq!(form(&Typed::default()).events_fault(), Some("Tick at least one."));
+        assert_eq!(form(&typed()).events_fault(), Some("Must have 1 to 10 items."));
+        assert_eq!(WebhookForm::empty().events_fault(), None);
+    }
+}

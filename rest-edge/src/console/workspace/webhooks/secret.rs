@@ -1,0 +1,50 @@
+//! The page that shows a webhook's signing secret, once.
+
+use askama::Template;
+use http::StatusCode;
+use thesis_proto::v1;
+
+use super::{
+    TAB,
+    facts::{Facts, PAGE_TEXT},
+};
+use crate::console::{
+    Page,
+    view::{Layout, render},
+    workspace::Workspace,
+};
+
+#[derive(Template)]
+#[template(path = "webhook_secret.html")]
+struct SecretPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    webhook: Facts,
+    secret: String,
+    /// Whether an older secret signs beside it for a while.
+    is_rotated: bool,
+}
+
+/// Shows the secret of a webhook that was just made.
+pub(super) fn show_first(workspace: Workspace, webhook: &v1::Webhook, secret: String) -> Page {
+    show(workspace, webhook, secret, false)
+}
+
+/// Shows the secret that takes an older one's place.
+pub(super) fn show_next(workspace: Workspace, webhook: &v1::Webhook, secret: String) -> Page {
+    show(workspace, webhook, secret, true)
+}
+
+fn show(workspace: Workspace, webhook: &v1::Webhook, secret: String, is_rotated: bool) -> Page {
+    let title = if is_rotated { "The webhook's new secret" } else { "Your new webhook" };
+    let page = SecretPage {
+        layout: workspace.layout(title),
+        tab: TAB,
+        webhook: Facts::of(&workspace, webhook, PAGE_TEXT),
+        workspace,
+        secret,
+        is_rotated,
+    };
+    render(StatusCode::OK, &page)
+}

@@ -1,0 +1,89 @@
+//! The page of one webhook.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use thesis_proto::v1;
+
+use super::{
+    TAB, WebhookPath,
+    facts::{Facts, PAGE_TEXT},
+    form::{Typed, WebhookForm, revision},
+};
+use crate::console::{
+    Console, Page,
+    form::Faults,
+    question::{Parameters, Question},
+    view::{Layout, render},
+    workspace::{
+        Workspace,
+        deliveries::{self, Log},
+    },
+};
+
+/// What a webhook's page says after a change.
+const DONE: &[(&str, &str)] = &[
+    ("saved", "The webhook is saved."),
+    ("enabled", "The webhook is enabled. New events that match are delivered."),
+    ("disabled", "The webhook is disabled. It gets no new events."),
+];
+
+#[derive(Template)]
+#[template(path = "webhook.html")]
+struct WebhookPage {
+    layout: Layout,
+    workspace: Workspace,
+    tab: &'static str,
+    webhook: Facts,
+    form: WebhookForm,
+    /// The webhook's `updated_at`, in Unix milliseconds.
+    revision: i64,
+    log: Log,
+}
+
+/// What a webhook's page shows beside the webhook.
+pub(super) struct Shown {
+    /// What was typed, if the form was sent.
+    pub(super) typed: Option<Typed>,
+    /// What is wrong with the form or the button that was sent.
+    pub(super) faults: Faults,
+}
+
+/// Shows a webhook's page.
+pub(super) async fn show_webhook(
+    console: &Console,
+    workspace: Workspace,
+    id: &str,
+    query: &Parameters,
+    shown: Shown,
+) -> Page {
+    let request = workspace.request(v1::GetWebhookRequest { id: id.to_owned() });
+    let webhook = console.core.webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
+    let asked = Question(query.clone());
+    let log = deliveries::log(console, &workspace, &webhook.id, &asked).await?;
+    let status = if shown.faults.whole().is_some() { shown.faults.status() } else { log.faults.status() };
+    let form = match &shown.typed {
+        Some(typed) => WebhookForm::again(typed, shown.faults),
+        None => WebhookForm::of(&webhook, shown.faults),
+    };
+    let page = WebhookPage {
+        layout: workspace.layout(&format!("Webhook {}", webhook.id)).with_notice(Some(asked.text("done")), DONE),
+        tab: TAB,
+        webhook: Facts::of(&workspace, &webhook, PAGE_TEXT),
+        workspace,
+        form,
+        revision: revision(&webhook),
+        log,
+    };
+    render(status, &page)
+}
+
+pub(super) async fn show(
+    State(console): State<Arc<Console>>,
+    workspace: Workspace,
+    Path((_, _, id)): WebhookPath,
+    Question(query): Question,
+) -> Page {
+    show_webhook(&console, workspace, &id, &query, Shown { typed: None, faults: Faults::none() }).await
+}
