@@ -3,11 +3,17 @@
 
 use core_service::{
     accounts::Person,
-    domain::account::{Actor, User},
+    domain::{
+        account::{Actor, User},
+        window::DAY_MS,
+    },
     operations::account::create_invitation::create_invitation,
 };
 use thesis_net::clock::{Clock as _, SystemClock};
-use thesis_proto::v1::{self, Role};
+use thesis_proto::{
+    time::format_millis,
+    v1::{self, Role},
+};
 use tokio::time::{Duration, Instant};
 
 use crate::{
@@ -74,6 +80,7 @@ async fn paths(connection: &mut Connection, project: &str) -> Result<Vec<(&'stat
     let event = listed["data"][0]["id"].as_str().ok_or("there is no event")?.to_owned();
     let of = |page: String| format!("/console/projects/{project}/test{page}");
     let (thesis, hottest) = (thesis_id(0), symbol(HOTTEST));
+    let since = format_millis(SystemClock.now_ms() - DAY_MS);
     Ok(vec![
         ("project", format!("/console/projects/{project}")),
         ("usage", format!("/console/projects/{project}/usage")),
@@ -91,7 +98,10 @@ async fn paths(connection: &mut Connection, project: &str) -> Result<Vec<(&'stat
         ("thesis", of(format!("/explore/theses/{thesis}"))),
         ("busiest profile", of(format!("/explore/profiles/{}", profile_id(0)))),
         ("hottest token", of(format!("/explore/tokens/{}", token_id(HOTTEST)))),
-        ("verification", of(format!("/explore/verify?profile_id={}&token=%24{hottest}", profile_id(0)))),
+        (
+            "verification",
+            of(format!("/explore/verify?profile_id={}&token=%24{hottest}&created_after={since}", profile_id(0))),
+        ),
     ])
 }
 
