@@ -1,12 +1,10 @@
-//! Hashes passwords with argon2id, in threads of their own: at most a part of the processors, behind everything else that
-//! wants to run. Threads that hash all the time rest between the hashes, as even at the lowest priority a hash takes the
-//! caches and the memory away from others.
+//! Hashes passwords with argon2id, in threads of their own: at most a part of the processors, and behind everything
+//! else that wants to run.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
-    time::Duration,
 };
 
 use argon2::{
@@ -18,10 +16,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use thesis_net::clock::IdSource;
 use thesis_proto::error::{ApiError, ErrorCode};
 use thread_priority::ThreadPriority;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
-};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Error, Result};
 
@@ -33,12 +28,6 @@ const PASSES: u32 = 2;
 const MOST_WAITING: usize = 32;
 /// Seconds to wait when more do.
 const RETRY_AFTER: u32 = 1;
-/// A hash and the rest that belongs to it take this many times what the hash took.
-const PART: u32 = 5;
-/// Longest time of a hash with its rest: a thread makes 15 hashes a second at least, where one takes less than this.
-const LONGEST_TURN: Duration = Duration::from_millis(64);
-/// Longest rest that a thread may owe: hashes that are few, or come all at once after a pause, wait for no rest.
-const LONGEST_OWED: Duration = Duration::from_secs(1);
 /// Bytes of a salt.
 const SALT: usize = 16;
 
@@ -152,35 +141,16 @@ fn verify(password: &SecretString, hash: &str) -> HashResult<()> {
     hasher()?.verify_password(password.expose_secret().as_bytes(), &hash)
 }
 
-/// What a thread has hashed, as far as it has not rested for it.
-struct Owed {
-    /// When all rests would be over.
-    until: Instant,
-}
-
-impl Owed {
-    /// Takes in a hash; tells how long the thread rests before the next one.
-    fn rest_after(&mut self, began: Instant, ended: Instant) -> Duration {
-        let took = ended.saturating_duration_since(began);
-        let turn = took.max(LONGEST_TURN.min(took * PART));
-        self.until = self.until.max(began) + turn;
-        self.until.saturating_duration_since(ended + LONGEST_OWED)
-    }
-}
-
 fn work(waiting: &Mutex<mpsc::Receiver<Job>>) {
     if let Err(error) = ThreadPriority::Min.set_for_current() {
         tracing::warn!(%error, "hashing passwords runs at the priority of everything else");
     }
-    let mut owed = Owed { until: Instant::now() };
     loop {
         let job = waiting.lock().blocking_recv();
         let Some(job) = job else { return };
-        let began = Instant::now();
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             tracing::error!("hashing a password panicked");
         }
-        thread::sleep(owed.rest_after(began, Instant::now()));
     }
 }
 
@@ -192,49 +162,6 @@ mod tests {
     use thesis_net::clock::SystemIdSource;
 
     use super::*;
-
-    /// Hashes that take a time each, one right after the other's rest; tells each rest.
-    fn rests(hashes: u32, took: Duration) -> (Vec<Duration>, Duration) {
-        let first = Instant::now();
-        let (mut now, mut owed) = (first, Owed { until: first });
-        let rest = |_| {
-            let began = now;
-            now += took;
-            let rest = owed.rest_after(began, now);
-            now += rest;
-            rest
-        };
-        let rests = (0..hashes).map(rest).collect();
-        (rests, now - first)
-    }
-
-    #[test]
-    fn hashes_all_the_time_leave_the_processors_to_others() {
-        // About what one takes; 64 ms is less than five times that.
-        let took = Duration::from_millis(16);
-        let (rests, whole) = rests(1_000, took);
-        assert_eq!(rests[..20], [Duration::ZERO; 20]);
-        assert_eq!(rests[999], LONGEST_TURN - took);
-        assert!((LONGEST_TURN * 950..LONGEST_TURN * 1_000).contains(&whole), "{whole:?}");
-        // Short ones are a fifth of the time.
-        let took = Duration::from_millis(2);
-        assert_eq!(self::rests(1_000, took).0[999], took * 4);
-        // Where a hash alone takes longer than its turn, it does not rest.
-        let took = Duration::from_millis(200);
-        assert_eq!(self::rests(1_000, took), (vec![Duration::ZERO; 1_000], took * 1_000));
-    }
-
-    #[test]
-    fn hashes_with_pauses_do_not_rest() {
-        let mut now = Instant::now();
-        let mut owed = Owed { until: now };
-        for _ in 0..1_000 {
-            let began = now;
-            now += Duration::from_millis(16);
-            assert_eq!(owed.rest_after(began, now), Duration::ZERO);
-            now += Duration::from_millis(50);
-        }
-    }
 
     const PASSWORD: &str = "correct horse battery";
 
