@@ -83,6 +83,8 @@
     let gap = "";
     // Whether the page's history reaches up to where its streams began. Until then their events are held.
     let isJoined = false;
+    // The try that comes next.
+    let due = null;
     // The fetch of the history that is under way.
     let joining = null;
     let held = [];
@@ -171,14 +173,16 @@
       say(text);
     };
 
-    // Tries once more, after a pause; `address` is the stream's, if it was refused.
+    // Tries once more, after a pause; `address` is the stream's, if it was refused. Of two that want to, the later one does.
     const again = async (own, address) => {
+      const mine = {};
+      due = mine;
       stream?.close();
       reason = "";
       if (address) {
         if (cursor) address.searchParams.set("from_cursor", cursor);
         const { status: code, message } = await refusal(address);
-        if (own !== run) return;
+        if (own !== run || due !== mine) return;
         reason = message;
         // The cursor is of no use any more.
         if (code === 400) forget();
@@ -188,7 +192,7 @@
         return end(`Ended: ${reason || "the stream cannot be opened"}; press Live to try again`);
       }
       tell();
-      setTimeout(() => { if (own === run) open(own); }, PAUSES[tries]);
+      setTimeout(() => { if (own === run && due === mine) open(own); }, PAUSES[tries]);
       tries += 1;
     };
 

@@ -183,7 +183,7 @@ impl StreamService for Api {
         if let Some(text) = &message.ticket {
             let found = reached(core, find_ticket(core, text)).await;
             ticket = found.map_err(|error| status(&error, &meta.request_id, Operation::Open.name()))?;
-            // An id that no key has: a wrong ticket is told and counted as a wrong key is.
+            // An id that no key has: a ticket that is none is told and counted as a wrong key is.
             meta.key_id = Some(ticket.as_ref().map_or_else(String::new, |ticket| ticket.key_id().to_owned()));
         }
         let stands_for_another = meta.key_id.is_some();

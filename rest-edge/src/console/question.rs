@@ -71,7 +71,8 @@ impl Question {
         Some(self.text(name)).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
-    /// A time as its field shows it, in UTC to the second; as it was typed when it is none.
+    /// A time as its field shows it, in UTC, without the parts of a second; as it was typed when it is none. Links to other
+    /// pages keep what was typed.
     pub(crate) fn time(&self, name: &str) -> String {
         let read = parse_iso8601(self.text(name));
         read.map_or_else(|| self.exact(name).to_owned(), |at| time_field(to_millis(&at)))
