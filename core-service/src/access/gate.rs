@@ -1,6 +1,7 @@
 //! The checks before every operation, in their order: key, archived project, live approval, feature flag, scope,
 //! test key, rate; then, once the request's shape is known to be right, the month's quota.
 
+mod call;
 mod member;
 mod refused;
 #[cfg(test)]
@@ -17,21 +18,17 @@ use thesis_net::{
 };
 use thesis_proto::error::{ApiError, ErrorCode};
 
-use super::{
-    limits::{Limits, Month, Rate, SENDS_PER_MINUTE},
-    rights,
-};
+use super::limits::Limits;
 use crate::{
     domain::{
-        account::{Actor, Role},
         control::{ApiKey, Organization, Project},
-        dataset::{Dataset, View},
+        dataset::View,
         id,
         member_key::MemberKey,
-        operation::{Feature, Features, Operation},
+        operation::{Features, Operation},
         plan::{Plan, Plans},
         scope::Scope,
-        window::{Floor, MINUTE_MS},
+        window::MINUTE_MS,
     },
     error::{Error, Result},
     shared::{
@@ -40,7 +37,7 @@ use crate::{
     },
 };
 
-pub use self::{member::Member, refused::Refused};
+pub use self::{call::Call, member::Member, refused::Refused};
 
 /// All that a request says beside its message.
 #[derive(Clone, Debug, Default)]
@@ -110,126 +107,6 @@ impl Caller {
 
     fn holds(&self, scope: Scope) -> bool {
         self.key.scopes.iter().any(|held| held == scope.as_str())
-    }
-}
-
-/// One admitted call.
-pub struct Call {
-    /// Who calls.
-    pub caller: Caller,
-    operation: Operation,
-    /// The window the call was counted in.
-    pub rate: Rate,
-    /// The request beside its message.
-    pub meta: RequestMeta,
-    /// When it was admitted; the one "now" of its answer.
-    pub now_ms: i64,
-    /// Whether the answer was given before.
-    pub replayed: Mutex<bool>,
-    gate: Arc<Gate>,
-}
-
-impl Call {
-    /// Counts the call against the month's quota. This comes once its shape is known to be right, before anything else.
-    /// What members do with webhooks is not counted: they must be able to stop them when the month is used up.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`.
-    pub async fn charge(&self) -> Result<()> {
-        if self.meta.malformed {
-            return Err(ApiError::validation(&[]).into());
-        }
-        if self.caller.member.is_some() && self.operation.scope() == Some(Scope::WebhooksWrite) {
-            return Ok(());
-        }
-        let limit = self.caller.plan.requests_per_month;
-        if self.gate.limits.quota.take(&self.caller.organization.id, limit, self.now_ms).await {
-            return Ok(());
-        }
-        let wait = (Month::of(self.now_ms).end - self.now_ms) / 1_000 + 1;
-        let wait = u32::try_from(wait).unwrap_or(u32::MAX);
-        Err(ApiError::new(ErrorCode::QuotaExceeded, format!("the plan's {limit} requests of this month are used up"))
-            .with_retry_after(wait)
-            .into())
-    }
-
-    /// Refuses a test send or a replay that is over the limit, before anything else is charged.
-    ///
-    /// # Errors
-    /// `RATE_LIMITED` when the project has had all of this minute.
-    pub fn demand_send(&self) -> Result<()> {
-        let is_used_up = self.gate.limits.sends.is_used_up(&self.caller.project.id, self.now_ms);
-        if is_used_up { Err(self.too_many_sends()) } else { Ok(()) }
-    }
-
-    /// Counts a test send or a replay.
-    ///
-    /// # Errors
-    /// `RATE_LIMITED` when the project has had all of this minute.
-    pub fn take_send(&self) -> Result<()> {
-        let taken = self.gate.limits.sends.take(&self.caller.project.id, self.now_ms);
-        if taken { Ok(()) } else { Err(self.too_many_sends()) }
-    }
-
-    /// Who makes its changes.
-    #[must_use]
-    pub fn actor(&self) -> Actor {
-        let address = self.meta.client.clone();
-        match &self.caller.member {
-            Some(member) => Actor { id: member.key.user_id.clone(), address, is_member: true },
-            None => Actor { id: self.caller.key.id.clone(), address, is_member: false },
-        }
-    }
-
-    /// Refuses a change by a person who may not make it any more, on the state that the change is made on.
-    ///
-    /// # Errors
-    /// `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`
-    pub fn demand_right(&self, state: &ControlState) -> Result<()> {
-        let actor = self.actor();
-        if actor.is_member {
-            rights::project(state, &actor, &self.caller.project.id, Role::Developer)?;
-        }
-        Ok(())
-    }
-
-    fn too_many_sends(&self) -> Error {
-        let message = format!("more than {SENDS_PER_MINUTE} test sends and replays of the project in this minute");
-        ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(self.now_ms)).into()
-    }
-
-    /// Whether profiles are shown with their wallet: the Wallets API is enabled, and the key may read wallets.
-    #[must_use]
-    pub fn shows_wallets(&self) -> bool {
-        self.gate.features.has(Feature::Wallets) && self.caller.holds(Scope::WalletsRead)
-    }
-
-    /// The lower bound of a read in the plan's history window.
-    ///
-    /// # Errors
-    /// `HISTORY_LIMIT` when an explicit bound lies before the window.
-    pub fn history_floor(&self, explicit: Option<i64>) -> Result<Floor> {
-        let plan = &self.caller.plan;
-        Floor::first(explicit, plan.window_start(self.now_ms)).map_err(|_| {
-            Error::new(ErrorCode::HistoryLimit, format!("the plan's history reaches {} days back", plan.history_days))
-        })
-    }
-
-    /// The lower bound of a later page: that of the first page, which the cursor carries and which was explicit or not.
-    #[must_use]
-    pub fn later_floor(&self, carried: i64, was_explicit: bool) -> Floor {
-        Floor::later(carried, was_explicit, self.caller.plan.window_start(self.now_ms))
-    }
-
-    /// Checks that a row of a dataset may still be read by its id.
-    ///
-    /// # Errors
-    /// `HISTORY_LIMIT` when it is older than the window, unless it is the sandbox's.
-    pub fn demand_in_history(&self, dataset: &Dataset, created_at: i64) -> Result<()> {
-        if *dataset != Dataset::Sandbox {
-            self.history_floor(Some(created_at))?;
-        }
-        Ok(())
     }
 }
 
