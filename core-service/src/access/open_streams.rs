@@ -251,6 +251,6 @@ impl OpenStreams {
 }
 
 fn keys(sessions: &HashMap<String, Session>) -> HashSet<Arc<str>> {
-    let of = |session: &Session| session.streams.values().map(|held| Arc::clone(&held.key_id)).collect::<Vec<_>>();
-    sessions.values().flat_map(of).collect()
+    let held = sessions.values().flat_map(|session| session.streams.values());
+    held.map(|held| Arc::clone(&held.key_id)).collect()
 }

@@ -15,12 +15,9 @@ use tonic::Status;
 /// What is encoded in a part of a path and in a query.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.');
 
-/// The parameters of a query, each with its values in their order.
-pub(crate) type Parameters = HashMap<String, Vec<String>>;
-
-/// The query of a page, as it was typed.
+/// The query of a page, as it was typed: its parameters, each with its values in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Question(pub(crate) Parameters);
+pub(crate) struct Question(HashMap<String, Vec<String>>);
 
 impl<S: Sync> FromRequestParts<S> for Question {
     type Rejection = Infallible;
@@ -34,7 +31,7 @@ impl Question {
     /// Reads a query.
     pub(crate) fn read(query: &str) -> Self {
         let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
-        let mut parameters = Parameters::new();
+        let mut parameters = HashMap::<String, Vec<String>>::new();
         for (name, value) in pairs {
             parameters.entry(name).or_default().push(value);
         }

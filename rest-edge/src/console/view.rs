@@ -178,6 +178,16 @@ pub(crate) fn choices(all: impl IntoIterator<Item = (&'static str, &'static str)
     all.into_iter().map(|(value, name)| Choice { value, name, is_taken: value == taken }).collect()
 }
 
+/// Length of the longest bar of a chart, in the drawing's own units.
+pub(crate) const LONGEST_BAR: u64 = 200;
+
+/// The length of a bar in a chart whose longest is for `most`. The least number above zero can be seen.
+pub(crate) fn bar(number: u64, most: u64) -> u64 {
+    let share = u128::from(number) * u128::from(LONGEST_BAR) / u128::from(most.max(1));
+    let length = u64::try_from(share).unwrap_or(LONGEST_BAR).min(LONGEST_BAR);
+    length.max(if number > 0 { 2 } else { 0 })
+}
+
 /// A number as people read it: `1,234,567`.
 pub(crate) fn grouped(number: impl ToString) -> String {
     let digits = number.to_string();
@@ -195,7 +205,7 @@ pub(crate) fn grouped(number: impl ToString) -> String {
 /// Most bytes of markup that a shown event or payload takes. Pages stay small; a thesis may have 10,000 characters.
 pub(crate) const MOST_SHOWN: usize = 40_000;
 
-/// The beginning of a text that takes at most so many bytes of markup, and whether that is all of it.
+/// The beginning of a text whose markup has `most` bytes at most, and whether that is the whole text.
 pub(crate) fn beginning(text: &str, most: usize) -> (&str, bool) {
     let mut size = 0;
     for (at, letter) in text.char_indices() {

@@ -18,7 +18,7 @@ use thesis_proto::{
 use super::{Place, find};
 use crate::console::{
     Console, Page,
-    view::{Layout, grouped, render, time},
+    view::{LONGEST_BAR, Layout, bar, grouped, render, time},
     visit::SignedIn,
 };
 
@@ -28,8 +28,6 @@ const DAY_MS: i64 = 86_400_000;
 const SPANS: [i64; 2] = [7, 30];
 /// Most keys that the page shows apart.
 const MOST_KEYS: usize = 50;
-/// Height of the chart of days, and length of the bar of the most used key, in the drawing's own units.
-const FULL: u64 = 200;
 /// Width of a day in the chart.
 const DAY_WIDTH: usize = 10;
 
@@ -55,7 +53,7 @@ struct Row {
     errors: String,
     /// Where its bar begins in the chart of days.
     x: usize,
-    /// Size of the bar, of [`FULL`].
+    /// Size of the bar, of [`LONGEST_BAR`].
     size: u64,
     /// Size of the part of it that is errors.
     error_size: u64,
@@ -64,17 +62,10 @@ struct Row {
     error_top: u64,
 }
 
-/// The size of a bar. The least number above zero can be seen.
-fn size(number: u64, most: u64) -> u64 {
-    let share = u128::from(number) * u128::from(FULL) / u128::from(most.max(1));
-    let size = u64::try_from(share).unwrap_or(FULL).min(FULL);
-    size.max(if number > 0 { 2 } else { 0 })
-}
-
 fn rows(counts: Vec<(String, Count)>) -> Vec<Row> {
     let most = counts.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
     let row = |(at, (label, count)): (usize, (String, Count))| {
-        let (size, error_size) = (size(count.requests, most), size(count.errors, most));
+        let (size, error_size) = (bar(count.requests, most), bar(count.errors, most));
         Row {
             label,
             requests: grouped(count.requests),
@@ -82,8 +73,8 @@ fn rows(counts: Vec<(String, Count)>) -> Vec<Row> {
             x: at * DAY_WIDTH,
             size,
             error_size,
-            top: FULL - size,
-            error_top: FULL - error_size,
+            top: LONGEST_BAR - size,
+            error_top: LONGEST_BAR - error_size,
         }
     };
     counts.into_iter().enumerate().map(row).collect()
@@ -282,9 +273,9 @@ mod tests {
     fn bars_fit_the_chart() {
         let of = |requests, errors| (String::new(), Count { requests, errors });
         let rows = rows(vec![of(u64::MAX, 1), of(0, 0), of(1, 1)]);
-        assert_eq!((rows[0].size, rows[0].top, rows[0].error_size), (FULL, 0, 2));
-        assert_eq!((rows[1].size, rows[1].top, rows[1].x), (0, FULL, DAY_WIDTH));
-        assert_eq!((rows[2].size, rows[2].error_size, rows[2].error_top), (2, 2, FULL - 2));
+        assert_eq!((rows[0].size, rows[0].top, rows[0].error_size), (LONGEST_BAR, 0, 2));
+        assert_eq!((rows[1].size, rows[1].top, rows[1].x), (0, LONGEST_BAR, DAY_WIDTH));
+        assert_eq!((rows[2].size, rows[2].error_size, rows[2].error_top), (2, 2, LONGEST_BAR - 2));
     }
 
     #[test]

@@ -2,14 +2,10 @@
 
 use thesis_proto::v1;
 
-use crate::console::view::{grouped, time};
+use crate::console::view::{LONGEST_BAR, bar, grouped, time};
 
-/// Height of the chart, in the drawing's own units.
-const HEIGHT: u64 = 200;
-/// Width of an hour in the chart.
+/// Width of an hour in the chart, in the drawing's own units.
 const WIDTH: usize = 10;
-/// Height of the least bar above zero.
-const LEAST: u64 = 2;
 
 /// An hour: its bar, and its row of the table.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,25 +25,19 @@ pub(super) struct Hour {
 /// The hours of a timeline, and the most theses of one.
 pub(super) fn hours(timeline: &[v1::TimelineBucket]) -> (Vec<Hour>, i64) {
     let most = timeline.iter().map(|bucket| bucket.theses).max().unwrap_or_default();
+    let count = |theses: i64| u64::try_from(theses).unwrap_or_default();
     let hour = |(at, bucket): (usize, &v1::TimelineBucket)| {
-        let size = size(bucket.theses, most);
+        let size = bar(count(bucket.theses), count(most));
         Hour {
             start: time(bucket.bucket_start.as_ref()),
             theses: grouped(bucket.theses),
             authors: grouped(bucket.unique_authors),
             x: at * WIDTH,
-            top: HEIGHT - size,
+            top: LONGEST_BAR - size,
             size,
         }
     };
     (timeline.iter().enumerate().map(hour).collect(), most)
-}
-
-/// Height of a bar.
-fn size(theses: i64, most: i64) -> u64 {
-    let (theses, most) = (u128::try_from(theses).unwrap_or_default(), u128::try_from(most).unwrap_or_default().max(1));
-    let size = u64::try_from(theses * u128::from(HEIGHT) / most).unwrap_or(HEIGHT).min(HEIGHT);
-    size.max(if theses > 0 { LEAST } else { 0 })
 }
 
 #[cfg(test)]

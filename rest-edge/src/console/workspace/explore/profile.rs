@@ -32,7 +32,7 @@ struct ProfilePage {
     part: &'static str,
     bio: Option<String>,
     facts: Vec<Fact>,
-    profile_url: Option<String>,
+    platform_url: Option<String>,
     is_stale: bool,
     theses: Vec<ThesisRow>,
     /// The list of all its theses.
@@ -86,7 +86,7 @@ pub(super) async fn show(
         tab: TAB,
         part: "",
         bio: profile.bio.take(),
-        profile_url: outside(profile.profile_url.take()),
+        platform_url: outside(profile.profile_url.take()),
         is_stale: profile.stale.unwrap_or_default(),
         theses: ThesisRow::all(&workspace, newest),
         all_href: link(&workspace.path(THESES), &[("profile", &profile.id)]),

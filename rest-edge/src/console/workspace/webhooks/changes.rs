@@ -1,6 +1,6 @@
 //! What members do with a webhook.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     extract::{Path, State},
@@ -20,6 +20,7 @@ use super::{
 use crate::console::{
     Console, Page,
     form::{Faults, NoFields, Once, Posted},
+    question::Question,
     view::see_other,
     workspace::Workspace,
 };
@@ -34,7 +35,7 @@ pub(super) struct NewStatus {
 /// The webhook's page again, with what was wrong with a button.
 async fn refused(console: &Console, workspace: Workspace, id: &str, status: &Status) -> Page {
     let shown = Shown { typed: None, faults: Faults::of(status)? };
-    show_webhook(console, workspace, id, &HashMap::new(), shown).await
+    show_webhook(console, workspace, id, &Question::default(), shown).await
 }
 
 /// The webhook's page, which says what was done.
@@ -52,7 +53,7 @@ pub(super) async fn edit(
         Ok(_) => Ok(done(&workspace, &id, "saved")),
         Err(status) => {
             let shown = Shown { faults: faults_of(&status)?, typed: Some(typed) };
-            show_webhook(&console, workspace, &id, &HashMap::new(), shown).await
+            show_webhook(&console, workspace, &id, &Question::default(), shown).await
         }
     }
 }

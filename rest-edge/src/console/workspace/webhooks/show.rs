@@ -14,7 +14,7 @@ use super::{
 use crate::console::{
     Console, Page,
     form::Faults,
-    question::{Parameters, Question},
+    question::Question,
     view::{Layout, render},
     workspace::{
         Workspace,
@@ -55,13 +55,12 @@ pub(super) async fn show_webhook(
     console: &Console,
     workspace: Workspace,
     id: &str,
-    query: &Parameters,
+    asked: &Question,
     shown: Shown,
 ) -> Page {
     let request = workspace.request(v1::GetWebhookRequest { id: id.to_owned() });
     let webhook = console.core.webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
-    let asked = Question(query.clone());
-    let log = deliveries::log(console, &workspace, &webhook.id, &asked).await?;
+    let log = deliveries::log(console, &workspace, &webhook.id, asked).await?;
     let status = if shown.faults.whole().is_some() { shown.faults.status() } else { log.faults.status() };
     let form = match &shown.typed {
         Some(typed) => WebhookForm::again(typed, shown.faults),
@@ -83,7 +82,7 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, id)): WebhookPath,
-    Question(query): Question,
+    asked: Question,
 ) -> Page {
-    show_webhook(&console, workspace, &id, &query, Shown { typed: None, faults: Faults::none() }).await
+    show_webhook(&console, workspace, &id, &asked, Shown { typed: None, faults: Faults::none() }).await
 }
