@@ -17,6 +17,7 @@ use self::{
     queue_hints::{Made, QueueHints},
 };
 use crate::{
+    domain::delivery::Delivery,
     store::{SharedBackend, StoreResult},
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, queue::shard_of, theses::ThesisStore},
 };
@@ -64,15 +65,17 @@ impl Shared {
     /// When the store does not answer; nothing is lost when it is then done again.
     pub async fn make_deliveries(&self, made: Vec<Made>, now_ms: i64) -> StoreResult<()> {
         let deliveries: Vec<_> = made.iter().map(|made| &made.delivery).collect();
-        self.deliveries.create(&deliveries, now_ms).await?;
-        if !self.backend.is_exclusive() {
-            let elsewhere = deliveries.iter().filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));
-            let mut queues: HashMap<String, i64> = HashMap::new();
-            for made in elsewhere {
-                let first = queues.entry(made.webhook_id.clone()).or_insert(made.created_at);
-                *first = made.created_at.min(*first);
-            }
+        let created = self.deliveries.create(&deliveries, now_ms).await;
+        if created.is_err() {
+            // Some rows may be there, and their webhook may be gone or disabled when this is done again.
+            let queues = first_due(deliveries.into_iter());
             self.news.queues(&queues);
+            self.hints.hear(queues);
+            return created;
+        }
+        if !self.backend.is_exclusive() {
+            let elsewhere = deliveries.into_iter().filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));
+            self.news.queues(&first_due(elsewhere));
         }
         self.hints.add(made);
         Ok(())
@@ -88,5 +91,42 @@ impl Shared {
                 return;
             }
         }
+    }
+}
+
+/// The webhooks of new deliveries, and the earliest due time of each one's.
+fn first_due<'a>(made: impl Iterator<Item = &'a Delivery>) -> HashMap<String, i64> {
+    let mut queues: HashMap<String, i64> = HashMap::new();
+    for made in made {
+        let first = queues.entry(made.webhook_id.clone()).or_insert(made.created_at);
+        *first = made.created_at.min(*first);
+    }
+    queues
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        domain::delivery::Told,
+        store::faulty::{Fault, Process},
+        testing::{ManualClock, NOON, core, memory},
+    };
+
+    #[tokio::test]
+    async fn queues_whose_new_rows_may_be_there_are_read() {
+        let clock = ManualClock::new();
+        let process = Process::new(memory(&clock));
+        let core = core(process.clone(), &clock, 1).await;
+        core.stop.cancel();
+        core.shared.hints.take();
+        process.set_chooser(Box::new(|_, _| Some(Fault::Done)));
+        process.count(false);
+        let delivery = Delivery::pending("del_1".to_owned(), "wh_1".to_owned(), NOON, Told::default());
+        let made = Made { delivery, body: bytes::Bytes::new() };
+        core.shared.make_deliveries(vec![made], NOON).await.unwrap_err();
+        let news = core.shared.hints.take();
+        assert!(news.made.is_empty());
+        assert_eq!(news.queues, HashMap::from([("wh_1".to_owned(), NOON)]));
     }
 }
