@@ -6,6 +6,7 @@ pub use self::interest::Interest;
 
 use crate::{
     error::FieldError,
+    names::EVENT_TYPES,
     reference::{TokenReference, handle_form, is_handle},
     v1::{Event, EventFilters, EventType, TokenRef, event::Data},
 };
@@ -34,7 +35,7 @@ impl CompiledFilter {
         let mut filter = Self::default();
         for &event_type in types {
             if event_type == EventType::Unspecified {
-                errors.push(FieldError::new("types", "is not an event type"));
+                errors.push(FieldError::new("types", event_type_rule()));
             } else if !filter.types.contains(&event_type) {
                 filter.types.push(event_type);
             }
@@ -131,7 +132,7 @@ fn compile<T: PartialEq>(
     errors: &mut Vec<FieldError>,
 ) -> Vec<T> {
     if values.len() > MAX_VALUES {
-        errors.push(FieldError::new(param, format!("has more than {MAX_VALUES} values")));
+        errors.push(FieldError::new(param, format!("has more than {MAX_VALUES} values; send {MAX_VALUES} at most")));
         return Vec::new();
     }
     let mut parsed = Vec::with_capacity(values.len());
@@ -147,10 +148,26 @@ fn compile<T: PartialEq>(
         match parse(value) {
             Some(value) if parsed.contains(&value) => {}
             Some(value) => parsed.push(value),
-            None => errors.push(FieldError::new(param, "is not a valid reference")),
+            None => {
+                errors.push(FieldError::new(param, format!("is not a valid reference; give {}", example_of(param))))
+            }
         }
     }
     parsed
+}
+
+/// What the values of a dimension look like.
+fn example_of(param: &str) -> &'static str {
+    match param {
+        "token" => "$SYMBOL, an address, chain:address or a tk_ id",
+        _ => "a handle such as @name",
+    }
+}
+
+/// The rule that an event type breaks.
+fn event_type_rule() -> String {
+    let known: Vec<&str> = EVENT_TYPES.iter().map(|(_, name)| *name).collect();
+    format!("must be of: {}", known.join(", "))
 }
 
 fn parse_handle(text: &str) -> Option<String> {

@@ -69,7 +69,7 @@ mod constant {
     macro_rules! constants {
         ($($name:ident = $text:literal),+ $(,)?) => {
             $(pub(super) fn $name() -> Object {
-                ObjectBuilder::new().schema_type(Type::String).enum_values(Some([$text])).build()
+                constant($text, concat!("Always `", $text, "`."))
             })+
         };
     }
@@ -78,7 +78,6 @@ mod constant {
         api_key = "api_key",
         discovery = "discovery",
         event = "event",
-        ingested = "ingested",
         profile = "profile",
         profile_wallets = "profile_wallets",
         search_result = "search_result",
@@ -96,7 +95,17 @@ mod constant {
         webhook_delivery = "webhook_delivery",
     }
 
+    pub(super) fn ingested() -> Object {
+        let about = "Always `ingested`: counts are of theses that the service has observed, not the upstream's totals.";
+        constant("ingested", about)
+    }
+
     pub(super) fn always_true() -> Object {
-        ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])).build()
+        let object = ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]));
+        object.description(Some("Always true.")).build()
+    }
+
+    fn constant(text: &str, about: &str) -> Object {
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some([text])).description(Some(about)).build()
     }
 }

@@ -7,6 +7,7 @@ pub mod filter;
 pub mod json;
 pub mod metadata;
 pub mod names;
+pub mod near;
 pub mod reference;
 mod secret;
 pub mod time;
@@ -14,7 +15,6 @@ pub mod webhook;
 
 /// The generated messages, clients and servers of `thesis.v1`; documented in the `.proto` files.
 #[expect(
-    missing_docs,
     clippy::allow_attributes,
     clippy::allow_attributes_without_reason,
     clippy::large_enum_variant,

@@ -13,22 +13,35 @@ pub struct WebhookDelivery<'a> {
     object: &'static str,
     /// Prefix `del_`.
     id: &'a str,
+    /// The webhook that it goes to.
     webhook_id: &'a str,
+    /// The event that it carries.
     event_id: &'a str,
+    /// Type of that event.
     event_type: EventType,
+    /// How far it is.
     status: DeliveryStatus,
+    /// Attempts made so far.
     attempt: i32,
+    /// Most attempts that are made: 6.
     max_attempts: i32,
+    /// HTTP status of the last attempt's answer; null without an answer.
     #[schema(required)]
     response_status: Option<i32>,
+    /// Milliseconds that the last attempt took; null before the first.
     #[schema(required)]
     latency_ms: Option<i32>,
+    /// When the next attempt is due; null when none is.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     next_attempt_at: Option<Time>,
+    /// Whether it repeats a delivery that was over.
     is_replay: bool,
+    /// Whether it is a test send, or the replay of one.
     is_test: bool,
+    /// When its event was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// When an attempt was answered with 2xx; null until then.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     delivered_at: Option<Time>,
 }

@@ -15,26 +15,27 @@ pub struct ErrorEnvelope<'a> {
 /// What went wrong.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Error<'a> {
-    /// Class of the error, such as `invalid_request`.
+    /// Class of the error: `invalid_request`, `authentication`, `permission`, `not_found`, `conflict`, `validation`,
+    /// `rate_limit`, `upstream` or `internal`.
     pub r#type: &'a str,
-    /// Machine-readable code.
+    /// Machine-readable code, such as `VALIDATION_FAILED`; the answers of each operation list theirs. New codes may come.
     pub code: &'a str,
-    /// For people.
+    /// Says what is wrong, for people.
     pub message: &'a str,
     /// Equals the `X-Service-Request-Id` header.
     pub request_id: &'a str,
-    /// The field at fault.
+    /// The field or parameter at fault; the first of them if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String)]
     pub param: Option<&'a str>,
-    /// More, depending on the code.
+    /// More data, depending on the code, such as `errors` (each bad field), `candidates`, `limit` or `reason`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value)]
     pub details: Option<&'a serde_json::Value>,
-    /// Where the code is explained.
+    /// The page that explains the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String)]
-    pub doc_url: Option<&'a str>,
+    pub doc_url: Option<String>,
 }
 
 impl<'a> Error<'a> {

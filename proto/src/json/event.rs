@@ -13,14 +13,19 @@ pub struct Event<'a> {
     object: &'static str,
     /// Prefix `evt_`; stable, use it for deduplication.
     id: &'a str,
+    /// What kind of event it is.
     r#type: EventType,
+    /// When the event was added to the log; it orders the events.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// True for live data, false for test data.
     livemode: bool,
+    /// Where it came from.
     source: EventSource,
     /// True for events generated for a test, never real activity.
     #[serde(skip_serializing_if = "is_false")]
     test: bool,
+    /// What happened; its shape depends on `type`.
     #[schema(value_type = EventData)]
     data: Option<EventData<'a>>,
 }
@@ -74,13 +79,18 @@ impl<'a> From<&'a v1::event::Data> for EventData<'a> {
 /// Data of `thesis.created`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ThesisCreatedData<'a> {
+    /// Id of the thesis, prefix `th_`.
     thesis_id: &'a str,
+    /// The author, as at the event.
     profile: ProfileRef<'a>,
+    /// The token, as at the event.
     token: TokenRef<'a>,
+    /// What the author wrote.
     text: &'a str,
     /// When the thesis was posted.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// Always null: the upstream has no link to a single thesis.
     #[schema(required, format = "uri")]
     public_url: Option<&'a str>,
 }
@@ -101,6 +111,7 @@ impl<'a> From<&'a v1::ThesisCreatedData> for ThesisCreatedData<'a> {
 /// Data of `profile.updated`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ProfileUpdatedData<'a> {
+    /// The profile after the change.
     profile: Profile<'a>,
     /// Names of the fields that changed.
     changed: &'a [String],
@@ -115,12 +126,18 @@ impl<'a> From<&'a v1::ProfileUpdatedData> for ProfileUpdatedData<'a> {
 /// Data of `token.activity`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TokenActivityData<'a> {
+    /// The token.
     token: TokenRef<'a>,
+    /// Theses of the last hour.
     thesis_count_1h: i64,
+    /// Theses of the last 24 hours.
     thesis_count_24h: i64,
+    /// Profiles that posted in the last 24 hours.
     unique_authors_24h: i64,
+    /// Id of the newest thesis, when there is one.
     #[schema(required)]
     latest_thesis_id: Option<&'a str>,
+    /// When the newest thesis was posted; null without any.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     last_activity_at: Option<Time>,
 }
@@ -141,13 +158,18 @@ impl<'a> From<&'a v1::TokenActivityData> for TokenActivityData<'a> {
 /// Data of `token.thesis_velocity`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TokenThesisVelocityData<'a> {
+    /// The token.
     token: TokenRef<'a>,
+    /// Theses of the last 5 minutes.
     last_5m: i64,
+    /// Theses of the last hour.
     last_1h: i64,
+    /// Theses of the hour before the last.
     previous_1h: i64,
     /// Null when `previous_1h` is 0.
     #[schema(required)]
     change_pct: Option<f64>,
+    /// The time up to which all counts reach.
     #[schema(value_type = String, format = DateTime)]
     computed_at: Time,
 }

@@ -11,17 +11,26 @@ use crate::v1;
 pub struct KeyInfo<'a> {
     #[schema(schema_with = constant::api_key)]
     object: &'static str,
+    /// Id of the key, prefix `key_`.
     id: &'a str,
+    /// Name of the key, for people.
     name: &'a str,
     /// The first characters of the key, for display.
     prefix: &'a str,
+    /// Which data the key sees.
     environment: Environment,
+    /// True for live data, false for test data.
     livemode: bool,
+    /// What the key may do.
     scopes: &'a [String],
+    /// The project that it belongs to.
     project: KeyProject<'a>,
+    /// The organization of that project.
     organization: KeyOrganization<'a>,
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// When it ends; null when it does not.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     expires_at: Option<Time>,
 }
@@ -47,7 +56,9 @@ impl<'a> From<&'a v1::KeyInfo> for KeyInfo<'a> {
 /// The project a key belongs to.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct KeyProject<'a> {
+    /// Id of the project, prefix `prj_`.
     id: &'a str,
+    /// Name of the project.
     name: &'a str,
 }
 
@@ -60,8 +71,11 @@ impl<'a> From<&'a v1::KeyProject> for KeyProject<'a> {
 /// The organization a key belongs to.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct KeyOrganization<'a> {
+    /// Id of the organization, prefix `org_`.
     id: &'a str,
+    /// Name of the organization.
     name: &'a str,
+    /// Name of its plan, which sets all limits.
     plan: &'a str,
 }
 

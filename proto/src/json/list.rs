@@ -68,18 +68,21 @@ lists! {
 impl<T: Listed> PartialSchema for List<'_, T> {
     fn schema() -> RefOr<Schema> {
         let object = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["list"]));
-        let data = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
+        let object = object.description(Some("Always `list`."));
+        let data = ArrayBuilder::new().items(Ref::from_schema_name(T::name())).description(Some("The page's rows."));
         let cursor = ObjectBuilder::new()
             .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
             .description(Some("Continues the list; null on its last page."));
+        let more = ObjectBuilder::new().schema_type(Type::Boolean).description(Some("Whether there are more pages."));
         ObjectBuilder::new()
+            .description(Some(format!("One page of a list; a row is a `{}`.", T::name())))
             .property("object", object)
             .required("object")
             .property("data", data)
             .required("data")
             .property("next_cursor", cursor)
             .required("next_cursor")
-            .property("has_more", ObjectBuilder::new().schema_type(Type::Boolean))
+            .property("has_more", more)
             .required("has_more")
             .into()
     }

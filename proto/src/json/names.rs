@@ -12,8 +12,8 @@ use crate::{names, v1};
 
 /// Makes the JSON type of an enum from its table of names.
 macro_rules! enums {
-    ($($(#[$doc:meta])* $name:ident of $enum:ident: $name_of:path, $values:expr;)+) => {
-        $($(#[$doc])*
+    ($($(#[doc = $doc:literal])+ $name:ident of $enum:ident: $name_of:path, $values:expr;)+) => {
+        $($(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name(pub v1::$enum);
 
@@ -31,7 +31,8 @@ macro_rules! enums {
 
         impl PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
-                ObjectBuilder::new().schema_type(Type::String).enum_values(Some($values)).into()
+                let about = concat!($($doc),+).trim();
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some($values)).description(Some(about)).into()
             }
         }
 

@@ -9,11 +9,14 @@ use crate::v1;
 /// An author, in short.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct ProfileRef<'a> {
+    /// Id of the profile, prefix `fp_`.
     id: &'a str,
     /// With the leading `@`.
     handle: &'a str,
+    /// Name that the profile shows.
     #[schema(required)]
     display_name: Option<&'a str>,
+    /// Picture of the profile.
     #[schema(required, format = "uri")]
     avatar_url: Option<&'a str>,
 }
@@ -32,7 +35,9 @@ impl<'a> From<&'a v1::ProfileRef> for ProfileRef<'a> {
 /// A public wallet association.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Wallet<'a> {
+    /// Address of the wallet.
     address: &'a str,
+    /// Network of the wallet, such as `ethereum`.
     network: &'a str,
 }
 
@@ -51,18 +56,24 @@ pub struct Profile<'a> {
     id: &'a str,
     /// With the leading `@`.
     handle: &'a str,
+    /// Name that the profile shows.
     #[schema(required)]
     display_name: Option<&'a str>,
+    /// Picture of the profile.
     #[schema(required, format = "uri")]
     avatar_url: Option<&'a str>,
     /// Public profile page on the upstream platform.
     #[schema(required, format = "uri")]
     profile_url: Option<&'a str>,
+    /// What the profile says about itself.
     #[schema(required)]
     bio: Option<&'a str>,
+    /// Whether the upstream calls the profile verified; null when it does not say.
     #[schema(required)]
     verified: Option<bool>,
+    /// Where it came from.
     source: Source,
+    /// True for live data, false for test data.
     livemode: bool,
     /// When the account was created upstream, when known.
     #[schema(required, value_type = Option<String>, format = DateTime)]
@@ -70,8 +81,10 @@ pub struct Profile<'a> {
     /// When the service first observed the profile.
     #[schema(value_type = String, format = DateTime)]
     first_seen_at: Time,
+    /// When the service last changed the profile.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
+    /// When the upstream last changed the profile, when known.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     source_updated_at: Option<Time>,
     /// True when cached data is served because the upstream could not be reached.
@@ -109,8 +122,11 @@ impl<'a> From<&'a v1::Profile> for Profile<'a> {
 /// A wallet and when its association was observed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ObservedWallet<'a> {
+    /// Address of the wallet.
     address: &'a str,
+    /// Network of the wallet, such as `ethereum`.
     network: &'a str,
+    /// When the association was last observed.
     #[schema(value_type = String, format = DateTime)]
     observed_at: Time,
 }
@@ -126,8 +142,11 @@ impl<'a> From<&'a v1::ObservedWallet> for ObservedWallet<'a> {
 pub struct ProfileWallets<'a> {
     #[schema(schema_with = constant::profile_wallets)]
     object: &'static str,
+    /// The profile.
     profile: ProfileRef<'a>,
+    /// Its wallets, the one observed last first.
     wallets: Vec<ObservedWallet<'a>>,
+    /// True for live data, false for test data.
     livemode: bool,
 }
 

@@ -11,10 +11,15 @@ use crate::v1;
 pub struct SearchResult<'a> {
     #[schema(schema_with = constant::search_result)]
     object: &'static str,
+    /// The query as it was given.
     query: &'a str,
+    /// Theses that match.
     theses: Vec<Thesis<'a>>,
+    /// Profiles that match.
     profiles: Vec<Profile<'a>>,
+    /// Tokens that match.
     tokens: Vec<Token<'a>>,
+    /// True for live data, false for test data.
     livemode: bool,
 }
 

@@ -11,6 +11,7 @@ use crate::v1;
 pub struct StreamTicket<'a> {
     #[schema(schema_with = constant::stream_ticket)]
     object: &'static str,
+    /// The ticket, for the parameter `ticket` of a stream. Keep it as secret as a key.
     ticket: &'a str,
     /// The stream must be opened before.
     #[schema(value_type = String, format = DateTime)]
@@ -26,9 +27,12 @@ impl<'a> From<&'a v1::StreamTicket> for StreamTicket<'a> {
 /// What a resumed stream could not replay.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamGap<'a> {
+    /// Position before the first event that was skipped.
     first_cursor: &'a str,
+    /// Position after the last event that was skipped.
     last_cursor: &'a str,
     /// Matching events that were not replayed; null beyond 10,000.
+    #[schema(required)]
     skipped: Option<i64>,
     /// Lists what was skipped, with the same filters.
     path: &'a str,
@@ -46,6 +50,7 @@ impl<'a> From<&'a v1::StreamGap> for StreamGap<'a> {
 pub struct StreamCursor<'a> {
     #[schema(schema_with = constant::stream_cursor)]
     object: &'static str,
+    /// The position, with which a stream is resumed.
     cursor: &'a str,
 }
 

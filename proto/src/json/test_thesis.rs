@@ -11,7 +11,9 @@ use crate::v1;
 pub struct TestThesisResult<'a> {
     #[schema(schema_with = constant::test_thesis)]
     object: &'static str,
+    /// The thesis.
     thesis: Thesis<'a>,
+    /// Its `thesis.created` event, with `test` true.
     event: Event<'a>,
 }
 

@@ -207,7 +207,12 @@ fn errors() {
         details: None,
         doc_url: None,
     };
-    let full = Error { param: Some("limit"), details: Some(&details), doc_url: Some("https://example.com/"), ..bare };
+    let full = Error {
+        param: Some("limit"),
+        details: Some(&details),
+        doc_url: Some("https://example.com/".to_owned()),
+        ..bare
+    };
     let bare = Error { param: None, details: None, doc_url: None, ..full };
     insta::assert_snapshot!([json(&ErrorEnvelope { error: full }), json(&ErrorEnvelope { error: bare })].join("\n"));
 }

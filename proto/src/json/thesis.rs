@@ -13,21 +13,30 @@ pub struct Thesis<'a> {
     object: &'static str,
     /// Prefix `th_`.
     id: &'a str,
+    /// The author.
     profile: ProfileRef<'a>,
+    /// The token that the thesis is about.
     token: TokenRef<'a>,
+    /// What the author wrote.
     text: &'a str,
     /// Always null: the upstream has no link to a single thesis.
     #[schema(required, format = "uri")]
     public_url: Option<&'a str>,
+    /// Likes upstream; null when unknown.
     #[schema(required)]
     likes: Option<i64>,
+    /// Replies upstream; null when unknown.
     #[schema(required)]
     replies: Option<i64>,
+    /// When the thesis was posted.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// When the service last changed the thesis.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
+    /// Where it came from.
     source: Source,
+    /// True for live data, false for test data.
     livemode: bool,
 }
 

@@ -13,9 +13,12 @@ pub struct TokenRef<'a> {
     id: &'a str,
     /// With the leading `$`.
     symbol: &'a str,
+    /// Name of the token, when known.
     #[schema(required)]
     name: Option<&'a str>,
+    /// A real chain, or `sandbox` for test data.
     chain: &'a str,
+    /// Address of the token on its chain.
     address: &'a str,
 }
 
@@ -40,13 +43,17 @@ pub struct Token<'a> {
     id: &'a str,
     /// With the leading `$`.
     symbol: &'a str,
+    /// Name of the token, when known.
     #[schema(required)]
     name: Option<&'a str>,
     /// A real chain, or `sandbox` for test data.
     chain: &'a str,
+    /// Number of the chain, when it has one.
     #[schema(required)]
     chain_id: Option<i64>,
+    /// Address of the token on its chain.
     address: &'a str,
+    /// Picture of the token.
     #[schema(required, format = "uri")]
     logo_url: Option<&'a str>,
     /// The token on the upstream platform.
@@ -54,20 +61,27 @@ pub struct Token<'a> {
     platform_url: Option<&'a str>,
     /// Theses ingested for the token.
     thesis_count: i64,
+    /// Profiles that posted these theses.
     unique_thesis_authors: i64,
     /// Theses in the last 24 hours.
     recent_thesis_count: i64,
+    /// When the service first observed the token.
     #[schema(value_type = String, format = DateTime)]
     first_seen_at: Time,
+    /// When the newest thesis on the token was posted; null without any.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     last_activity_at: Option<Time>,
     /// Counts are of theses observed since `first_seen_at`.
     #[schema(schema_with = constant::ingested)]
     metrics_scope: &'static str,
+    /// Where it came from.
     source: Source,
+    /// True for live data, false for test data.
     livemode: bool,
+    /// When the service last changed the token.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
+    /// When the upstream last changed the token, when known.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     source_updated_at: Option<Time>,
     /// True when cached data is served because the upstream could not be reached.
@@ -105,9 +119,12 @@ impl<'a> From<&'a v1::Token> for Token<'a> {
 /// One hour of a timeline.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TimelineBucket {
+    /// Start of the hour.
     #[schema(value_type = String, format = DateTime)]
     bucket_start: Time,
+    /// Theses posted in the hour.
     theses: i64,
+    /// Profiles that posted in the hour.
     unique_authors: i64,
 }
 
@@ -122,18 +139,26 @@ impl From<&v1::TimelineBucket> for TimelineBucket {
 pub struct TokenActivity<'a> {
     #[schema(schema_with = constant::token_activity)]
     object: &'static str,
+    /// The token.
     token: TokenRef<'a>,
+    /// Theses of the last hour.
     thesis_count_1h: i64,
+    /// Theses of the last 24 hours.
     thesis_count_24h: i64,
+    /// Profiles that posted in the last 24 hours.
     unique_authors_24h: i64,
+    /// When the newest thesis was posted; null without any.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     last_activity_at: Option<Time>,
     /// Hourly buckets over the last 24 hours, newest last.
     timeline: Vec<TimelineBucket>,
+    /// The newest theses, within the plan's history window.
     recent_theses: Vec<Thesis<'a>>,
     #[schema(schema_with = constant::ingested)]
     metrics_scope: &'static str,
+    /// True for live data, false for test data.
     livemode: bool,
+    /// The time up to which all counts reach.
     #[schema(value_type = String, format = DateTime)]
     computed_at: Time,
 }
@@ -161,16 +186,22 @@ impl<'a> From<&'a v1::TokenActivity> for TokenActivity<'a> {
 pub struct ThesisVelocity<'a> {
     #[schema(schema_with = constant::thesis_velocity)]
     object: &'static str,
+    /// The token.
     token: TokenRef<'a>,
+    /// Theses of the last 5 minutes.
     last_5m: i64,
+    /// Theses of the last hour.
     last_1h: i64,
+    /// Theses of the hour before the last.
     previous_1h: i64,
     /// Null when `previous_1h` is 0.
     #[schema(required)]
     change_pct: Option<f64>,
     #[schema(schema_with = constant::ingested)]
     metrics_scope: &'static str,
+    /// True for live data, false for test data.
     livemode: bool,
+    /// The time up to which all counts reach.
     #[schema(value_type = String, format = DateTime)]
     computed_at: Time,
 }

@@ -11,10 +11,15 @@ use crate::v1;
 pub struct Usage {
     #[schema(schema_with = constant::usage)]
     object: &'static str,
+    /// Requests of this month.
     month: MonthUsage,
+    /// Requests of this minute, by rate class.
     rates: RateUsages,
+    /// Streams that are open.
     streams: StreamUsage,
+    /// Webhooks that exist.
     webhooks: WebhookUsage,
+    /// True for live data, false for test data.
     livemode: bool,
 }
 
@@ -34,12 +39,17 @@ impl From<&v1::Usage> for Usage {
 /// The month's quota of the organization.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct MonthUsage {
+    /// Start of the month, in UTC.
     #[schema(value_type = String, format = DateTime)]
     start: Time,
+    /// Start of the next month.
     #[schema(value_type = String, format = DateTime)]
     end: Time,
+    /// Requests that the plan allows in a month.
     limit: i64,
+    /// Requests counted so far.
     used: i64,
+    /// Requests left.
     remaining: i64,
 }
 
@@ -58,8 +68,11 @@ impl From<&v1::MonthUsage> for MonthUsage {
 /// The rate windows by class.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct RateUsages {
+    /// All other operations.
     standard: RateUsage,
+    /// Profiles, wallets and search.
     heavy: RateUsage,
+    /// Verification.
     verify: RateUsage,
 }
 
@@ -72,7 +85,9 @@ impl From<&v1::RateUsages> for RateUsages {
 /// One rate window of the project and environment.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct RateUsage {
+    /// Requests that the plan allows in a minute.
     limit: i64,
+    /// Requests left in this minute.
     remaining: i64,
     /// Unix seconds at which the window ends.
     reset: i64,
@@ -87,7 +102,9 @@ impl From<&v1::RateUsage> for RateUsage {
 /// Concurrent streams of the project.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct StreamUsage {
+    /// Streams that the plan allows at once.
     limit: i64,
+    /// Streams open now.
     open: i64,
 }
 
@@ -100,7 +117,9 @@ impl From<&v1::StreamUsage> for StreamUsage {
 /// Webhooks of the project and environment.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct WebhookUsage {
+    /// Webhooks that the plan allows.
     limit: i64,
+    /// Webhooks that exist now.
     used: i64,
 }
 

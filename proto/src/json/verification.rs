@@ -11,19 +11,27 @@ use crate::v1;
 pub struct ThesisVerification<'a> {
     #[schema(schema_with = constant::thesis_verification)]
     object: &'static str,
+    /// Whether a thesis matches everything that was asked.
     verified: bool,
+    /// Id of the profile; null when it was not found.
     #[schema(required)]
     profile_id: Option<&'a str>,
+    /// Id of the newest thesis concerned; set for `VERIFIED`, `TEXT_NOT_FOUND` and `THESIS_DELETED`.
     #[schema(required)]
     thesis_id: Option<&'a str>,
+    /// When that thesis was posted.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     created_at: Option<Time>,
     /// Symbol of the token.
     #[schema(required)]
     token: Option<&'a str>,
+    /// The single checks.
     checks: VerificationChecks,
+    /// Why it came out so: the first reason that applies.
     reason: VerificationReason,
+    /// How fresh the data is.
     freshness: VerificationFreshness,
+    /// True for live data, false for test data.
     livemode: bool,
 }
 
@@ -47,10 +55,15 @@ impl<'a> From<&'a v1::ThesisVerification> for ThesisVerification<'a> {
 /// The single checks of a verification; one not reached is false.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct VerificationChecks {
+    /// The profile was found.
     identity: bool,
+    /// The token was found.
     token: bool,
+    /// One of the profile's theses on the token is in the window.
     time_window: bool,
+    /// The profile ever posted on the token, deleted theses included.
     thesis_exists: bool,
+    /// One of those in the window is not deleted.
     not_deleted: bool,
     /// Null when no text was asked for.
     #[schema(required)]
@@ -73,10 +86,13 @@ impl From<&v1::VerificationChecks> for VerificationChecks {
 /// How fresh a verification's data is.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct VerificationFreshness {
+    /// When the check was made.
     #[schema(value_type = String, format = DateTime)]
     checked_at: Time,
+    /// When the token's theses were last in step with the upstream, when known.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     upstream_synced_at: Option<Time>,
+    /// Whether the upstream was asked for this check.
     served_from: ServedFrom,
 }
 

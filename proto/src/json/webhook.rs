@@ -12,8 +12,10 @@ pub struct WebhookFilters<'a> {
     /// `$SYMBOL`, an address, `chain:address` or a `tk_` id.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     token: &'a [String],
+    /// Handles of authors and profiles, with or without `@`.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     handle: &'a [String],
+    /// Chains of tokens, such as `sandbox`.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     chain: &'a [String],
 }
@@ -31,18 +33,26 @@ pub struct Webhook<'a> {
     object: &'static str,
     /// Prefix `wh_`.
     id: &'a str,
+    /// Where events are sent, as it was given.
     #[schema(format = "uri")]
     url: &'a str,
+    /// What people call it.
     #[schema(required)]
     description: Option<&'a str>,
+    /// Types of events that it gets.
     events: Vec<EventType>,
+    /// What an event must match besides.
     filters: WebhookFilters<'a>,
+    /// Whether it gets events.
     status: WebhookStatus,
     /// The first characters of the signing secret, for display.
     secret_prefix: &'a str,
+    /// True for live data, false for test data.
     livemode: bool,
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
@@ -70,7 +80,7 @@ impl<'a> From<&'a v1::Webhook> for Webhook<'a> {
 pub struct WebhookWithSecret<'a> {
     #[serde(flatten)]
     webhook: Webhook<'a>,
-    /// Prefix `whsec_`.
+    /// The signing secret, prefix `whsec_`. Keep it: it is not told again.
     secret: &'a str,
 }
 
@@ -91,6 +101,7 @@ impl<'a> From<&'a v1::RotateWebhookSecretResponse> for WebhookWithSecret<'a> {
 pub struct DeletedWebhook<'a> {
     #[schema(schema_with = constant::webhook)]
     object: &'static str,
+    /// Id of the webhook that is no more.
     id: &'a str,
     #[schema(schema_with = constant::always_true)]
     deleted: bool,

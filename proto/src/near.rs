@@ -1,0 +1,140 @@
+//! Finds the known names that an almost right one means.
+
+/// Most characters by which a name may differ from the one that is meant.
+pub const MOST: usize = 2;
+/// Least characters of a beginning that stands for the whole name.
+pub const LEAST_BEGUN: usize = 3;
+
+/// The known name that is nearest to a given one, case aside: at most every third character may differ.
+#[must_use]
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.into_iter().filter_map(|name| Some((slips(given, name)?, name)));
+    near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
+}
+
+/// The slips between a given name and a known one, case aside; none when the known one can hardly be meant.
+#[must_use]
+pub fn slips(given: &str, known: &str) -> Option<usize> {
+    // Of a text this long no name is made: it need not be read to its end.
+    if given.len() > 4 * (known.len() + MOST) {
+        return None;
+    }
+    let [given, known] = [given, known].map(|name| name.to_lowercase().chars().collect::<Vec<_>>());
+    let most = MOST.min(given.len().max(known.len()) / 3);
+    // A name that is much longer or shorter need not be compared.
+    (given.len().abs_diff(known.len()) <= most).then(|| distance(&given, &known)).filter(|slips| *slips <= most)
+}
+
+/// How far a known name is from a given one: by its slips; a name that begins with the given one is further than those.
+/// None when the known one can hardly be meant.
+#[must_use]
+pub fn rank(given: &str, known: &str) -> Option<usize> {
+    let begins = || {
+        let given = given.to_lowercase();
+        given.chars().nth(LEAST_BEGUN - 1).is_some() && known.to_lowercase().starts_with(&given)
+    };
+    slips(given, known).or_else(|| begins().then_some(MOST + 1))
+}
+
+/// A rule with the known name that is nearest to a given one, if one is near.
+#[must_use]
+pub fn with_nearest<'a>(rule: &str, given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest(given, known) {
+        Some(meant) => format!("{rule}; did you mean `{meant}`?"),
+        None => rule.to_owned(),
+    }
+}
+
+/// Names as a text: `a`, `a or b`, `a, b or c`.
+#[must_use]
+pub fn one_of(names: &[String]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// How many characters have to be added, left out, replaced or swapped with their neighbour (Damerau and Levenshtein,
+/// no stretch changed twice).
+fn distance(one: &[char], other: &[char]) -> usize {
+    let mut before_last = vec![0; other.len() + 1];
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (row, a) in one.iter().enumerate() {
+        let mut current = vec![row + 1];
+        for (column, b) in other.iter().enumerate() {
+            let replaced = last[column] + usize::from(a != b);
+            let mut least = replaced.min(last[column + 1] + 1).min(current[column] + 1);
+            if row > 0 && column > 0 && *a == other[column - 1] && one[row - 1] == *b {
+                least = least.min(before_last[column - 1] + 1);
+            }
+            current.push(least);
+        }
+        before_last = last;
+        last = current;
+    }
+    last[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KNOWN: [&str; 7] = ["id", "token", "limit", "cursor", "created_after", "created_before", "from_cursor"];
+
+    #[test]
+    fn slips_are_near() {
+        for (given, meant) in [
+            ("tokens", "token"),
+            ("Token", "token"),
+            ("tokne", "token"),
+            ("oken", "token"),
+            ("limits", "limit"),
+            ("lmit", "limit"),
+            ("curser", "cursor"),
+            ("createdAfter", "created_after"),
+            ("created_befor", "created_before"),
+            ("ids", "id"),
+        ] {
+            assert_eq!(nearest(given, KNOWN), Some(meant), "{given}");
+        }
+        for other in ["", "x", "q", "is", "from", "colour", "after", "handle", "token_address", &"token".repeat(9_999)]
+        {
+            assert_eq!(nearest(other, KNOWN), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_beginning_is_further_than_a_slip() {
+        assert_eq!((rank("alice", "Alice"), rank("alcie", "alice"), rank("ali", "alice")), (Some(0), Some(1), Some(3)));
+        assert_eq!((rank("al", "alice"), rank("lice1", "alice"), rank("ice", "alice")), (None, None, None));
+    }
+
+    #[test]
+    fn what_is_near_is_asked_for() {
+        let rule = |given| with_nearest("must be of: up, limit", given, ["up", "limit"]);
+        assert_eq!(rule("Limits"), "must be of: up, limit; did you mean `limit`?");
+        assert_eq!(rule("down"), "must be of: up, limit");
+        let listed = |names: &[&str]| one_of(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!((listed(&[]), listed(&["a"])), (String::new(), "a".to_owned()));
+        assert_eq!((listed(&["a", "b"]), listed(&["a", "b", "c"])), ("a or b".to_owned(), "a, b or c".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn one_slip_is_one(name in "[a-zé]{3,9}", place in 0..9_usize, letter in "[a-zé]") {
+            let (name, letter): (Vec<char>, char) = (name.chars().collect(), letter.chars().next().unwrap());
+            let place = place % name.len();
+            let [mut longer, mut shorter, mut other, mut swapped] = [(); 4].map(|()| name.clone());
+            longer.insert(place, letter);
+            shorter.remove(place);
+            other[place] = letter;
+            swapped.swap(place, place.saturating_sub(1));
+            prop_assert_eq!(distance(&name, &name), 0);
+            prop_assert_eq!((distance(&name, &longer), distance(&longer, &name)), (1, 1));
+            prop_assert_eq!((distance(&name, &shorter), distance(&shorter, &name)), (1, 1));
+            prop_assert!(distance(&name, &other) <= 1 && distance(&name, &swapped) <= 1);
+        }
+    }
+}
