@@ -109,11 +109,11 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::Webhook(command) => webhook::run(command, client, admin.json, now_ms).await,
         Subject::Ingest(command) => ingest::run(command, client, admin.json, now_ms).await,
     };
+    let cores = settings.addresses.core_url.join(", ");
     match (answer, admin.json) {
         (Ok(answer), json) => print(&if json { answer.json() } else { answer.text() }, ExitCode::SUCCESS),
-        (Err(status), true) => print(&answer::error_json(&status), ExitCode::FAILURE),
+        (Err(status), true) => print(&answer::error_json(&status, &cores), ExitCode::FAILURE),
         (Err(status), false) => {
-            let cores = settings.addresses.core_url.join(", ");
             eprintln!("{}", config::line(&answer::error_text(&status, &cores)));
             ExitCode::FAILURE
         }

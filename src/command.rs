@@ -6,6 +6,7 @@ use clap::{
     Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
 };
+use thesis_proto::near;
 
 use crate::{
     admin::{self, Admin},
@@ -13,6 +14,9 @@ use crate::{
     listen::Listen,
     upstream_sim::UpstreamSim,
 };
+
+/// Most words that are told as what may be meant.
+const MOST_NEAR: usize = 3;
 
 /// What was asked for.
 #[derive(Debug, Parser)]
@@ -110,9 +114,27 @@ pub(crate) fn explain(error: &clap::Error, command: &clap::Command) -> String {
     let text = error.to_string();
     let text: Vec<_> = text.lines().take_while(|line| !line.is_empty()).collect();
     let text = text.join(" ");
-    let text = text.trim_start_matches("error: ");
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return text.to_owned() };
+    let text = format!("{}{}", text.trim_start_matches("error: "), advice(error));
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return text };
     let flag = flag.trim_start_matches('-').split([' ', '=']).next();
     let variable = command.get_arguments().find(|arg| arg.get_long() == flag).and_then(Arg::get_env);
-    variable.map_or_else(|| text.to_owned(), |variable| format!("{}: {text}", variable.display()))
+    variable.map_or_else(|| text.clone(), |variable| format!("{}: {text}", variable.display()))
+}
+
+/// What may be meant by an unknown word, or where the known ones are told.
+fn advice(error: &clap::Error) -> String {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let near = kinds.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(name) => Some(vec![format!("`{name}`")]),
+        // The likeliest is the last.
+        ContextValue::Strings(names) if !names.is_empty() => {
+            Some(names.iter().rev().take(MOST_NEAR).map(|name| format!("`{name}`")).collect())
+        }
+        _ => None,
+    });
+    match (near, error.kind()) {
+        (Some(near), _) => format!("; did you mean {}?", near::one_of(&near)),
+        (None, ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument) => "; see --help".to_owned(),
+        (None, _) => String::new(),
+    }
 }

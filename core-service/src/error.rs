@@ -26,7 +26,8 @@ impl Error {
     /// A list cursor that was not made for this list.
     #[must_use]
     pub fn invalid_cursor() -> Self {
-        let text = "this cursor was not made by this service for this list and these filters";
+        let text = "this cursor was not made by this service for this list and these filters; \
+                    take the last page's next_cursor, or leave it out";
         ApiError::new(ErrorCode::InvalidCursor, text).with_param("cursor").into()
     }
 

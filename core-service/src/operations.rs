@@ -20,6 +20,7 @@ pub mod list_deliveries;
 pub mod list_events;
 pub mod list_theses;
 pub mod list_webhooks;
+mod missing;
 pub mod open_stream;
 pub mod replay_delivery;
 pub mod resolve;
@@ -36,6 +37,7 @@ pub mod verify_thesis;
 use std::sync::{Arc, OnceLock};
 
 use secrecy::SecretString;
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -48,6 +50,8 @@ use crate::{
     search::SearchIndex,
     shared::Shared,
 };
+
+pub use self::missing::NEAR_LOOKS_AT_ONCE;
 
 /// A running core.
 pub struct Core {
@@ -63,6 +67,8 @@ pub struct Core {
     pub pushes: Pushes,
     /// The search index.
     pub search: Arc<SearchIndex>,
+    /// The places of looks for near names.
+    pub near_looks: Arc<Semaphore>,
     /// Answers kept for idempotency keys.
     pub idempotency: Idempotency,
     /// Hands out due attempts.

@@ -12,6 +12,8 @@ pub mod follow;
 
 mod id;
 
+mod near;
+
 mod progress;
 
 mod schema;
@@ -51,6 +53,7 @@ use crate::domain::{
 };
 
 pub use self::filter::{ListedThesis, SearchFilter};
+pub use self::near::Near;
 pub use self::syntax::{Looked, Malformed, parse};
 
 /// Most bytes of documents gathered before they are written, between commits.

@@ -29,7 +29,7 @@ use crate::{
     ingest::{pushes::Pushes, settings::UpstreamSettings, upstream::Upstream},
     log::datasets::Datasets,
     operations::{
-        Core,
+        Core, NEAR_LOOKS_AT_ONCE,
         account::set_up::set_up_link,
         admin::bootstrap::{Bootstrap, bootstrap},
         ended_sessions, stream_tickets,
@@ -156,6 +156,7 @@ impl Core {
             upstream: upstream.transpose()?,
             pushes: Pushes::new(Arc::clone(&shared)),
             search,
+            near_looks: Arc::new(Semaphore::new(NEAR_LOOKS_AT_ONCE)),
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
             dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_heard()),
             slots,

@@ -98,19 +98,27 @@ pub(super) fn time(at: Option<&prost_types::Timestamp>) -> Value {
     at.map_or(Value::Null, |at| json!(format_millis(to_millis(at))))
 }
 
-/// The error of a call. A service token that core refuses is no error of the API, so it has no code of its own.
-fn error(status: &Status) -> ApiError {
+/// The error of a call to a core at one of these addresses. A service token that core refuses is no error of the API, so
+/// it has no code of its own.
+fn error(status: &Status, cores: &str) -> ApiError {
     if status.code() == Code::Unauthenticated {
-        return ApiError::new(ErrorCode::InvalidApiKey, "core does not accept this SVC_SERVICE_TOKEN");
+        return ApiError::new(
+            ErrorCode::InvalidApiKey,
+            "core does not accept this SVC_SERVICE_TOKEN; set the one that core has",
+        );
     }
-    ApiError::from_status(status)
+    let mut error = ApiError::from_status(status);
+    if error.code == ErrorCode::ServiceUnavailable {
+        error.message = format!("core does not answer at {cores}: {}", status.message());
+    }
+    error
 }
 
 /// The bare error object.
-pub(super) fn error_json(status: &Status) -> String {
+pub(super) fn error_json(status: &Status, cores: &str) -> String {
     let details = status.get_error_details();
     let request_id = details.request_info().map(|info| info.request_id.as_str()).unwrap_or_default();
-    object(&error(status), request_id)
+    object(&error(status, cores), request_id)
 }
 
 /// The error object of a command that was not understood, or has a wrong setting: there was no request.
@@ -125,9 +133,9 @@ fn object(error: &ApiError, request_id: &str) -> String {
 
 /// The error for people.
 pub(super) fn error_text(status: &Status, cores: &str) -> String {
-    let error = error(status);
+    let error = error(status, cores);
     match error.code {
-        ErrorCode::ServiceUnavailable => format!("core does not answer at {cores}: {}", status.message()),
+        ErrorCode::ServiceUnavailable => error.message,
         ErrorCode::InternalError => format!("{}: {}", error.code.as_str(), status.message()),
         _ => error.to_string(),
     }

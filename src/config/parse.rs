@@ -20,7 +20,11 @@ pub(super) fn core_url(text: &str) -> Result<String, String> {
 
 /// `http://host` or `https://host`, with a port or none: the pages and the API are at the root of it.
 pub(super) fn public_url(text: &str) -> Result<String, String> {
-    core_url(text).map_err(|error| format!("{error}; it is the address at whose root customers find the service"))
+    let url = core_url(text)
+        .map_err(|error| format!("{error}; it is the address at whose root customers find the service"))?;
+    // It stands in pages and in headers.
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_:/[]".contains(letter);
+    if url.chars().all(is_plain) { Ok(url) } else { Err("a host has letters, digits, dots and hyphens".to_owned()) }
 }
 
 /// `http://…` or `https://…`, without a last `/`.

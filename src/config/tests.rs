@@ -112,6 +112,7 @@ fn lists_and_addresses_are_read() {
     let public = |url: &str| self::settings(&["--public-url", url]).addresses.public_url.unwrap();
     assert_eq!(public("https://example.com/"), "https://example.com");
     assert_eq!(public("http://example.com:8080"), "http://example.com:8080");
+    assert_eq!(public("http://[::1]:8080"), "http://[::1]:8080");
     assert_eq!(settings.addresses.core_url, ["http://a:1", "https://b:2"]);
     let proxies: Vec<_> = settings.addresses.trusted_proxies.iter().map(ToString::to_string).collect();
     assert_eq!(proxies, ["10.0.0.0/8", "::1/128"]);
@@ -130,6 +131,8 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         (&["--public-url", "example.com"], "SVC_PUBLIC_URL"),
         (&["--public-url", "https://example.com/theses"], "SVC_PUBLIC_URL"),
         (&["--public-url", "https://example.com/?a=b"], "SVC_PUBLIC_URL"),
+        (&["--public-url", "http://a;b"], "SVC_PUBLIC_URL"),
+        (&["--public-url", "http://a\"b"], "SVC_PUBLIC_URL"),
         (&["--trusted-proxies", "10.0.0.0/33"], "SVC_TRUSTED_PROXIES"),
         (&["--webhook-allow-networks", "x"], "SVC_WEBHOOK_ALLOW_NETWORKS"),
         (&["--dns-servers", "dns.example"], "SVC_DNS_SERVERS"),
@@ -150,6 +153,27 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
     ] {
         let said = parse(arguments).unwrap_err();
         assert!(said.starts_with(&format!("{variable}: ")) && !said.contains('\n'), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn an_almost_right_command_line_is_told() {
+    let create = ["admin", "key", "create", "--project=p", "--name=n", "--environment"];
+    for (arguments, advice) in [
+        (&["amdin"][..], "unrecognized subcommand 'amdin'; did you mean `admin`?"),
+        (&["admin", "organizaton", "list"], "; did you mean `organization`?"),
+        (&["admin", "key", "lst"], "; did you mean `list`?"),
+        (&["--htp-addr", "x"], "unexpected argument '--htp-addr' found; did you mean `--http-addr`?"),
+        (&[&create[..], &["tset"]].concat(), "; did you mean `test`?"),
+        (&["--store", "scyla"], "; did you mean `scylla`?"),
+        (&["zzz"], "unrecognized subcommand 'zzz'; see --help"),
+        (&["admin", "zzz"], "; see --help"),
+        (&["--zzz"], "unexpected argument '--zzz' found; see --help"),
+        (&["--store", "zzz"], "[possible values: embedded, scylla]"),
+        (&["admin", "organization", "create"], " --name <NAME>"),
+    ] {
+        let said = parse(arguments).unwrap_err();
+        assert!(said.ends_with(advice) && !said.contains('\n'), "{arguments:?}: {said}");
     }
 }
 

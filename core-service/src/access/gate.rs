@@ -232,18 +232,30 @@ impl Gate {
     /// The caller with a key, if the key may be used now.
     fn caller(&self, state: &ControlState, key: Arc<ApiKey>, member: Option<Member>, now_ms: i64) -> Result<Caller> {
         if key.revoked_at.is_some() {
-            return Err(Error::new(ErrorCode::ApiKeyRevoked, "this API key was revoked"));
+            return Err(Error::new(
+                ErrorCode::ApiKeyRevoked,
+                "this API key was revoked; use another one, or create one in the console",
+            ));
         }
         if key.expires_at.is_some_and(|at| at <= now_ms) {
-            return Err(Error::new(ErrorCode::ApiKeyExpired, "this API key has expired"));
+            return Err(Error::new(
+                ErrorCode::ApiKeyExpired,
+                "this API key has expired; use another one, or create one in the console",
+            ));
         }
         let project = Arc::clone(state.project(&key.project_id).ok_or_else(no_key)?);
         let organization = Arc::clone(state.organization(&project.organization_id).ok_or_else(no_key)?);
         if project.archived {
-            return Err(Error::new(ErrorCode::ProjectArchived, "this project is archived"));
+            return Err(Error::new(
+                ErrorCode::ProjectArchived,
+                "this project is archived; use a key of another project",
+            ));
         }
         if key.live && !project.live_approved {
-            return Err(Error::new(ErrorCode::LiveAccessNotApproved, "this project is not approved for live access"));
+            return Err(Error::new(
+                ErrorCode::LiveAccessNotApproved,
+                "this project is not approved for live access; ask for it in the console, or use a test key",
+            ));
         }
         let plan = self.plan(&organization.plan).ok_or_else(|| Error::internal("there are no plans"))?;
         let view = if key.live { View::live() } else { View::test(&project.id) };
@@ -273,17 +285,22 @@ impl Gate {
     }
 
     fn permit(&self, caller: &Caller, operation: Operation) -> Result<()> {
-        if operation.feature().is_some_and(|feature| !self.features.has(feature)) {
-            return Err(Error::new(ErrorCode::FeatureDisabled, "this feature is not enabled"));
+        if let Some(feature) = operation.feature()
+            && !self.features.has(feature)
+        {
+            return Err(Error::new(ErrorCode::FeatureDisabled, feature.why_off()));
         }
         if let Some(scope) = operation.scope()
             && !caller.holds(scope)
         {
-            let message = format!("this key lacks the scope {}", scope.as_str());
+            let message = format!("this key lacks the scope {}; create a key that has it", scope.as_str());
             return Err(Error::new(ErrorCode::InsufficientScope, message));
         }
         if operation.test_only() && caller.key.live {
-            return Err(Error::new(ErrorCode::TestKeyRequired, "this operation takes test keys only"));
+            return Err(Error::new(
+                ErrorCode::TestKeyRequired,
+                "this operation takes test keys only; send a key that begins with svc_test_",
+            ));
         }
         caller.member.as_ref().map_or(Ok(()), |member| member.permit(operation))
     }
@@ -293,7 +310,10 @@ impl Gate {
         if self.limits.failures.record(client, now_ms) {
             return None;
         }
-        let error = ApiError::new(ErrorCode::RateLimited, "too many failed authentications from this address");
+        let error = ApiError::new(
+            ErrorCode::RateLimited,
+            "too many failed authentications from this address; wait for the next minute, and check the key",
+        );
         Some(error.with_retry_after(seconds_left(now_ms)).into())
     }
 
@@ -320,7 +340,8 @@ impl Gate {
         }
         let rate = self.limits.rates.take(&rate_name, live, class, limit, now_ms);
         if !rate.allowed {
-            let message = format!("more than {limit} requests of class {} in this minute", class.as_str());
+            let message =
+                format!("more than {limit} requests of class {} in this minute; wait for the next", class.as_str());
             let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));
             return Err(Refused { error: error.into(), rate: Some(rate), key: Some(caller.key) });
         }
@@ -329,7 +350,7 @@ impl Gate {
 }
 
 fn no_key() -> Error {
-    Error::new(ErrorCode::InvalidApiKey, "this API key does not exist")
+    Error::new(ErrorCode::InvalidApiKey, "this API key does not exist; send one that was created in the console, whole")
 }
 
 fn bearer(authorization: &str) -> Option<&str> {

@@ -174,7 +174,7 @@ impl Row {
                 continue;
             }
             if known.request != self.kept.request {
-                let text = "this idempotency key was used for another request";
+                let text = "this idempotency key was used for another request; choose a new key for each request";
                 return Err(Error::new(ErrorCode::IdempotencyKeyReused, text));
             }
             if known.answer.is_some() {
@@ -261,7 +261,10 @@ fn is_final(error: &ApiError) -> bool {
 }
 
 fn in_progress() -> Error {
-    ApiError::new(ErrorCode::IdempotencyInProgress, "a request with this idempotency key is being answered")
-        .with_retry_after(1)
-        .into()
+    ApiError::new(
+        ErrorCode::IdempotencyInProgress,
+        "a request with this idempotency key is being answered; send it again in a second",
+    )
+    .with_retry_after(1)
+    .into()
 }

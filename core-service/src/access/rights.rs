@@ -8,6 +8,7 @@ use std::sync::Arc;
 use thesis_proto::error::ErrorCode;
 
 use crate::{
+    access::kinds,
     domain::{
         account::{Actor, Invitation, Role},
         control::{ApiKey, Organization, Project},
@@ -16,30 +17,38 @@ use crate::{
     shared::control::ControlState,
 };
 
-/// The error for an organization that does not exist, or not for who asks.
+/// The error for a member who names an organization that does not exist, or not for them.
 #[must_use]
 pub fn no_organization() -> Error {
-    Error::new(ErrorCode::OrganizationNotFound, "there is no such organization")
+    Error::new(
+        ErrorCode::OrganizationNotFound,
+        "there is no such organization, or you are no member of it; choose one of yours",
+    )
 }
 
-/// The error for a project that does not exist, or not for who asks.
+/// The error for a member who names a project that does not exist, or not for them.
 #[must_use]
 pub fn no_project() -> Error {
-    Error::new(ErrorCode::ProjectNotFound, "there is no such project")
+    Error::new(ErrorCode::ProjectNotFound, "there is no such project, or you are no member of it; choose one of yours")
 }
 
 /// The error for a user who is no member of the organization.
 #[must_use]
 pub fn no_member() -> Error {
-    Error::new(ErrorCode::MemberNotFound, "there is no such member")
+    Error::new(ErrorCode::MemberNotFound, "there is no such member; list those of the organization")
 }
 
 fn no_invitation() -> Error {
-    Error::new(ErrorCode::InvitationNotFound, "there is no such invitation")
+    Error::new(ErrorCode::InvitationNotFound, "there is no such invitation; list those of the organization")
 }
 
 fn no_key() -> Error {
-    Error::new(ErrorCode::KeyNotFound, "there is no such key")
+    Error::new(ErrorCode::KeyNotFound, "there is no such key; list those of the project")
+}
+
+/// The error for a thing that does not exist: as members learn it, or as others do.
+fn unknown(actor: &Actor, code: ErrorCode, id: &str, to_member: fn() -> Error) -> Error {
+    if actor.is_member { to_member() } else { kinds::unknown_to_operator(code, id) }
 }
 
 fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, least: Role) -> Option<Result<()>> {
@@ -76,7 +85,8 @@ pub fn organization<'a>(
     id: &str,
     least: Role,
 ) -> Result<&'a Arc<Organization>> {
-    let found = state.organization(id).ok_or_else(no_organization)?;
+    let unknown = || unknown(actor, ErrorCode::OrganizationNotFound, id, no_organization);
+    let found = state.organization(id).ok_or_else(unknown)?;
     has_role(state, actor, id, least).ok_or_else(no_organization)??;
     Ok(found)
 }
@@ -86,7 +96,8 @@ pub fn organization<'a>(
 /// # Errors
 /// `PROJECT_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
 pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<Project>> {
-    let found = state.project(id).ok_or_else(no_project)?;
+    let unknown = || unknown(actor, ErrorCode::ProjectNotFound, id, no_project);
+    let found = state.project(id).ok_or_else(unknown)?;
     has_role(state, actor, &found.organization_id, least).ok_or_else(no_project)??;
     Ok(found)
 }
@@ -96,7 +107,8 @@ pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role
 /// # Errors
 /// `KEY_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
 pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<ApiKey>> {
-    let found = state.key(id).ok_or_else(no_key)?;
+    let unknown = || unknown(actor, ErrorCode::KeyNotFound, id, no_key);
+    let found = state.key(id).ok_or_else(unknown)?;
     let organization = state.project(&found.project_id).map(|project| &*project.organization_id).unwrap_or_default();
     has_role(state, actor, organization, least).ok_or_else(no_key)??;
     Ok(found)

@@ -42,7 +42,7 @@ impl UrlVetter {
                         character or backslash, and percent-encoded what a URI cannot hold";
             forbidden(refusal, rule)
         })?;
-        self.judge(url, live).await.map_err(|refusal| forbidden(refusal, refusal.as_str()))
+        self.judge(url, live).await.map_err(|refusal| forbidden(refusal, advice(refusal)))
     }
 
     async fn judge(&self, url: &str, live: bool) -> std::result::Result<(), Refusal> {
@@ -54,6 +54,36 @@ impl UrlVetter {
             return Err(Refusal::Unresolvable);
         }
         addresses.into_iter().try_for_each(|address| judge_address(address, &self.allow))
+    }
+}
+
+/// What is wrong, and what to do about it.
+const fn advice(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Scheme => "its scheme is not allowed; use https, or http with a test key",
+        Refusal::Credentials => {
+            "it holds a user name or a password; leave them out, and check the signature of what you receive"
+        }
+        Refusal::Port => {
+            "its port is not allowed; use 443, 80, or one from 1024 to 65535 that no well-known database or \
+             infrastructure uses"
+        }
+        Refusal::Hostname => "its host has no public name; use a host that is reachable on the internet",
+        Refusal::Loopback => {
+            "it leads to the machine itself; use a host that is reachable on the internet, or `trade-thesis listen` to \
+             receive on your own machine"
+        }
+        Refusal::Private => {
+            "it leads into a private network; use a host that is reachable on the internet, or `trade-thesis listen` to \
+             receive in your own network"
+        }
+        Refusal::LinkLocal => "it leads to a link-local address; use a host that is reachable on the internet",
+        Refusal::Multicast => "it leads to a multicast address; use a host that is reachable on the internet",
+        Refusal::Unspecified => "it leads to no particular address; use a host that is reachable on the internet",
+        Refusal::Reserved => "it leads to a reserved address; use a host that is reachable on the internet",
+        Refusal::Unresolvable => {
+            "the name of its host leads to no address; check the name, and try again once the name servers know it"
+        }
     }
 }
 

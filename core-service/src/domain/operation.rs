@@ -40,6 +40,20 @@ pub enum Feature {
     SemanticSearch,
 }
 
+impl Feature {
+    /// What its operations say while it is off.
+    #[must_use]
+    pub const fn why_off(self) -> &'static str {
+        match self {
+            Self::Profiles => "the Profiles API is not enabled here; ask who runs the service for it",
+            Self::Theses => "the Theses API is not enabled here; ask who runs the service for it",
+            Self::Streams => "streams are not enabled here; ask who runs the service for them",
+            Self::Wallets => "the Wallets API is not enabled here; ask who runs the service for it",
+            Self::SemanticSearch => "semantic search is not enabled here; use GET /v1/search",
+        }
+    }
+}
+
 /// Which features are on.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {

@@ -20,13 +20,13 @@ use super::{
     answer::{address, internal, service_only, session, status, unbroken},
 };
 use crate::{
+    access::kinds::unknown_to_operator,
     accounts::sessions::admit,
     convert,
     domain::account::Actor,
     error::{Error, Result as Outcome},
     operations::{
         Core,
-        account::list_keys::keys_of,
         admin::{
             change_project::{approve_project, archive_project, refuse_project, withdraw_project},
             check_log::check_log,
@@ -38,6 +38,7 @@ use crate::{
             ingest,
             list_abuse::list_abuse,
             list_audit_log::list_audit_log,
+            list_keys::list_keys,
             list_project_webhooks::list_project_webhooks,
             list_users::list_users,
             replay_deliveries::Replaying,
@@ -145,6 +146,10 @@ impl AdminService for Api {
         let of = request.into_inner().organization_id;
         self.refresh("AdminService/ListProjects").await?;
         let state = self.core.shared.control.state();
+        if let Some(of) = of.as_deref().filter(|of| state.organization(of).is_none()) {
+            let error = unknown_to_operator(ErrorCode::OrganizationNotFound, of);
+            return Err(status(&error, &self.core.gate.new_request_id(), "AdminService/ListProjects"));
+        }
         let wanted = state.projects().filter(|row| of.as_ref().is_none_or(|of| *of == row.organization_id));
         let data = wanted.map(|row| convert::control::project(row)).collect();
         Ok(Response::new(v1::ListProjectsResponse { data }))
@@ -214,8 +219,7 @@ impl AdminService for Api {
     async fn list_keys(&self, request: Request<v1::ListKeysRequest>) -> Result<Response<v1::ListKeysResponse>, Status> {
         self.operator(&request).await?;
         let of = request.into_inner().project_id;
-        self.refresh("AdminService/ListKeys").await?;
-        let listed = keys_of(&self.core, &of).map_ok(|data| v1::ListKeysResponse { data });
+        let listed = list_keys(&self.core, &of).map_ok(|data| v1::ListKeysResponse { data });
         internal(&self.core, "AdminService/ListKeys", listed).await
     }
 

@@ -239,7 +239,8 @@ pub(super) fn service_only<T>(core: &Core, request: &Request<T>) -> Result<(), S
     let is_trusted = request.extensions().get::<Trusted>().is_some() || core.gate.is_service(token.as_deref());
     let error = if !is_trusted {
         let code = token.map_or(ErrorCode::MissingApiKey, |_| ErrorCode::InvalidApiKey);
-        ApiError::new(code, "this method needs the service credential").with_param(SERVICE_TOKEN)
+        ApiError::new(code, "this method needs the service credential; send it as x-service-token")
+            .with_param(SERVICE_TOKEN)
     } else if !core.shared.control.is_current() {
         *Error::outdated().api
     } else {

@@ -132,10 +132,18 @@ fn detailed(response: Response, request_id: impl FnOnce() -> String) -> Response
     let request_id = request_id();
     let (code, default) = match bare.code() {
         // `Internal` is tonic's word for a message that cannot be read; this service's own failures have details.
-        Code::InvalidArgument | Code::Internal => (ErrorCode::InvalidRequest, "the request cannot be read"),
-        Code::OutOfRange | Code::ResourceExhausted => (ErrorCode::PayloadTooLarge, "the request is too large"),
-        Code::Unimplemented => (ErrorCode::MethodNotAllowed, "there is no such method"),
-        Code::NotFound => (ErrorCode::RouteNotFound, "there is no such service"),
+        Code::InvalidArgument | Code::Internal => {
+            (ErrorCode::InvalidRequest, "the request cannot be read; send the message of the proto files")
+        }
+        Code::OutOfRange | Code::ResourceExhausted => {
+            (ErrorCode::PayloadTooLarge, "the request is too large; send less")
+        }
+        Code::Unimplemented => {
+            (ErrorCode::MethodNotAllowed, "there is no such method; the proto files and reflection name them all")
+        }
+        Code::NotFound => {
+            (ErrorCode::RouteNotFound, "there is no such service; the proto files and reflection name them all")
+        }
         Code::Unavailable => (ErrorCode::ServiceUnavailable, "the service cannot answer right now; try again"),
         Code::DeadlineExceeded => return late(bare.message(), &request_id).into_http(),
         _ => (ErrorCode::InternalError, "something went wrong here; the request id helps to find it"),

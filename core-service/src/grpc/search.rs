@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{Api, answer::answer, fields::Fields, thesis::bounds};
 use crate::{
-    domain::operation::Operation,
+    domain::operation::{Feature, Operation},
     error::{Error, Result as Outcome},
     operations::search::{SearchQuery, search},
     search::parse,
@@ -74,7 +74,7 @@ impl SearchService for Api {
     ) -> Result<Response<v1::SemanticSearchResponse>, Status> {
         // The gate refuses this operation first; this version does not have it.
         answer(&self.core, Operation::SemanticSearch, request, |_, _| async move {
-            Err(Error::new(ErrorCode::FeatureDisabled, "this feature is not enabled"))
+            Err(Error::new(ErrorCode::FeatureDisabled, Feature::SemanticSearch.why_off()))
         })
         .await
     }

@@ -92,7 +92,10 @@ async fn open(
         if let Some(ticket) = ticket
             && !use_ticket(core, ticket, &message.session, message.stream).await?
         {
-            return Err(Error::new(ErrorCode::InvalidApiKey, "another connection has just used this ticket"));
+            return Err(Error::new(
+                ErrorCode::InvalidApiKey,
+                "another connection has just used this ticket; make another one with POST /v1/stream/tickets",
+            ));
         }
         let added = core.open_streams.add(&message.session, message.stream, held);
         added.map_err(|_| Error::from(ApiError::unavailable()))?;
@@ -155,7 +158,10 @@ fn as_key(status: Status) -> Status {
     if ![ErrorCode::SignInRequired, ErrorCode::ProjectNotFound].contains(&error.code) {
         return status;
     }
-    let gone = ApiError::new(ErrorCode::ApiKeyRevoked, "who made this ticket has signed out, or left the project");
+    let gone = ApiError::new(
+        ErrorCode::ApiKeyRevoked,
+        "who made this ticket has signed out, or left the project; open the stream with an API key",
+    );
     let request_id = status.metadata().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     error_status(&gone, request_id)
 }

@@ -59,7 +59,7 @@ pub(super) async fn subscribe(
             move || {
                 let now_ms = core.shared.clock.now_ms();
                 let error = core.gate.authenticate(&meta, now_ms).err().map_or_else(
-                    || ApiError::new(ErrorCode::ApiKeyRevoked, "this API key has lost its rights"),
+                    || ApiError::new(ErrorCode::ApiKeyRevoked, "this API key has lost its rights; use another one"),
                     |error| *error.api,
                 );
                 error_status(&error, &meta.request_id)

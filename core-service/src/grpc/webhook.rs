@@ -1,6 +1,7 @@
 //! `WebhookService`.
 
 use thesis_proto::{
+    names, near,
     time::{is_time, to_millis},
     v1::{self, webhook_service_server::WebhookService},
 };
@@ -36,6 +37,7 @@ fn event_types(fields: &mut Fields, numbers: &[i32]) -> Vec<i32> {
     if !(1..=10).contains(&numbers.len()) {
         fields.reject("events", "must have 1 to 10 items");
     }
+    let known: Vec<&str> = names::EVENT_TYPES.iter().map(|(_, name)| *name).collect();
     let mut events = Vec::new();
     for number in numbers {
         if v1::EventType::try_from(*number).is_ok_and(|event| event != v1::EventType::Unspecified) {
@@ -43,7 +45,7 @@ fn event_types(fields: &mut Fields, numbers: &[i32]) -> Vec<i32> {
                 events.push(*number);
             }
         } else {
-            fields.reject("events", "names an unknown event type");
+            fields.reject("events", format!("names an unknown event type; it must be of: {}", known.join(", ")));
         }
     }
     events
@@ -102,11 +104,15 @@ fn changes(message: &v1::UpdateWebhookRequest) -> Outcome<WebhookChanges> {
                 }
                 changes.status = Some(message.status);
             }
-            _ => fields.reject("update_mask", "must be of: url, events, filters, description, status"),
+            other => {
+                let rule = "must be of: url, events, filters, description, status";
+                let known = ["url", "events", "filters", "description", "status"];
+                fields.reject("update_mask", near::with_nearest(rule, other, known));
+            }
         }
     }
     if message.unchanged_since.as_ref().is_some_and(|time| !is_time(time)) {
-        fields.reject("unchanged_since", "must be a time");
+        fields.reject("unchanged_since", "must be a time of the years 1 to 9999");
     }
     changes.unchanged_since = message.unchanged_since.as_ref().map(to_millis);
     fields.finish()?;
@@ -116,7 +122,7 @@ fn changes(message: &v1::UpdateWebhookRequest) -> Outcome<WebhookChanges> {
 /// An enum's number that may be absent; an unknown one is noted.
 fn choice<E: TryFrom<i32>>(fields: &mut Fields, param: &str, number: i32) -> Option<i32> {
     if E::try_from(number).is_err() {
-        fields.reject(param, "names an unknown value");
+        fields.reject(param, "names an unknown value; name one of the enum, or none");
     }
     (number != 0).then_some(number)
 }

@@ -11,6 +11,7 @@ pub mod create_user;
 pub mod ingest;
 pub mod list_abuse;
 pub mod list_audit_log;
+pub mod list_keys;
 pub mod list_project_webhooks;
 pub mod list_users;
 pub mod replay_deliveries;
@@ -18,7 +19,10 @@ pub mod revoke_key;
 pub mod set_administrator;
 pub mod set_organization_plan;
 
-use thesis_proto::error::{ApiError, ErrorCode, FieldError};
+use thesis_proto::{
+    error::{ApiError, ErrorCode, FieldError},
+    near,
+};
 
 use super::Core;
 use crate::{
@@ -40,7 +44,9 @@ fn known_plan(core: &Core, plan: &str) -> Result<String> {
     if core.gate.plans().contains_key(plan) {
         Ok(plan.to_owned())
     } else {
-        Err(invalid("plan", "is not a plan of this installation"))
+        let known: Vec<&str> = core.gate.plans().keys().map(String::as_str).collect();
+        let rule = format!("is not a plan of this installation; it must be of: {}", known.join(", "));
+        Err(invalid("plan", &near::with_nearest(&rule, plan, known)))
     }
 }
 

@@ -56,7 +56,9 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
             let used = state.webhooks(&caller.project.id, caller.key.live).count();
             if used >= usize::try_from(limit).unwrap_or(usize::MAX) {
                 let environment = if caller.key.live { "live" } else { "test" };
-                let message = format!("the plan allows {limit} webhooks per project and environment");
+                let message = format!(
+                    "the plan allows {limit} webhooks per project and environment; delete one, or ask for another plan"
+                );
                 let details = serde_json::json!({ "limit": limit, "environment": environment });
                 return Err(ApiError::new(ErrorCode::WebhookLimitReached, message).with_details(details).into());
             }

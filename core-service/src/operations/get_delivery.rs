@@ -3,20 +3,15 @@
 use bytes::Bytes;
 use thesis_proto::error::ErrorCode;
 
-use super::{Core, get_webhook::own_webhook};
-use crate::{
-    access::gate::Call,
-    delivery::serving::Serving,
-    domain::delivery::Delivery,
-    error::{Error, Result},
-};
+use super::{Core, get_webhook::own_webhook, missing::missing};
+use crate::{access::gate::Call, delivery::serving::Serving, domain::delivery::Delivery, error::Result};
 
 /// A delivery of the caller's project and environment.
 ///
 /// # Errors
 /// `DELIVERY_NOT_FOUND`, or when the store does not answer.
 pub(super) async fn own_delivery(core: &Core, call: &Call, id: &str) -> Result<Delivery> {
-    let missing = || Error::new(ErrorCode::DeliveryNotFound, "there is no such delivery");
+    let missing = || missing(ErrorCode::DeliveryNotFound, id);
     core.shared.control.refresh().await?;
     let delivery = core.shared.deliveries.get(id).await?.ok_or_else(missing)?;
     let state = core.shared.control.state();

@@ -2,7 +2,7 @@
 
 use thesis_proto::{error::ErrorCode, v1};
 
-use super::Core;
+use super::{Core, missing::missing};
 use crate::{
     access::gate::Call,
     convert,
@@ -15,7 +15,7 @@ use crate::{
 /// # Errors
 /// `EVENT_NOT_FOUND`, `HISTORY_LIMIT`, or when the store does not answer.
 pub async fn get_event(core: &Core, call: &Call, id: &str) -> Result<v1::Event> {
-    let not_found = || Error::new(ErrorCode::EventNotFound, "there is no such event");
+    let not_found = || missing(ErrorCode::EventNotFound, id);
     for dataset in call.caller.view.datasets() {
         let name = dataset.to_string();
         let Some(seq) = position_of(&core.shared.backend, &name, id).await? else {

@@ -2,7 +2,7 @@
 
 use thesis_proto::{error::ErrorCode, v1};
 
-use super::{Core, theses::with_references};
+use super::{Core, missing::missing, theses::with_references};
 use crate::{
     access::gate::Call,
     error::{Error, Result},
@@ -15,7 +15,7 @@ use crate::{
 pub async fn get_thesis(core: &Core, call: &Call, id: &str) -> Result<v1::Thesis> {
     let found = core.shared.theses.thesis(&call.caller.view, id).await?;
     let found = found.filter(|(_, thesis)| thesis.deleted_at.is_none());
-    let found = found.ok_or_else(|| Error::new(ErrorCode::ThesisNotFound, "there is no such thesis"))?;
+    let found = found.ok_or_else(|| missing(ErrorCode::ThesisNotFound, id))?;
     call.demand_in_history(&found.0, found.1.created_at)?;
     let mut theses = with_references(&core.shared.theses, &[found]).await?;
     theses.pop().ok_or_else(|| Error::internal(format!("thesis {id} lacks its author or token")))

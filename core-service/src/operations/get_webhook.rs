@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thesis_proto::error::ErrorCode;
 
-use super::Core;
+use super::{Core, missing::missing};
 use crate::{
     access::gate::Caller,
     domain::control::Webhook,
@@ -18,11 +18,11 @@ use crate::{
 /// `WEBHOOK_NOT_FOUND`
 pub(super) fn own_webhook<'a>(state: &'a ControlState, caller: &Caller, id: &str) -> Result<&'a Arc<Webhook>> {
     let is_own = |webhook: &&Arc<Webhook>| webhook.project_id == caller.project.id && webhook.live == caller.key.live;
-    state.webhook(id).filter(is_own).ok_or_else(not_found)
+    state.webhook(id).filter(is_own).ok_or_else(|| not_found(id))
 }
 
-pub(super) fn not_found() -> Error {
-    Error::new(ErrorCode::WebhookNotFound, "there is no such webhook")
+fn not_found(id: &str) -> Error {
+    missing(ErrorCode::WebhookNotFound, id)
 }
 
 /// Reads a webhook of the caller's project and environment.

@@ -43,7 +43,12 @@ impl StreamQuery {
 }
 
 fn invalid() -> Error {
-    ApiError::new(ErrorCode::InvalidCursor, "this cursor was never issued").with_param("cursor").into()
+    ApiError::new(
+        ErrorCode::InvalidCursor,
+        "this cursor was never issued; take the id of an event of a stream, or leave it out",
+    )
+    .with_param("cursor")
+    .into()
 }
 
 /// Takes a place among the project's open streams.

@@ -9,7 +9,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::Core;
+use super::{Core, missing};
 use crate::{
     access::gate::Call,
     convert,
@@ -17,7 +17,7 @@ use crate::{
         dataset::{Dataset, View},
         row::{Profile, Token},
     },
-    error::{Error, Result},
+    error::Result,
     shared::Shared,
 };
 
@@ -74,7 +74,12 @@ pub async fn profile_id(shared: &Shared, view: &View, reference: &ProfileReferen
 ///
 /// # Errors
 /// When the store does not answer.
-async fn token_ids(shared: &Shared, view: &View, reference: &str, chain: Option<&str>) -> Result<Vec<String>> {
+pub(super) async fn token_ids(
+    shared: &Shared,
+    view: &View,
+    reference: &str,
+    chain: Option<&str>,
+) -> Result<Vec<String>> {
     let Some(reference) = TokenReference::parse(reference) else { return Ok(Vec::new()) };
     let theses = &shared.theses;
     if let Some(id) = &reference.id
@@ -138,8 +143,10 @@ pub async fn profile_if_any(
 /// # Errors
 /// `PROFILE_NOT_FOUND`, or when the store does not answer.
 pub async fn profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<(Dataset, Arc<Profile>)> {
-    let found = profile_if_any(core, call, reference).await?;
-    found.ok_or_else(|| Error::new(ErrorCode::ProfileNotFound, "there is no such profile"))
+    match profile_if_any(core, call, reference).await? {
+        Some(found) => Ok(found),
+        None => Err(missing::profile(core, call, reference).await),
+    }
 }
 
 /// Finds the one token that a reference names.
@@ -174,6 +181,8 @@ pub async fn token_if_any(
 /// # Errors
 /// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, or when the store does not answer.
 pub async fn token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Result<(Dataset, Arc<Token>)> {
-    let not_found = || Error::new(ErrorCode::TokenNotFound, "there is no such token");
-    token_if_any(core, call, reference, chain).await?.ok_or_else(not_found)
+    match token_if_any(core, call, reference, chain).await? {
+        Some(found) => Ok(found),
+        None => Err(missing::token(core, call, reference, chain).await),
+    }
 }

@@ -131,7 +131,7 @@ async fn sync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) ->
     if core.pushes.up_since().await?.is_some() {
         return Ok(false);
     }
-    let text = "the upstream cannot be asked, and the window ended too recently to say no without it";
+    let text = "the upstream cannot be asked, and the window ended too recently to say no without it; try again later";
     Err(ApiError::new(ErrorCode::UpstreamUnavailable, text).with_retry_after(after_s).into())
 }
 

@@ -120,7 +120,8 @@ impl StreamSlots {
             self.closed.notify_one();
         }
         if let Some(open) = moved? {
-            let message = format!("the plan allows {limit} concurrent streams per project");
+            let message =
+                format!("the plan allows {limit} concurrent streams per project; close one, or ask for another plan");
             let details = serde_json::json!({ "limit": limit, "open": open });
             let error = ApiError::new(ErrorCode::StreamLimitReached, message).with_details(details);
             return Err(error.with_retry_after(5).into());

@@ -93,7 +93,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Matches words that begin with `prefix`.
-fn begins(terms: &Terms, field: Field, prefix: &str) -> InvertedIndexRangeQuery {
+pub(super) fn begins(terms: &Terms, field: Field, prefix: &str) -> InvertedIndexRangeQuery {
     // No UTF-8 text has a byte as high as this.
     let mut end = terms.term(field, prefix);
     end.append_bytes(&[0xff]);

@@ -18,7 +18,7 @@ use crate::domain::{
 };
 
 /// Raised whenever the same row would be indexed differently, so that old indexes are rebuilt.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Name of the tokenizer of texts.
 pub(super) const WORDS: &str = "words";
@@ -63,6 +63,8 @@ pub(super) struct Fields {
     token: Field,
     /// Handle, or symbol and address, whole.
     pub(super) exact: Field,
+    /// Handle or symbol, whole.
+    pub(super) name: Field,
     /// Author of a thesis.
     pub(super) author: Field,
     /// Token of a thesis.
@@ -90,6 +92,7 @@ impl Fields {
             profile: schema.add_text_field("profile", text.clone()),
             token: schema.add_text_field("token", text),
             exact: schema.add_text_field("exact", plain.clone()),
+            name: schema.add_text_field("name", plain.clone()),
             author: schema.add_text_field("author", plain.clone()),
             about: schema.add_text_field("about", plain.clone()),
             chain: schema.add_text_field("chain", plain),
@@ -151,6 +154,11 @@ impl Terms {
         document.add_text(self.fields.exact, self.value(&exact(text)));
     }
 
+    fn add_name(&self, document: &mut TantivyDocument, text: &str) {
+        document.add_text(self.fields.name, self.value(&exact(text)));
+        self.add_exact(document, text);
+    }
+
     /// The document of a thesis; none when its id is not of this service. The same for the others.
     pub(super) fn thesis(&self, thesis: &Thesis) -> Option<TantivyDocument> {
         let mut document = self.start(Kind::Thesis, &thesis.id, thesis.created_at)?;
@@ -169,7 +177,7 @@ impl Terms {
         for text in [Some(&profile.handle), profile.display_name.as_ref(), profile.bio.as_ref()].into_iter().flatten() {
             document.add_text(self.fields.profile, self.value(text));
         }
-        self.add_exact(&mut document, &profile.handle);
+        self.add_name(&mut document, &profile.handle);
         Some(document)
     }
 
@@ -178,7 +186,7 @@ impl Terms {
         for text in [Some(&token.symbol), token.name.as_ref(), Some(&token.address)].into_iter().flatten() {
             document.add_text(self.fields.token, self.value(text));
         }
-        self.add_exact(&mut document, &token.symbol);
+        self.add_name(&mut document, &token.symbol);
         self.add_exact(&mut document, &token.address);
         document.add_text(self.fields.chain, self.value(&token.chain));
         Some(document)

@@ -1,4 +1,5 @@
 mod files;
+mod near;
 
 use proptest::prelude::*;
 

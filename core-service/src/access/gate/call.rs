@@ -57,9 +57,11 @@ impl Call {
         }
         let wait = (Month::of(self.now_ms).end - self.now_ms) / 1_000 + 1;
         let wait = u32::try_from(wait).unwrap_or(u32::MAX);
-        Err(ApiError::new(ErrorCode::QuotaExceeded, format!("the plan's {limit} requests of this month are used up"))
-            .with_retry_after(wait)
-            .into())
+        let text = format!(
+            "the plan's {limit} requests of this month are used up; \
+             wait for the next month, or ask for another plan"
+        );
+        Err(ApiError::new(ErrorCode::QuotaExceeded, text).with_retry_after(wait).into())
     }
 
     /// Refuses a test send or a replay that is over the limit, before anything else is charged.
@@ -103,7 +105,9 @@ impl Call {
     }
 
     fn too_many_sends(&self) -> Error {
-        let message = format!("more than {SENDS_PER_MINUTE} test sends and replays of the project in this minute");
+        let message = format!(
+            "more than {SENDS_PER_MINUTE} test sends and replays of the project in this minute; wait for the next"
+        );
         ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(self.now_ms)).into()
     }
 
@@ -120,7 +124,10 @@ impl Call {
     pub fn history_floor(&self, explicit: Option<i64>) -> Result<Floor> {
         let plan = &self.caller.plan;
         Floor::first(explicit, plan.window_start(self.now_ms)).map_err(|_| {
-            Error::new(ErrorCode::HistoryLimit, format!("the plan's history reaches {} days back", plan.history_days))
+            Error::new(
+                ErrorCode::HistoryLimit,
+                format!("the plan's history reaches {} days back; ask for a later time", plan.history_days),
+            )
         })
     }
 

@@ -57,5 +57,6 @@ async fn check(core: &Core, person: &Person, password: &str) -> Result<i64> {
     if core.accounts.passwords.verify(password, hash).await? {
         return Ok(generation);
     }
-    Err(ApiError::validation(&[FieldError::new("current_password", "is not your password")]).into())
+    Err(ApiError::validation(&[FieldError::new("current_password", "is not your password; type the present one")])
+        .into())
 }

@@ -18,7 +18,7 @@ pub async fn revoke_session(
     message: &v1::RevokeSessionRequest,
 ) -> Result<v1::RevokeSessionResponse> {
     if !sessions::end(&core.shared, person, &message.id, "session.revoked").await? {
-        return Err(Error::new(ErrorCode::SessionNotFound, "there is no such session"));
+        return Err(Error::new(ErrorCode::SessionNotFound, "there is no such session; list yours"));
     }
     Ok(v1::RevokeSessionResponse {})
 }

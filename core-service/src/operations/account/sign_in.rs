@@ -60,6 +60,9 @@ async fn check(core: &Core, message: &v1::SignInRequest) -> Result<(Arc<User>, i
     let is_right = core.accounts.passwords.verify(&message.password, hash).await?;
     match (is_right, user, generation) {
         (true, Some(user), Some(generation)) => Ok((user, generation)),
-        _ => Err(Error::new(ErrorCode::SignInFailed, "e-mail or password is wrong")),
+        _ => Err(Error::new(
+            ErrorCode::SignInFailed,
+            "e-mail or password is wrong; try again, or ask for a new password",
+        )),
     }
 }

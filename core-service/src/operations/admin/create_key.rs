@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use prost_types::Timestamp;
 use thesis_proto::{
     error::FieldError,
+    near,
     time::{is_time, to_millis},
     v1,
 };
@@ -43,7 +44,11 @@ fn scope_fault(core: &Core, text: &str) -> Option<FieldError> {
     }
     let rule = match Scope::parse(text) {
         Some(_) => format!("{text} cannot be granted while the Wallets API is off (WALLETS_API_ENABLED)"),
-        None => format!("{text} is not a scope that may be granted"),
+        None => {
+            let known: Vec<&str> = grantable(core).map(Scope::as_str).collect();
+            let rule = format!("{text} is not a scope that may be granted; it must be of: {}", known.join(", "));
+            near::with_nearest(&rule, text, known)
+        }
     };
     Some(FieldError::new("scopes", rule))
 }

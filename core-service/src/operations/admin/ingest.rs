@@ -7,16 +7,12 @@ use futures::{
     stream::{self, BoxStream},
 };
 use thesis_proto::{
-    error::ErrorCode,
     time::{from_millis, is_time, to_millis},
     v1::{self, backfill_request::Scope, looked_up_page::Scope as Pages},
 };
 
 use super::invalid;
-use crate::{
-    error::{Error, Result},
-    operations::Core,
-};
+use crate::{error::Result, operations::Core};
 
 /// The progress of a backfill, until its last message says that it is done.
 pub type Progress = BoxStream<'static, Result<v1::BackfillResponse>>;
@@ -45,6 +41,11 @@ pub async fn backfill(core: &Arc<Core>, asked: v1::BackfillRequest) -> Result<Pr
     let Some(since) = asked.since.as_ref().filter(|since| is_time(since)) else {
         return Err(invalid("since", "must be a time of the years 1 to 9999"));
     };
+    let named = match asked.scope {
+        Some(Scope::Token(_)) => "token",
+        Some(Scope::Profile(_)) => "profile",
+        None | Some(Scope::All(_)) => "all",
+    };
     let scope = match asked.scope {
         Some(Scope::Token(token)) if token.chain.is_empty() || token.address.is_empty() => {
             return Err(invalid("token", "must have a chain and an address"));
@@ -58,7 +59,7 @@ pub async fn backfill(core: &Arc<Core>, asked: v1::BackfillRequest) -> Result<Pr
         Some(Scope::All(true)) => Pages::All(true),
     };
     let Some(upstream) = core.upstream.clone() else {
-        return Err(Error::new(ErrorCode::ValidationFailed, "no upstream is configured (SVC_UPSTREAM_URL)"));
+        return Err(invalid(named, "cannot be fetched while no upstream is configured; set SVC_UPSTREAM_URL"));
     };
     let page = v1::LookedUpPage { scope: Some(scope), since_ms: to_millis(since), cursor: None };
     let begun = (upstream, page, v1::BackfillResponse::default());

@@ -1,10 +1,10 @@
 //! Lists who did what.
 
-use thesis_proto::v1;
+use thesis_proto::{error::ErrorCode, v1};
 
 use super::invalid;
 use crate::{
-    access::rights::no_organization,
+    access::kinds::unknown_to_operator,
     convert,
     domain::{
         account::{Actor, AuditRow, OPERATOR},
@@ -32,7 +32,8 @@ pub async fn list_audit_log(
     core.shared.control.refresh().await?;
     let of = message.organization_id.as_deref();
     if let Some(id) = of {
-        core.shared.control.state().organization(id).ok_or_else(no_organization)?;
+        let unknown = || unknown_to_operator(ErrorCode::OrganizationNotFound, id);
+        core.shared.control.state().organization(id).ok_or_else(unknown)?;
     }
     page(core, of, false, message.limit, message.cursor.as_deref()).await
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{access::rights::no_project, domain::control::Webhook, error::Result, operations::Core};
+use thesis_proto::error::ErrorCode;
+
+use crate::{access::kinds::unknown_to_operator, domain::control::Webhook, error::Result, operations::Core};
 
 /// Lists the webhooks of a project, of both environments, newest first.
 ///
@@ -11,7 +13,7 @@ use crate::{access::rights::no_project, domain::control::Webhook, error::Result,
 pub async fn list_project_webhooks(core: &Core, project_id: &str) -> Result<Vec<Arc<Webhook>>> {
     core.shared.control.refresh().await?;
     let state = core.shared.control.state();
-    state.project(project_id).ok_or_else(no_project)?;
+    state.project(project_id).ok_or_else(|| unknown_to_operator(ErrorCode::ProjectNotFound, project_id))?;
     let mut rows: Vec<Arc<Webhook>> =
         state.webhooks(project_id, false).chain(state.webhooks(project_id, true)).cloned().collect();
     drop(state);

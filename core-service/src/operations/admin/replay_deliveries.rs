@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use thesis_proto::{
+    error::ErrorCode,
     time::{is_time, to_millis},
     v1,
 };
@@ -10,13 +11,14 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 
 use super::invalid;
 use crate::{
+    access::kinds::unknown_to_operator,
     delivery::serving::Serving,
     domain::{
         delivery::{Delivery, Status},
         id,
     },
     error::Result,
-    operations::{Core, get_webhook::not_found, replay_delivery},
+    operations::{Core, replay_delivery},
     tables::deliveries::LogPosition,
 };
 
@@ -131,7 +133,8 @@ impl Replaying {
 /// What becomes of the deliveries of a webhook of any project.
 fn serving(core: &Core, webhook_id: &str, now_ms: i64) -> Result<Serving> {
     let state = core.shared.control.state();
-    let webhook = state.webhook(webhook_id).ok_or_else(not_found)?;
+    let webhook =
+        state.webhook(webhook_id).ok_or_else(|| unknown_to_operator(ErrorCode::WebhookNotFound, webhook_id))?;
     Ok(Serving::of(&state, webhook, now_ms))
 }
 

@@ -21,7 +21,8 @@ use crate::{
 
 /// The error for a user who does not exist.
 pub(super) fn no_user() -> Error {
-    Error::new(ErrorCode::UserNotFound, "there is no user with this e-mail")
+    let list = "list them with `trade-thesis admin user list`, or let them in with `trade-thesis admin user create`";
+    Error::new(ErrorCode::UserNotFound, format!("there is no user with this e-mail; {list}"))
 }
 
 /// Makes a user an administrator, or takes that back; repeating it changes nothing.

@@ -1,8 +1,10 @@
 //! Puts an organization on another plan.
 
+use thesis_proto::error::ErrorCode;
+
 use super::known_plan;
 use crate::{
-    access::rights::no_organization,
+    access::kinds::unknown_to_operator,
     domain::{
         account::Actor,
         control::{ControlChange, Organization},
@@ -19,7 +21,8 @@ use crate::{
 pub async fn set_organization_plan(core: &Core, actor: &Actor, id: &str, plan: &str) -> Result<Organization> {
     let plan = known_plan(core, plan)?;
     let change = |state: &ControlState| {
-        let mut organization = Organization::clone(state.organization(id).ok_or_else(no_organization)?);
+        let unknown = || unknown_to_operator(ErrorCode::OrganizationNotFound, id);
+        let mut organization = Organization::clone(state.organization(id).ok_or_else(unknown)?);
         organization.plan.clone_from(&plan);
         organization.revision += 1;
         Ok((vec![ControlChange::Organization(organization.clone())], organization))

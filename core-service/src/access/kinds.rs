@@ -1,0 +1,120 @@
+//! The kinds of ids, and the errors for an id of another kind than is wanted.
+
+use thesis_proto::error::ErrorCode;
+
+use crate::error::Error;
+
+/// Least characters of an id behind its prefix.
+const ID_CHARS: usize = 24;
+
+/// A kind of ids.
+pub(crate) struct Kind {
+    /// How its ids begin.
+    pub(crate) prefix: &'static str,
+    /// The error for a thing of the kind that does not exist.
+    pub(crate) code: ErrorCode,
+    /// What it is.
+    name: &'static str,
+    /// Where a customer reads it.
+    request: &'static str,
+    /// How an operator lists its things, if a command does.
+    command: Option<&'static str>,
+}
+
+/// Every kind whose ids are given.
+pub(crate) static KINDS: [Kind; 9] = [
+    kind("th_", ErrorCode::ThesisNotFound, "a thesis", "read it with GET /v1/theses/{id}"),
+    kind("fp_", ErrorCode::ProfileNotFound, "a profile", "read it with GET /v1/profiles/{ref}"),
+    kind("tk_", ErrorCode::TokenNotFound, "a token", "read it with GET /v1/tokens/{ref}"),
+    kind("evt_", ErrorCode::EventNotFound, "an event", "read it with GET /v1/events/{id}"),
+    kind("wh_", ErrorCode::WebhookNotFound, "a webhook", "read it with GET /v1/webhooks/{id}")
+        .listed_with("list a project's with `trade-thesis admin webhook list --project ID`"),
+    kind("del_", ErrorCode::DeliveryNotFound, "a delivery", "find it with GET /v1/webhooks/{id}/deliveries"),
+    kind("org_", ErrorCode::OrganizationNotFound, "an organization", "read your own with GET /v1/me")
+        .listed_with("list them with `trade-thesis admin organization list`"),
+    kind("prj_", ErrorCode::ProjectNotFound, "a project", "read your own with GET /v1/me")
+        .listed_with("list them with `trade-thesis admin project list`"),
+    kind("key_", ErrorCode::KeyNotFound, "an API key", "read your own with GET /v1/me")
+        .listed_with("list a project's with `trade-thesis admin key list --project ID`"),
+];
+
+const fn kind(prefix: &'static str, code: ErrorCode, name: &'static str, request: &'static str) -> Kind {
+    Kind { prefix, code, name, request, command: None }
+}
+
+impl Kind {
+    const fn listed_with(self, command: &'static str) -> Self {
+        Self { command: Some(command), ..self }
+    }
+}
+
+/// The kind of an id, by its form: whether or not there is such a thing.
+fn of(given: &str) -> Option<&'static Kind> {
+    let is_id = |kind: &&Kind| {
+        let rest = given.strip_prefix(kind.prefix).unwrap_or_default();
+        rest.len() >= ID_CHARS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    KINDS.iter().find(is_id)
+}
+
+/// The error for a customer who gave an id of another kind than the one that a code names; none for other texts.
+pub(crate) fn mistaken(code: ErrorCode, given: &str) -> Option<Error> {
+    let kind = of(given).filter(|kind| kind.code != code)?;
+    Some(Error::new(code, format!("{}… is the id of {}; {}", kind.prefix, kind.name, kind.request)))
+}
+
+/// The error for an operator who names a thing that does not exist, of the kind that a code names. It tells the command
+/// that lists those that do.
+pub(crate) fn unknown_to_operator(code: ErrorCode, given: &str) -> Error {
+    let wanted = KINDS.iter().find(|kind| kind.code == code);
+    let (name, advice) = wanted.map_or(("a thing", None), |kind| (kind.name, kind.command));
+    let fault = match of(given).filter(|kind| kind.code != code) {
+        Some(other) => format!("{}… is the id of {}, and this needs {name}'s", other.prefix, other.name),
+        None => format!("there is no such {}", name.trim_start_matches("an ").trim_start_matches("a ")),
+    };
+    let advice = advice.unwrap_or("see `trade-thesis admin --help`");
+    Error::new(code, format!("{fault}; {advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0123456789abcdefghjkmnpq";
+
+    #[test]
+    fn operators_learn_the_command_that_lists() {
+        let told = |code, given: &str| {
+            let error = unknown_to_operator(code, given).api;
+            assert_eq!((error.code, &error.param), (code, &None));
+            error.message
+        };
+        let list = "list them with `trade-thesis admin organization list`";
+        for given in ["org_unknown", "", "prj_x", &format!("org_{ID}"), &format!("usr_{ID}")] {
+            let text = told(ErrorCode::OrganizationNotFound, given);
+            assert_eq!(text, format!("there is no such organization; {list}"), "{given}");
+        }
+        let text = told(ErrorCode::OrganizationNotFound, &format!("prj_{ID}"));
+        assert_eq!(text, format!("prj_… is the id of a project, and this needs an organization's; {list}"));
+        for (code, what, command) in [
+            (ErrorCode::ProjectNotFound, "project", "`trade-thesis admin project list`"),
+            (ErrorCode::KeyNotFound, "API key", "`trade-thesis admin key list --project ID`"),
+            (ErrorCode::WebhookNotFound, "webhook", "`trade-thesis admin webhook list --project ID`"),
+        ] {
+            let text = told(code, "x");
+            assert!(text.starts_with(&format!("there is no such {what}; ")) && text.ends_with(command), "{text}");
+        }
+    }
+
+    #[test]
+    fn customers_learn_where_a_thing_of_another_kind_is_read() {
+        for kind in &KINDS {
+            let id = format!("{}{ID}", kind.prefix);
+            assert!(mistaken(kind.code, &id).is_none(), "{id}");
+            let told = mistaken(ErrorCode::InvitationNotFound, &id).expect("it is of another kind").api.message;
+            assert!(told.starts_with(kind.prefix) && told.ends_with(kind.request), "{told}");
+        }
+        // A handle may begin like an id.
+        assert!(mistaken(ErrorCode::ProfileNotFound, "th_alice").is_none());
+    }
+}

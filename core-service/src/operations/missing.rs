@@ -1,0 +1,182 @@
+//! The errors for things that do not exist, or not for who asks. They say where the thing is found: under a near name,
+//! among those of another kind, or in a list.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::try_join_all;
+use serde_json::json;
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    near,
+    reference::TokenReference,
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    Core,
+    resolve::{self, ProfileReference},
+};
+use crate::{
+    access::{gate::Call, kinds},
+    domain::dataset::{Dataset, View},
+    error::{Error, Result},
+    search::{
+        Near, SearchIndex,
+        ask::{whole, with_index},
+    },
+};
+
+/// Most near names that are told.
+const MOST_TOLD: usize = 3;
+/// Most rows that are compared with a name.
+const MOST_COMPARED: usize = 24;
+/// Longest wait for near names: an answer without them is better than a late one.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Most looks for near names at once. A look is costly, and who asks for what does not exist needs no answer of it.
+pub const NEAR_LOOKS_AT_ONCE: usize = 2;
+
+/// The error for a thing of the kind that a code names. An id of another kind is told by its prefix, whether or not there
+/// is such a thing.
+pub(super) fn missing(code: ErrorCode, given: &str) -> Error {
+    if let Some(mistaken) = kinds::mistaken(code, given) {
+        return mistaken;
+    }
+    let text = match code {
+        ErrorCode::ThesisNotFound => "there is no such thesis; list those that you see with GET /v1/theses",
+        ErrorCode::ProfileNotFound => "there is no such profile; look for it with GET /v1/search?q=…&types=profiles",
+        ErrorCode::TokenNotFound => "there is no such token; look for it with GET /v1/search?q=…&types=tokens",
+        ErrorCode::EventNotFound => "there is no such event; list those that you see with GET /v1/events",
+        ErrorCode::WebhookNotFound => "there is no such webhook; list yours with GET /v1/webhooks",
+        ErrorCode::DeliveryNotFound => {
+            "there is no such delivery; list a webhook's with GET /v1/webhooks/{id}/deliveries"
+        }
+        _ => "there is no such thing; list those that you see",
+    };
+    Error::new(code, text)
+}
+
+/// The error for a profile, with the near handles that the caller sees.
+pub(super) async fn profile(core: &Core, call: &Call, reference: &ProfileReference) -> Error {
+    let code = ErrorCode::ProfileNotFound;
+    let (given, handle) = match reference {
+        ProfileReference::Any(text) | ProfileReference::Handle(text) => (text, Some(text)),
+        ProfileReference::AnyId(text) | ProfileReference::Id(text) | ProfileReference::Upstream(text) => (text, None),
+    };
+    let Some(handle) = handle.map(|text| text.strip_prefix('@').unwrap_or(text)) else { return missing(code, given) };
+    let found = look(core, call, handle, SearchIndex::near_profiles).await;
+    let rows = core.shared.theses.profiles(&keys(&found)).await.unwrap_or_default();
+    let handles = rows.iter().flatten().map(|profile| profile.handle.clone());
+    let near = nearest(handle, '@', handles.collect());
+    if near.is_empty() { missing(code, given) } else { with_near(code, &format!("profile @{handle}"), &near) }
+}
+
+/// The error for a token, with the near symbols that the caller sees, or the chains on which the token is.
+pub(super) async fn token(core: &Core, call: &Call, reference: &str, chain: Option<&str>) -> Error {
+    let code = ErrorCode::TokenNotFound;
+    let symbol = reference.strip_prefix('$').unwrap_or(reference);
+    let Some(parsed) = TokenReference::parse(reference).filter(|parsed| parsed.id.is_none()) else {
+        return missing(code, reference);
+    };
+    if let Some(chain) = chain {
+        let near = elsewhere(core, call, reference).await.unwrap_or_default();
+        if !near.is_empty() && chain.len() <= 64 && reference.len() <= 200 {
+            return with_near(code, &format!("token {reference} on chain {chain}"), &near);
+        }
+    }
+    if parsed.on_chain.is_some() {
+        return missing(code, reference);
+    }
+    let found = look(core, call, symbol, SearchIndex::near_tokens).await;
+    let rows = core.shared.theses.tokens(&keys(&found)).await.unwrap_or_default();
+    let tokens = rows.iter().flatten().filter(|token| chain.is_none_or(|chain| chain == token.chain));
+    let near = nearest(symbol, '$', tokens.map(|token| token.symbol.clone()).collect());
+    if near.is_empty() { missing(code, reference) } else { with_near(code, &format!("token ${symbol}"), &near) }
+}
+
+/// The tokens that a reference names on any chain, as `chain:address`.
+async fn elsewhere(core: &Core, call: &Call, reference: &str) -> Result<Vec<String>> {
+    let view = &call.caller.view;
+    let mut ids = resolve::token_ids(&core.shared, view, reference, None).await?;
+    ids.truncate(MOST_TOLD);
+    let rows = try_join_all(ids.iter().map(|id| core.shared.theses.token(view, id))).await?;
+    Ok(rows.into_iter().flatten().map(|(_, token)| format!("{}:{}", token.chain, token.address)).collect())
+}
+
+/// The rows whose name is nearly this one; none when the index does not answer soon, or when others look already.
+async fn look(
+    core: &Core,
+    call: &Call,
+    name: &str,
+    near: fn(&SearchIndex, &View, &str, usize, Instant) -> Near,
+) -> Vec<(Dataset, String)> {
+    let (view, name) = (call.caller.view.clone(), name.to_owned());
+    let until = Instant::now() + PATIENCE;
+    let looking = async {
+        whole(&core.search, &call.caller.view).await;
+        let Ok(place) = Arc::clone(&core.near_looks).try_acquire_owned() else { return Ok(Vec::new()) };
+        let look = move |index: &SearchIndex| {
+            let found = near(index, &view, &name, MOST_COMPARED, until);
+            // A look has its place until it ends, also when nobody waits for it any more.
+            drop(place);
+            found
+        };
+        with_index(&core.search, look).await
+    };
+    timeout_at(until, looking).await.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {
+    found.iter().map(|(dataset, id)| (dataset.to_string(), id.as_str())).collect()
+}
+
+/// The names that are nearest to a given one, which has no sigil.
+fn nearest(given: &str, sigil: char, names: Vec<String>) -> Vec<String> {
+    let rank = |name: &str| near::rank(given, name.strip_prefix(sigil).unwrap_or(name));
+    let mut ranked: Vec<_> = names.into_iter().filter_map(|name| Some((rank(&name)?, name))).collect();
+    ranked.sort_unstable();
+    ranked.dedup();
+    ranked.into_iter().take(MOST_TOLD).map(|(_, name)| name).collect()
+}
+
+fn with_near(code: ErrorCode, what: &str, near: &[String]) -> Error {
+    let text = format!("there is no {what}; did you mean {}?", near::one_of(near));
+    ApiError::new(code, text).with_details(json!({ "near": near })).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::kinds::Kind;
+
+    fn text(code: ErrorCode, given: &str) -> String {
+        let error = missing(code, given).api;
+        assert_eq!((error.code, &error.param, &error.details), (code, &None, &None));
+        error.message
+    }
+
+    #[test]
+    fn an_id_of_another_kind_is_told() {
+        let id = "0123456789abcdefghjkmnpq";
+        let told = text(ErrorCode::ProfileNotFound, &format!("th_{id}"));
+        assert_eq!(told, "th_… is the id of a thesis; read it with GET /v1/theses/{id}");
+        for Kind { prefix, code, .. } in &kinds::KINDS {
+            assert!(text(*code, &format!("{prefix}{id}")).starts_with("there is no such "), "{prefix}");
+            assert_eq!(text(*code, "x"), text(*code, &format!("{prefix}{id}")));
+        }
+        let delivery = format!("del_{id}_{id}");
+        assert!(text(ErrorCode::WebhookNotFound, &delivery).contains("a delivery"));
+        // A handle may begin like an id.
+        assert!(text(ErrorCode::ProfileNotFound, "th_alice").starts_with("there is no such profile"));
+    }
+
+    #[test]
+    fn the_nearest_names_are_told_each_once() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let known = names(&["$RUNNER", "$RUM", "$RUN", "$RUN", "$RUT", "$SEEK"]);
+        assert_eq!(nearest("ruk", '$', known.clone()), ["$RUM", "$RUN", "$RUT"]);
+        assert_eq!(nearest("runn", '$', known), ["$RUN", "$RUNNER"]);
+        let error = with_near(ErrorCode::TokenNotFound, "token $RUK", &names(&["$RUM", "$RUN"])).api;
+        assert_eq!(error.message, "there is no token $RUK; did you mean $RUM or $RUN?");
+        assert_eq!(error.details.as_deref(), Some(&json!({"near": ["$RUM", "$RUN"]})));
+    }
+}
