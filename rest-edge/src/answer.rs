@@ -1,20 +1,23 @@
 //! The answer to a request: JSON, an event stream, or a failure that becomes the error envelope in one place.
 
+mod envelope;
+
 use std::{convert::Infallible, sync::LazyLock};
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
-    header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
+    header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, LOCATION},
 };
 use http_body_util::{BodyExt as _, Either, Full, combinators::UnsyncBoxBody};
 use serde::Serialize;
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
-    json::{Error, ErrorEnvelope},
     metadata, v1,
 };
 use tonic::{Status, metadata::MetadataMap};
+
+pub(crate) use self::envelope::Envelopes;
 
 /// A whole body, or one that streams.
 pub(crate) type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
@@ -28,7 +31,8 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static(metadata::REQU
 static ANSWER_HEADERS: LazyLock<[HeaderName; metadata::ANSWER_HEADERS.len()]> =
     LazyLock::new(|| metadata::ANSWER_HEADERS.map(HeaderName::from_static));
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The media type of the API's answers.
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Why a request failed.
 #[derive(Debug)]
@@ -76,7 +80,9 @@ impl From<Status> for Failure {
 
 /// A 405 that names the methods that the path allows.
 pub(crate) fn method_not_allowed(allow: &HeaderValue) -> Failure {
-    let error = ApiError::new(ErrorCode::MethodNotAllowed, "this path does not answer that method");
+    let answered = allow.to_str().unwrap_or_default();
+    let text = format!("this path does not answer that method; send one of {answered}");
+    let error = ApiError::new(ErrorCode::MethodNotAllowed, text);
     let headers = HeaderMap::from_iter([(ALLOW, allow.clone())]);
     Failure::Told(Box::new(error), Box::new(headers))
 }
@@ -112,41 +118,18 @@ pub(crate) fn bytes(status: StatusCode, body: Bytes) -> Response<Body> {
     response
 }
 
+/// An answer that leads to a path here.
+pub(crate) fn redirect(status: StatusCode, location: HeaderValue) -> Response<Body> {
+    let mut response = bytes(status, Bytes::new());
+    response.headers_mut().remove(CONTENT_TYPE);
+    response.headers_mut().insert(LOCATION, location);
+    response
+}
+
 /// The bytes of a whole body, taken out of it.
 pub(crate) async fn whole(body: &mut Full<Bytes>) -> Bytes {
     match body.frame().await {
         Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
         None => Bytes::new(),
     }
-}
-
-/// A whole HTTP/1.1 answer with the envelope, for when there is no request. The connection closes after it.
-pub(crate) fn raw(error: &ApiError, request_id: &str) -> Bytes {
-    let body = envelope_json(error, request_id);
-    let status = status_of(error);
-    let retry = error.retry_after.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{retry}\
-         x-service-request-id: {request_id}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    [head.as_bytes(), &body].concat().into()
-}
-
-/// The error envelope.
-pub(crate) fn envelope(error: &ApiError, headers: &HeaderMap, request_id: &str) -> Response<Body> {
-    let mut response = bytes(status_of(error), envelope_json(error, request_id).into());
-    response.headers_mut().extend(headers.clone());
-    if let Some(seconds) = error.retry_after {
-        response.headers_mut().insert(RETRY_AFTER, seconds.into());
-    }
-    response
-}
-
-fn envelope_json(error: &ApiError, request_id: &str) -> Vec<u8> {
-    serde_json::to_vec(&ErrorEnvelope { error: Error::new(error, request_id) }).unwrap_or_default()
-}
-
-fn status_of(error: &ApiError) -> StatusCode {
-    StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -3,7 +3,7 @@
 //! `visit` tells who asks, `question` reads what is asked for, `form` guards what is posted, `view` renders. The other modules have the pages.
 
 mod administration;
-mod assets;
+pub(crate) mod assets;
 mod form;
 mod identity;
 mod organizations;
@@ -53,7 +53,7 @@ const LINKS: &str = "/console/links/";
 
 /// Headers of every answer. `same-origin`, as with `no-referrer` browsers would post forms with `Origin: null`; other
 /// sites learn no address of a page from it either.
-const HEADERS: [(HeaderName, HeaderValue); 3] = [
+pub(crate) const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
@@ -94,7 +94,10 @@ pub(crate) fn router() -> Router<Arc<Console>> {
         .merge(assets::routes())
         .fallback(no_page)
         .method_not_allowed_fallback(|| async {
-            Failed::from(ApiError::new(ErrorCode::MethodNotAllowed, "this page does not answer that method"))
+            Failed::from(ApiError::new(
+                ErrorCode::MethodNotAllowed,
+                "this page does not answer that method; open it again",
+            ))
         })
 }
 

@@ -10,7 +10,7 @@ use thesis_net::{
 };
 use thesis_streams::Hub;
 
-use crate::document::Document;
+use crate::{answer::Envelopes, description::Description};
 
 /// What all handlers share.
 pub(crate) struct Context {
@@ -18,10 +18,12 @@ pub(crate) struct Context {
     pub(crate) core: Services,
     /// Open streams.
     pub(crate) hub: Arc<Hub>,
+    /// Writes error envelopes.
+    pub(crate) errors: Envelopes,
     /// The discovery document.
     pub(crate) discovery: Bytes,
     /// The description of the API.
-    pub(crate) openapi: Document,
+    pub(crate) openapi: Description,
     /// Randomness.
     pub(crate) ids: SharedIdSource,
 }

@@ -4,11 +4,7 @@ use std::{any::Any, net::IpAddr, panic::AssertUnwindSafe, time::Duration};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{CONTENT_TYPE, LOCATION, VARY},
-    request::Parts,
-};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::VARY, request::Parts};
 use http_body_util::Either;
 use hyper::body::Body as HttpBody;
 use ipnet::IpNet;
@@ -34,16 +30,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     EdgeConfig,
-    answer::{Answer, Body, Failure, REQUEST_ID, bytes, envelope, method_not_allowed},
+    answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, redirect},
     call::{Call, Origin},
     conditional,
     console::{self, Site},
     context::Context,
     cors,
-    document::Document,
+    description::Description,
+    docs::{self, Docs},
     encoding::{self, Encoding},
     input::{all_errors, has_key, path_text},
-    openapi,
+    paths::Paths,
     route::{PathRoutes, Route, router},
     v1 as resources,
 };
@@ -67,8 +64,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Edge {
     /// What its handlers work with.
     pub(crate) context: Context,
-    /// The pages for people.
+    /// The pages in which people run their access.
     console: Site,
+    /// The pages that people read.
+    docs: Docs,
     /// Room for requests that wait for core.
     calls: Semaphore,
     /// Room for streams that are being opened.
@@ -76,6 +75,7 @@ pub(crate) struct Edge {
     /// Room for bodies that are held.
     bodies: Bodies,
     router: matchit::Router<PathRoutes>,
+    paths: Paths,
     trusted_proxies: Vec<IpNet>,
     clock: SharedClock,
 }
@@ -93,16 +93,19 @@ impl Edge {
         let context = Context {
             hub: Hub::new(&core.streams_of, &core.streams, event_json, &ids, shutdown),
             core,
+            errors: Envelopes::new(&config.public_url),
             discovery: resources::discovery_document(&config.public_url),
-            openapi: Document::new(openapi::describe(&routes, &config.public_url).to_string().into()),
+            openapi: Description::new(&config.public_url, clock.clone()),
             ids,
         };
         Self {
+            docs: Docs::new(&config.public_url),
             console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
             context,
             calls: Semaphore::new(MAX_CALLS),
             openings: Semaphore::new(MAX_OPENINGS),
             bodies: Bodies::new(MAX_BODIES),
+            paths: Paths::new(&routes),
             router: router(routes),
             trusted_proxies: config.trusted_proxies,
             clock,
@@ -187,7 +190,7 @@ impl Edge {
                 } else {
                     tracing::warn!(request_id = id, %method, path, status, code, took_ms, "request failed");
                 }
-                envelope(&error, &headers, id)
+                self.context.errors.answer(&error, &headers, id)
             }
         }
     }
@@ -206,9 +209,12 @@ impl Edge {
         if head.uri.path() == ROOT {
             return self.root(&head);
         }
+        if docs::covers(head.uri.path()) {
+            return self.docs.answer(&head.method, &head.uri, &head.headers).await;
+        }
         let uri = head.uri.clone();
         let Ok(found) = self.router.at(uri.path()) else {
-            return Err(ApiError::new(ErrorCode::RouteNotFound, "there is nothing under this path").into());
+            return Err(self.paths.not_found(uri.path()).into());
         };
         if head.method == Method::OPTIONS {
             return Ok(cors::preflight(found.value.allow()));
@@ -245,13 +251,10 @@ impl Edge {
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
         }
-        let mut response = bytes(StatusCode::OK, self.context.discovery.clone());
         if console::wants_page(&head.headers) {
-            response = bytes(StatusCode::FOUND, Bytes::new());
-            response.headers_mut().remove(CONTENT_TYPE);
-            response.headers_mut().insert(LOCATION, HeaderValue::from_static(console::HOME));
+            return Ok(redirect(StatusCode::FOUND, HeaderValue::from_static(console::HOME)));
         }
-        Ok(response)
+        Ok(bytes(StatusCode::OK, self.context.discovery.clone()))
     }
 
     /// Room for a call, if there is any.
@@ -268,8 +271,8 @@ impl Edge {
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
     {
-        let id = path_text(raw_id)
-            .ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, "the path's percent-encoding is broken"))?;
+        let broken = "the path's percent-encoding is broken; write each % as %25";
+        let id = path_text(raw_id).ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, broken))?;
         call.id = id.into_owned();
         if route.query.is_empty() {
             // No parameter is read, yet an unreadable query string and unknown parameters are refused everywhere.
@@ -324,9 +327,9 @@ fn unread(error: BodyError) -> Failure {
 /// Why a body was not read.
 fn body_error(error: BodyError) -> ApiError {
     let (code, message) = match error {
-        BodyError::TooLarge => (ErrorCode::PayloadTooLarge, "a body may have 64 KiB at most"),
-        BodyError::Broken => (ErrorCode::InvalidRequest, "the body broke off"),
-        BodyError::Late => (ErrorCode::InvalidRequest, "the body did not arrive in time"),
+        BodyError::TooLarge => (ErrorCode::PayloadTooLarge, "a body may have 64 KiB at most; send less"),
+        BodyError::Broken => (ErrorCode::InvalidRequest, "the body broke off; send the request again"),
+        BodyError::Late => (ErrorCode::InvalidRequest, "the body did not arrive in time; send the request again"),
         BodyError::NoRoom => return ApiError::unavailable(),
     };
     ApiError::new(code, message)

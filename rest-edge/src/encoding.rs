@@ -96,7 +96,7 @@ pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encod
 }
 
 /// A body's compressed form, if that is smaller.
-async fn smaller(encoding: Encoding, bare: Bytes) -> Option<Vec<u8>> {
+pub(crate) async fn smaller(encoding: Encoding, bare: Bytes) -> Option<Vec<u8>> {
     let is_short = bare.len() <= MOST_AT_ONCE;
     let compress = move || encoding.compress(&bare).ok().filter(|smaller| smaller.len() < bare.len());
     if is_short { compress() } else { spawn_blocking(compress).await.ok().flatten() }

@@ -2,10 +2,9 @@
 //! reads forms and types. Core judges ranges and lengths, which are only described here.
 
 mod body;
-mod near;
 mod query;
 
-use thesis_proto::{error::FieldError, names, v1};
+use thesis_proto::{error::FieldError, names, near, v1};
 
 pub(crate) use self::{
     body::JsonBody,
@@ -23,6 +22,8 @@ pub(crate) struct Param {
     pub(crate) required: bool,
     /// Its meaning.
     pub(crate) about: &'static str,
+    /// A value that works, for those who try a request that cannot do without it.
+    pub(crate) example: Option<&'static str>,
 }
 
 /// The form of a parameter or field.
@@ -48,15 +49,29 @@ pub(crate) enum Kind {
     Filters,
 }
 
+impl Kind {
+    /// Whether several values may be given in a query, with commas between them.
+    pub(crate) const fn is_list(&self) -> bool {
+        matches!(self, Self::Texts | Self::SomeOf(_))
+    }
+}
+
 impl Param {
     /// An optional parameter.
     pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
-        Self { name, kind, required: false, about }
+        Self { name, kind, required: false, about, example: None }
     }
 
     /// A parameter that must be there.
     pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Self {
-        Self { name, kind, required: true, about }
+        Self { name, kind, required: true, about, example: None }
+    }
+
+    /// The parameter with a value that works in the sandbox. Swagger UI sends every example, so that optional parameters
+    /// have one only where a request needs it.
+    pub(crate) const fn example(mut self, value: &'static str) -> Self {
+        self.example = Some(value);
+        self
     }
 
     /// Page size.
@@ -103,7 +118,7 @@ impl Errors {
     fn add_unknown<'a>(&mut self, param: &str, known: impl IntoIterator<Item = &'a str>) {
         let rule = match near::nearest(param, known) {
             Some(meant) => format!("unknown; did you mean `{meant}`?"),
-            None => "unknown".to_owned(),
+            None => "unknown; leave it out".to_owned(),
         };
         self.add(param, rule);
     }
@@ -121,6 +136,7 @@ pub(crate) fn all_errors(params: &[Param], unread: &[FieldError], found: Vec<Fie
     let mut all: Vec<_> = found.chain(own).collect();
     all.sort_by_key(|(place, _)| *place);
     all.dedup_by(|(_, error), (_, first)| error.param == first.param);
+    all.truncate(MAX_TOLD);
     all.into_iter().map(|(_, error)| error).collect()
 }
 
@@ -141,10 +157,15 @@ fn some_of<'a, E: Into<i32>>(
     for text in given {
         match parse(text) {
             Some(value) => values.push(value.into()),
-            None => errors.add(name, format!("must be of: {}", known().join(", "))),
+            None => errors.add(name, no_value("must be of", text, &known())),
         }
     }
     values
+}
+
+/// The rule that a value breaks which is not among the known ones, and which of them may be meant.
+fn no_value(rule: &str, given: &str, known: &[&str]) -> String {
+    near::with_nearest(&format!("{rule}: {}", known.join(", ")), given, known.iter().copied())
 }
 
 /// Filters with nothing in them are none.

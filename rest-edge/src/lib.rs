@@ -3,7 +3,8 @@
 //!
 //! One REST request is one call. `server` accepts connections. `edge` takes a request through its fixed order of
 //! checks to a route of `v1`. `answer`, `conditional`, `cors` and `encoding` turn core's answer into HTTP. `stream`
-//! feeds open connections. `console` has the pages for people.
+//! feeds open connections. `console` has the pages
+//! in which people run their access, `docs` those that they read.
 
 mod answer;
 mod call;
@@ -11,11 +12,14 @@ mod conditional;
 mod console;
 mod context;
 mod cors;
+mod description;
+mod docs;
 mod document;
 mod edge;
 mod encoding;
 mod input;
 mod openapi;
+mod paths;
 mod refusal;
 mod route;
 mod server;

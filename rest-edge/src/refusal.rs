@@ -16,7 +16,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{answer::raw, edge::Edge};
+use crate::edge::Edge;
 
 /// A connection on which bare answers become the envelope.
 pub(crate) struct Enveloped<T> {
@@ -35,9 +35,12 @@ impl<T> Enveloped<T> {
     fn envelope(&self) -> Bytes {
         let id = self.edge.context.request_id();
         let id = id.to_str().unwrap_or_default();
-        let error = ApiError::new(ErrorCode::InvalidRequest, "the request's head is malformed or larger than 16 KiB");
+        let error = ApiError::new(
+            ErrorCode::InvalidRequest,
+            "the request's head is malformed or larger than 16 KiB; write it as HTTP/1.1 with 16 KiB of headers at most",
+        );
         tracing::info!(request_id = id, status = error.code.http_status(), "unreadable request refused");
-        raw(&error, id)
+        self.edge.context.errors.raw(&error, id)
     }
 }
 

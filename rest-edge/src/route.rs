@@ -2,6 +2,7 @@
 
 use futures::future::BoxFuture;
 use http::{HeaderValue, Method};
+use thesis_proto::error::ErrorCode;
 use utoipa::{
     ToSchema,
     openapi::{RefOr, Schema},
@@ -33,14 +34,24 @@ pub(crate) struct Route {
     pub(crate) headers: &'static [Param],
     /// The fields of its JSON body, if it takes one.
     pub(crate) body: Option<&'static [Param]>,
+    /// The name of the body's schema, if it has fields.
+    pub(crate) body_name: &'static str,
     /// The operation's id in the description.
     pub(crate) id: &'static str,
     /// The resource it belongs to.
     pub(crate) tag: &'static str,
     /// What it does, in a sentence.
     pub(crate) summary: &'static str,
+    /// Its rules, in Markdown.
+    pub(crate) about: &'static str,
+    /// The scope that a key needs, if it needs one.
+    pub(crate) scope: Option<&'static str>,
+    /// The rate class in which its requests are counted.
+    pub(crate) class: &'static str,
     /// The path parameter's description.
     pub(crate) path_parameter: &'static str,
+    /// A value of the path's parameter that works in the sandbox.
+    pub(crate) path_example: Option<&'static str>,
     /// Most characters of the path's parameter.
     pub(crate) path_chars: usize,
     /// Whether its answer is one resource or document, which carries an `ETag`.
@@ -51,8 +62,8 @@ pub(crate) struct Route {
     pub(crate) status: u16,
     /// What success returns.
     pub(crate) answers: Answers,
-    /// Statuses of failure beyond those that its kind of route always has.
-    pub(crate) fails: &'static [u16],
+    /// Codes of failure beyond those that its kind of route always has.
+    pub(crate) fails: &'static [ErrorCode],
 }
 
 /// What success returns.
@@ -79,10 +90,15 @@ impl Route {
             query: &[],
             headers: &[],
             body: None,
+            body_name: "",
             id: "",
             tag: "",
             summary: "",
+            about: "",
+            scope: None,
+            class: "",
             path_parameter: "",
+            path_example: None,
             path_chars: 64,
             tagged: false,
             status: 200,
@@ -102,6 +118,18 @@ impl Route {
         self
     }
 
+    /// Describes its rules, in Markdown.
+    pub(crate) fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// Declares the scope that a key needs, if it needs one, and the rate class in which requests are counted.
+    pub(crate) fn needs(mut self, scope: Option<&'static str>, class: &'static str) -> Self {
+        (self.scope, self.class) = (scope, class);
+        self
+    }
+
     /// Describes the path's parameter.
     pub(crate) fn path_parameter(mut self, about: &'static str) -> Self {
         self.path_parameter = about;
@@ -111,6 +139,12 @@ impl Route {
     /// Describes the path's parameter, and sets the most characters it may have.
     pub(crate) fn path_text(mut self, about: &'static str, chars: usize) -> Self {
         (self.path_parameter, self.path_chars) = (about, chars);
+        self
+    }
+
+    /// Gives a value of the path's parameter that works in the sandbox.
+    pub(crate) fn path_example(mut self, value: &'static str) -> Self {
+        self.path_example = Some(value);
         self
     }
 
@@ -138,9 +172,15 @@ impl Route {
         self
     }
 
-    /// Declares the fields of the JSON body.
-    pub(crate) fn body(mut self, fields: &'static [Param]) -> Self {
-        self.body = Some(fields);
+    /// Declares the JSON body: the name of its schema, and its fields.
+    pub(crate) fn body(mut self, name: &'static str, fields: &'static [Param]) -> Self {
+        (self.body_name, self.body) = (name, Some(fields));
+        self
+    }
+
+    /// Declares that the body, if there is one, is an object without fields.
+    pub(crate) fn empty_body(mut self) -> Self {
+        self.body = Some(&[]);
         self
     }
 
@@ -180,9 +220,9 @@ impl Route {
         self.method == Method::GET
     }
 
-    /// Declares further statuses of failure.
-    pub(crate) fn fails(mut self, statuses: &'static [u16]) -> Self {
-        self.fails = statuses;
+    /// Declares further codes of failure.
+    pub(crate) fn fails(mut self, codes: &'static [ErrorCode]) -> Self {
+        self.fails = codes;
         self
     }
 }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     EdgeConfig,
-    answer::{Body, REQUEST_ID, envelope, raw},
+    answer::{Body, REQUEST_ID},
     console, cors,
     edge::Edge,
     refusal::Enveloped,
@@ -80,7 +80,10 @@ impl Answers for Edge {
                 path = console::shown(request.uri().path()),
                 "request refused: it names no host, or several"
             );
-            return self.refused(&ApiError::new(ErrorCode::InvalidRequest, "a request must name one host"));
+            return self.refused(&ApiError::new(
+                ErrorCode::InvalidRequest,
+                "a request must name one host; send one Host header",
+            ));
         }
         self.respond(*peer, request).await
     }
@@ -90,7 +93,8 @@ impl Answers for Edge {
     }
 
     fn turned_away(&self) -> Bytes {
-        raw(&ApiError::unavailable(), self.context.request_id().to_str().unwrap_or_default())
+        let id = self.context.request_id();
+        self.context.errors.raw(&ApiError::unavailable(), id.to_str().unwrap_or_default())
     }
 }
 
@@ -98,7 +102,7 @@ impl Edge {
     /// The envelope for a request that is not looked at further.
     fn refused(&self, error: &ApiError) -> Response<Body> {
         let id = self.context.request_id();
-        let mut response = envelope(error, &Default::default(), id.to_str().unwrap_or_default());
+        let mut response = self.context.errors.answer(error, &Default::default(), id.to_str().unwrap_or_default());
         response.headers_mut().insert(REQUEST_ID, id);
         cors::open(response.headers_mut());
         response

@@ -37,7 +37,7 @@ pub(crate) fn routes() -> Vec<Route> {
 /// Checks that a request shows a ticket or a key, not both.
 fn one_credential(call: &Call, ticket: Option<&String>) -> Result<(), Failure> {
     if ticket.is_some() && call.head.headers.contains_key(AUTHORIZATION) {
-        let message = "a stream is opened with a ticket or with a key, not with both";
+        let message = "a stream is opened with a ticket or with a key, not with both; leave one out";
         return Err(Failure::shape(ErrorCode::InvalidRequest, message));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Requests through the whole edge, to a fake core.
 
-mod description;
+pub(crate) mod description;
 pub(crate) mod fake;
 mod presentation;
 mod requests;

@@ -1,4 +1,4 @@
-//! The style and the scripts of the pages. Their path has their hash, so browsers keep them for good.
+//! The style, the scripts and the icon of the pages. Their path has their hash, so browsers keep them for good.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,10 +11,19 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Console, Page, view::Failed};
 
-const STYLE: &[u8] = include_bytes!("../../assets/console.css");
-const SCRIPT: &[u8] = include_bytes!("../../assets/console.js");
-/// The script of the pages with live events.
-const EVENTS: &[u8] = include_bytes!("../../assets/events.js");
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+/// Every file: name, media type and content.
+const FILES: [(&str, &str, &[u8]); 7] = [
+    ("console.css", CSS, include_bytes!("../../assets/console.css")),
+    ("console.js", JAVASCRIPT, include_bytes!("../../assets/console.js")),
+    ("events.js", JAVASCRIPT, include_bytes!("../../assets/events.js")),
+    ("docs.css", CSS, include_bytes!("../../assets/docs.css")),
+    ("docs.js", JAVASCRIPT, include_bytes!("../../assets/docs.js")),
+    ("icon.svg", SVG, include_bytes!("../../assets/icon.svg")),
+    ("reference.js", JAVASCRIPT, include_bytes!("../../assets/reference.js")),
+];
 
 /// For a path with the present hash.
 const FOR_GOOD: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -22,12 +31,12 @@ const FOR_GOOD: HeaderValue = HeaderValue::from_static("public, max-age=31536000
 const NOW: HeaderValue = HeaderValue::from_static("no-cache");
 
 static FOLDER: LazyLock<String> = LazyLock::new(|| {
-    let hash = Sha256::new().chain_update(STYLE).chain_update(SCRIPT).chain_update(EVENTS).finalize();
+    let hash = FILES.iter().fold(Sha256::new(), |hash, (.., bytes)| hash.chain_update(bytes)).finalize();
     format!("/console/assets/{}", hex::encode(&hash[..8]))
 });
 
 /// The folder of the files.
-pub(super) fn folder() -> &'static str {
+pub(crate) fn folder() -> &'static str {
     &FOLDER
 }
 
@@ -36,12 +45,7 @@ pub(super) fn routes() -> Router<Arc<Console>> {
 }
 
 async fn asset(Path((version, name)): Path<(String, String)>) -> Page {
-    let (kind, bytes) = match name.as_str() {
-        "console.css" => ("text/css; charset=utf-8", STYLE),
-        "console.js" => ("text/javascript; charset=utf-8", SCRIPT),
-        "events.js" => ("text/javascript; charset=utf-8", EVENTS),
-        _ => return Err(Failed::missing()),
-    };
+    let (_, kind, bytes) = FILES.into_iter().find(|(known, ..)| *known == name).ok_or_else(Failed::missing)?;
     let is_present = folder().ends_with(&format!("/{version}"));
     let mut response = bytes.into_response();
     let headers = response.headers_mut();

@@ -35,7 +35,10 @@ impl JsonBody {
             return Ok(read);
         }
         if !is_json(headers) {
-            return Err(Failure::shape(ErrorCode::InvalidRequest, "the body's Content-Type must be application/json"));
+            return Err(Failure::shape(
+                ErrorCode::InvalidRequest,
+                "the body's Content-Type is not JSON; send it as Content-Type: application/json",
+            ));
         }
         match serde_json::from_slice(body) {
             Ok(Members(members)) => members.into_iter().for_each(|(name, value)| read.add(name, value)),
@@ -43,7 +46,10 @@ impl JsonBody {
                 return Err(Failure::fields(vec![FieldError::new("body", "must be a JSON object")]));
             }
             Err(_) => {
-                return Err(Failure::shape(ErrorCode::InvalidRequest, "the body is not valid JSON"));
+                return Err(Failure::shape(
+                    ErrorCode::InvalidRequest,
+                    "the body is not valid JSON; send one JSON object in UTF-8",
+                ));
             }
         }
         Ok(read)

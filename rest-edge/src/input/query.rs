@@ -11,7 +11,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Errors, Kind, NOT_A_TIME, Param, some_filters, some_of};
+use super::{Errors, Kind, NOT_A_TIME, Param, no_value, some_filters, some_of};
 use crate::answer::Failure;
 
 /// Whether a query string carries an API key, which is refused before anything else.
@@ -59,14 +59,21 @@ impl<'a> QueryString<'a> {
         for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (Some(name), Some(value)) = (decode(name), decode(value)) else {
-                return Err(Failure::shape(ErrorCode::InvalidRequest, "the query string's percent-encoding is broken"));
+                return Err(Failure::shape(
+                    ErrorCode::InvalidRequest,
+                    "the query string's percent-encoding is broken; write each % as %25",
+                ));
             };
             let Some(param) = params.iter().find(|param| param.name == name) else {
                 query.unknown.push(name);
                 continue;
             };
             if query.values.iter().any(|(seen, _)| *seen == param.name) {
-                query.errors.add(param.name, "must be given once");
+                let rule = match param.kind.is_list() {
+                    true => "must be given once, with commas between its values",
+                    false => "must be given once",
+                };
+                query.errors.add(param.name, rule);
             } else {
                 query.values.push((param.name, value));
             }
@@ -112,7 +119,7 @@ impl<'a> QueryString<'a> {
         let text = self.take(name)?;
         let value = parse(&text);
         if value.is_none() {
-            self.errors.add(name, format!("must be one of: {}", self.known(name)().join(", ")));
+            self.errors.add(name, no_value("must be one of", &text, &self.known(name)()));
         }
         value
     }
@@ -218,12 +225,14 @@ mod tests {
         );
         assert_eq!(params("limit=&sort="), ["limit", "sort"]);
         assert_eq!(told("sort=left"), [("sort".to_owned(), "must be one of: up, down".to_owned())]);
+        let near = "must be one of: up, down; did you mean `down`?".to_owned();
+        assert_eq!(told("sort=Dwon"), [("sort".to_owned(), near)]);
         let unknown = told("limits=1&x&q=1&x=2&limits=3&limit=x&%73%6Frts=1");
         let said = |param: &str, message: &str| (param.to_owned(), message.to_owned());
         let expected = [
             said("limit", "must be a whole number"),
             said("limits", "unknown; did you mean `limit`?"),
-            said("x", "unknown"),
+            said("x", "unknown; leave it out"),
             said("sorts", "unknown; did you mean `sort`?"),
         ];
         assert_eq!(unknown, expected);

@@ -8,11 +8,12 @@ use thesis_proto::v1;
 use thesis_streams::Hub;
 use tonic::Request as Asking;
 
-use crate::{call::Call, context::Context};
+use crate::{answer::Envelopes, call::Call, context::Context};
 
 /// What a socket knows of its client and its edge.
 pub(super) struct Client {
     pub(super) hub: Arc<Hub>,
+    pub(super) errors: Envelopes,
     ids: SharedIdSource,
     address: IpAddr,
     /// The id of the request that opened the socket, and of the connection.
@@ -21,8 +22,8 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(edge: &Context, call: &Call) -> Self {
-        let (hub, ids) = (Arc::clone(&edge.hub), Arc::clone(&edge.ids));
-        Self { hub, ids, address: call.origin.client_address, id: call.origin.request_id.clone() }
+        let (hub, errors, ids) = (Arc::clone(&edge.hub), edge.errors.clone(), Arc::clone(&edge.ids));
+        Self { hub, errors, ids, address: call.origin.client_address, id: call.origin.request_id.clone() }
     }
 
     /// A request to core for this client, with an id of its own.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use thesis_proto::{
     error::{ApiError, FieldError},
-    json,
+    json, near,
 };
 
 use crate::input::{JsonBody, Kind, Param};
@@ -71,8 +71,10 @@ impl Request {
             },
             Some("unsubscribe") => Asked::Unsubscribe { sub: required("sub", read.text("sub")) },
             Some("ping") => Asked::Ping,
-            _ => {
+            given => {
+                let known = OPS.iter().map(|(name, _)| *name);
                 let rule = "must be auth, subscribe, unsubscribe or ping";
+                let rule = near::with_nearest(rule, given.unwrap_or_default(), known);
                 return Some(Self { rid, asked: Err(ApiError::validation(&[FieldError::new("op", rule)])) });
             }
         };
@@ -136,8 +138,8 @@ impl Told<'_> {
 }
 
 /// The answer to a request that failed.
-pub(super) fn failure(rid: Option<&str>, error: &ApiError, request_id: &str) -> Vec<u8> {
-    Told::Error { rid, error: json::Error::new(error, request_id) }.text()
+pub(super) fn failure(rid: Option<&str>, error: json::Error<'_>) -> Vec<u8> {
+    Told::Error { rid, error }.text()
 }
 
 /// An event of a subscription.
@@ -153,69 +155,4 @@ pub(super) fn event(sub: &str, cursor: &str, event: &[u8]) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn read(text: &str) -> Option<Request> {
-        Request::read(&Bytes::copy_from_slice(text.as_bytes()))
-    }
-
-    fn refused(text: &str) -> (Option<String>, Vec<String>) {
-        let request = read(text).unwrap();
-        let Err(error) = request.asked else { panic!("{text} is no error") };
-        (request.rid, error.field_errors().map(|error| error.param).collect())
-    }
-
-    #[test]
-    fn what_is_no_object_is_no_message() {
-        for text in ["", "x", "1", "[]", "null", "\"ping\"", "{\"op\":\"ping\"", "{} {}"] {
-            assert!(read(text).is_none(), "{text}");
-        }
-    }
-
-    #[test]
-    fn messages_are_read() {
-        let request = read(
-            r#"{"op":"subscribe","rid":"7","sub":"a","types":["thesis.created"],"filters":{"token":["$RUN"]},"cursor":"c"}"#,
-        );
-        let request = request.unwrap();
-        assert_eq!(request.rid.as_deref(), Some("7"));
-        let Ok(Asked::Subscribe { sub, types, filters, cursor }) = request.asked else { panic!("subscribe") };
-        assert_eq!((sub.as_str(), types, cursor.as_deref()), ("a", vec![1], Some("c")));
-        assert_eq!(filters.unwrap().token, ["$RUN"]);
-        assert!(matches!(read(r#"{"op":"ping"}"#).unwrap().asked, Ok(Asked::Ping)));
-        let Ok(Asked::Auth { key }) = read(r#"{"op":"auth","key":"k"}"#).unwrap().asked else { panic!("auth") };
-        assert_eq!(key, "k");
-    }
-
-    #[test]
-    fn wrong_requests_name_every_bad_field() {
-        let bad = |text| refused(text).1;
-        assert_eq!(bad("{}"), ["op"]);
-        assert_eq!(bad(r#"{"op":1}"#), ["op"]);
-        assert_eq!(bad(r#"{"op":"open"}"#), ["op"]);
-        assert_eq!(bad(r#"{"op":"subscribe"}"#), ["sub"]);
-        assert_eq!(bad(r#"{"op":"subscribe","sub":""}"#), ["sub"]);
-        assert_eq!(bad(r#"{"op":"subscribe","sub":1,"types":"x","filters":[]}"#), ["sub", "types", "filters"]);
-        assert_eq!(bad(r#"{"op":"subscribe","sub":"a","types":["x"],"tokens":1}"#), ["types", "tokens"]);
-        assert_eq!(bad(r#"{"op":"subscribe","sub":"a","filters":{"user":["x"]}}"#), ["filters.user"]);
-        assert_eq!(bad(r#"{"op":"auth"}"#), ["key"]);
-        assert_eq!(bad(&format!(r#"{{"op":"unsubscribe","sub":"{}"}}"#, "x".repeat(65))), ["sub"]);
-        assert_eq!(refused(r#"{"op":"nothing","rid":"9"}"#).0.as_deref(), Some("9"));
-        assert_eq!(refused(r#"{"op":"ping","rid":9}"#), (None, vec!["rid".to_owned()]));
-    }
-
-    #[test]
-    fn what_is_told_is_json() {
-        let text: Value = serde_json::from_slice(&event("a\"", "c", b"{\"id\":1}")).unwrap();
-        assert_eq!(text, json!({"op": "event", "sub": "a\"", "cursor": "c", "event": {"id": 1}}));
-        let welcome: Value =
-            serde_json::from_slice(&Told::Welcome { connection_id: "x", heartbeat_s: 15 }.text()).unwrap();
-        assert_eq!(welcome, json!({"op": "welcome", "connection_id": "x", "heartbeat_s": 15}));
-        let failed: Value = serde_json::from_slice(&failure(None, &ApiError::unavailable(), "req_1")).unwrap();
-        assert_eq!((&failed["op"], &failed["error"]["request_id"]), (&json!("error"), &json!("req_1")));
-        assert!(failed.get("rid").is_none());
-    }
-}
+mod tests;

@@ -48,11 +48,30 @@ const HEADERS: &[Param] =
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/events/stream", "StreamService/Open", |edge, call| Box::pin(open(edge, call)))
-            .named("streamEvents", "Events", "Streams events as they happen, as Server-Sent Events.")
+            .named("streamEvents", "Streams", "Streams events as they happen, as Server-Sent Events.")
+            .about(
+                "Open it with a library for Server-Sent Events: a generated client waits for the end of an answer, \
+                 and this one has none. The guide [Streams](/docs/streams) shows such libraries.\n\n\
+                 Filters work as for `GET /v1/events`. Each frame has `id` (a cursor), `event` (the type) and \
+                 `data` (the event as JSON on one line). Every 15 seconds comes a comment `: ping`, with a frame \
+                 `stream.cursor` that holds a fresh cursor, so that a quiet stream can be resumed too; the first \
+                 such frame comes at once. `retry` tells when to reconnect.\n\n\
+                 Resume with the last `id` as `Last-Event-ID`, or as `from_cursor`: events that were missed come \
+                 first, 1,000 at most and within the plan's history window. When some are left out, `stream.gap` \
+                 says so first; its `path` lists them. A cursor that was never issued is 400 `INVALID_CURSOR`.\n\n\
+                 The stream ends without a frame when its key is revoked or expires, loses its rights, or when \
+                 its ticket opens another connection. It ends after `retry` when the server shuts down, or when \
+                 the client is both over 1,000 events behind and not progressing for 60 seconds. Reconnect then: \
+                 a refusal tells what is wrong.\n\n\
+                 Each connection counts as one of the plan's streams, and its opening as one standard request. \
+                 `HEAD` checks a request and opens nothing. It answers 404 `FEATURE_DISABLED` while streams are \
+                 off.",
+            )
+            .needs(Some("streams:read"), "standard")
+            .fails(&[ErrorCode::FeatureDisabled, ErrorCode::StreamLimitReached])
             .query(QUERY)
             .headers(HEADERS)
-            .answers_events()
-            .fails(&[404]),
+            .answers_events(),
     ]
 }
 

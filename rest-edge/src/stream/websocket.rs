@@ -21,7 +21,7 @@ use thesis_proto::{
 
 use super::{client::Client, one_credential, socket::Socket};
 use crate::{
-    answer::{Answer, Failure, copy_headers, envelope},
+    answer::{Answer, Failure, copy_headers},
     call::Call,
     context::Context,
     input::Param,
@@ -41,10 +41,29 @@ const QUERY: &[Param] = &[super::TICKET];
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/stream", "StreamService/Open", |edge, call| Box::pin(open(edge, call)))
-            .named("openWebSocket", "Events", "Opens a WebSocket that streams events.")
+            .named("openWebSocket", "Streams", "Opens a WebSocket that streams events.")
+            .about(
+                "Open it with a library for WebSockets: a generated client cannot. The guide [Streams](/docs/streams) \
+                 shows such libraries.\n\n\
+                 Open it over HTTP/1.1 with `Upgrade: websocket`, and with a key in `Authorization`, with \
+                 `?ticket=`, or with the message `auth` first, within 10 seconds. `x-websocket-messages` names \
+                 the schemas of all messages; each is a JSON object in a text frame of 64 KiB at most.\n\n\
+                 After `welcome`, send `subscribe`, up to 16 times with different names in `sub`; each counts as \
+                 one standard request, and the connection as one of the plan's streams. `subscribed` confirms it, \
+                 `event` messages follow, and `heartbeat` tells a cursor every 15 seconds. Resume with the last \
+                 cursor in `subscribe`; a `gap` message tells what could not be replayed. A wrong request is \
+                 answered with `error`, and the connection lives.\n\n\
+                 This side closes with a code. Reconnect after 4001 (shutting down), 4008 (too slow), 4012 \
+                 (nothing heard for 45 seconds) and 1013 (try later). Do not after 4500 (key bad, revoked or \
+                 expired), 4501 (not a JSON object, or not `auth` first), 4502 (no `auth` in time), 4503 (missing \
+                 scope), 4504 (stream limit) and 4505 (replaced by its ticket's new connection), nor after RFC \
+                 6455's 1002, 1003, 1007 and 1009.\n\n\
+                 What is wrong at the handshake is answered over HTTP with the error envelope.",
+            )
+            .needs(Some("streams:read"), "standard")
+            .fails(&[ErrorCode::FeatureDisabled, ErrorCode::StreamLimitReached])
             .query(QUERY)
-            .answers_upgrade()
-            .fails(&[404, 426]),
+            .answers_upgrade(),
     ]
 }
 
@@ -72,7 +91,7 @@ fn handshake(call: &Call) -> Result<&HeaderValue, Failure> {
     }
     // Its bytes would be taken for frames.
     if headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0") {
-        return Err(Failure::shape(ErrorCode::InvalidRequest, "a request for a WebSocket has no body"));
+        return Err(Failure::shape(ErrorCode::InvalidRequest, "a request for a WebSocket has no body; leave it out"));
     }
     let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
     let key = keys.next().filter(|key| BASE64.decode(key.as_bytes()).is_ok_and(|nonce| nonce.len() == 16));
@@ -97,7 +116,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     }
     let key = accept(handshake(call)?);
     if call.head.headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        return Ok(other_version(call));
+        return Ok(other_version(edge, call));
     }
     let client = Client::new(edge, call);
     let mut response = Response::new(Either::Left(Default::default()));
@@ -120,14 +139,14 @@ async fn open(edge: &Context, call: &Call) -> Answer {
 }
 
 /// The answer to another version of the protocol (RFC 6455, 4.2.2).
-fn other_version(call: &Call) -> Response<crate::answer::Body> {
+fn other_version(edge: &Context, call: &Call) -> Response<crate::answer::Body> {
     let error = ApiError::new(ErrorCode::InvalidRequest, "Sec-WebSocket-Version must be 13");
     let headers = HeaderMap::from_iter([
         (SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
         (UPGRADE, HeaderValue::from_static("websocket")),
         (CONNECTION, HeaderValue::from_static("upgrade")),
     ]);
-    let mut response = envelope(&error, &headers, call.origin.request_id.to_str().unwrap_or_default());
+    let mut response = edge.errors.answer(&error, &headers, call.origin.request_id.to_str().unwrap_or_default());
     *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
     response
 }

@@ -1,136 +1,33 @@
-//! The description says what the routes do, and they do what it says.
+//! The description is whole. `requests` holds the routes against it, and `examples` its examples against its schemas.
 
-use std::{collections::BTreeSet, sync::Arc};
+mod examples;
+mod requests;
 
-use http::Request;
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::fake::{FakeCore, ask, simply};
 use crate::{openapi, v1::routes};
 
-/// Besides these, `HEAD` and `OPTIONS` are answered everywhere and described once for all.
-const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
-
-fn document() -> Value {
-    openapi("http://edge.test")
+/// The description of an edge at a made-up address.
+pub(crate) fn document() -> Value {
+    openapi("http://edge.test", 1_795_442_700_123)
 }
 
-fn operations() -> Vec<(String, &'static str, Value)> {
-    let document = document();
-    let paths = document["paths"].as_object().unwrap();
-    let each = |path: &String, item: &Value| {
-        METHODS
-            .into_iter()
-            .filter_map(|method| Some((path.clone(), method, item.get(method)?.clone())))
-            .collect::<Vec<_>>()
-    };
-    // A WebSocket is opened by tests of its own.
-    paths.iter().filter(|(path, _)| *path != "/v1/stream").flat_map(|(path, item)| each(path, item)).collect()
-}
-
-fn target(path: &str) -> String {
-    path.replace("{id}", "id_1").replace("{ref}", "ref_1")
-}
-
-fn sample(schema: &Value) -> Value {
-    if let Some(values) = schema["enum"].as_array() {
-        return values[0].clone();
-    }
-    match schema["type"].as_str() {
-        Some("integer") => json!(7),
-        Some("array") => json!([sample(&schema["items"])]),
-        Some("object") => json!({"token": ["$RUN"]}),
-        _ if schema["format"] == "date-time" => json!("2026-01-31T12:00:00Z"),
-        _ => json!("x"),
-    }
-}
-
-fn in_query(value: &Value) -> String {
-    match value {
-        Value::Array(values) => values.iter().map(in_query).collect::<Vec<_>>().join(","),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-fn body_sample(operation: &Value) -> Value {
-    let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-    let fields = schema["properties"].as_object();
-    fields
-        .into_iter()
-        .flatten()
-        .map(|(name, schema)| (name.clone(), sample(schema)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
-}
-
-/// Sends a request; gives the status and the message that core got.
-async fn message(method: &str, target: &str, header: Option<&str>, body: &Value) -> (u16, Vec<u8>) {
-    let core = FakeCore::plain();
-    let text = if body.as_object().is_none_or(serde_json::Map::is_empty) { String::new() } else { body.to_string() };
-    let mut request = Request::builder().method(method.to_uppercase().as_str()).uri(target);
-    request = request.header("content-type", "application/json");
-    if let Some(name) = header {
-        request = request.header(name, "x");
-    }
-    let (status, ..) = ask(&core, request.body(&*text.leak()).unwrap()).await;
-    let seen = core.seen.lock();
-    let told = seen.iter().rfind(|seen| !seen.is_housekeeping());
-    (status.as_u16(), told.map(|seen| seen.message.to_vec()).unwrap_or_default())
-}
-
-#[tokio::test]
-async fn exactly_the_described_methods_answer() {
-    let document = document();
-    let served: BTreeSet<_> = routes().iter().map(|route| route.path).collect();
-    let described: BTreeSet<_> = document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(served, described);
-    for (path, item) in document["paths"].as_object().unwrap() {
-        for method in METHODS {
-            let (status, headers, _) = simply(&FakeCore::plain(), &method.to_uppercase(), &target(path)).await;
-            let described = item.get(method).is_some();
-            assert_eq!(status.as_u16() != 405, described, "{method} {path}");
-            if !described {
-                let mut allowed: BTreeSet<_> =
-                    headers["allow"].to_str().unwrap().split(", ").map(str::to_lowercase).collect();
-                assert!(allowed.remove("options"));
-                assert_eq!(allowed.remove("head"), item.get("get").is_some());
-                assert_eq!(allowed, item.as_object().unwrap().keys().cloned().collect());
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_full_request_succeeds_as_described() {
-    let document = document();
-    for (path, method, operation) in operations() {
-        let core = FakeCore::plain();
-        let text = body_sample(&operation).to_string();
-        let request = Request::builder().method(method.to_uppercase().as_str()).uri(target(&path));
-        let request = request.header("content-type", "application/json").body(&*text.leak()).unwrap();
-        let (status, _, body) = ask(&core, request).await;
-        let answer = &operation["responses"][status.as_str()];
-        assert!(status.is_success() && answer.is_object(), "{method} {path}: {status} {body}");
-
-        let schema = &answer["content"]["application/json"]["schema"];
-        let Some(name) = schema["$ref"].as_str() else {
-            continue;
-        };
-        let schema = document.pointer(&name[1..]).unwrap();
-        let (properties, required) = shape(&document, schema);
-        let keys: BTreeSet<_> = body.as_object().unwrap().keys().cloned().collect();
-        assert!(required.is_subset(&keys) && keys.is_subset(&properties), "{method} {path}: {keys:?} {schema}");
-    }
+/// A schema, also where it is only referred to.
+fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    schema["$ref"].as_str().map_or(schema, |name| document.pointer(&name[1..]).unwrap())
 }
 
 /// Properties and required properties of an object's schema.
-fn shape(document: &Value, schema: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
+pub(crate) fn shape(document: &Value, schema: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
+    let schema = resolved(document, schema);
     let (mut properties, mut required) = (BTreeSet::new(), BTreeSet::new());
     properties.extend(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()));
     required.extend(schema["required"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()));
-    for part in schema["allOf"].as_array().into_iter().flatten() {
-        let part = part["$ref"].as_str().map_or(part, |name| document.pointer(&name[1..]).unwrap());
+    // Those of which it is one have all the same properties.
+    let parts = ["allOf", "oneOf"].into_iter().filter_map(|parts| schema[parts].as_array());
+    for part in parts.flatten() {
         let (more, needed) = shape(document, part);
         properties.extend(more);
         required.extend(needed);
@@ -138,45 +35,15 @@ fn shape(document: &Value, schema: &Value) -> (BTreeSet<String>, BTreeSet<String
     (properties, required)
 }
 
-#[tokio::test]
-async fn every_described_parameter_is_read_and_no_other() {
-    for (path, method, operation) in operations() {
-        let target = target(&path);
-        let (_, bare) = message(method, &target, None, &Value::Null).await;
-        let (status, told) = message(method, &format!("{target}?zzz=1&zzz=2"), None, &Value::Null).await;
-        assert_eq!((status, told), (422, bare.clone()), "{path}");
-        assert!(operation["responses"]["422"].is_object(), "{path}");
-        for parameter in operation["parameters"].as_array().unwrap() {
-            let name = parameter["name"].as_str().unwrap();
-            let value = in_query(&sample(&parameter["schema"]));
-            let (status, told) = match parameter["in"].as_str().unwrap() {
-                "query" => message(method, &format!("{target}?{name}={value}"), None, &Value::Null).await,
-                "header" if name == "Last-Event-ID" => message(method, &target, Some(name), &Value::Null).await,
-                _ => continue,
-            };
-            assert!(status < 300 && told != bare, "{method} {path} does not read {name}: {status}");
-        }
-        for (name, value) in body_sample(&operation).as_object().unwrap() {
-            let (status, told) = message(method, &target, None, &json!({name: value})).await;
-            assert!(status < 300 && told != bare, "{method} {path} does not read {name}: {status}");
-        }
-        if operation.get("requestBody").is_some() {
-            assert_eq!(message(method, &target, None, &json!({"zzz": 1})).await.0, 422, "{path}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn routes_name_the_rpc_that_they_call() {
-    for route in routes().into_iter().filter(|route| route.path != "/v1/stream") {
-        let core: Arc<FakeCore> = FakeCore::plain();
-        let (status, ..) = simply(&core, route.method.as_str(), &target(route.path)).await;
-        assert!(status.is_success(), "{}", route.path);
-        let seen = core.seen.lock();
-        let called: Vec<_> =
-            seen.iter().filter(|seen| !seen.is_housekeeping()).map(|seen| seen.operation.clone()).collect();
-        assert_eq!(called, route.operation.into_iter().collect::<Vec<_>>(), "{}", route.path);
-    }
+/// Every operation with its place, webhooks and the WebSocket too.
+fn everything() -> Vec<(String, Value)> {
+    let document = document();
+    let items = ["paths", "webhooks"].into_iter().flat_map(|section| document[section].as_object().unwrap().clone());
+    let each = |(path, item): (String, Value)| {
+        let methods = item.as_object().unwrap().clone();
+        methods.into_iter().map(move |(method, operation)| (format!("{method} {path}"), operation))
+    };
+    items.flat_map(each).collect()
 }
 
 #[test]
@@ -196,7 +63,107 @@ fn the_document_is_whole() {
     }
     let document = document();
     walk(&document, &document);
-    let operations = operations();
-    let ids: BTreeSet<_> = operations.iter().map(|(_, _, operation)| operation["operationId"].to_string()).collect();
+    let operations = everything();
+    let ids: BTreeSet<_> = operations.iter().map(|(_, operation)| operation["operationId"].to_string()).collect();
     assert_eq!(ids.len(), operations.len());
+}
+
+#[test]
+fn every_operation_is_described() {
+    let document = document();
+    let tags: BTreeSet<_> =
+        document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].clone().to_string()).collect();
+    assert!(document["tags"].as_array().unwrap().iter().all(|tag| !tag["description"].as_str().unwrap().is_empty()));
+    for (place, operation) in everything() {
+        for field in ["operationId", "summary", "description"] {
+            assert!(operation[field].as_str().is_some_and(|text| !text.is_empty()), "{place}: {field}");
+        }
+        assert!(tags.contains(&operation["tags"][0].to_string()), "{place}");
+        for parameter in operation["parameters"].as_array().unwrap() {
+            assert!(!parameter["description"].as_str().unwrap().is_empty(), "{place}");
+        }
+    }
+    for route in routes().iter().filter(|route| route.operation.is_some()) {
+        assert!(["standard", "heavy", "verify"].contains(&route.class), "{}", route.path);
+        let known = |scope| thesis_proto::names::SCOPES.iter().any(|(name, _)| *name == scope);
+        assert!(route.scope.is_none_or(known), "{}", route.path);
+    }
+}
+
+#[test]
+fn events_are_told_apart_by_their_type() {
+    let document = document();
+    let schemas = &document["components"]["schemas"];
+    let mapping = schemas["Event"]["discriminator"]["mapping"].as_object().unwrap();
+    assert_eq!(mapping.len(), thesis_proto::names::EVENT_TYPES.len());
+    for (event_type, name) in mapping {
+        assert!(schemas["Event"]["oneOf"].as_array().unwrap().contains(&json!({"$ref": name})));
+        let event = document.pointer(&name.as_str().unwrap()[1..]).unwrap();
+        assert_eq!(event["properties"]["type"]["const"], *event_type);
+        assert_eq!(event["properties"]["object"]["const"], "event");
+        let webhook = &document["webhooks"][event_type]["post"]["requestBody"]["content"]["application/json"];
+        assert_eq!(webhook["schema"]["$ref"], *name);
+    }
+}
+
+#[test]
+fn no_enum_has_a_single_value_or_stands_in_two_places() {
+    fn walk(value: &Value, enums: &mut Vec<Value>) {
+        match value {
+            Value::Object(fields) => {
+                enums.extend(fields.get("enum").cloned());
+                fields.values().for_each(|value| walk(value, enums));
+            }
+            Value::Array(values) => values.iter().for_each(|value| walk(value, enums)),
+            _ => {}
+        }
+    }
+    let mut enums = Vec::new();
+    walk(&document(), &mut enums);
+    // The texts of a flag in headers of webhooks are no type.
+    enums.retain(|values| *values != json!(["true", "false"]));
+    for (index, values) in enums.iter().enumerate() {
+        assert!(values.as_array().unwrap().len() > 1 && !enums[..index].contains(values), "{values}");
+    }
+}
+
+#[test]
+fn every_property_and_header_is_described() {
+    fn walk(document: &Value, value: &Value, place: &str) {
+        match value {
+            Value::Object(fields) => {
+                for (name, property) in fields.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                    let place = format!("{place}.{name}");
+                    let is_told = |schema: &Value| schema["description"].as_str().is_some_and(|text| !text.is_empty());
+                    let target = property["$ref"].as_str().and_then(|name| document.pointer(&name[1..]));
+                    assert!(is_told(property) || target.is_some_and(is_told), "{place} has no description");
+                }
+                for (name, value) in fields.iter().filter(|(name, _)| !name.starts_with("example")) {
+                    walk(document, value, &format!("{place}.{name}"));
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| walk(document, value, place)),
+            _ => {}
+        }
+    }
+    let document = document();
+    walk(&document, &document["components"]["schemas"], "schemas");
+    walk(&document, &document["paths"], "paths");
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        assert!(schema["description"].is_string(), "{name} has no description");
+    }
+    let headers = document["components"]["headers"].as_object().unwrap();
+    let named = |header: &str| headers.keys().any(|name| name.eq_ignore_ascii_case(header));
+    assert!(thesis_proto::metadata::ANSWER_HEADERS.iter().all(|header| named(header)));
+    assert!(headers.values().all(|header| header["description"].is_string() && header["schema"].is_object()));
+}
+
+#[test]
+fn every_schema_is_used() {
+    let document = document();
+    let text = document.to_string();
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        let reference = format!("\"#/components/schemas/{name}\"");
+        assert!(text.contains(&reference), "{name} is not used");
+    }
 }

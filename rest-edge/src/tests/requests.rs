@@ -97,7 +97,7 @@ async fn an_error_of_core_becomes_the_envelope() {
     assert_eq!(headers["x-ratelimit-limit"], "300");
     let id = headers["x-service-request-id"].to_str().unwrap();
     let expected = json!({"error": {"type": "rate_limit", "code": "RATE_LIMITED", "message": "slow down",
-        "request_id": id, "details": {"a": 1}}});
+        "request_id": id, "details": {"a": 1}, "doc_url": "http://edge.test/docs/errors#rate_limited"}});
     assert_eq!(body, expected);
 }
 
@@ -211,6 +211,7 @@ async fn discovery_names_what_exists() {
     let websocket = "ws://edge.test/v1/stream";
     let expected: Value = json!({
         "object": "discovery", "version": "1.0.0", "openapi": openapi, "websocket": websocket, "status": "ok",
+        "documentation": "http://edge.test/docs", "reference": "http://edge.test/docs/reference",
     });
     assert_eq!((status, body), (StatusCode::OK, expected));
 }

@@ -14,17 +14,30 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::public("/v1", |edge, _| Box::pin(async { Ok(bytes(StatusCode::OK, edge.discovery.clone())) }))
             .named("getDiscovery", "Service", "Names the addresses of everything there is.")
+            .about(
+                "Tells where guides, reference, this description and the WebSocket are, as absolute addresses. It \
+                 needs no key and counts against no limit.",
+            )
             .answers::<json::Discovery<'_>>(200),
-        Route::public("/v1/openapi.json", |edge, call| Box::pin(async { Ok(edge.openapi.answer(&call.head.headers)) }))
-            .named("getDescription", "Service", "Describes the API in OpenAPI 3.1.")
-            .tagged(),
+        Route::public("/v1/openapi.json", |edge, call| {
+            Box::pin(async { Ok(edge.openapi.answer(&call.head.headers).await) })
+        })
+        .named("getDescription", "Service", "Describes the API in OpenAPI 3.1.")
+        .about(
+            "This document. It needs no key and counts against no limit. Keep its `ETag` to ask cheaply \
+                 whether it has changed. Some times in its examples change each day.",
+        )
+        .tagged(),
     ]
 }
 
-/// The discovery document; parts that are not built are left out.
+/// The discovery document.
 pub(crate) fn discovery_document(public_url: &str) -> Bytes {
+    let (documentation, reference) = (format!("{public_url}/docs"), format!("{public_url}/docs/reference"));
     let openapi = format!("{public_url}/v1/openapi.json");
     let mut document = json::Discovery::new(VERSION);
+    document.documentation = Some(&documentation);
+    document.reference = Some(&reference);
     document.openapi = Some(&openapi);
     // http becomes ws, https wss.
     let websocket = public_url.replacen("http", "ws", 1) + "/v1/stream";

@@ -3,7 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{json, v1};
+use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -32,11 +32,29 @@ pub(super) fn routes() -> Vec<Route> {
                 "Events",
                 "Lists past events, newest first. A page may be short, even empty, while `has_more` is true.",
             )
+            .about(
+                "Lists events within the plan's history window, newest first. An event must match every filter \
+                 given; values of one filter are alternatives. Filters look at what the event says, not at what \
+                 its profile is now. `limit` rows make a page; pass `next_cursor` as `cursor`, with the same \
+                 filters, for the next one, until `has_more` is false. A page may hold fewer rows than `limit`, \
+                 even none, while `has_more` is true.\n\n\
+                 A `created_after` earlier than the window is 403 `HISTORY_LIMIT`.",
+            )
+            .needs(Some("events:read"), "standard")
+            .fails(&[ErrorCode::HistoryLimit])
             .query(LIST)
             .answers::<json::EventList<'_>>(200),
         Route::new(Method::GET, "/v1/events/{id}", "EventService/GetEvent", |edge, call| Box::pin(get(edge, call)))
             .named("getEvent", "Events", "Reads one event.")
+            .about(
+                "An event stays as it was sent, also when its thesis is later edited or deleted. An event older \
+                 than the plan's history window is 403 `HISTORY_LIMIT`. The event of a webhook's test send is in \
+                 no log: 404.",
+            )
+            .needs(Some("events:read"), "standard")
+            .fails(&[ErrorCode::EventNotFound, ErrorCode::HistoryLimit])
             .path_parameter("The event, `evt_…`")
+            .path_example("evt_azf2qqcd64v56d595qzp65zn")
             .answers::<json::Event<'_>>(200)
             .tagged(),
     ]

@@ -14,10 +14,20 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/me", "MetaService/GetMe", |edge, call| Box::pin(me(edge, call)))
             .named("getMe", "Me", "Describes the calling key.")
+            .about(
+                "Tells the key's environment, scopes, project, organization and plan, never the key itself. Use \
+                 it to check that a key works.",
+            )
+            .needs(None, "standard")
             .answers::<json::KeyInfo<'_>>(200)
             .tagged(),
         Route::new(Method::GET, "/v1/me/usage", "MetaService/GetUsage", |edge, call| Box::pin(usage(edge, call)))
             .named("getUsage", "Me", "Tells how much of the plan's limits is used.")
+            .about(
+                "Tells limit and use of the month's requests (of the organization), of each rate class in this \
+                 minute, of open streams and of webhooks. The call itself counts as one standard request.",
+            )
+            .needs(None, "standard")
             .answers::<json::Usage>(200),
     ]
 }

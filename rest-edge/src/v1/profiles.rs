@@ -3,7 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{json, v1};
+use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -15,10 +15,12 @@ use crate::{
 
 const TAG: &str = "Profiles";
 const REF: &str = "A handle with or without `@`, an `fp_` id or an upstream user id";
+/// A profile of the sandbox.
+const EXAMPLE: &str = "@sbx_runner";
 
 const FIND: &[Param] = &[
     Param::new("id", Kind::Text(1, 64), "`fp_` id; exactly one of the three is given"),
-    Param::new("handle", Kind::Text(1, 64), "Handle, with or without `@`"),
+    Param::new("handle", Kind::Text(1, 64), "Handle, with or without `@`").example(EXAMPLE),
     Param::new("upstream_user_id", Kind::Text(1, 64), "Upstream user id, which a new handle does not change"),
 ];
 
@@ -26,22 +28,48 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/profiles", "ProfileService/GetProfile", |edge, call| Box::pin(find(edge, call)))
             .named("findProfile", TAG, "Finds one profile by exactly one of its names.")
+            .about(
+                "Give exactly one of `id`, `handle` and `upstream_user_id`; none or several are 422. An id never \
+                 falls through to handles. The service's index is asked first; for a live key an unknown profile \
+                 is looked up once through the upstream, and a miss is remembered for 10 minutes. `stale` is true \
+                 when the upstream could not be reached and older data is served. It answers 404 \
+                 `FEATURE_DISABLED` while the Profiles API is off.",
+            )
+            .needs(Some("profiles:read"), "heavy")
+            .fails(&[ErrorCode::ProfileNotFound, ErrorCode::FeatureDisabled, ErrorCode::UpstreamUnavailable])
             .query(FIND)
             .answers::<json::Profile<'_>>(200)
-            .tagged()
-            .fails(&[404]),
+            .tagged(),
         Route::new(Method::GET, "/v1/profiles/{ref}", "ProfileService/GetProfile", |edge, call| {
             Box::pin(get(edge, call))
         })
         .named("getProfile", TAG, "Reads one profile.")
+        .about(
+            "`ref` is tried as an `fp_` id, then as an upstream user id, then as a handle; the first that \
+             exists is the answer. Handles are compared without regard to case. The service's index is asked \
+             first; for a live key an unknown profile is looked up once through the upstream, and a miss is \
+             remembered for 10 minutes. `stale` is true when the upstream could not be reached and older data \
+             is served. It answers 404 `FEATURE_DISABLED` while the Profiles API is off.",
+        )
+        .needs(Some("profiles:read"), "heavy")
+        .fails(&[ErrorCode::ProfileNotFound, ErrorCode::FeatureDisabled, ErrorCode::UpstreamUnavailable])
         .path_text(REF, 80)
+        .path_example(EXAMPLE)
         .answers::<json::Profile<'_>>(200)
         .tagged(),
         Route::new(Method::GET, "/v1/profiles/{ref}/wallets", "ProfileService/GetProfileWallets", |edge, call| {
             Box::pin(wallets(edge, call))
         })
         .named("getProfileWallets", TAG, "Lists a profile's public, authorized wallet associations.")
+        .about(
+            "Only associations that are public and authorized are listed, the one observed last first. It \
+             answers 404 `FEATURE_DISABLED` while the Wallets API is off, as it is unless the operator has \
+             switched it on.",
+        )
+        .needs(Some("wallets:read"), "heavy")
+        .fails(&[ErrorCode::ProfileNotFound, ErrorCode::FeatureDisabled, ErrorCode::UpstreamUnavailable])
         .path_text(REF, 80)
+        .path_example(EXAMPLE)
         .answers::<json::ProfileWallets<'_>>(200),
     ]
 }

@@ -1,7 +1,7 @@
 //! Search across theses, profiles and tokens.
 
 use http::{Method, StatusCode};
-use thesis_proto::{json, names, v1};
+use thesis_proto::{error::ErrorCode, json, names, v1};
 use tonic::metadata::MetadataMap;
 
 use crate::{
@@ -19,7 +19,8 @@ const SEARCH: &[Param] = &[
         "q",
         Kind::Text(1, 512),
         "What to find: words are AND-ed; also `\"a phrase\"`, `-word`, `OR`, `prefix*`",
-    ),
+    )
+    .example("run"),
     Param::new("types", Kind::SomeOf(|| texts(names::SEARCH_TYPES)), "Comma-separated kinds; all unless given"),
     Param::new("chain", Kind::Text(1, 32), "One chain; test keys use `sandbox`"),
     Param::new("token", Kind::Text(1, 200), "`tk_` id, address, `chain:address`, `$SYMBOL` or `SYMBOL`"),
@@ -39,16 +40,30 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/search", "SearchService/Search", |edge, call| Box::pin(search(edge, call)))
             .named("search", TAG, "Searches theses, profiles and tokens.")
+            .about(
+                "Words are AND-ed; `\"a phrase\"`, `-word`, `OR` and `prefix*` are understood; a query that \
+                 cannot be read is 422. `limit` counts for each kind of result; there are no further pages. \
+                 `token` and `chain` narrow theses and tokens, `handle` narrows theses and profiles, and the times \
+                 narrow theses. Theses are searched within the plan's history window, and a bound before \
+                 it is 403 `HISTORY_LIMIT`.",
+            )
+            .needs(Some("search:read"), "heavy")
+            .fails(&[ErrorCode::HistoryLimit])
             .query(SEARCH)
             .answers::<json::SearchResult<'_>>(200),
         Route::new(Method::POST, "/v1/search/semantic", "SearchService/SemanticSearch", |edge, call| {
             Box::pin(semantic(edge, call))
         })
         .named("searchSemantically", TAG, "Searches by meaning. Disabled: always 404 `FEATURE_DISABLED`.")
-        .body(SEMANTIC)
+        .about(
+            "This feature is declared but disabled: every call is 404 `FEATURE_DISABLED`. Once it is enabled \
+             it will answer as the example shows. `Idempotency-Key` has no effect here.",
+        )
+        .needs(Some("search:read"), "heavy")
+        .fails(&[ErrorCode::FeatureDisabled])
+        .body("SemanticSearch", SEMANTIC)
         .never_repeated()
-        .answers::<json::SearchResult<'_>>(200)
-        .fails(&[404]),
+        .answers::<json::SearchResult<'_>>(200),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Tickets for browsers, which cannot set headers where they open a stream.
 
 use http::{Method, StatusCode};
-use thesis_proto::{json, v1};
+use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -15,10 +15,17 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::POST, "/v1/stream/tickets", "EventService/CreateStreamTicket", |edge, call| {
             Box::pin(create(edge, call))
         })
-        .named("createStreamTicket", "Events", "Makes a ticket with which a browser opens one stream.")
-        .body(&[])
-        .answers::<json::StreamTicket<'_>>(201)
-        .fails(&[404]),
+        .named("createStreamTicket", "Streams", "Makes a ticket with which a browser opens one stream.")
+        .about(
+            "For browsers, whose `EventSource` and `WebSocket` cannot set headers: open a stream with \
+             `?ticket=` within 60 seconds. The stream may be reopened with the same ticket, one connection at \
+             a time, until it has been away for 5 minutes. A ticket carries the key's rights and ends with \
+             the key.",
+        )
+        .needs(Some("streams:read"), "standard")
+        .fails(&[ErrorCode::FeatureDisabled])
+        .empty_body()
+        .answers::<json::StreamTicket<'_>>(201),
     ]
 }
 

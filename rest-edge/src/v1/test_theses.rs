@@ -1,7 +1,7 @@
 //! Test data of a project.
 
 use http::{Method, StatusCode};
-use thesis_proto::{json, v1};
+use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -23,9 +23,16 @@ pub(super) fn routes() -> Vec<Route> {
             Box::pin(create(edge, call))
         })
         .named("createTestThesis", "Test data", "Creates a thesis that only the project sees, and its event.")
-        .body(CREATE)
-        .answers::<json::TestThesisResult<'_>>(201)
-        .fails(&[404, 409]),
+        .about(
+            "For test keys only; a live key gets 403 `TEST_KEY_REQUIRED`. The thesis and its `thesis.created` \
+             event, with `test` true, are seen by the project's test keys alone, in lists, searches, streams \
+             and webhooks. A handle or a symbol of the sandbox refers to the shared profile or token; a new \
+             one becomes a test profile or a test token of the project.",
+        )
+        .needs(Some("theses:read"), "standard")
+        .fails(&[ErrorCode::TestKeyRequired])
+        .body("CreateTestThesis", CREATE)
+        .answers::<json::TestThesisResult<'_>>(201),
     ]
 }
 

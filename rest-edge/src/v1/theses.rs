@@ -3,7 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{json, names, v1};
+use thesis_proto::{error::ErrorCode, json, names, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -39,12 +39,30 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/theses", "ThesisService/ListTheses", |edge, call| Box::pin(list(edge, call)))
             .named("listTheses", "Theses", "Lists theses; filters combine freely.")
+            .about(
+                "Filters combine freely, and a thesis must match all of them. A filter that names an unknown \
+                 profile or token gives an empty list. A symbol means every token that has it, 50 at most; \
+                 `chain` or an address narrows it. `limit` rows make a page; pass `next_cursor` as `cursor`, with \
+                 the same filters, for the next one, until `has_more` is false.\n\n\
+                 A bound earlier than the plan's history window is 403 `HISTORY_LIMIT`; without one the list \
+                 begins at the window. Sandbox data is never cut off by the window. With `likes_desc` theses \
+                 without a count come last.",
+            )
+            .needs(Some("theses:read"), "standard")
+            .fails(&[ErrorCode::FeatureDisabled, ErrorCode::HistoryLimit])
             .query(LIST)
-            .answers::<json::ThesisList<'_>>(200)
-            .fails(&[404]),
+            .answers::<json::ThesisList<'_>>(200),
         Route::new(Method::GET, "/v1/theses/{id}", "ThesisService/GetThesis", |edge, call| Box::pin(get(edge, call)))
             .named("getThesis", "Theses", "Reads one thesis.")
+            .about(
+                "Returns the thesis with its profile and token as they are now. A thesis older than the plan's \
+                 history window is 403 `HISTORY_LIMIT`. A thesis of another project or of the other environment \
+                 does not exist: 404.",
+            )
+            .needs(Some("theses:read"), "standard")
+            .fails(&[ErrorCode::ThesisNotFound, ErrorCode::FeatureDisabled, ErrorCode::HistoryLimit])
             .path_parameter("The thesis, `th_…`")
+            .path_example("th_9qvqwckq305sg02k5efh5hcm")
             .answers::<json::Thesis<'_>>(200)
             .tagged(),
     ]

@@ -3,7 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{json, v1};
+use thesis_proto::{error::ErrorCode, json, v1};
 
 use crate::{
     answer::{Answer, Failure, json},
@@ -14,10 +14,13 @@ use crate::{
 };
 
 const TAG: &str = "Tokens";
-const REF: &str = "`tk_` id, `chain:address`, address, `$SYMBOL` or `SYMBOL` (case-insensitive); a symbol on several \
-                   chains is 409 unless `chain` narrows it";
+const REF: &str = "`tk_` id, `chain:address`, address, `$SYMBOL` or `SYMBOL` (case-insensitive); a symbol of several \
+                   tokens is 409 unless `chain` narrows it";
 /// Most characters of a reference, as in the filter of theses.
 const REF_CHARS: usize = 200;
+
+/// A token of the sandbox.
+const EXAMPLE: &str = "RUN";
 
 const CHAIN: Param = Param::new("chain", Kind::Text(1, 32), "Narrows to one chain; test keys use `sandbox`");
 
@@ -29,27 +32,51 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/tokens/{ref}", "TokenService/GetToken", |edge, call| Box::pin(get(edge, call)))
             .named("getToken", TAG, "Reads a token's metadata and counts.")
+            .about(
+                "`ref` is tried as a `tk_` id, then as `chain:address`, then as an address, then as a symbol; the \
+                 first that exists is the answer. A symbol of several tokens is 409 `AMBIGUOUS_TOKEN`, with \
+                 `details.candidates`: pass `chain`, or the address. For a live key an unknown `chain:address` is \
+                 looked up through the upstream. Counts are of theses that the service has observed since \
+                 `first_seen_at`.",
+            )
+            .needs(Some("tokens:read"), "standard")
+            .fails(&[ErrorCode::TokenNotFound, ErrorCode::AmbiguousToken, ErrorCode::UpstreamUnavailable])
             .path_text(REF, REF_CHARS)
+            .path_example(EXAMPLE)
             .query(TOKEN)
             .answers::<json::Token<'_>>(200)
-            .tagged()
-            .fails(&[409]),
+            .tagged(),
         Route::new(Method::GET, "/v1/tokens/{ref}/activity", "TokenService/GetTokenActivity", |edge, call| {
             Box::pin(activity(edge, call))
         })
         .named("getTokenActivity", TAG, "Reads a token's last 24 hours.")
+        .about(
+            "Counts theses and authors of the last hour and day, with 24 buckets of one hour that end at \
+             `computed_at` and sum to `thesis_count_24h`. `recent` sets how many of the newest theses come \
+             along; those older than the plan's history window are left out. `ref` and `chain` name the token \
+             as in `GET /v1/tokens/{ref}`.",
+        )
+        .needs(Some("tokens:read"), "standard")
+        .fails(&[ErrorCode::TokenNotFound, ErrorCode::AmbiguousToken, ErrorCode::UpstreamUnavailable])
         .path_text(REF, REF_CHARS)
+        .path_example(EXAMPLE)
         .query(ACTIVITY)
-        .answers::<json::TokenActivity<'_>>(200)
-        .fails(&[409]),
+        .answers::<json::TokenActivity<'_>>(200),
         Route::new(Method::GET, "/v1/tokens/{ref}/thesis-velocity", "TokenService/GetThesisVelocity", |edge, call| {
             Box::pin(velocity(edge, call))
         })
         .named("getThesisVelocity", TAG, "Reads how fast theses on a token arrive.")
+        .about(
+            "Compares the theses of the last hour with those of the hour before. `change_pct` is null when \
+             there were none in the hour before. `ref` and `chain` name the token as in `GET \
+             /v1/tokens/{ref}`.",
+        )
+        .needs(Some("tokens:read"), "standard")
+        .fails(&[ErrorCode::TokenNotFound, ErrorCode::AmbiguousToken, ErrorCode::UpstreamUnavailable])
         .path_text(REF, REF_CHARS)
+        .path_example(EXAMPLE)
         .query(TOKEN)
-        .answers::<json::ThesisVelocity<'_>>(200)
-        .fails(&[409]),
+        .answers::<json::ThesisVelocity<'_>>(200),
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::mem::take;
 
 use http::{Method, StatusCode};
-use thesis_proto::{json, names, v1};
+use thesis_proto::{error::ErrorCode, json, names, v1};
 
 use super::webhooks;
 use crate::{
@@ -32,10 +32,16 @@ pub(super) fn routes() -> Vec<Route> {
             webhooks::TAG,
             "Sends one `thesis.created` event with `test` true, whatever the webhook's events, filters and status.",
         )
+        .about(
+            "Queues one `thesis.created` event with `test` true, for this webhook alone, whatever its events, \
+             filters and status. The event is in no log. Test sends and replays together are limited to 10 a \
+             minute and project.",
+        )
+        .needs(Some("webhooks:write"), "standard")
+        .fails(&[ErrorCode::WebhookNotFound])
         .path_parameter(webhooks::ID)
-        .body(&[])
-        .answers::<json::WebhookDelivery<'_>>(202)
-        .fails(&[409]),
+        .empty_body()
+        .answers::<json::WebhookDelivery<'_>>(202),
         Route::new(
             Method::POST,
             "/v1/webhook-deliveries/{id}/replay",
@@ -47,10 +53,17 @@ pub(super) fn routes() -> Vec<Route> {
             webhooks::TAG,
             "Sends a delivery that is over again, as a new one with the same event id. It has six attempts of its own.",
         )
+        .about(
+            "Makes a new delivery with the same event id and six attempts of its own, whatever the webhook's \
+             status. Its attempts carry `Service-Replay: true` and name the original in `Service-Replay-Of`. \
+             A delivery that is `pending` or `retrying` is 409 `DELIVERY_IN_PROGRESS`. Test sends and replays \
+             together are limited to 10 a minute and project.",
+        )
+        .needs(Some("webhooks:write"), "standard")
+        .fails(&[ErrorCode::DeliveryNotFound, ErrorCode::DeliveryInProgress])
         .path_parameter("The delivery, `del_…`")
-        .body(&[])
-        .answers::<json::WebhookDelivery<'_>>(202)
-        .fails(&[409]),
+        .empty_body()
+        .answers::<json::WebhookDelivery<'_>>(202),
         Route::new(Method::GET, "/v1/webhooks/{id}/deliveries", "WebhookService/ListDeliveries", |edge, call| {
             Box::pin(list(edge, call))
         })
@@ -59,6 +72,13 @@ pub(super) fn routes() -> Vec<Route> {
             webhooks::TAG,
             "Lists a webhook's deliveries, newest first. A page may be short while `has_more` is true.",
         )
+        .about(
+            "Newest first; deliveries are kept for 90 days. `limit` rows make a page; pass `next_cursor` as \
+             `cursor`, with the same filters, for the next one, until `has_more` is false. A page may hold \
+             fewer rows than `limit` while `has_more` is true.",
+        )
+        .needs(Some("webhooks:write"), "standard")
+        .fails(&[ErrorCode::WebhookNotFound])
         .path_parameter(webhooks::ID)
         .query(LIST)
         .answers::<json::WebhookDeliveryList<'_>>(200),

@@ -74,7 +74,7 @@ impl Socket {
     }
 
     fn refuse(&mut self, rid: Option<&str>, error: &ApiError) {
-        let text = failure(rid, error, &self.client.request_id());
+        let text = failure(rid, self.client.errors.told(error, &self.client.request_id()));
         self.frames.text(&text);
     }
 
@@ -99,24 +99,30 @@ impl Socket {
     fn answer(&mut self, rid: Option<String>, asked: Asked, stream: Arc<OpenStream>) -> Result<(), ApiError> {
         let wrong = |param: &str, rule: &str| ApiError::validation(&[FieldError::new(param, rule)]);
         match asked {
-            Asked::Auth { .. } => Err(wrong("op", "this connection is authenticated already")),
+            Asked::Auth { .. } => {
+                Err(wrong("op", "this connection is authenticated already; open another one for another key"))
+            }
             Asked::Ping => {
                 self.frames.text(&Told::Pong { rid: rid.as_deref() }.text());
                 Ok(())
             }
             Asked::Unsubscribe { sub } => {
                 let place = self.subscriptions.iter().position(|named| named.name == sub);
-                let place = place.ok_or_else(|| wrong("sub", "there is no such subscription"))?;
+                let place =
+                    place.ok_or_else(|| wrong("sub", "there is no such subscription; name one of this connection"))?;
                 self.subscriptions.remove(place);
                 self.frames.text(&Told::Unsubscribed { rid: rid.as_deref(), sub: &sub }.text());
                 Ok(())
             }
             Asked::Subscribe { sub, types, filters, cursor } => {
                 if self.subscriptions.iter().any(|named| named.name == sub) {
-                    return Err(wrong("sub", "is in use on this connection"));
+                    return Err(wrong("sub", "is in use on this connection; choose another name"));
                 }
                 if self.subscriptions.len() >= MOST_SUBSCRIPTIONS {
-                    return Err(wrong("sub", "a connection has 16 subscriptions at most"));
+                    return Err(wrong(
+                        "sub",
+                        "a connection has 16 subscriptions at most; end one, or open another connection",
+                    ));
                 }
                 let resumed = cursor.is_some();
                 let message =
@@ -147,14 +153,14 @@ impl Socket {
             }
             Working::Auth(Err(status)) => {
                 let error = ApiError::from_status(&status);
-                self.frames.text(&failure(rid.as_deref(), &error, &request_id));
+                self.frames.text(&failure(rid.as_deref(), self.client.errors.told(&error, &request_id)));
                 return Err(Closing::of_failure(error.code));
             }
             Working::Subscribe(done) => {
                 let (asked, opened) = *done;
                 let opened = opened.map_err(|status| ApiError::from_status(&status));
                 if let Err(error) = opened.and_then(|opened| self.begin(rid.as_deref(), asked, &opened)) {
-                    self.frames.text(&failure(rid.as_deref(), &error, &request_id));
+                    self.frames.text(&failure(rid.as_deref(), self.client.errors.told(&error, &request_id)));
                 }
             }
         }

@@ -87,21 +87,6 @@ impl Typed {
     }
 }
 
-/// Why a URL cannot receive, for people. Core names the reason by one word.
-fn reason_text(reason: &str) -> Option<&'static str> {
-    Some(match reason {
-        "scheme" => "it must begin with https://, or http:// in the test environment",
-        "credentials" => "it must have no user name and no password",
-        "port" => "its port is not allowed",
-        "hostname" => "its host has no public name",
-        "loopback" | "private" | "linkLocal" | "multicast" | "unspecified" | "reserved" => {
-            "it does not lead to a public address"
-        }
-        "unresolvable" => "the name of its host leads to no address",
-        _ => return None,
-    })
-}
-
 /// The faults that core tells about a webhook's form.
 ///
 /// # Errors
@@ -112,14 +97,7 @@ pub(super) fn faults_of(status: &Status) -> Result<Faults, Failed> {
         return Faults::of(status);
     }
     // A fault of one field, which core tells by a code of its own.
-    let reason = error.details.as_ref().and_then(|details| details["reason"].as_str());
-    // Other messages have words already.
-    let bare = reason.filter(|reason| error.message.ends_with(&format!(": {reason}")));
-    let message = match bare.and_then(reason_text) {
-        Some(words) => format!("this URL cannot receive webhooks: {words}"),
-        None => error.message,
-    };
-    let fault = FieldError::new("url", message);
+    let fault = FieldError::new("url", error.message);
     Faults::of(&ApiError::validation(&[fault]).to_status(""))
 }
 
@@ -232,18 +210,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_stands_beside_its_field() {
-        for (core, shown) in [
-            ("loopback", "it does not lead to a public address."),
-            ("it must be an absolute URI", "it must be an absolute URI."),
-            ("news", "news."),
-        ] {
-            let error =
-                ApiError::new(ErrorCode::WebhookUrlForbidden, format!("this URL cannot receive webhooks: {core}"));
-            let error = error.with_details(json!({ "reason": core }));
-            let faults = faults_of(&error.to_status("")).unwrap();
-            assert_eq!(faults.field("url"), Some(&*format!("This URL cannot receive webhooks: {shown}")));
-            assert_eq!(faults.status(), StatusCode::UNPROCESSABLE_ENTITY);
-        }
+        let message = "this URL cannot receive webhooks: its port is not allowed; use 443";
+        let error = ApiError::new(ErrorCode::WebhookUrlForbidden, message).with_details(json!({ "reason": "port" }));
+        let faults = faults_of(&error.to_status("")).unwrap();
+        let shown = "This URL cannot receive webhooks: its port is not allowed; use 443.";
+        assert_eq!((faults.field("url"), faults.status()), (Some(shown), StatusCode::UNPROCESSABLE_ENTITY));
         let listed = ApiError::validation(&[FieldError::new("events", "must have 1 to 10 items")]).to_status("");
         let form = |typed: &Typed| WebhookForm::again(typed, faults_of(&listed).unwrap());
         assert_eq!(form(&Typed::default()).events_fault(), Some("Tick at least one."));

@@ -1,0 +1,83 @@
+//! The API's description as it is served. Its examples have times of these days, so it is made anew on each.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Response};
+use parking_lot::Mutex;
+use thesis_net::clock::SharedClock;
+
+use crate::{
+    answer::{Body, JSON},
+    document::Document,
+    openapi::{DAY_MS, openapi},
+};
+
+/// The description of the day. All edges under one address have the same, and so its tag is the same at each.
+pub(crate) struct Description {
+    public_url: String,
+    clock: SharedClock,
+    /// The day for which it was made, and what was made.
+    kept: Mutex<(i64, Arc<Document>)>,
+}
+
+impl Description {
+    /// The description that an edge under this address serves.
+    pub(crate) fn new(public_url: &str, clock: SharedClock) -> Self {
+        let now_ms = clock.now_ms();
+        let kept = Mutex::new((day_of(now_ms), made(public_url, now_ms)));
+        Self { public_url: public_url.to_owned(), clock, kept }
+    }
+
+    /// The description in the form that a client likes best, with its tag.
+    pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
+        let document = self.of_today();
+        document.answer(asked).await
+    }
+
+    fn of_today(&self) -> Arc<Document> {
+        let now_ms = self.clock.now_ms();
+        let mut kept = self.kept.lock();
+        if kept.0 != day_of(now_ms) {
+            *kept = (day_of(now_ms), made(&self.public_url, now_ms));
+        }
+        Arc::clone(&kept.1)
+    }
+}
+
+fn day_of(now_ms: i64) -> i64 {
+    now_ms.div_euclid(DAY_MS)
+}
+
+fn made(public_url: &str, now_ms: i64) -> Arc<Document> {
+    Arc::new(Document::new(JSON, openapi(public_url, now_ms).to_string().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use http::header::ETAG;
+    use thesis_net::clock::Clock;
+
+    use super::*;
+
+    struct Set(AtomicI64);
+
+    impl Clock for Set {
+        fn now_ms(&self) -> i64 {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[tokio::test]
+    async fn it_changes_with_the_day_alone() {
+        let clock = Arc::new(Set(AtomicI64::new(20_000 * DAY_MS)));
+        let description = Description::new("http://edge.test", clock.clone());
+        let tag = async || description.answer(&HeaderMap::new()).await.headers()[ETAG].clone();
+        let first = tag().await;
+        clock.0.fetch_add(DAY_MS - 1, Ordering::Relaxed);
+        assert_eq!(tag().await, first);
+        clock.0.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(tag().await, first);
+    }
+}

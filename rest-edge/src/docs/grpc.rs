@@ -1,0 +1,156 @@
+//! The gRPC interface at `/docs/grpc`: a guide, and a page for each proto file, made of the compiled descriptors and their comments.
+//! The files themselves are there too.
+
+mod comments;
+mod file;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::LazyLock;
+
+use prost::Message as _;
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
+use thesis_proto::v1;
+
+use super::{
+    markdown::{self, Source},
+    page::{Page, Part},
+};
+
+/// The guide's path. The pages of the files are under it.
+pub(super) const PATH: &str = "/docs/grpc";
+/// The folder of the proto files, as they import each other.
+const FOLDER: &str = "thesis/v1/";
+
+static DESCRIPTORS: LazyLock<FileDescriptorSet> =
+    LazyLock::new(|| FileDescriptorSet::decode(v1::FILE_DESCRIPTOR_SET).expect("compiled with the contract"));
+
+/// For whom a proto file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    /// Customers.
+    Key,
+    /// Those who use any of the services.
+    Shared,
+    /// Operators and front ends.
+    Operator,
+    /// The roles of the service.
+    Internal,
+}
+
+impl Audience {
+    const ALL: [Self; 4] = [Self::Key, Self::Shared, Self::Operator, Self::Internal];
+
+    /// The heading of its files, and a fragment.
+    const fn title(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Key => ("Services for API keys", "services-for-api-keys"),
+            Self::Shared => ("Messages that they share", "messages-that-they-share"),
+            Self::Operator => ("Services for operators and front ends", "services-for-operators-and-front-ends"),
+            Self::Internal => ("Between the service's own parts", "between-the-services-own-parts"),
+        }
+    }
+
+    /// Who may call them.
+    const fn rule(self) -> &'static str {
+        match self {
+            Self::Key => "Each call needs an API key in the metadata `authorization`.",
+            Self::Shared => "Other files import these.",
+            Self::Operator => {
+                "Each call needs the service credential in the metadata `x-service-token`. Only operators have it: never \
+                 give it to a browser or to a customer."
+            }
+            Self::Internal => {
+                "Cores, edges and delivery workers call these. They need the service credential too, and may change with \
+                 any version."
+            }
+        }
+    }
+}
+
+/// A proto file.
+struct ProtoFile {
+    /// Its name without `.proto`.
+    name: &'static str,
+    /// Its text.
+    text: &'static str,
+    audience: Audience,
+}
+
+macro_rules! proto_files {
+    ($($audience:ident $name:literal;)+) => {
+        /// Every proto file, in the order of the lists.
+        const FILES: &[ProtoFile] = &[$(ProtoFile {
+            name: $name,
+            text: include_str!(concat!("../../../proto/thesis/v1/", $name, ".proto")),
+            audience: Audience::$audience,
+        }),+];
+    };
+}
+
+proto_files! {
+    Key "thesis_service";
+    Key "profile_service";
+    Key "token_service";
+    Key "search_service";
+    Key "event_service";
+    Key "webhook_service";
+    Key "meta_service";
+    Key "test_data_service";
+    Shared "resources";
+    Shared "events";
+    Operator "account_service";
+    Operator "admin_service";
+    Operator "ingest_service";
+    Internal "stream_service";
+    Internal "delivery_service";
+    Internal "gate_service";
+    Internal "peer_service";
+}
+
+impl ProtoFile {
+    /// The path of its page.
+    fn path(&self) -> String {
+        format!("{PATH}/{}", self.name)
+    }
+
+    /// The path of its text.
+    fn text_path(&self) -> String {
+        format!("{PATH}/{FOLDER}{}.proto", self.name)
+    }
+
+    fn descriptor(&self) -> Option<&'static FileDescriptorProto> {
+        let name = format!("{FOLDER}{}.proto", self.name);
+        DESCRIPTORS.file.iter().find(|file| file.name() == name)
+    }
+}
+
+/// The guide and the pages of all files.
+pub(super) fn pages(public_url: &str) -> Vec<Page> {
+    let types = types::Types::new();
+    let described = FILES.iter().filter_map(|proto| Some((proto, proto.descriptor()?)));
+    let files: Vec<_> = described.map(|(proto, file)| (proto.audience, file::page(proto, file, &types))).collect();
+    let source = Source { name: "grpc", text: include_str!("../../../docs/guides/grpc.md") };
+    let mut guide = markdown::page(&source, public_url);
+    for audience in Audience::ALL {
+        let (title, id) = audience.title();
+        guide.parts.push(Part { id: id.to_owned(), text: title.to_owned() });
+        let rule = comments::html(audience.rule());
+        guide.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{rule}<ul class=\"cards\">", markdown::escaped(title)));
+        for (_, page) in files.iter().filter(|(of, _)| *of == audience) {
+            let (path, title, summary) = (&page.path, &page.title, markdown::escaped(&page.summary));
+            guide.body.push_str(&format!(
+                "<li class=\"card\"><h3><a href=\"{path}\">{title}</a></h3><p>{summary}</p></li>\n"
+            ));
+        }
+        guide.body.push_str("</ul>\n");
+    }
+    std::iter::once(guide).chain(files.into_iter().map(|(_, page)| page)).collect()
+}
+
+/// The path and the text of each proto file.
+pub(super) fn files() -> impl Iterator<Item = (String, &'static str)> {
+    FILES.iter().map(|proto| (proto.text_path(), proto.text))
+}

@@ -1,0 +1,109 @@
+//! The guides, and the list of everything there is to read.
+
+use super::{
+    HOME, grpc,
+    markdown::{self, Source},
+    page::{Group, Link, Page},
+    reference,
+};
+
+/// Every page in the order in which the list shows them.
+pub(super) const GROUPS: &[Group] = &[
+    Group {
+        title: "Begin",
+        links: &[
+            Link { path: "/docs/quick-start", title: "Quick start" },
+            Link { path: "/docs/keys-and-environments", title: "Keys and environments" },
+            Link { path: "/docs/sandbox", title: "Sandbox" },
+        ],
+    },
+    Group {
+        title: "Use",
+        links: &[
+            Link { path: "/docs/pagination", title: "Pagination" },
+            Link { path: "/docs/filters-and-references", title: "Filters and references" },
+            Link { path: "/docs/verifying-a-thesis", title: "Verifying a thesis" },
+            Link { path: "/docs/streams", title: "Streams" },
+            Link { path: "/docs/webhooks", title: "Webhooks" },
+            Link { path: "/docs/errors-and-limits", title: "Errors and limits" },
+            Link { path: "/docs/going-live", title: "Going live" },
+        ],
+    },
+    Group {
+        title: "Look up",
+        links: &[
+            Link { path: reference::PATH, title: "API reference" },
+            Link { path: grpc::PATH, title: "gRPC" },
+            Link { path: "/docs/errors", title: "Errors" },
+        ],
+    },
+    Group {
+        title: "Run it",
+        links: &[
+            Link { path: "/docs/operators", title: "For operators" },
+            Link { path: "/docs/upstream", title: "The upstream" },
+            Link { path: "/docs/capacity", title: "Capacity" },
+            Link { path: "/docs/measurements", title: "Measurements" },
+        ],
+    },
+];
+
+macro_rules! sources {
+    ($($name:literal $file:literal;)+) => {
+        /// The Markdown of each guide.
+        const SOURCES: &[Source] =
+            &[$(Source { name: $name, text: include_str!(concat!("../../../docs/", $file)) }),+];
+    };
+}
+
+sources! {
+    "quick-start" "guides/quick-start.md";
+    "keys-and-environments" "guides/keys-and-environments.md";
+    "sandbox" "guides/sandbox.md";
+    "pagination" "guides/pagination.md";
+    "filters-and-references" "guides/filters-and-references.md";
+    "verifying-a-thesis" "guides/verifying-a-thesis.md";
+    "streams" "guides/streams.md";
+    "webhooks" "guides/webhooks.md";
+    "errors-and-limits" "guides/errors-and-limits.md";
+    "going-live" "guides/going-live.md";
+    "errors" "guides/errors.md";
+    "operators" "guides/operators.md";
+    "capacity" "capacity.md";
+    "measurements" "measurements.md";
+    "upstream" "upstream.md";
+}
+
+/// The guides of a service that people reach under this address.
+pub(super) fn pages(public_url: &str) -> Vec<Page> {
+    SOURCES.iter().map(|source| markdown::page(source, public_url)).collect()
+}
+
+/// The page that leads to all others.
+pub(super) fn index(pages: &[Page]) -> Page {
+    let mut body = String::new();
+    for group in GROUPS {
+        body.push_str(&format!("<h2>{}</h2><ul class=\"cards\">", group.title));
+        for link in group.links {
+            let page = pages.iter().find(|page| page.path == link.path);
+            let summary = page.map_or(reference::SUMMARY, |page| &page.summary);
+            let (path, title, summary) = (link.path, link.title, markdown::escaped(summary));
+            body.push_str(&format!("<li class=\"card\"><h3><a href=\"{path}\">{title}</a></h3><p>{summary}</p></li>"));
+        }
+        body.push_str("</ul>");
+    }
+    let summary = "Trade theses, profiles, tokens and their events: how to read them, follow them and verify them.";
+    Page {
+        path: HOME.to_owned(),
+        title: "Documentation".to_owned(),
+        summary: summary.to_owned(),
+        body,
+        ..Page::default()
+    }
+}
+
+/// The page that stands where there is none.
+pub(super) fn missing() -> Page {
+    let body = "<p>There is no page here. The list of all pages may have the one that is meant.</p>".to_owned();
+    Page { title: "Page not found".to_owned(), body, ..Page::default() }
+}

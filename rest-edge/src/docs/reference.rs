@@ -1,0 +1,55 @@
+//! The API's reference in which requests can be tried: Swagger UI, served from the program.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use utoipa_swagger_ui::{Config, serve};
+
+use super::page::Page;
+use crate::{console::assets, document::Document};
+
+/// The reference's path.
+pub(super) const PATH: &str = "/docs/reference";
+/// What it is, for the list of all pages.
+pub(super) const SUMMARY: &str =
+    "Every operation with its parameters, answers and errors, to try out with your own key.";
+/// The files of Swagger UI that the page loads.
+const FILES: &[&str] = &["swagger-ui.css", "swagger-ui-bundle.js"];
+
+/// The files of Swagger UI, by path.
+pub(super) fn files() -> impl Iterator<Item = (String, Document)> {
+    let config = Arc::new(Config::default());
+    FILES.iter().filter_map(move |name| {
+        let file = serve(name, Arc::clone(&config)).ok()??;
+        let kind = HeaderValue::try_from(file.content_type).ok()?;
+        Some((format!("{PATH}/{name}"), Document::new(kind, file.bytes.into_owned().into())))
+    })
+}
+
+/// The page around it.
+pub(super) fn page() -> Page {
+    let body = "<p>Press <em>Authorize</em> and paste a key to send requests from this page. The description itself is at \
+                <a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a>.</p>\
+                <noscript><p>The reference needs JavaScript.</p></noscript>\
+                <div id=\"reference\" data-url=\"/v1/openapi.json\"></div>";
+    Page {
+        path: PATH.to_owned(),
+        title: "API reference".to_owned(),
+        summary: SUMMARY.to_owned(),
+        body: body.to_owned(),
+        is_wide: true,
+        styles: vec![format!("{PATH}/swagger-ui.css")],
+        scripts: vec![format!("{PATH}/swagger-ui-bundle.js"), format!("{}/reference.js", assets::folder())],
+        ..Page::default()
+    }
+}
+
+/// The content security policy of the page: Swagger UI writes styles into its elements and has its pictures in data URLs, and its
+/// requests go to the address that the description names.
+pub(super) fn policy(public_url: &str) -> HeaderValue {
+    let text = format!(
+        "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; \
+         connect-src 'self' {public_url}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(text).expect("an address is printable")
+}

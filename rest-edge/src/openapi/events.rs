@@ -1,0 +1,48 @@
+//! Events in the description: a schema for each type, and `Event`, which is one of them.
+
+use serde_json::{Map, Value, json};
+use thesis_proto::names;
+
+use super::schema::reference;
+
+/// The name of a type of event in the names of schemas: `thesis.created` is `ThesisCreated`.
+pub(super) fn pascal(event_type: &str) -> String {
+    let words = event_type.split(['.', '_']).filter_map(|word| {
+        let (first, rest) = word.split_at_checked(1)?;
+        Some(first.to_uppercase() + rest)
+    });
+    words.collect()
+}
+
+/// The name of the schema of a type of event.
+pub(super) fn name(event_type: &str) -> String {
+    pascal(event_type) + "Event"
+}
+
+/// Parts the one schema of events, whose data may be of any type, into one for each type.
+pub(super) fn part(all: &mut Map<String, Value>) {
+    all.remove("EventData");
+    let any = all.remove("Event").unwrap_or_default();
+    let (mut kinds, mut mapping) = (Vec::new(), Map::new());
+    for (_, event_type) in names::EVENT_TYPES {
+        let name = name(event_type);
+        let mut event = any.clone();
+        event["description"] = json!(format!("An event of type `{event_type}`."));
+        let about = format!("Always `{event_type}`.");
+        event["properties"]["type"] = json!({"type": "string", "enum": [event_type], "description": about});
+        event["properties"]["data"] = reference(&format!("{}Data", pascal(event_type)));
+        let kind = reference(&name);
+        mapping.insert((*event_type).to_owned(), kind["$ref"].clone());
+        kinds.push(kind);
+        all.insert(name, event);
+    }
+    let event = json!({
+        "description": "Something that happened; `type` tells what. New types may come: ignore those that you do not know.",
+        "oneOf": kinds,
+        "discriminator": {"propertyName": "type", "mapping": mapping},
+    });
+    all.insert("Event".to_owned(), event);
+    if let Some(result) = all.get_mut("TestThesisResult") {
+        result["properties"]["event"]["$ref"] = reference("ThesisCreatedEvent")["$ref"].take();
+    }
+}

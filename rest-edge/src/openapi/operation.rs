@@ -1,0 +1,179 @@
+//! One operation of the description.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{
+    errors,
+    examples::{self, Example, example},
+    headers::{RATE_HEADERS, header_refs},
+    schema::{reference, schema},
+    streams,
+};
+use crate::{
+    input::{Kind, Param},
+    route::{Answers, Route},
+};
+
+/// The name under which a stream's ticket travels.
+pub(super) const TICKET: &str = "ticket";
+
+/// The description of a route.
+pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
+    let example = example(route.id, public_url, now_ms);
+    let mut operation = json!({
+        "operationId": route.id,
+        "tags": [route.tag],
+        "summary": route.summary,
+        "description": text(route).replace("](/docs/", &format!("]({public_url}/docs/")),
+        "parameters": parameters(route),
+        "security": security(route),
+        "responses": {},
+    });
+    // A body without fields need not be sent, and generated clients had nothing to put into it.
+    if let Some(fields) = route.body.filter(|fields| !fields.is_empty()) {
+        let required = fields.iter().any(|field| field.required);
+        let mut content = json!({"schema": reference(route.body_name)});
+        if let Some(Example { request, .. }) = example.as_ref().filter(|example| !example.request.is_null()) {
+            content["example"] = request.clone();
+        }
+        let about = "The fields, as one JSON object.";
+        operation["requestBody"] =
+            json!({"description": about, "required": required, "content": {"application/json": content}});
+    }
+    let headers = headers(route);
+    let mut success = json!({"description": route.summary, "headers": header_refs(&headers)});
+    if let Some(content) = content(route, example) {
+        success["content"] = content;
+    }
+    operation["responses"][route.status.to_string()] = success;
+    if route.tagged {
+        let about = "The resource is still what `If-None-Match` names; there is no body.";
+        operation["responses"]["304"] = json!({"description": about, "headers": header_refs(&headers)});
+    }
+    for (status, codes) in errors::by_status(route) {
+        let name = errors::name(route, status, &codes);
+        operation["responses"][status.to_string()] = json!({"$ref": format!("#/components/responses/{name}")});
+    }
+    match route.answers {
+        Answers::Events => operation["x-event-stream"] = streams::frames(),
+        Answers::Upgrade => operation["x-websocket-messages"] = streams::messages(),
+        Answers::Resource(..) | Answers::Object => {}
+    }
+    operation
+}
+
+/// The rules, and what they have in common with those of other operations.
+fn text(route: &Route) -> String {
+    let mut text = route.about.to_owned();
+    if route.operation.is_some() {
+        let scope = route.scope.map_or("none, any key may".to_owned(), |scope| format!("`{scope}`"));
+        let _ = write!(text, "\n\nScope: {scope}. Rate class: `{}`.", route.class);
+    }
+    if route.repeatable {
+        text.push_str(" Takes an `Idempotency-Key`.");
+    }
+    if route.body.is_some_and(<[_]>::is_empty) {
+        text.push_str(" Takes no body; `{}` counts as none.");
+    }
+    text
+}
+
+/// The ways to show who calls: each alone suffices.
+fn security(route: &Route) -> Value {
+    match (&route.operation, &route.answers) {
+        (None, _) => json!([]),
+        (_, Answers::Events) => json!([{"bearer": []}, {TICKET: []}]),
+        // Its key may come as the first message.
+        (_, Answers::Upgrade) => json!([{"bearer": []}, {TICKET: []}, {}]),
+        _ => json!([{"bearer": []}]),
+    }
+}
+
+fn headers(route: &Route) -> Vec<&'static str> {
+    let mut headers = vec!["X-Service-Request-Id"];
+    if route.operation.is_some() {
+        headers.extend(RATE_HEADERS);
+    }
+    if route.repeatable {
+        headers.push("Idempotent-Replayed");
+    }
+    if route.tagged {
+        headers.extend(["ETag", "Cache-Control"]);
+    }
+    match route.answers {
+        Answers::Events => headers.push("Cache-Control"),
+        Answers::Upgrade => headers.push("Sec-WebSocket-Accept"),
+        Answers::Resource(..) | Answers::Object => {}
+    }
+    headers
+}
+
+fn content(route: &Route, example: Option<Example>) -> Option<Value> {
+    let response = example.map(|example| example.response);
+    let json = |schema: Value| {
+        let mut content = json!({ "schema": schema });
+        if let Some(response) = response {
+            content["example"] = response;
+        }
+        Some(json!({"application/json": content}))
+    };
+    match &route.answers {
+        Answers::Resource(name, _) => json(reference(name)),
+        Answers::Object => json(reference("Description")),
+        Answers::Events => {
+            let about = "Server-Sent Events; `x-event-stream` names the schema of each type's `data`.";
+            let schema = json!({"type": "string", "description": about});
+            Some(json!({"text/event-stream": {"schema": schema, "example": examples::STREAM}}))
+        }
+        Answers::Upgrade => None,
+    }
+}
+
+fn give_example(parameter: &mut Value, example: Option<&str>) {
+    if let Some(example) = example {
+        parameter["example"] = json!(example);
+    }
+}
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let mut parameters = Vec::new();
+    if let Some((_, rest)) = route.path.split_once('{') {
+        let name = rest.split('}').next().unwrap_or_default();
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": route.path_chars});
+        let about = route.path_parameter;
+        let mut parameter =
+            json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema});
+        give_example(&mut parameter, route.path_example);
+        parameters.push(parameter);
+    }
+    let mut declare = |place: &str, param: &Param| {
+        let about = match &param.kind {
+            Kind::SomeOf(values) => format!("{}. There are `{}`", param.about, values().join("`, `")),
+            _ => param.about.to_owned(),
+        };
+        let mut parameter = json!({
+            "name": param.name,
+            "in": place,
+            "required": param.required,
+            "description": about,
+            "schema": schema(&param.kind),
+        });
+        give_example(&mut parameter, param.example);
+        parameters.push(parameter);
+    };
+    // A ticket shows who calls: it is among the security schemes.
+    let query = route.query.iter().filter(|param| !(route.opens_stream() && param.name == TICKET));
+    query.for_each(|param| declare("query", param));
+    route.headers.iter().for_each(|param| declare("header", param));
+    if route.tagged {
+        let about = "Answers 304 without a body when one of these `ETag`s is still the resource's";
+        declare("header", &Param::new("If-None-Match", Kind::Text(0, usize::MAX), about));
+    }
+    if route.repeatable {
+        let about = "Makes the request repeatable for 24 hours: a repeat returns the first answer";
+        declare("header", &Param::new("Idempotency-Key", Kind::Text(1, 255), about));
+    }
+    parameters
+}

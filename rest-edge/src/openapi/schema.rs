@@ -1,0 +1,130 @@
+//! The schemas of parameters and bodies.
+
+use serde_json::{Map, Value, json};
+use thesis_proto::{
+    filter,
+    json::{DeliveryStatus, EventType, SearchSort, ThesisSort, WebhookFilters, WebhookStatus},
+};
+use utoipa::ToSchema;
+
+use crate::{
+    input::{Kind, Param},
+    route::Route,
+};
+
+/// A reference to a schema among the document's components.
+pub(super) fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// The schemas that requests refer to: enums, filters, and the bodies of these routes.
+pub(super) fn schemas(routes: &[Route]) -> Map<String, Value> {
+    let bodies = routes.iter().filter(|route| !route.body_name.is_empty()).map(|route| {
+        let mut body = object(route.body.unwrap_or_default());
+        body["description"] = json!(format!("Fields of `{}`.", route.id));
+        (route.body_name.to_owned(), body)
+    });
+    enums().into_iter().chain([filters()]).chain(bodies).collect()
+}
+
+/// The schema of a body with these fields.
+fn object(fields: &[Param]) -> Value {
+    let mut properties = Map::new();
+    for field in fields {
+        let mut property = schema(&field.kind);
+        property["description"] = json!(field.about);
+        properties.insert(field.name.to_owned(), property);
+    }
+    let required: Vec<_> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+/// A schema with its name.
+fn named<T: ToSchema>() -> (String, Value) {
+    (T::name().into_owned(), serde_json::to_value(T::schema()).unwrap_or_default())
+}
+
+/// The enums whose values requests may give.
+fn enums() -> [(String, Value); 5] {
+    [
+        named::<EventType>(),
+        named::<WebhookStatus>(),
+        named::<DeliveryStatus>(),
+        named::<ThesisSort>(),
+        named::<SearchSort>(),
+    ]
+}
+
+/// Filters, which are answered as they were given.
+fn filters() -> (String, Value) {
+    let (name, mut filters) = named::<WebhookFilters<'_>>();
+    for values in filters["properties"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        values["items"] = filter_value();
+        values["maxItems"] = json!(filter::MAX_VALUES);
+    }
+    filters["additionalProperties"] = json!(false);
+    (name, filters)
+}
+
+fn filter_value() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": filter::MAX_VALUE_CHARS})
+}
+
+/// The schema of one of these texts: the enum that has just these, if there is one.
+fn one_of(values: &[&str]) -> Value {
+    let named = enums().into_iter().find(|(_, schema)| schema["enum"] == json!(values));
+    named.map_or_else(|| json!({"type": "string", "enum": values}), |(name, _)| reference(&name))
+}
+
+/// The schema of values with commas between them, each of one pattern, after the first one as often as told. It is no array: many
+/// generators of clients write an array as a parameter that is repeated, whatever the description says of it.
+fn separated(value: &str, more: &str) -> Value {
+    json!({"type": "string", "minLength": 1, "pattern": format!("^{value}(,{value}){more}$")})
+}
+
+/// The schema of a form.
+pub(super) fn schema(kind: &Kind) -> Value {
+    match kind {
+        Kind::Text(0, usize::MAX) => json!({"type": "string"}),
+        Kind::Text(0, max) => json!({"type": "string", "maxLength": max}),
+        Kind::Text(min, max) => json!({"type": "string", "minLength": min, "maxLength": max}),
+        Kind::NullableText(max) => json!({"type": ["string", "null"], "maxLength": max}),
+        Kind::Time => json!({"type": "string", "format": "date-time", "maxLength": 200}),
+        Kind::Integer(min, max, default) => {
+            json!({"type": "integer", "minimum": min, "maximum": max, "default": default})
+        }
+        Kind::OneOf(values) => one_of(&values()),
+        Kind::Texts => {
+            let value = format!("[^,]{{1,{}}}", filter::MAX_VALUE_CHARS);
+            separated(&value, &format!("{{0,{}}}", filter::MAX_VALUES - 1))
+        }
+        Kind::SomeOf(values) => {
+            let values = values();
+            let mut schema = separated(&format!("({})", values.join("|").replace('.', r"\.")), "*");
+            schema["examples"] = json!([values[..2].join(",")]);
+            schema
+        }
+        Kind::EventTypeList(min, max) => {
+            json!({"type": "array", "items": reference(&EventType::name()), "minItems": min, "maxItems": max})
+        }
+        Kind::Filters => reference(&WebhookFilters::name()),
+    }
+}
+
+/// Writes each enum of a single value as a constant, of which generators of clients make more.
+pub(super) fn with_constants(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::Array(values)) = fields.get_mut("enum")
+                && values.len() == 1
+            {
+                let only = values.remove(0);
+                fields.remove("enum");
+                fields.insert("const".to_owned(), only);
+            }
+            fields.values_mut().for_each(with_constants);
+        }
+        Value::Array(values) => values.iter_mut().for_each(with_constants),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,128 @@
+//! The paths that the API has, and the one that an almost right path means.
+
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    near,
+};
+
+use crate::route::Route;
+
+/// Most segments of a path that is compared.
+const MOST_SEGMENTS: usize = 16;
+
+/// The path of every route: one with several methods is there several times.
+pub(crate) struct Paths(Vec<&'static str>);
+
+impl Paths {
+    /// The paths of these routes.
+    pub(crate) fn new(routes: &[Route]) -> Self {
+        Self(routes.iter().map(|route| route.path).collect())
+    }
+
+    /// The error for a path that is none of them.
+    pub(crate) fn not_found(&self, given: &str) -> ApiError {
+        let text = match self.nearest(given).or_else(|| self.ending_alike(given)) {
+            Some(path) => format!("there is nothing under this path; did you mean {path}?"),
+            None => "there is nothing under this path; GET /v1/openapi.json lists every path".to_owned(),
+        };
+        ApiError::new(ErrorCode::RouteNotFound, text)
+    }
+
+    /// The path with the fewest slips, each segment near its own. A parameter is any text. Empty segments do not count,
+    /// and the version may be missing.
+    fn nearest(&self, given: &str) -> Option<&'static str> {
+        let given = segments(given);
+        let slips = |path: &str| {
+            let known = segments(path);
+            // A missing version is one slip.
+            let without = known.get(1..).filter(|rest| !rest.is_empty() && rest.len() == given.len());
+            let whole = (known.len() == given.len()).then(|| sum(&given, &known)).flatten();
+            whole.or_else(|| without.and_then(|rest| Some(sum(&given, rest)? + 1)))
+        };
+        let near = self.0.iter().filter_map(|path| Some((slips(path)?, *path)));
+        near.min_by_key(|(slips, _)| *slips).map(|(_, path)| path)
+    }
+
+    /// The path with the fewest segments more whose last segment has the given one as a part, or the other way round.
+    /// Before it, it has all other given segments, in their order.
+    fn ending_alike(&self, given: &str) -> Option<&'static str> {
+        let given = segments(given);
+        let (last, before) = given.split_last()?;
+        let more = |path: &str| {
+            let known = segments(path);
+            let (end, mut rest) = known.split_last().map(|(end, rest)| (*end, rest.iter()))?;
+            let has = |given: &&str| rest.any(|known| known.starts_with('{') || near::slips(given, known).is_some());
+            (is_part(last, end) && before.iter().all(has)).then(|| known.len() - given.len())
+        };
+        let near = self.0.iter().filter_map(|path| Some((more(path)?, *path)));
+        near.min_by_key(|(more, _)| *more).map(|(_, path)| path)
+    }
+}
+
+/// The segments of a path that are not empty, as many as are compared.
+fn segments(path: &str) -> Vec<&str> {
+    path.split('/').filter(|segment| !segment.is_empty()).take(MOST_SEGMENTS).collect()
+}
+
+/// Whether one segment nearly is the other, or a word of it, such as `rotate` of `rotate-secret`.
+fn is_part(given: &str, known: &str) -> bool {
+    let has = |whole: &str, part: &str| whole.split(['-', '_', '.']).any(|word| word.eq_ignore_ascii_case(part));
+    !known.starts_with('{') && (near::slips(given, known).is_some() || has(known, given) || has(given, known))
+}
+
+/// The slips of all segments together; none when one is not near. A parameter is worse than a word.
+fn sum(given: &[&str], known: &[&str]) -> Option<usize> {
+    let slips = |(given, known): (&&str, &&str)| {
+        let is_parameter = known.starts_with('{');
+        if is_parameter { Some(1) } else { near::slips(given, known).map(|slips| 2 * slips) }
+    };
+    given.iter().zip(known).map(slips).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1;
+
+    #[test]
+    fn an_almost_right_path_is_told() {
+        let paths = Paths::new(&v1::routes());
+        for (given, meant) in [
+            ("/v1/thesis", "/v1/theses"),
+            ("/v1/theses/", "/v1/theses"),
+            ("/V1/Theses", "/v1/theses"),
+            ("//v1//theses", "/v1/theses"),
+            ("/theses", "/v1/theses"),
+            ("/v1/thesis/th_1", "/v1/theses/{id}"),
+            ("/v1/theses/th_1/", "/v1/theses/{id}"),
+            ("/v1/profile/ana", "/v1/profiles/{ref}"),
+            ("/v1/webhook", "/v1/webhooks"),
+            ("/v1/webhooks/wh_1/delivreies", "/v1/webhooks/{id}/deliveries"),
+        ] {
+            assert_eq!(paths.nearest(given), Some(meant), "{given}");
+        }
+        for other in
+            ["/v1/nothing", "/", "/v2/theses", "/v1/theses/th_1/a/b/c", &"/x".repeat(9_999), &"x".repeat(9_999)]
+        {
+            assert_eq!(paths.nearest(other), None, "{other}");
+        }
+        for (given, meant) in [
+            ("/v1/usage", "/v1/me/usage"),
+            ("/v1/tokens/RUN/velocity", "/v1/tokens/{ref}/thesis-velocity"),
+            ("/v1/webhooks/x/rotate", "/v1/webhooks/{id}/rotate-secret"),
+            ("/v1/webhooks/x/Secret", "/v1/webhooks/{id}/rotate-secret"),
+            ("/v1/deliveries", "/v1/webhooks/{id}/deliveries"),
+            ("/v1/wallets", "/v1/profiles/{ref}/wallets"),
+            ("/openapi", "/v1/openapi.json"),
+        ] {
+            assert!(paths.not_found(given).message.ends_with(&format!("; did you mean {meant}?")), "{given}");
+        }
+        for other in ["/", "/v1/nothing", "/v2/usage", "/v1/theses/usage", "/v1/webhooks/x/y/rotate", "/-", "/v1/{id}"]
+        {
+            assert_eq!(paths.ending_alike(other), None, "{other}");
+        }
+        let error = paths.not_found("/v1/thesis");
+        assert_eq!(error.message, "there is nothing under this path; did you mean /v1/theses?");
+        assert!(paths.not_found("/nothing").message.ends_with("GET /v1/openapi.json lists every path"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Messages are read and written as they are described.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use thesis_proto::v1;
+
+use super::*;
+use crate::tests::description::{document, shape};
+
+/// The fields of the schema that describes messages with this `op`, and those that it requires.
+fn described(kind: &str, op: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let document = document();
+    let reference = &document["components"]["schemas"][kind]["discriminator"]["mapping"][op];
+    let reference = reference.as_str().unwrap_or_else(|| panic!("{kind} has no {op}"));
+    shape(&document, document.pointer(&reference[1..]).unwrap())
+}
+
+/// Every `op` that the description lists.
+fn described_ops(kind: &str) -> BTreeSet<String> {
+    let document = document();
+    let mapping = document["components"]["schemas"][kind]["discriminator"]["mapping"].as_object().unwrap();
+    mapping.keys().cloned().collect()
+}
+
+fn read(text: &str) -> Option<Request> {
+    Request::read(&Bytes::copy_from_slice(text.as_bytes()))
+}
+
+fn refused(text: &str) -> (Option<String>, Vec<String>) {
+    let request = read(text).unwrap();
+    let Err(error) = request.asked else { panic!("{text} is no error") };
+    (request.rid, error.field_errors().map(|error| error.param).collect())
+}
+
+#[test]
+fn what_is_no_object_is_no_message() {
+    for text in ["", "x", "1", "[]", "null", "\"ping\"", "{\"op\":\"ping\"", "{} {}"] {
+        assert!(read(text).is_none(), "{text}");
+    }
+}
+
+#[test]
+fn messages_are_read() {
+    let request = read(
+        r#"{"op":"subscribe","rid":"7","sub":"a","types":["thesis.created"],"filters":{"token":["$RUN"]},"cursor":"c"}"#,
+    );
+    let request = request.unwrap();
+    assert_eq!(request.rid.as_deref(), Some("7"));
+    let Ok(Asked::Subscribe { sub, types, filters, cursor }) = request.asked else { panic!("subscribe") };
+    assert_eq!((sub.as_str(), types, cursor.as_deref()), ("a", vec![1], Some("c")));
+    assert_eq!(filters.unwrap().token, ["$RUN"]);
+    assert!(matches!(read(r#"{"op":"ping"}"#).unwrap().asked, Ok(Asked::Ping)));
+    let Ok(Asked::Auth { key }) = read(r#"{"op":"auth","key":"k"}"#).unwrap().asked else { panic!("auth") };
+    assert_eq!(key, "k");
+}
+
+#[test]
+fn wrong_requests_name_every_bad_field() {
+    let bad = |text| refused(text).1;
+    assert_eq!(bad("{}"), ["op"]);
+    assert_eq!(bad(r#"{"op":1}"#), ["op"]);
+    assert_eq!(bad(r#"{"op":"open"}"#), ["op"]);
+    assert_eq!(bad(r#"{"op":"subscribe"}"#), ["sub"]);
+    assert_eq!(bad(r#"{"op":"subscribe","sub":""}"#), ["sub"]);
+    assert_eq!(bad(r#"{"op":"subscribe","sub":1,"types":"x","filters":[]}"#), ["sub", "types", "filters"]);
+    assert_eq!(bad(r#"{"op":"subscribe","sub":"a","types":["x"],"tokens":1}"#), ["types", "tokens"]);
+    assert_eq!(bad(r#"{"op":"subscribe","sub":"a","filters":{"user":["x"]}}"#), ["filters.user"]);
+    assert_eq!(bad(r#"{"op":"auth"}"#), ["key"]);
+    assert_eq!(bad(&format!(r#"{{"op":"unsubscribe","sub":"{}"}}"#, "x".repeat(65))), ["sub"]);
+    assert_eq!(refused(r#"{"op":"nothing","rid":"9"}"#).0.as_deref(), Some("9"));
+    assert_eq!(refused(r#"{"op":"ping","rid":9}"#), (None, vec!["rid".to_owned()]));
+}
+
+#[test]
+fn what_is_told_is_json() {
+    let text: Value = serde_json::from_slice(&event("a\"", "c", b"{\"id\":1}")).unwrap();
+    assert_eq!(text, json!({"op": "event", "sub": "a\"", "cursor": "c", "event": {"id": 1}}));
+    let welcome: Value = serde_json::from_slice(&Told::Welcome { connection_id: "x", heartbeat_s: 15 }.text()).unwrap();
+    assert_eq!(welcome, json!({"op": "welcome", "connection_id": "x", "heartbeat_s": 15}));
+    let failed: Value =
+        serde_json::from_slice(&failure(None, json::Error::new(&ApiError::unavailable(), "req_1"))).unwrap();
+    assert_eq!((&failed["op"], &failed["error"]["request_id"]), (&json!("error"), &json!("req_1")));
+    assert!(failed.get("rid").is_none());
+}
+
+#[test]
+fn requests_are_described() {
+    let ops: BTreeSet<String> = OPS.iter().map(|(op, _)| (*op).to_owned()).collect();
+    assert_eq!(ops, described_ops("WebSocketRequest"));
+    for (op, fields) in OPS {
+        let all: BTreeSet<String> = fields.iter().map(|field| field.name.to_owned()).collect();
+        let required = fields.iter().filter(|field| field.required).map(|field| field.name.to_owned()).collect();
+        assert_eq!(described("WebSocketRequest", op), (all, required), "{op}");
+    }
+}
+
+#[test]
+fn the_examples_of_requests_are_accepted() {
+    let document = document();
+    for part in document["components"]["schemas"]["WebSocketRequest"]["oneOf"].as_array().unwrap() {
+        let schema = document.pointer(&part["$ref"].as_str().unwrap()[1..]).unwrap();
+        for example in schema["examples"].as_array().unwrap() {
+            assert!(read(&example.to_string()).unwrap().asked.is_ok(), "{example}");
+        }
+    }
+}
+
+/// Every kind of message, with what may be absent if there is a `rid`.
+fn messages(rid: Option<&str>) -> Vec<Vec<u8>> {
+    let (sub, cursor) = ("a", "c");
+    let gap = v1::StreamGap { first_cursor: "a".into(), last_cursor: "b".into(), path: "/".into(), skipped: Some(7) };
+    let error = ApiError::internal();
+    let told = [
+        Told::Welcome { connection_id: "x", heartbeat_s: 15 },
+        Told::Subscribed { rid, sub, cursor, resumed: true, replayed: 1, gap: true },
+        Told::Gap { sub, gap: json::StreamGap::from(&gap) },
+        Told::Unsubscribed { rid, sub },
+        Told::Heartbeat { cursor: rid },
+        Told::Pong { rid },
+        Told::Error { rid, error: json::Error::new(&error, "req_1") },
+    ];
+    // A new kind is missed here, and belongs into the list above.
+    let text = |told: &Told<'_>| match told {
+        Told::Welcome { .. }
+        | Told::Subscribed { .. }
+        | Told::Gap { .. }
+        | Told::Unsubscribed { .. }
+        | Told::Heartbeat { .. }
+        | Told::Pong { .. }
+        | Told::Error { .. } => told.text(),
+    };
+    told.iter().map(text).chain([event(sub, cursor, b"{}")]).collect()
+}
+
+#[test]
+fn messages_are_described() {
+    let mut ops = BTreeSet::new();
+    for (full, bare) in messages(Some("1")).iter().zip(messages(None)) {
+        let [full, bare] = [full, &bare].map(|text| serde_json::from_slice::<Value>(text).unwrap());
+        let keys = |message: &Value| message.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        let op = full["op"].as_str().unwrap();
+        assert_eq!(described("WebSocketMessage", op), (keys(&full), keys(&bare)), "{op}");
+        ops.insert(op.to_owned());
+    }
+    assert_eq!(ops, described_ops("WebSocketMessage"));
+}
+
+#[test]
+fn names_may_be_as_long_as_described() {
+    let document = document();
+    for part in document["components"]["schemas"]["WebSocketRequest"]["oneOf"].as_array().unwrap() {
+        let schema = document.pointer(&part["$ref"].as_str().unwrap()[1..]).unwrap();
+        for name in ["rid", "sub"] {
+            let Some(most) = schema["properties"][name]["maxLength"].as_u64() else { continue };
+            let most = usize::try_from(most).unwrap();
+            for (length, is_read) in [(most, true), (most + 1, false)] {
+                let mut request = schema["examples"][0].clone();
+                request[name] = json!("x".repeat(length));
+                assert_eq!(read(&request.to_string()).unwrap().asked.is_ok(), is_read, "{request}");
+            }
+        }
+    }
+}
