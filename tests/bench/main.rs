@@ -9,6 +9,7 @@ mod appends;
 mod arrival;
 mod bare;
 mod calls;
+mod capacity;
 mod client;
 mod connection;
 mod cores;
@@ -132,6 +133,8 @@ enum Child {
     Pages,
     /// Measures the way from the feed of a simulated upstream, beside appends of the same texts
     Upstream,
+    /// Simulates how many of each role carry a load, with measured costs; needs no service
+    Capacity,
 }
 
 fn main() -> Result<(), Failure> {
@@ -160,6 +163,7 @@ fn main() -> Result<(), Failure> {
         }
         Some(Child::Accounts) => Builder::new_multi_thread().enable_all().build()?.block_on(accounts::run(&options)),
         Some(Child::Pages) => Builder::new_multi_thread().enable_all().build()?.block_on(pages::run(&options)),
+        Some(Child::Capacity) => capacity::run(),
         Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),
     }

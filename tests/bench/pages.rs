@@ -1,5 +1,5 @@
-//! `cargo bench --bench service -- pages`: how long pages of the console take, and their size. A member of the project that
-//! has all the theses asks for one page after the other.
+//! `cargo bench --bench service -- pages`: how long pages of the console and of the documentation take, and their size. A
+//! member of the project that has all the theses asks for one page after the other.
 
 use core_service::{
     accounts::Person,
@@ -32,6 +32,16 @@ const TIMES: usize = 100;
 const LONGEST_MS: f64 = 50.0;
 /// Most bytes of a page that we aim at.
 const MOST_BYTES: f64 = 60.0 * 1024.0;
+/// Most bytes of a page of the documentation that we aim at; the viewer's scripts are files of their own.
+const MOST_DOCUMENTATION_BYTES: f64 = 100.0 * 1024.0;
+/// Pages of the documentation, which need no session.
+const DOCUMENTATION: [(&str, &str); 5] = [
+    ("documentation", "/docs"),
+    ("documentation: quick start", "/docs/quick-start"),
+    ("documentation: errors", "/docs/errors"),
+    ("documentation: gRPC", "/docs/grpc"),
+    ("documentation: reference", "/docs/reference"),
+];
 
 /// Measures and prints.
 pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
@@ -64,9 +74,10 @@ async fn invite(place: &Place) -> Result<(String, String), Failure> {
     Ok((project.id.clone(), made.link.ok_or("an invitation has no link")?))
 }
 
-/// A request for a page with a session's cookie.
-fn page(path: &str, session: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: bench\r\naccept: text/html\r\ncookie: session={session}\r\n\r\n").into_bytes()
+/// A request for a page, with a session's cookie if it needs one.
+fn page(path: &str, session: Option<&str>) -> Vec<u8> {
+    let cookie = session.map(|session| format!("cookie: session={session}\r\n")).unwrap_or_default();
+    format!("GET {path} HTTP/1.1\r\nhost: bench\r\naccept: text/html\r\n{cookie}\r\n").into_bytes()
 }
 
 /// Every page of the project, by a name.
@@ -121,8 +132,11 @@ async fn measure(options: &Options, place: &Place) -> Result<(), Failure> {
     println!("\nPages of the console, {TIMES} times each, one after the other; {place}");
     row(&["", "p50 ms", "p99 ms", "aim", "bytes", "aim"]);
     let mut all = Vec::new();
-    for (name, path) in paths(&mut connection, &project).await? {
-        let request = page(&path, &session);
+    let console = paths(&mut connection, &project).await?;
+    let console = console.into_iter().map(|(name, path)| (name, page(&path, Some(session.as_str())), MOST_BYTES));
+    let documentation =
+        DOCUMENTATION.into_iter().map(|(name, path)| (name, page(path, None), MOST_DOCUMENTATION_BYTES));
+    for (name, request, most_bytes) in console.chain(documentation) {
         let (mut times, mut bytes): (Vec<Duration>, usize) = (Vec::new(), 0);
         for _ in 0..TIMES {
             let began = Instant::now();
@@ -131,7 +145,7 @@ async fn measure(options: &Options, place: &Place) -> Result<(), Failure> {
             bytes = bytes.max(answer.body.len());
         }
         let [p50, p99] = [0.5, 0.99].map(|part| percentile(&mut times, part));
-        let (time_aim, size_aim) = (aim_below(p99, LONGEST_MS, " ms"), aim_below(bytes as f64, MOST_BYTES, ""));
+        let (time_aim, size_aim) = (aim_below(p99, LONGEST_MS, " ms"), aim_below(bytes as f64, most_bytes, ""));
         row(&[name, &number(p50), &number(p99), &time_aim, &number(bytes as f64), &size_aim]);
         all.push(p50);
     }

@@ -1,0 +1,75 @@
+//! What things cost. Microseconds of one processor unless the text says otherwise. Each tells its figure in
+//! `docs/measurements.md`, or that it is assumed.
+
+/// Processors of a core, an edge or a worker: those of the measured machine.
+pub(super) const PROCESSORS: usize = 2;
+/// Processors of a node of the store.
+pub(super) const NODE_PROCESSORS: usize = 8;
+/// Copies of a row.
+pub(super) const COPIES: usize = 3;
+/// Copies that must have answered.
+pub(super) const QUORUM: usize = 2;
+
+/// One copy's share of a read: 1,834 a second kept two processors busy, and two copies answer.
+pub(super) const STORE_READ: f64 = 2e6 / 1_834.0 / 2.0;
+/// One copy's share of a row: 124 batches a second kept two processors busy, and three copies write. Each has 12
+/// rows in `tests/soak alone`, which made the figure; a row counts alone here, so [`EVENT_ROWS`] may be another number.
+pub(super) const STORE_ROW: f64 = 2e6 / (124.0 * 12.0) / 3.0;
+/// One copy's share of a conditional write: 361 a second kept two processors busy.
+pub(super) const STORE_CONDITION: f64 = 2e6 / 361.0 / 3.0;
+
+/// Rows of an event: 13.6 measured.
+pub(super) const EVENT_ROWS: usize = 14;
+/// Further requests of a batch: 29 to 30 requests were measured for an event alone, its entry and its rows included.
+pub(super) const BATCH_REQUESTS: usize = 15;
+/// Most events of a batch: 90 KiB on a cluster, at 900 bytes (assumed).
+pub(super) const BATCH: usize = 100;
+/// Events that one log took a second through two cores.
+pub(super) const LOG_MOST: f64 = 1_467.0;
+/// Core's part of an event: 22 % of two processors at 1,467 a second.
+pub(super) const CORE_EVENT: f64 = 2e6 * 0.22 / 1_467.0;
+/// One search index's part of an event: 12 % of two processors at 1,467 a second, for two indexes.
+pub(super) const CORE_SEARCH: f64 = 2e6 * 0.12 / 1_467.0 / 2.0;
+
+/// Telling an event to one edge (assumed).
+pub(super) const CORE_TAIL: f64 = 20.0;
+/// Making an event's JSON at an edge (assumed).
+pub(super) const EDGE_RENDER: f64 = 50.0;
+/// A frame to a stream: 9.4 to 16.2 measured.
+pub(super) const EDGE_FRAME: f64 = 15.5;
+/// A sign of life to a stream, every 15 seconds; assumed to cost a frame.
+pub(super) const EDGE_SIGN: f64 = EDGE_FRAME;
+/// Seconds between two signs of life.
+pub(super) const SIGN_SECONDS: f64 = 15.0;
+/// Most streams that are planned for an edge: three quarters of the most connections of a process.
+pub(super) const EDGE_STREAMS: usize = 15_000;
+
+// A delivery: 106 to 180 measured in one process, store included; the split is assumed, and its sum on the safe side.
+/// Owing it to its webhook.
+pub(super) const CORE_FAN_OUT: f64 = 20.0;
+/// Giving it to a worker.
+pub(super) const CORE_DISPATCH: f64 = 60.0;
+/// Taking its report.
+pub(super) const CORE_REPORT: f64 = 40.0;
+/// Sending it.
+pub(super) const WORKER_SEND: f64 = 120.0;
+/// Its rows before it is sent: 4.3 requests measured for 1,000 endpoints.
+pub(super) const DELIVERY_ROWS_BEFORE: usize = 2;
+/// Its rows after the conditional write.
+pub(super) const DELIVERY_ROWS_AFTER: usize = 1;
+
+/// A read by id at the edge and at core: at most 100 measured over gRPC, client included.
+pub(super) const ID_READ: [f64; 2] = [100.0, 100.0];
+/// A list of 25 at the edge and at core: 154 to 234 measured in one process; core's 36 requests to the store are assumed.
+pub(super) const LIST_READ: [f64; 2] = [250.0, 1_000.0];
+/// Rows that a read by id asks for, one round after the other: the thesis, then its author and its token.
+pub(super) const ID_ROUNDS: [usize; 3] = [1, 2, 0];
+/// Rows of a list: a slice of the index, the bodies, the distinct authors and tokens.
+pub(super) const LIST_ROUNDS: [usize; 3] = [1, 25, 10];
+/// One read in so many is a list (assumed).
+pub(super) const LIST_ONE_IN: usize = 5;
+
+/// One way between two machines of a data centre (assumed).
+pub(super) const HOP: f64 = 250.0;
+/// Ways of a conditional write there and back beyond the first: four rounds of Paxos (Cassandra).
+pub(super) const CONDITION_HOPS: f64 = 6.0;
