@@ -2,16 +2,12 @@
 
 import asyncio
 import contextlib
-import http.server
 import json
 import os
 import pathlib
-import queue
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 
 import httpx
 import httpx_sse
@@ -19,62 +15,13 @@ import stripe
 import websockets
 
 import mail as mails
+from service import AUTHORIZATION, KEY, Service, endpoint
 
-KEY = "svc_test_Clients0123456789ABCDEFGHIJKLMNopqrstuvw"
-AUTHORIZATION = {"Authorization": f"Bearer {KEY}"}
 # Longest wait for one thing to happen.
 SOON = 30
-# Longest walk through the console.
+# Longest walk through the console or the documentation.
 CONSOLE_SOON = 300
 HERE = pathlib.Path(__file__).parent
-
-
-class Service:
-    """The program, which can be killed and started again where it listened."""
-
-    def __init__(self, program, folder, more=None):
-        self.program, self.folder = program, folder
-        self.settings = {
-            "SVC_DATA_DIR": f"{folder}/data",
-            "SVC_BOOTSTRAP_PLAN": "business",
-            "SVC_BOOTSTRAP_TEST_KEY": KEY,
-            "SVC_SANDBOX_TICK_SECONDS": "0",
-            "SVC_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
-            "SVC_HTTP_ADDR": "127.0.0.1:0",
-            "SVC_GRPC_ADDR": "127.0.0.1:0",
-            "SVC_OPS_ADDR": "127.0.0.1:0",
-        } | (more or {})
-        self.start()
-
-    def start(self):
-        log = open(f"{self.folder}/log", "ab")
-        self.process = subprocess.Popen([self.program], env=self.settings, stdout=subprocess.PIPE, stderr=log)
-        line = self.process.stdout.readline()
-        assert line, pathlib.Path(log.name).read_text()[-2000:]
-        ready = json.loads(line)
-        self.http, self.grpc, self.ready = ready["http"], ready["grpc"], ready
-        for name in ("http", "grpc", "ops"):
-            self.settings[f"SVC_{name.upper()}_ADDR"] = ready[name].removeprefix("http://")
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    @property
-    def socket(self):
-        return self.http.replace("http", "ws", 1) + "/v1/stream"
-
-    async def post(self, token, text="to the moon"):
-        """Creates a thesis; gives its event's id."""
-        async with httpx.AsyncClient() as client:
-            body = {"handle": "writer", "token": token, "text": text}
-            answer = await client.post(f"{self.http}/v1/test/theses", headers=AUTHORIZATION, json=body)
-            return answer.raise_for_status().json()["event"]["id"]
-
-    async def ticket(self):
-        async with httpx.AsyncClient() as client:
-            answer = await client.post(f"{self.http}/v1/stream/tickets", headers=AUTHORIZATION)
-            return answer.raise_for_status().json()["ticket"]
 
 
 def subscribe(token):
@@ -168,31 +115,6 @@ async def node(service):
     await process.wait()
 
 
-class Delivery(http.server.BaseHTTPRequestHandler):
-    """A request at a webhook's endpoint: its server keeps signature and raw body."""
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.deliveries.put((self.headers["service-signature"], body))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-@contextlib.contextmanager
-def endpoint():
-    """A webhook's endpoint: its URL, and the deliveries that arrive."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Delivery) as server:
-        server.deliveries = queue.Queue()
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/hook", server.deliveries
-        finally:
-            server.shutdown()
-
-
 def verifies(signature, body, secret):
     """Whether Stripe's library takes a delivery, as a signature and as a whole event alike."""
     try:
@@ -217,7 +139,8 @@ async def stripe_python(service):
             secrets, signatures = [webhook["secret"]], []
             for text in ("signed", "signed by two: déjà vu 🚀"):
                 event = await service.post("PYSIGNED", text)
-                signature, body = await asyncio.to_thread(deliveries.get, timeout=SOON)
+                headers, body = await asyncio.to_thread(deliveries.get, timeout=SOON)
+                signature = headers["service-signature"]
                 assert json.loads(body)["id"] == event
                 assert all(verifies(signature, body, secret) for secret in secrets), signature
                 assert not verifies(signature, body, secrets[0] + "0")
@@ -346,6 +269,16 @@ async def console(service):
         assert path.rsplit("/", 1)[1] not in log and "ses_usr_" not in log
     finally:
         own.kill()
+
+
+async def docs(service):
+    """A reader in Chromium: every page of the documentation, and a request tried in the reference."""
+    process = await asyncio.create_subprocess_exec("node", HERE / "docs.cjs", service.http, KEY)
+    try:
+        assert await asyncio.wait_for(process.wait(), CONSOLE_SOON) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
 
 
 async def main():

@@ -1,63 +1,13 @@
 // People in Chromium, by playwright-core: from the set-up link to an administrator; from sign-up to a copied key, the first
 // webhook with its deliveries, events as they happen, and live access; a forgotten password. Each page on the way, in light
-// and dark and at two widths, is given to axe-core, which must find nothing. With SCREENSHOTS, a folder, each is also kept
-// as a picture to look at.
+// and dark and at two widths, is given to axe-core, which must find nothing.
 const assert = require("node:assert/strict");
-const { readFileSync } = require("node:fs");
 const { createServer } = require("node:http");
-const { createRequire } = require("node:module");
-const from = createRequire(`${process.env.NODE_MODULES}/`);
-const { chromium } = from("playwright-core");
-const axe = readFileSync(from.resolve("axe-core/axe.min.js"), "utf8");
+const { base, look, open, person, seen, walk } = require("./browser.cjs");
 
-const [base, setUp] = process.argv.slice(2);
+const [, setUp] = process.argv.slice(2);
 const PASSWORD = "correct horse battery staple";
 const NEW_PASSWORD = "another horse, another battery";
-const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-const WIDTHS = [360, 1280];
-const seen = [];
-
-// A person's browser; what no page may do is a fault.
-async function person(browser, options) {
-  const context = await browser.newContext({ baseURL: base, ...options });
-  const page = await context.newPage();
-  const faults = [];
-  page.on("pageerror", (error) => faults.push(`${error}`));
-  page.on("console", (message) => message.text().includes("Content Security Policy") && faults.push(message.text()));
-  page.on("request", (request) => request.url().startsWith(base) || faults.push(`it asks ${request.url()}`));
-  return { context, page, faults };
-}
-
-// Looks at a page as it is, in both themes and widths. It must have `text`, if one is given.
-async function look({ page, faults }, name, text) {
-  if (text) await page.locator("main").getByText(text).first().waitFor();
-  for (const colorScheme of ["light", "dark"]) {
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    for (const width of WIDTHS) {
-      await page.setViewportSize({ width, height: 800 });
-      const what = `${name} (${page.url()}), ${colorScheme}, ${width} px`;
-      const wide = await page.evaluate("document.documentElement.scrollWidth");
-      assert.ok(wide <= width, `${what}: it is ${wide} px wide`);
-      await page.evaluate(axe);
-      const found = await page.evaluate((rules) => window.axe.run({ runOnly: rules }), RULES);
-      const told = found.violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html)}`);
-      assert.deepEqual(told, [], what);
-      assert.ok(found.passes.length > 0, what);
-      if (process.env.SCREENSHOTS) {
-        const path = `${process.env.SCREENSHOTS}/${name.replaceAll(" ", "-")}-${colorScheme}-${width}.png`;
-        await page.screenshot({ path, fullPage: true });
-      }
-    }
-  }
-  assert.deepEqual(faults, [], name);
-  seen.push(name);
-}
-
-async function open(someone, path, name) {
-  const answer = await someone.page.goto(path);
-  assert.equal(answer.status(), 200, path);
-  await look(someone, name);
-}
 
 // Presses a button, and waits for the page that it leads to.
 async function press({ page }, name) {
@@ -393,42 +343,37 @@ async function administration(someone) {
   return new URL(await page.getByLabel("Link").inputValue()).pathname;
 }
 
-async function main() {
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
-  try {
-    const root = await administrator(browser);
-    const walked = await customer(browser);
-    const { project, link } = walked;
-    const reset = await administration(root);
-    await live(root, walked);
-    await forgotten(browser, reset);
-    const guest = await person(browser);
-    await open(guest, link, "invitation");
-    const nowhere = await guest.page.goto("/console/nowhere");
-    assert.ok([200, 404].includes(nowhere.status()));
-    await look(guest, "not found");
-    // Without JavaScript all is there but the copy buttons.
-    const plain = await person(browser, { javaScriptEnabled: false });
-    await plain.page.goto(link);
-    await plain.page.getByLabel("Password").fill(PASSWORD);
-    await press(plain, "Create account");
-    const answer = await plain.page.goto(project);
-    assert.equal(answer.status(), 200);
-    assert.equal(await plain.page.getByRole("button", { name: "Copy" }).count(), 0);
-    assert.equal(await plain.page.getByRole("link", { name: "Create key" }).count(), 0, "a viewer");
-    for (const path of ["webhooks", "events", "explore", "explore/theses", "explore/tokens/%24WALK"]) {
-      assert.equal((await plain.page.goto(`${project}/test/${path}`)).status(), 200, path);
-      assert.ok((await plain.page.getByRole("link", { name: /walk|127/i }).count()) > 0, path);
-    }
-    await plain.page.goto(`${project}/test/events`);
-    assert.equal(await plain.page.getByRole("button", { name: "Live" }).count(), 0, "live events need a script");
-    assert.ok(seen.length >= 50, seen.join());
-  } finally {
-    await browser.close();
+async function all(browser) {
+  const root = await administrator(browser);
+  const walked = await customer(browser);
+  const { project, link } = walked;
+  const reset = await administration(root);
+  await live(root, walked);
+  await forgotten(browser, reset);
+  const guest = await person(browser);
+  await open(guest, link, "invitation");
+  const nowhere = await guest.page.goto("/console/nowhere");
+  assert.ok([200, 404].includes(nowhere.status()));
+  await look(guest, "not found");
+  // Without JavaScript all is there but the copy buttons.
+  const plain = await person(browser, { javaScriptEnabled: false });
+  await plain.page.goto(link);
+  await plain.page.getByLabel("Password").fill(PASSWORD);
+  await press(plain, "Create account");
+  const answer = await plain.page.goto(project);
+  assert.equal(answer.status(), 200);
+  assert.equal(await plain.page.getByRole("button", { name: "Copy" }).count(), 0);
+  assert.equal(await plain.page.getByRole("link", { name: "Create key" }).count(), 0, "a viewer");
+  for (const path of ["webhooks", "events", "explore", "explore/theses", "explore/tokens/%24WALK"]) {
+    assert.equal((await plain.page.goto(`${project}/test/${path}`)).status(), 200, path);
+    assert.ok((await plain.page.getByRole("link", { name: /walk|127/i }).count()) > 0, path);
   }
+  await plain.page.goto(`${project}/test/events`);
+  assert.equal(await plain.page.getByRole("button", { name: "Live" }).count(), 0, "live events need a script");
+  assert.ok(seen.length >= 50, seen.join());
 }
 
-main().catch((error) => {
+walk(all).catch((error) => {
   console.error(error);
   process.exit(1);
 });

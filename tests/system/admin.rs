@@ -137,6 +137,15 @@ async fn a_failure_is_one_document_and_a_code(service: &Service) {
     refused(service, &["project", "create", "--organization", "org_unknown", "--name", "x"], "ORGANIZATION_NOT_FOUND");
     refused(service, &["project", "approve", "prj_unknown"], "PROJECT_NOT_FOUND");
     refused(service, &["key", "revoke", "key_unknown"], "KEY_NOT_FOUND");
+    refused(service, &["key", "list", "--project", "prj_unknown"], "PROJECT_NOT_FOUND");
+    refused(service, &["project", "list", "--organization", "org_unknown"], "ORGANIZATION_NOT_FOUND");
+    // The words are an operator's: they name a command.
+    let project = text(&project(service), "id").to_owned();
+    let error = refused(service, &["webhook", "replay", "--webhook", &project, "--since", "1h"], "WEBHOOK_NOT_FOUND");
+    let list = "this needs a webhook's; list a project's with `trade-thesis admin webhook list --project ID`";
+    assert_eq!(text(&error, "message"), format!("prj_… is the id of a project, and {list}"));
+    let error = refused(service, &["organization", "set-plan", &project, "free"], "ORGANIZATION_NOT_FOUND");
+    assert!(text(&error, "message").ends_with("`trade-thesis admin organization list`"), "{error}");
     let error = refused(service, &["organization", "create", "--name", "x", "--plan", "gold"], "VALIDATION_FAILED");
     assert_eq!(error["param"], "plan");
     refused(service, &["organization", "create", "--name", ""], "VALIDATION_FAILED");
@@ -178,7 +187,7 @@ async fn every_failure_is_json(service: &Service) {
             "SVC_SERVICE_TOKEN",
         ),
         // A core that is not there, or that refuses.
-        (command(&list).set("SVC_CORE_URL", "http://127.0.0.1:1"), "SERVICE_UNAVAILABLE", ""),
+        (command(&list).set("SVC_CORE_URL", "http://127.0.0.1:1"), "SERVICE_UNAVAILABLE", "http://127.0.0.1:1"),
         (command(&list).set("SVC_SERVICE_TOKEN", &"x".repeat(40)), "INVALID_API_KEY", "SVC_SERVICE_TOKEN"),
         (command(&["admin", "--json", "key", "revoke", "key_unknown"]), "KEY_NOT_FOUND", ""),
         (command(&["admin", "key", "revoke", "key_unknown", "--json"]), "KEY_NOT_FOUND", ""),

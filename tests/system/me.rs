@@ -18,11 +18,13 @@ on_both_stores![
 
 async fn discovery_names_what_exists(service: &Service) {
     let document = service.anonymous().moved_to(&service.http).get("/v1").await.ok(200);
-    let openapi = format!("{}/v1/openapi.json", service.http);
+    let [openapi, documentation, reference] =
+        ["/v1/openapi.json", "/docs", "/docs/reference"].map(|path| format!("{}{path}", service.http));
     let websocket = format!("{}/v1/stream", service.http.replacen("http", "ws", 1));
     assert_eq!(
         document,
-        json!({"object": "discovery", "version": "1.0.0", "openapi": openapi, "websocket": websocket, "status": "ok"})
+        json!({"object": "discovery", "version": "1.0.0", "openapi": openapi, "documentation": documentation,
+            "reference": reference, "websocket": websocket, "status": "ok"})
     );
 }
 

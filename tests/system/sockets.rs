@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use thesis_proto::v1::Environment;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::harness::{ALL_SCOPES, SOON, Service, Socket, assert_fields, eventually, text};
+use crate::{
+    examples::frames::assert_message,
+    harness::{ALL_SCOPES, SOON, Service, Socket, assert_fields, eventually, text},
+};
 
 on_both_stores![
     events_arrive_as_on_other_transports,
@@ -121,6 +124,7 @@ async fn what_was_skipped_is_a_gap(service: &Service) {
     assert_eq!(subscribed["cursor"], start, "who breaks off here must learn of the gap again");
     let gap = late.next().await;
     assert_fields(&gap, &["op", "sub", "first_cursor", "last_cursor", "skipped", "path"]);
+    assert_message(&client, &gap).await;
     assert_eq!((&gap["op"], &gap["sub"], &gap["skipped"]), (&json!("gap"), &json!("late"), &json!(3)));
     let texts: Vec<String> = {
         let mut texts = Vec::new();

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use thesis_proto::v1::Environment;
 use tokio::task::JoinSet;
 
-use crate::harness::{ALL_SCOPES, Client, Frame, SOON, Service, Sse, assert_fields, eventually, ids, text};
+use crate::{
+    examples::frames::assert_frame,
+    harness::{ALL_SCOPES, Client, Frame, SOON, Service, Sse, assert_fields, eventually, ids, text},
+};
 
 on_both_stores![
     events_arrive_as_in_the_history,
@@ -235,6 +238,7 @@ async fn more_than_a_thousand_missed_leave_a_gap(service: &Service) {
     let gap = resumed.next().await;
     assert_eq!(gap.event, "stream.gap");
     assert_fields(&gap.data, &["first_cursor", "last_cursor", "skipped", "path"]);
+    assert_frame(&client, &gap.event, &gap.data).await;
     assert_eq!(text(&gap.data, "first_cursor"), cursor);
     assert_eq!(gap.data["skipped"], MISSED - 1_000);
     let replayed = resumed.take(1_000).await;

@@ -15,6 +15,9 @@ use self::{
     table::{Form, Row, TABLE},
 };
 
+/// The rule that a name breaks which is not near any known one.
+const UNKNOWN: &str = "unknown; leave it out";
+
 on_both_stores![
     the_table_names_every_parameter_of_the_description,
     query_parameters,
@@ -35,8 +38,18 @@ async fn the_table_names_every_parameter_of_the_description(service: &Service) {
                 let (place, name) = (text(parameter, "in"), text(parameter, "name"));
                 described.insert((operation_name.clone(), place.to_owned(), name.to_owned()));
             }
-            let body = &operation["requestBody"]["content"]["application/json"]["schema"]["properties"];
-            for name in body.as_object().into_iter().flatten().map(|(name, _)| name) {
+            for scheme in operation["security"].as_array().into_iter().flatten() {
+                for name in scheme.as_object().unwrap().keys() {
+                    let scheme = &document["components"]["securitySchemes"][name];
+                    if scheme["type"] == "apiKey" {
+                        let (place, name) = (text(scheme, "in"), text(scheme, "name"));
+                        described.insert((operation_name.clone(), place.to_owned(), name.to_owned()));
+                    }
+                }
+            }
+            let body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str();
+            let fields = body.map(|name| document.pointer(&name[1..]).unwrap()["properties"].as_object().unwrap());
+            for name in fields.into_iter().flatten().map(|(name, _)| name) {
                 described.insert((operation_name.clone(), "body".to_owned(), name.clone()));
             }
         }
@@ -109,7 +122,10 @@ async fn query_parameters(service: &Service) {
                 assert!(answer.status != 422, "{target}: {}", answer.text);
             }
             let (answer, target) = ask(&format!("{0}={value}&{0}={value}", row.name)).await;
-            check(&answer, row.name, &Told::Field("must be given once".to_owned()), &target);
+            let is_list = matches!(row.form, Form::SomeOf(_) | Form::References(_));
+            let rule =
+                if is_list { "must be given once, with commas between its values" } else { "must be given once" };
+            check(&answer, row.name, &Told::Field(rule.to_owned()), &target);
         }
     }
 }
@@ -117,7 +133,7 @@ async fn query_parameters(service: &Service) {
 async fn unknown_parameters(service: &Service) {
     let client = unlimited(service).await;
     let document = client.get("/v1/openapi.json").await.ok(200);
-    let unknown = Told::Field("unknown".to_owned());
+    let unknown = Told::Field(UNKNOWN.to_owned());
     for (path, item) in document["paths"].as_object().unwrap() {
         // Of an address of its own: twenty failures are too many.
         let stranger = service.anonymous();
@@ -138,7 +154,7 @@ async fn unknown_parameters(service: &Service) {
             let listed = error["details"]["errors"].as_array().unwrap();
             let told = listed.iter().filter(|error| error["param"] == "zzz");
             let told: Vec<&str> = told.map(|error| text(error, "message")).collect();
-            assert_eq!(told, ["unknown"], "{method} {path}");
+            assert_eq!(told, [UNKNOWN], "{method} {path}");
             // A caller without access is not told the error.
             let anonymous = ask(&stranger, "zzz=1").await;
             match path.as_str() {
@@ -152,8 +168,7 @@ async fn unknown_parameters(service: &Service) {
         let misspelt = format!("{}s", row.name);
         let base = if path == "/v1/search" && row.name != "q" { "q=moon&" } else { "" };
         // One letter is too short for a guess.
-        let rule =
-            if row.name == "q" { "unknown".to_owned() } else { format!("unknown; did you mean `{}`?", row.name) };
+        let rule = if row.name == "q" { UNKNOWN.to_owned() } else { format!("unknown; did you mean `{}`?", row.name) };
         let error = client.get(&format!("{path}?{base}{misspelt}=1")).await.error(422, "VALIDATION_FAILED");
         let listed = error["details"]["errors"].as_array().unwrap();
         assert!(listed.contains(&json!({"param": misspelt, "message": rule})), "{path}: {error}");
@@ -278,7 +293,7 @@ async fn body_fields(service: &Service) {
         let mut body = good.clone();
         body["unknown"] = Value::Null;
         if !matches!(row.form, Form::Disabled) {
-            check(&send(body.to_string()).await, "unknown", &Told::Field("unknown".to_owned()), path);
+            check(&send(body.to_string()).await, "unknown", &Told::Field(UNKNOWN.to_owned()), path);
             let mut near = right_body(path, row.name);
             let misspelt = format!("{}s", row.name);
             near[&misspelt] = near.as_object_mut().unwrap().remove(row.name).unwrap_or_default();

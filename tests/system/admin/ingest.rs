@@ -23,6 +23,7 @@ async fn a_backfill_needs_an_upstream(service: &Service) {
         let arguments = [&["ingest", "backfill", "--since", "24h"], wanted].concat();
         let error = refused(service, &arguments, "VALIDATION_FAILED");
         assert!(text(&error, "message").contains("SVC_UPSTREAM_URL"), "{error}");
+        assert_eq!(text(&error, "param"), wanted[0].trim_start_matches('-'));
     }
     for (since, param) in [("9999999d", "since"), ("2031-01-01", "profile")] {
         let arguments = ["ingest", "backfill", "--profile", "", "--since", since];

@@ -259,6 +259,13 @@ impl Answer {
         error
     }
 
+    /// An envelope without its request id, and without the address of the edge that it came from.
+    pub(crate) fn same_everywhere(&self) -> String {
+        let error = &self.json()["error"];
+        let edge = text(error, "doc_url").split("/docs/").next().unwrap();
+        self.text.replace(text(error, "request_id"), "").replace(edge, "")
+    }
+
     /// A 422 that names these fields, the first one as `param`.
     pub(crate) fn invalid(&self, fields: &[&str]) {
         let error = self.error(422, "VALIDATION_FAILED");

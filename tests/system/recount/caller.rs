@@ -38,6 +38,8 @@ pub(super) struct Failure {
     pub(super) code: String,
     /// Its text, without the request's id.
     pub(super) text: String,
+    /// The near names that it tells.
+    pub(super) near: Vec<String>,
     /// The tokens that an ambiguous reference names, in no order.
     candidates: Vec<String>,
 }
@@ -47,7 +49,7 @@ pub(super) type Outcome = Result<Value, Failure>;
 
 impl Failure {
     pub(super) fn of(code: &str) -> Self {
-        Self { code: code.to_owned(), text: String::new(), candidates: Vec::new() }
+        Self { code: code.to_owned(), text: String::new(), near: Vec::new(), candidates: Vec::new() }
     }
 
     pub(super) fn ambiguous(candidates: Vec<Value>) -> Self {
@@ -56,7 +58,9 @@ impl Failure {
 
     fn read(code: &str, message: &str, details: &Value) -> Self {
         let candidates = details["candidates"].as_array().map(|rows| in_no_order(rows)).unwrap_or_default();
-        Self { code: code.to_owned(), text: format!("{message} {details}"), candidates }
+        let near = details["near"].as_array().into_iter().flatten();
+        let near = near.filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        Self { code: code.to_owned(), text: format!("{message} {details}"), near, candidates }
     }
 }
 

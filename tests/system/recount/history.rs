@@ -208,7 +208,7 @@ impl Customer {
                 sight.may_read(event.dataset, event.at, now).map(|()| event.row.clone())
             })
             .await;
-        self.says_nothing(answer.found, Ask::Event("evt_000000000000000000000000".to_owned())).await;
+        self.says_nothing(world, answer.found, Ask::Event("evt_000000000000000000000000".to_owned())).await;
     }
 }
 

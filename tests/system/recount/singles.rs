@@ -30,13 +30,19 @@ impl Customer {
                 sight.may_read(thesis.dataset, thesis.created_at, now).map(|()| view.thesis_row(thesis))
             })
             .await;
-        self.says_nothing(answer.found, Ask::Thesis("th_000000000000000000000000".to_owned())).await;
+        self.says_nothing(world, answer.found, Ask::Thesis("th_000000000000000000000000".to_owned())).await;
     }
 
-    /// A row that exists for others, or did, gets the same answer as one that never existed.
-    pub(super) async fn says_nothing(&mut self, found: Outcome, unknown: Ask) {
+    /// A row that exists for others, or did, gets the same answer as one that never existed. Near names depend on the
+    /// name that was given: they are of rows that the key sees.
+    pub(super) async fn says_nothing(&mut self, world: &World, found: Outcome, unknown: Ask) {
         let Err(failure) = found else { return };
-        if failure.code.ends_with("_NOT_FOUND") {
+        let names = self.view(world).names(&failure.code);
+        for near in &failure.near {
+            let seen = names.contains(near);
+            assert!(seen, "{} was told {near}, which it does not see: {failure:?}", self.name);
+        }
+        if failure.code.ends_with("_NOT_FOUND") && failure.near.is_empty() {
             let never = self.ask(&unknown).await.0.expect_err("never issued");
             assert_eq!((failure.code, failure.text), (never.code, never.text), "{} asked {unknown:?}", self.name);
         }
@@ -58,7 +64,7 @@ impl Customer {
         let row = id.and_then(|id| view.profile(id)).map(|profile| profile.row.clone());
         let answer = self.expect(&Ask::Profile(request), |_| found(row.clone(), "PROFILE_NOT_FOUND")).await;
         let unknown = v1::GetProfileRequest { r#ref: Some("fp_unknown".to_owned()), ..Default::default() };
-        self.says_nothing(answer.found, Ask::Profile(unknown)).await;
+        self.says_nothing(world, answer.found, Ask::Profile(unknown)).await;
     }
 
     /// Reads a token, its activity or its velocity by any reference.
@@ -90,7 +96,7 @@ impl Customer {
             }
         };
         let unknown = v1::GetTokenRequest { r#ref: "tk_unknown".to_owned(), chain: None };
-        self.says_nothing(answer.found, Ask::Token(unknown)).await;
+        self.says_nothing(world, answer.found, Ask::Token(unknown)).await;
     }
 }
 

@@ -101,6 +101,21 @@ impl<'a> View<'a> {
         self.rows().find_map(|rows| rows.token(id))
     }
 
+    /// The names that the refusal of a reference may tell: handles, or symbols and addresses on their chains.
+    pub(super) fn names(self, code: &str) -> Vec<String> {
+        let profiles = || self.rows().flat_map(|rows| &rows.profiles).map(|profile| &profile.row);
+        let tokens = || self.rows().flat_map(|rows| &rows.tokens).map(|token| &token.row);
+        match code {
+            "PROFILE_NOT_FOUND" => profiles().map(|row| text(row, "handle").to_owned()).collect(),
+            "TOKEN_NOT_FOUND" => tokens()
+                .flat_map(|row| {
+                    [text(row, "symbol").to_owned(), format!("{}:{}", text(row, "chain"), text(row, "address"))]
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
     pub(super) fn by_handle(self, handle: &str) -> Option<&'a str> {
         self.rows().find_map(|rows| rows.by_handle(handle))
     }

@@ -27,6 +27,9 @@ pub(super) struct Wrong {
 const CONTROL: &str = "must not contain control characters";
 const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 
+const NO_TOKEN: &str = "is not a valid reference; give $SYMBOL, an address, chain:address or a tk_ id";
+const NO_HANDLE: &str = "is not a valid reference; give a handle such as @name";
+
 const NOT_TIMES: &[&str] = &[
     "",
     "noon",
@@ -97,17 +100,16 @@ fn length(min: usize, max: usize) -> String {
 fn near(known: &[&str], message: &str) -> Vec<Wrong> {
     let first = known[0];
     let near = [
-        String::new(),
         first.to_uppercase(),
         format!("%20{first}"),
         format!("{first}%00"),
         format!("{first};"),
         first[1..].to_owned(),
-        "unspecified".to_owned(),
-        "1".to_owned(),
-        "x".repeat(5_000),
     ];
-    fields(near, &format!("{message}: {}", known.join(", ")))
+    let rule = format!("{message}: {}", known.join(", "));
+    let mut wrong = fields(near, &format!("{rule}; did you mean `{first}`?"));
+    wrong.extend(fields([String::new(), "unspecified".to_owned(), "1".to_owned(), "x".repeat(5_000)], &rule));
+    wrong
 }
 
 /// Wrong and right forms in a query.
@@ -128,8 +130,10 @@ pub(super) fn in_query(form: &Form) -> (Vec<Wrong>, Vec<String>) {
         Form::OneOf(known) => (near(known, "must be one of"), known.iter().map(ToString::to_string).collect()),
         Form::SomeOf(known) => {
             let (first, mut wrong) = (known[0], near(known, "must be of"));
-            let listed = [format!("{first},"), format!("{first},,{first}"), format!("{first},%20{first}")];
-            wrong.extend(fields(listed, &format!("must be of: {}", known.join(", "))));
+            let rule = format!("must be of: {}", known.join(", "));
+            wrong.extend(fields([format!("{first},"), format!("{first},,{first}")], &rule));
+            let near = format!("{rule}; did you mean `{first}`?");
+            wrong.extend(fields([format!("{first},%20{first}")], &near));
             (wrong, vec![known.join(","), format!("{first},{first}")])
         }
         Form::References(reference) => references(*reference),
@@ -183,14 +187,14 @@ fn references(reference: Reference) -> (Vec<Wrong>, Vec<String>) {
     let many = |count: usize| (0..count).map(|number| format!("x{number}")).collect::<Vec<_>>().join(",");
     let each = "each value must have 1 to 200 characters";
     let mut wrong = fields(["", ",", "a,", "a,,b", &format!("a,{}", wide(201))], each);
-    wrong.extend(fields([many(51), ",".repeat(5_000)], "has more than 50 values"));
+    wrong.extend(fields([many(51), ",".repeat(5_000)], "has more than 50 values; send 50 at most"));
     wrong.extend(fields(["a%00", "a,%1B", "%C2%85"], CONTROL));
-    let no_reference: &[&str] = match reference {
-        Reference::Token => &["$", ":a", "a:", "a,$"],
-        Reference::Handle => &["@", "a,@"],
-        Reference::Chain => &[],
+    let (no_reference, rule): (&[&str], _) = match reference {
+        Reference::Token => (&["$", ":a", "a:", "a,$"], NO_TOKEN),
+        Reference::Handle => (&["@", "a,@"], NO_HANDLE),
+        Reference::Chain => (&[], ""),
     };
-    wrong.extend(fields(no_reference.iter().copied(), "is not a valid reference"));
+    wrong.extend(fields(no_reference.iter().copied(), rule));
     (wrong, vec![many(50), wide(200)])
 }
 
@@ -308,8 +312,11 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
                 &[json!(true), json!(1), json!("thesis.created"), json!({}), json!([1]), json!([null]), json!([[]])],
                 "must be an array of strings",
             );
-            let unknown = [json!([""]), json!(["Thesis.Created"]), json!(["thesis.created", "x"]), json!(["a\u{0}"])];
-            wrong.extend(of_type(&unknown, &format!("must be of: {}", EVENT_TYPES.join(", "))));
+            let unknown = [json!([""]), json!(["thesis.created", "x"]), json!(["a\u{0}"])];
+            let rule = format!("must be of: {}", EVENT_TYPES.join(", "));
+            wrong.extend(of_type(&unknown, &rule));
+            let near = [json!(["Thesis.Created"]), json!(["thesis.craeted", "x"])];
+            wrong.extend(of_type(&near, &format!("{rule}; did you mean `thesis.created`?")));
             let number = [json!([]), json!(vec![EVENT_TYPES[0]; 11]), Value::Null];
             wrong.extend(of_type(&number, "must have 1 to 10 items"));
             (wrong, vec![json!(EVENT_TYPES), json!(vec![EVENT_TYPES[0]; 10])])
@@ -319,8 +326,9 @@ pub(super) fn in_body(form: &Form) -> (Vec<WrongField>, Vec<Value>) {
         }
         Form::Status => {
             let mut wrong = of_type(&[json!(1), json!(true), json!([]), json!({})], "must be a string");
-            let others = [json!(""), json!("Enabled"), json!("disabled_failing"), json!("enabled ")];
-            wrong.extend(of_type(&others, "must be of: enabled, disabled"));
+            wrong.extend(of_type(&[json!(""), json!("disabled_failing")], "must be of: enabled, disabled"));
+            let near = "must be of: enabled, disabled; did you mean `enabled`?";
+            wrong.extend(of_type(&[json!("Enabled"), json!("enabled ")], near));
             (wrong, vec![json!("disabled"), json!("enabled"), Value::Null])
         }
         Form::Url => {
@@ -362,13 +370,13 @@ fn filters() -> Vec<WrongField> {
             within(name, value, "each value must have 1 to 200 characters");
         }
         let many: Vec<String> = (0..51).map(|number| format!("x{number}")).collect();
-        within(name, json!(many), "has more than 50 values");
+        within(name, json!(many), "has more than 50 values; send 50 at most");
         within(name, json!(["a\u{0}"]), CONTROL);
     }
-    within(".token", json!(["$"]), "is not a valid reference");
-    within(".handle", json!(["@"]), "is not a valid reference");
+    within(".token", json!(["$"]), NO_TOKEN);
+    within(".handle", json!(["@"]), NO_HANDLE);
     within(".chains", json!([]), "unknown; did you mean `filters.chain`?");
-    within(".colour", json!([]), "unknown");
+    within(".colour", json!([]), "unknown; leave it out");
     wrong
 }
 

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use thesis_proto::v1::Breaker;
 use tokio::time::Instant;
 
-use crate::harness::{Client, Following, SOON, eventually, reference, text};
+use crate::{
+    examples::errors::assert_example,
+    harness::{Client, Following, SOON, eventually, reference, text},
+};
 
 /// Least time without look-ups once the breaker is open.
 const OPEN: Duration = Duration::from_secs(5);
@@ -25,7 +28,9 @@ async fn stale(client: &Client, path: &str, is_stale: bool) -> Value {
 }
 
 async fn unavailable(client: &Client, path: &str) {
-    client.get(path).await.error(503, "UPSTREAM_UNAVAILABLE");
+    let refused = client.get(path).await;
+    refused.error(503, "UPSTREAM_UNAVAILABLE");
+    assert_example(client, &refused).await;
 }
 
 pub(super) async fn what_is_cached_is_stale_and_the_rest_is_refused(live: &Following) {
