@@ -66,15 +66,15 @@ impl Shared {
     pub async fn make_deliveries(&self, made: Vec<Made>, now_ms: i64) -> StoreResult<()> {
         let deliveries: Vec<_> = made.iter().map(|made| &made.delivery).collect();
         let created = self.deliveries.create(&deliveries, now_ms).await;
-        if created.is_err() {
-            // Some rows may be there, and their webhook may be gone or disabled when this is done again.
-            let queues = first_due(deliveries.into_iter());
-            self.news.queues(&queues);
-            self.hints.hear(queues);
-            return created;
+        if created.is_err() && self.backend.is_exclusive() {
+            // All rows may be there, and their webhook may be gone or disabled when this is done again. Where several cores
+            // write, their marks lead to them.
+            self.hints.hear(first_due(deliveries.into_iter()));
         }
+        created?;
         if !self.backend.is_exclusive() {
-            let elsewhere = deliveries.into_iter().filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));
+            let elsewhere =
+                made.iter().map(|made| &made.delivery).filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));
             self.news.queues(&first_due(elsewhere));
         }
         self.hints.add(made);
