@@ -17,7 +17,6 @@ use self::{
     queue_hints::{Made, QueueHints},
 };
 use crate::{
-    domain::delivery::Delivery,
     store::{SharedBackend, StoreResult},
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, queue::shard_of, theses::ThesisStore},
 };
@@ -69,13 +68,12 @@ impl Shared {
         if created.is_err() && self.backend.is_exclusive() {
             // All rows may be there, and their webhook may be gone or disabled when this is done again. Where several cores
             // write, their marks lead to them.
-            self.hints.hear(first_due(deliveries.into_iter()));
+            self.hints.hear(first_due(deliveries.iter().map(|made| (&*made.webhook_id, made.created_at))));
         }
         created?;
         if !self.backend.is_exclusive() {
-            let elsewhere =
-                made.iter().map(|made| &made.delivery).filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));
-            self.news.queues(&first_due(elsewhere));
+            let elsewhere = deliveries.iter().filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));
+            self.news.queues(&first_due(elsewhere.map(|made| (&*made.webhook_id, made.created_at))));
         }
         self.hints.add(made);
         Ok(())
@@ -94,12 +92,12 @@ impl Shared {
     }
 }
 
-/// The webhooks of new deliveries, and the earliest due time of each one's.
-fn first_due<'a>(made: impl Iterator<Item = &'a Delivery>) -> HashMap<String, i64> {
+/// The earliest due time of each webhook's attempts.
+pub fn first_due<'a>(attempts: impl Iterator<Item = (&'a str, i64)>) -> HashMap<String, i64> {
     let mut queues: HashMap<String, i64> = HashMap::new();
-    for made in made {
-        let first = queues.entry(made.webhook_id.clone()).or_insert(made.created_at);
-        *first = made.created_at.min(*first);
+    for (webhook, due_at) in attempts {
+        let first = queues.entry(webhook.to_owned()).or_insert(due_at);
+        *first = due_at.min(*first);
     }
     queues
 }
@@ -108,7 +106,7 @@ fn first_due<'a>(made: impl Iterator<Item = &'a Delivery>) -> HashMap<String, i6
 mod tests {
     use super::*;
     use crate::{
-        domain::delivery::Told,
+        domain::delivery::{Delivery, Told},
         store::faulty::{Fault, Process},
         testing::{ManualClock, NOON, core, memory},
     };

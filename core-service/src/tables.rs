@@ -25,7 +25,7 @@ pub mod told;
 pub mod unfinished;
 pub mod upstream;
 
-/// One of so many places for a name, from 0 on.
+/// The place of a name: from 0 up to, and without, the number of places.
 fn spread(name: &str, places: i64) -> i64 {
     name.bytes().fold(7, |sum, byte| (sum * 31 + i64::from(byte)) % places)
 }

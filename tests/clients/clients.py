@@ -154,14 +154,19 @@ async def stripe_python(service):
             (await client.delete(address)).raise_for_status()
 
 
-async def stripe_node(service):
-    """Stripe's library for Node does the same."""
-    process = await asyncio.create_subprocess_exec("node", HERE / "stripe.cjs", service.http, KEY)
+async def script(seconds, name, *arguments):
+    """Runs a script of Node's, which must succeed in time."""
+    process = await asyncio.create_subprocess_exec("node", HERE / name, *arguments)
     try:
-        assert await asyncio.wait_for(process.wait(), SOON) == 0
+        assert await asyncio.wait_for(process.wait(), seconds) == 0
     finally:
         if process.returncode is None:
             process.kill()
+
+
+async def stripe_node(service):
+    """Stripe's library for Node does the same."""
+    await script(SOON, "stripe.cjs", service.http, KEY)
 
 
 async def mail(service):
@@ -259,12 +264,7 @@ async def console(service):
     try:
         link = pathlib.Path(own.ready["setup_link_file"]).read_text().strip()
         path = "/console/links/" + link.rsplit("/", 1)[1]
-        process = await asyncio.create_subprocess_exec("node", HERE / "console.cjs", own.http, path)
-        try:
-            assert await asyncio.wait_for(process.wait(), CONSOLE_SOON) == 0
-        finally:
-            if process.returncode is None:
-                process.kill()
+        await script(CONSOLE_SOON, "console.cjs", own.http, path)
         log = pathlib.Path(f"{folder}/log").read_text()
         assert path.rsplit("/", 1)[1] not in log and "ses_usr_" not in log
     finally:
@@ -273,12 +273,7 @@ async def console(service):
 
 async def docs(service):
     """A reader in Chromium: every page of the documentation, and a request tried in the reference."""
-    process = await asyncio.create_subprocess_exec("node", HERE / "docs.cjs", service.http, KEY)
-    try:
-        assert await asyncio.wait_for(process.wait(), CONSOLE_SOON) == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
+    await script(CONSOLE_SOON, "docs.cjs", service.http, KEY)
 
 
 async def main():

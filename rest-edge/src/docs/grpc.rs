@@ -16,7 +16,7 @@ use thesis_proto::v1;
 
 use super::{
     markdown::{self, Source},
-    page::{Page, Part},
+    page::{Page, Part, cards},
 };
 
 /// The guide's path. The pages of the files are under it.
@@ -138,14 +138,9 @@ pub(super) fn pages(public_url: &str) -> Vec<Page> {
         let (title, id) = audience.title();
         guide.parts.push(Part { id: id.to_owned(), text: title.to_owned() });
         let rule = comments::html(audience.rule());
-        guide.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{rule}<ul class=\"cards\">", markdown::escaped(title)));
-        for (_, page) in files.iter().filter(|(of, _)| *of == audience) {
-            let (path, title, summary) = (&page.path, &page.title, markdown::escaped(&page.summary));
-            guide.body.push_str(&format!(
-                "<li class=\"card\"><h3><a href=\"{path}\">{title}</a></h3><p>{summary}</p></li>\n"
-            ));
-        }
-        guide.body.push_str("</ul>\n");
+        let of = files.iter().filter(|(of, _)| *of == audience);
+        let list = cards(of.map(|(_, page)| (&*page.path, &*page.title, &*page.summary)));
+        guide.body.push_str(&format!("<h2 id=\"{id}\">{}</h2>{rule}{list}", markdown::escaped(title)));
     }
     std::iter::once(guide).chain(files.into_iter().map(|(_, page)| page)).collect()
 }

@@ -3,7 +3,7 @@
 use super::{
     HOME, grpc,
     markdown::{self, Source},
-    page::{Group, Link, Page},
+    page::{Group, Link, Page, cards},
     reference,
 };
 
@@ -83,14 +83,11 @@ pub(super) fn pages(public_url: &str) -> Vec<Page> {
 pub(super) fn index(pages: &[Page]) -> Page {
     let mut body = String::new();
     for group in GROUPS {
-        body.push_str(&format!("<h2>{}</h2><ul class=\"cards\">", group.title));
-        for link in group.links {
+        let links = group.links.iter().map(|link| {
             let page = pages.iter().find(|page| page.path == link.path);
-            let summary = page.map_or(reference::SUMMARY, |page| &page.summary);
-            let (path, title, summary) = (link.path, link.title, markdown::escaped(summary));
-            body.push_str(&format!("<li class=\"card\"><h3><a href=\"{path}\">{title}</a></h3><p>{summary}</p></li>"));
-        }
-        body.push_str("</ul>");
+            (link.path, link.title, page.map_or(reference::SUMMARY, |page| &*page.summary))
+        });
+        body.push_str(&format!("<h2>{}</h2>{}", group.title, cards(links)));
     }
     let summary = "Trade theses, profiles, tokens and their events: how to read them, follow them and verify them.";
     Page {

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::markdown::escaped;
 use crate::console::assets;
 
 /// A heading of the second level, for the list of a page's parts.
@@ -55,6 +56,15 @@ struct Frame<'a> {
     page: &'a Page,
     groups: &'static [Group],
     assets: &'static str,
+}
+
+/// A list of pages: path, title and summary of each.
+pub(super) fn cards<'a>(pages: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> String {
+    let card = |(path, title, summary): (&str, &str, &str)| {
+        let (title, summary) = (escaped(title), escaped(summary));
+        format!("<li class=\"card\"><h3><a href=\"{path}\">{title}</a></h3><p>{summary}</p></li>\n")
+    };
+    format!("<ul class=\"cards\">{}</ul>\n", pages.map(card).collect::<String>())
 }
 
 impl Page {

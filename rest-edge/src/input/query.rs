@@ -69,11 +69,8 @@ impl<'a> QueryString<'a> {
                 continue;
             };
             if query.values.iter().any(|(seen, _)| *seen == param.name) {
-                let rule = match param.kind.is_list() {
-                    true => "must be given once, with commas between its values",
-                    false => "must be given once",
-                };
-                query.errors.add(param.name, rule);
+                let how = if param.kind.is_list() { ", with commas between its values" } else { "" };
+                query.errors.add(param.name, format!("must be given once{how}"));
             } else {
                 query.values.push((param.name, value));
             }

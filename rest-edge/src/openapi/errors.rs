@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 use thesis_proto::error::ErrorCode as Code;
 
 use super::headers::{RATE_HEADERS, header_refs};
-use crate::route::{Answers, Route};
+use crate::{
+    answer::Envelopes,
+    route::{Answers, Route},
+};
 
 /// A code with the reason for it, the message of its example, and the other fields of its example in JSON.
 type Told = (Code, &'static str, &'static str, &'static str);
@@ -171,6 +174,7 @@ fn reason(code: Code, status: u16) -> &'static str {
 
 /// An example of the answer with each code.
 pub(super) fn examples(public_url: &str) -> Map<String, Value> {
+    let envelopes = Envelopes::new(public_url);
     let each = TOLD.iter().map(|(code, reason, message, more)| {
         let name = code.as_str();
         let mut error: Value = serde_json::from_str(more).expect("the table holds JSON");
@@ -178,7 +182,7 @@ pub(super) fn examples(public_url: &str) -> Map<String, Value> {
         error["code"] = json!(name);
         error["message"] = json!(message);
         error["request_id"] = json!("req_6e089ad8d9e2f5a0c7b41d33");
-        error["doc_url"] = json!(format!("{public_url}/docs/errors#{}", name.to_lowercase()));
+        error["doc_url"] = json!(envelopes.doc_url(*code));
         let summary = format!("{}{}", reason[..1].to_uppercase(), &reason[1..]);
         (name.to_owned(), json!({"summary": summary, "value": {"error": error}}))
     });

@@ -66,7 +66,7 @@ pub(super) const LIST_READ: [f64; 2] = [250.0, 1_000.0];
 pub(super) const ID_ROUNDS: [usize; 3] = [1, 2, 0];
 /// Rows of a list: a slice of the index, the bodies, the distinct authors and tokens.
 pub(super) const LIST_ROUNDS: [usize; 3] = [1, 25, 10];
-/// One read in so many is a list (assumed).
+/// How many reads come to one list (assumed).
 pub(super) const LIST_ONE_IN: usize = 5;
 
 /// One way between two machines of a data centre (assumed).

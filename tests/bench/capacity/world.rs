@@ -18,7 +18,7 @@ use crate::data::Random;
 const SECOND: Time = 1_000_000_000;
 /// Part of the streams, and of the webhooks, that an event of a quiet and of a hot token concerns.
 const CONCERNED: [f64; 2] = [0.000_55, 0.005_05];
-/// One thesis in so many is about the hot token.
+/// How many theses come to one about the hot token.
 const HOT_ONE_IN: usize = 10;
 /// Most theses a second that bring two derived events each; beyond, those of a token are made together.
 const DERIVED_MOST: f64 = 120.0;
@@ -167,7 +167,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The time to the next of so many a second.
+    /// The time to the next arrival, at a mean rate a second.
     fn gap(&mut self, a_second: f64) -> Time {
         (exponential(&mut self.random, 1e6 / a_second) * 1e3) as Time
     }

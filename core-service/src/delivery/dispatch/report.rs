@@ -18,7 +18,7 @@ use crate::{
         delivery::{Attempt, Delivery, Status, Streak},
     },
     error::Result,
-    shared::control::ControlState,
+    shared::{control::ControlState, first_due},
     store::StoreError,
     tables::{deliveries::Step, queue::shard_of},
 };
@@ -184,14 +184,8 @@ impl Dispatcher {
     fn tell_others(&self, steps: &[(Step, bool)]) {
         let elsewhere =
             steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
-        let mut queues: HashMap<String, i64> = HashMap::new();
-        for (step, _) in elsewhere {
-            if let Some(due_at) = step.after.next_attempt_at {
-                let first = queues.entry(step.after.webhook_id.clone()).or_insert(due_at);
-                *first = due_at.min(*first);
-            }
-        }
-        self.shared.news.queues(&queues);
+        let next = elsewhere.filter_map(|(step, _)| Some((&*step.after.webhook_id, step.after.next_attempt_at?)));
+        self.shared.news.queues(&first_due(next));
     }
 
     /// Counts consecutive failures. The attempt itself is written already, so a failure to count it is only logged.
