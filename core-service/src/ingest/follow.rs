@@ -135,6 +135,8 @@ impl Upstream {
         };
         self.status.connected(true);
         self.status.heard(now_ms);
+        // Until the next frame with a position this is how far it has come, whichever core came so far.
+        self.status.taken(kept.position.as_deref(), None);
         (kept.heard_at, kept.connected) = (now_ms, true);
         let mut connection = Connection {
             upstream: Arc::clone(self),

@@ -90,5 +90,6 @@ async fn another_takes_over(live: &mut Following, clients: &[Client], killed: us
     let here = async || (clients[killed].get(&path).await.status == 200).then_some(());
     eventually("the core that returned knows it", SOON, here).await;
     live.has_one_connection().await;
-    assert!(live.status().await.position.is_some());
+    let told = async || live.status().await.position;
+    eventually("the core that follows tells its position", SOON, told).await;
 }
