@@ -3,6 +3,8 @@
 mod abuse;
 mod answer;
 mod audit;
+mod backup;
+mod dataset;
 mod ingest;
 mod key;
 mod organization;
@@ -77,6 +79,12 @@ enum Subject {
     /// Live data and its upstream
     #[command(subcommand)]
     Ingest(ingest::Command),
+    /// Save the embedded store of a running core into a file
+    Backup(backup::Command),
+    /// Write a dataset's log as JSON lines
+    Export(dataset::Export),
+    /// Copy an exported dataset into one without entries
+    Import(dataset::Import),
 }
 
 /// A client that shows the service token.
@@ -107,7 +115,10 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         Subject::Audit(command) => audit::run(command, client).await,
         Subject::Abuse(command) => abuse::run(command, client).await,
         Subject::Webhook(command) => webhook::run(command, client, admin.json, now_ms).await,
+        Subject::Export(asked) => dataset::export(asked, client, now_ms).await,
+        Subject::Import(asked) => dataset::import(asked, client).await,
         Subject::Ingest(command) => ingest::run(command, client, admin.json, now_ms).await,
+        Subject::Backup(command) => backup::run(command, client, admin.json).await,
     };
     let cores = settings.addresses.core_url.join(", ");
     match (answer, admin.json) {
@@ -132,6 +143,9 @@ pub(crate) fn refused(reason: &str, json: bool) -> ExitCode {
 
 /// Writes the one document to stdout; a reader who is gone makes it a failure.
 fn print(text: &str, code: ExitCode) -> ExitCode {
+    if text.is_empty() {
+        return code;
+    }
     if writeln!(io::stdout(), "{text}").is_ok() { code } else { ExitCode::FAILURE }
 }
 
@@ -140,8 +154,11 @@ fn client(settings: &Settings) -> Result<Client, Refused> {
     let token = MetadataValue::try_from(token.expose_secret());
     let mut token = token.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?;
     token.set_sensitive(true);
-    let channel = CoreChannel::new(&settings.addresses.core_url, Arc::new(SystemClock))
-        .map_err(|error| Refused::new("SVC_CORE_URL", error))?;
+    let authorities = settings.tls.authorities()?;
+    let channel =
+        CoreChannel::new(&settings.addresses.core_url, &authorities, Arc::new(SystemClock)).map_err(|error| {
+            Refused::new("SVC_CORE_URL", format!("`{}`: {error}", settings.addresses.core_url.join(",")))
+        })?;
     Ok(AdminServiceClient::with_interceptor(channel, Credential(token)))
 }
 

@@ -1,6 +1,6 @@
 //! The command line: the role or the admin command, and all settings.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{error::Error as _, ffi::OsString, process::ExitCode};
 
 use clap::{
     Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
@@ -11,18 +11,47 @@ use thesis_proto::near;
 use crate::{
     admin::{self, Admin},
     config::Settings,
+    doctor::Doctor,
     listen::Listen,
+    restore::Restore,
     upstream_sim::UpstreamSim,
+    version,
 };
 
 /// Most words that are told as what may be meant.
 const MOST_NEAR: usize = 3;
 
+/// The settings that decide where `doctor` looks; it judges the others too.
+const DOCTORS: &[&str] = &[
+    "http_addr",
+    "grpc_addr",
+    "ops_addr",
+    "public_url",
+    "core_url",
+    "core_ca_file",
+    "tls_cert",
+    "tls_key",
+    "kind",
+    "data_dir",
+    "scylla_nodes",
+    "scylla_keyspace",
+    "scylla_replication_factor",
+    "scylla_datacenter",
+    "scylla_user",
+    "scylla_password",
+    "scylla_ca_file",
+    "secret_key",
+    "service_token",
+    "plans_file",
+    "webhook_ca_file",
+    "dns_servers",
+];
+
 /// What was asked for.
 #[derive(Debug, Parser)]
 #[command(
     name = "trade-thesis",
-    version,
+    version = version::BOTH,
     about = "Trade thesis data service",
     long_about = "Trade thesis data service: REST, streams, gRPC and signed webhooks.\n\n\
         Without a command it runs everything in one process and keeps its data in the data folder.\n\
@@ -46,10 +75,16 @@ pub(crate) enum Command {
     Edge,
     /// Run a worker: it sends webhooks
     Worker,
+    /// Check a set-up before a start; changes nothing
+    Doctor(Doctor),
     /// Operate a running core
     Admin(Admin),
+    /// Tell by the exit code whether the process at SVC_OPS_ADDR is ready
+    Health,
     /// Forward events to an endpoint of this machine, signed as a webhook's deliveries are
     Listen(Listen),
+    /// Make a data folder of a backup, while no service uses it
+    Restore(Restore),
     /// Simulate an upstream, with faults on demand
     UpstreamSim(UpstreamSim),
 }
@@ -59,7 +94,8 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invo
     let mut command = command();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let json = wants_json(&arguments);
-    let parsed = command.try_get_matches_from_mut(arguments).and_then(|matches| Invocation::from_arg_matches(&matches));
+    let parsed = parse(&mut command, arguments.clone());
+    let parsed = parsed.or_else(|error| without_refused(arguments, &error, &command).ok_or(error));
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let code = error.exit_code();
@@ -71,10 +107,67 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invo
     })
 }
 
+fn parse(command: &mut clap::Command, arguments: Vec<OsString>) -> Result<Invocation, clap::Error> {
+    command.try_get_matches_from_mut(arguments).and_then(|matches| Invocation::from_arg_matches(&matches))
+}
+
+/// The invocation of `doctor` without the settings that cannot be read, which it tells all at once. None for another
+/// command, or when leaving settings out does not help.
+fn without_refused(mut arguments: Vec<OsString>, error: &clap::Error, first: &clap::Command) -> Option<Invocation> {
+    let mut command = first.clone();
+    let mut refused = vec![explain(error, first)];
+    let mut id = setting(error, &command)?;
+    // Each round leaves a setting out, first its flag, then its variable.
+    for _ in 0..2 * command.get_arguments().count() {
+        if !leave_out(&mut arguments, &id, &command) {
+            command = command.mut_arg(&id, |arg| arg.env(None::<&str>));
+            command = command.mut_subcommand("doctor", |doctor| {
+                doctor.mut_args(|arg| if arg.get_id() == id.as_str() { arg.env(None::<&str>) } else { arg })
+            });
+        }
+        match parse(&mut command, arguments.clone()) {
+            Ok(mut invocation) => {
+                let Some(Command::Doctor(doctor)) = &mut invocation.command else { return None };
+                doctor.refused = refused;
+                return Some(invocation);
+            }
+            Err(error) => {
+                id = setting(&error, &command)?;
+                let told = explain(&error, first);
+                if !refused.contains(&told) {
+                    refused.push(told);
+                }
+            }
+        }
+    }
+    None
+}
+
+/// The id of the setting whose value cannot be read.
+fn setting(error: &clap::Error, command: &clap::Command) -> Option<String> {
+    if !matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) {
+        return None;
+    }
+    let arg = named(error, command).filter(|arg| arg.is_global_set())?;
+    Some(arg.get_id().to_string())
+}
+
+/// Removes a setting's flag with its value; false when it is not there.
+fn leave_out(arguments: &mut Vec<OsString>, id: &str, command: &clap::Command) -> bool {
+    let long = command.get_arguments().find(|arg| arg.get_id() == id).and_then(Arg::get_long);
+    let Some(flag) = long.map(|long| format!("--{long}")) else { return false };
+    let joined = format!("{flag}=");
+    let is_it = |argument: &OsString| *argument == *flag || argument.to_string_lossy().starts_with(&joined);
+    let Some(place) = arguments.iter().position(is_it) else { return false };
+    let last = if arguments[place] == *flag { (place + 1).min(arguments.len() - 1) } else { place };
+    arguments.drain(place..=last);
+    true
+}
+
 /// Whether a command line, understood or not, asks for a JSON document.
 fn wants_json(arguments: &[OsString]) -> bool {
     let has = |word: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == word);
-    has("admin") && has("--json")
+    (has("admin") || has("doctor")) && has("--json")
 }
 
 /// The command line. All settings may come before or after the command.
@@ -85,8 +178,11 @@ pub(crate) fn command() -> clap::Command {
     let mut command = command.mut_subcommand("upstream-sim", without_empty_variables);
     command.build();
     command
-        .mut_subcommand("admin", |admin| hide_unused(admin, &["core_url", "service_token", "data_dir"]))
+        .mut_subcommand("admin", |admin| hide_unused(admin, &["core_url", "core_ca_file", "service_token", "data_dir"]))
+        .mut_subcommand("doctor", |doctor| hide_unused(doctor, DOCTORS))
+        .mut_subcommand("health", |health| hide_unused(health, &["ops_addr"]))
         .mut_subcommand("listen", |listen| hide_unused(listen, &["webhook_ca_file"]))
+        .mut_subcommand("restore", |restore| hide_unused(restore, &["data_dir", "secret_key"]))
         .mut_subcommand("upstream-sim", |simulator| hide_unused(simulator, &[]))
 }
 
@@ -111,14 +207,31 @@ fn hide_unused(command: clap::Command, used: &[&str]) -> clap::Command {
 
 /// The error in the command line, with the variable's name first if it concerns a setting.
 pub(crate) fn explain(error: &clap::Error, command: &clap::Command) -> String {
-    let text = error.to_string();
+    let text = without_password(error).unwrap_or_else(|| error.to_string());
     let text: Vec<_> = text.lines().take_while(|line| !line.is_empty()).collect();
     let text = text.join(" ");
     let text = format!("{}{}", text.trim_start_matches("error: "), advice(error));
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return text };
-    let flag = flag.trim_start_matches('-').split([' ', '=']).next();
-    let variable = command.get_arguments().find(|arg| arg.get_long() == flag).and_then(Arg::get_env);
+    let variable = named(error, command).and_then(Arg::get_env);
     variable.map_or_else(|| text.clone(), |variable| format!("{}: {text}", variable.display()))
+}
+
+/// The error without its value, if that may hold a password.
+fn without_password(error: &clap::Error) -> Option<String> {
+    let ContextValue::String(value) = error.get(ContextKind::InvalidValue)? else { return None };
+    let ContextValue::String(flag) = error.get(ContextKind::InvalidArg)? else { return None };
+    // A list is cut at each comma, one in a password too.
+    let authority = value.split_once("//").and_then(|(_, rest)| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    let may_hold = value.contains('@') || port.contains(|letter: char| !letter.is_ascii_digit());
+    let reason = error.source().filter(|_| may_hold)?;
+    Some(format!("invalid value for '{flag}': {reason}"))
+}
+
+/// The flag that an error names.
+fn named<'a>(error: &clap::Error, command: &'a clap::Command) -> Option<&'a Arg> {
+    let ContextValue::String(flag) = error.get(ContextKind::InvalidArg)? else { return None };
+    let flag = flag.trim_start_matches('-').split([' ', '=']).next();
+    command.get_arguments().find(|arg| arg.get_long() == flag)
 }
 
 /// What may be meant by an unknown word, or where the known ones are told.

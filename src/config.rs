@@ -9,6 +9,8 @@ mod plans;
 mod store;
 #[cfg(test)]
 mod tests;
+mod tls;
+mod traces;
 mod upstream;
 mod webhooks;
 
@@ -18,9 +20,11 @@ pub(crate) use self::{
     accounts::Accounts,
     addresses::{Addresses, reachable},
     features::FeatureFlags,
-    keys::{Keys, decode_secret, encode_secret},
+    keys::{Keys, decode_secret, encode_secret, judge_token, other_secret_key},
     parse::{api_url, web_url},
-    store::{Store, StoreKind},
+    store::{Store, StoreKind, refused_file, unusable},
+    tls::Tls,
+    traces::Traces,
     upstream::Upstream,
     webhooks::Webhooks,
 };
@@ -30,6 +34,8 @@ pub(crate) use self::{
 pub(crate) struct Settings {
     #[command(flatten)]
     pub(crate) addresses: Addresses,
+    #[command(flatten)]
+    pub(crate) tls: Tls,
     #[command(flatten)]
     pub(crate) store: Store,
     #[command(flatten)]
@@ -42,19 +48,30 @@ pub(crate) struct Settings {
     pub(crate) upstream: Upstream,
     #[command(flatten)]
     pub(crate) features: FeatureFlags,
+    #[command(flatten)]
+    pub(crate) traces: Traces,
 }
 
 /// A setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{setting}: {reason}")]
+#[error("{setting}: {reason}{}", remedy.as_deref().map(|remedy| format!("; {remedy}")).unwrap_or_default())]
 pub(crate) struct Refused {
-    setting: &'static str,
-    reason: String,
+    /// Its variable.
+    pub(crate) setting: &'static str,
+    /// Its value, unless that is secret, and what is wrong with it.
+    pub(crate) reason: String,
+    /// What to do about it.
+    pub(crate) remedy: Option<String>,
 }
 
 impl Refused {
     pub(crate) fn new(setting: &'static str, reason: impl ToString) -> Self {
-        Self { setting, reason: reason.to_string() }
+        Self { setting, reason: reason.to_string(), remedy: None }
+    }
+
+    /// Adds what to do, as a command to the reader: `set …`.
+    pub(crate) fn remedy(self, remedy: impl ToString) -> Self {
+        Self { remedy: Some(remedy.to_string()), ..self }
     }
 }
 

@@ -39,8 +39,8 @@ impl Demo {
             return Ok(None);
         }
         if role != Role::All || settings.store.kind != StoreKind::Embedded {
-            let reason = "runs everything in one process on the embedded store, without a role or SVC_STORE=scylla";
-            return Err(Refused::new(FLAG, reason).into());
+            let reason = "runs everything in one process on the embedded store";
+            return Err(Refused::new(FLAG, reason).remedy("leave out the role and SVC_STORE=scylla").into());
         }
         let refused = |error: std::io::Error| Refused::new(FLAG, error);
         let folder = tempfile::Builder::new().prefix("trade-thesis-demo-").tempdir().map_err(refused)?;

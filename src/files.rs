@@ -28,6 +28,12 @@ impl Files {
         Self::shared(if raised.is_ok() { maximum } else { current }.unwrap_or(MANY))
     }
 
+    /// The limit of this process, the highest that it can have, and what a start makes of it.
+    pub(crate) fn known() -> (Option<u64>, Option<u64>, Self) {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        (current, maximum, Self::shared(maximum.unwrap_or(MANY)))
+    }
+
     fn shared(limit: u64) -> Self {
         let part = |twentieths: u64| usize::try_from((limit / 20 * twentieths).min(MOST)).unwrap_or(usize::MAX);
         Self { limit, http: part(17), grpc: part(1), ops: usize::try_from(limit / 100).unwrap_or(100).min(100) }

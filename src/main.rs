@@ -4,15 +4,22 @@ mod admin;
 mod command;
 mod config;
 mod demo;
+mod doctor;
+mod figures;
 mod files;
+mod health;
 mod listen;
 mod ops;
+mod port;
 mod ready;
+mod restore;
 mod role;
 mod roles;
 mod secrets;
 mod telemetry;
+mod traces;
 mod upstream_sim;
+mod version;
 
 use std::process::ExitCode;
 
@@ -47,8 +54,11 @@ async fn run() -> ExitCode {
         Some(Command::Core) => Role::Core,
         Some(Command::Edge) => Role::Edge,
         Some(Command::Worker) => Role::Worker,
+        Some(Command::Doctor(doctor)) => return doctor::run(doctor, &settings).await,
         Some(Command::Admin(admin)) => return admin::run(admin, &settings).await,
+        Some(Command::Health) => return ended(health::run(&settings).await),
         Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
+        Some(Command::Restore(command)) => return ended(restore::run(&command, &settings)),
         Some(Command::UpstreamSim(simulator)) => return ended(upstream_sim::run(simulator).await),
     };
     ended(roles::run(role, settings).await)

@@ -14,6 +14,8 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 
+use crate::{figures, version};
+
 /// Longest wait for what the process needs, and longest time to end a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Most bytes of answers that clients have not taken.
@@ -48,7 +50,7 @@ struct Ops {
     leaving: CancellationToken,
 }
 
-/// Serves until the process ends; not ready from `leaving` on.
+/// Serves until the process ends, without TLS: only operators reach it. Not ready from `leaving` on.
 pub(crate) async fn serve(
     listener: TcpListener,
     metrics: PrometheusHandle,
@@ -57,11 +59,15 @@ pub(crate) async fn serve(
     leaving: CancellationToken,
 ) {
     let router = Router::new()
-        .route("/healthz", get(async || "ok\n"))
+        .route("/healthz", get(async || version::HEALTHY))
         .route("/readyz", get(ready))
         .with_state(Ops { need, leaving })
-        .route("/metrics", get(async move || ([("content-type", "text/plain; version=0.0.4")], metrics.render())));
+        .route(
+            "/metrics",
+            get(async move || ([("content-type", "text/plain; version=0.0.4")], figures::render(&metrics))),
+        );
     let limits = Limits {
+        server: "ops",
         connections,
         requests: 8,
         head: 16 * 1024,
@@ -72,7 +78,7 @@ pub(crate) async fn serve(
     };
     let called = ServiceAnswers { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response() };
     // It tells that the other listeners stop, and does not stop itself.
-    server::serve(listener, Arc::new(called), limits, CancellationToken::new()).await;
+    server::serve(listener, None, Arc::new(called), limits, CancellationToken::new()).await;
 }
 
 async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {

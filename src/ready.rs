@@ -22,6 +22,14 @@ pub(crate) struct Listening {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) grpc: Option<SocketAddr>,
     pub(crate) ops: Option<SocketAddr>,
+    /// Whether REST and gRPC speak TLS.
+    pub(crate) tls: bool,
+}
+
+impl Listening {
+    const fn scheme(self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
 }
 
 /// What a process tells beside its addresses.
@@ -71,13 +79,13 @@ struct Ready<'a> {
 }
 
 fn line(role: Role, at: Listening, told: Told<'_>) -> io::Result<String> {
-    let url = |address: Option<SocketAddr>| address.map(|address| format!("http://{address}"));
+    let url = |address: Option<SocketAddr>, scheme| address.map(|address| format!("{scheme}://{address}"));
     let ready = Ready {
         ready: true,
         role: role.name(),
-        http: url(at.http),
-        grpc: url(at.grpc),
-        ops: url(at.ops),
+        http: url(at.http, at.scheme()),
+        grpc: url(at.grpc, at.scheme()),
+        ops: url(at.ops, "http"),
         test_key_file: told.first_key.filter(|key| key.made).map(|key| key.file.as_path()),
         setup_link_file: told.set_up.map(|set_up| set_up.file.as_path()),
         live_key_file: told.demo.map(|demo| demo.live_key_file.as_path()),
@@ -107,9 +115,10 @@ fn banner(role: Role, at: Listening, told: Told<'_>) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "  {name:<9} {value}");
     };
-    for (name, address) in [("REST", at.http), ("gRPC", at.grpc), ("ops", at.ops)] {
+    let scheme = at.scheme();
+    for (name, address, scheme) in [("REST", at.http, scheme), ("gRPC", at.grpc, scheme), ("ops", at.ops, "http")] {
         if let Some(address) = address {
-            say(name, &format!("http://{}", reachable(address)));
+            say(name, &format!("{scheme}://{}", reachable(address)));
         }
     }
     if let Some(key) = first_key {
@@ -132,7 +141,7 @@ fn banner(role: Role, at: Listening, told: Told<'_>) -> String {
         Role::All => "trade-thesis is ready".to_owned(),
         role => format!("trade-thesis {} is ready", role.name()),
     };
-    let curl = at.http.map(|http| curl(&format!("http://{}", reachable(http)), first_key)).unwrap_or_default();
+    let curl = at.http.map(|http| curl(&format!("{scheme}://{}", reachable(http)), first_key)).unwrap_or_default();
     format!("\n{title}\n\n{text}{curl}\n")
 }
 
@@ -170,6 +179,7 @@ mod tests {
             http: Some(([0, 0, 0, 0], 8080).into()),
             grpc: Some(([127, 0, 0, 1], 50051).into()),
             ops: Some(([127, 0, 0, 1], 9100).into()),
+            tls: false,
         }
     }
 
@@ -186,6 +196,9 @@ mod tests {
         );
         let worker = line(Role::Worker, Listening { http: None, grpc: None, ..listening() }, Told::default()).unwrap();
         assert_eq!(worker, "{\"ready\":true,\"role\":\"worker\",\"ops\":\"http://127.0.0.1:9100\"}\n");
+        let secure = line(Role::All, Listening { tls: true, ..listening() }, Told::default()).unwrap();
+        assert!(secure.contains("\"http\":\"https://0.0.0.0:8080\",\"grpc\":\"https://127.0.0.1:50051\""), "{secure}");
+        assert!(secure.contains("\"ops\":\"http://127.0.0.1:9100\""), "{secure}");
         let simulator = http_line("upstream-sim", ([127, 0, 0, 1], 9900).into()).unwrap();
         assert_eq!(simulator, "{\"ready\":true,\"role\":\"upstream-sim\",\"http\":\"http://127.0.0.1:9900\"}\n");
     }

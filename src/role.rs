@@ -2,16 +2,22 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 /// Longest time that a role still serves after a signal while not ready, unless a setting says otherwise. Load
 /// balancers look every few seconds.
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// What a process does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
+    /// Everything in one process
     All,
+    /// The core
     Core,
+    /// An edge
     Edge,
+    /// A worker
     Worker,
 }
 

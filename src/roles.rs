@@ -5,15 +5,16 @@ mod core;
 use std::{io, net::SocketAddr, sync::Arc, task::Poll, time::Duration};
 
 use core_service::grpc::{self, Serving};
-use delivery_worker::{WorkerConfig, WorkerError};
+use delivery_worker::WorkerConfig;
 use rest_edge::EdgeConfig;
 use thesis_net::{
     channel::CoreChannel,
     clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
     services::Services,
+    tls::Identity,
 };
 use tokio::{
-    net::{TcpListener, TcpSocket},
+    net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     task::{JoinError, JoinSet},
     time::timeout,
@@ -25,15 +26,19 @@ use crate::{
     Failure,
     config::{Refused, Settings},
     demo::Demo,
+    figures,
     files::Files,
     ops::{self, Need},
+    port::listen,
     ready::{self, Listening, Told},
     role::Role,
-    secrets, telemetry,
+    secrets, telemetry, traces, version,
 };
 
-/// Most new connections that wait to be accepted; the system may allow fewer.
-const BACKLOG: u32 = 4_096;
+/// The protocols of REST over TLS, the preferred one first: an open stream over HTTP/1.1 takes far less memory.
+const REST_PROTOCOLS: [&str; 2] = ["http/1.1", "h2"];
+/// Those of gRPC; gRPC-web needs no HTTP/2.
+const GRPC_PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 /// Longest time for edge and worker to finish when they stop.
 const DRAIN: Duration = Duration::from_secs(7);
 /// Longest time after that for calls to core to finish, and as long again for core's streams.
@@ -49,10 +54,18 @@ type Ended = Result<Result<(), Failure>, JoinError>;
 
 /// Runs a role until a signal or a failure.
 pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failure> {
+    let metrics = figures::record()?;
     let demo = Demo::start(role, &mut settings).await?;
     let settings = &settings;
     let filter = telemetry::filter(settings.features.log.as_deref())?;
     let root_certificate = settings.webhooks.root_certificate()?;
+    if role.is(Role::Worker) {
+        settings.webhooks.judge_root(root_certificate.as_deref())?;
+    }
+    let mut process = Process::new();
+    if role != Role::Worker {
+        process.tls = settings.tls.identity(&process.clock)?;
+    }
     let prepared = role.is(Role::Core).then(|| core::prepare(settings)).transpose()?;
     let addresses = &settings.addresses;
     let ops = listen("SVC_OPS_ADDR", addresses.ops_addr)?;
@@ -62,9 +75,9 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
         http: http.as_ref().map(TcpListener::local_addr).transpose()?,
         grpc: grpc.as_ref().map(TcpListener::local_addr).transpose()?,
         ops: Some(ops.local_addr()?),
+        tls: process.tls.is_some(),
     };
-    let metrics = telemetry::metrics()?;
-    let mut process = Process::new();
+    let spans = traces::send(&settings.traces, role)?;
     let started = match prepared.zip(at.grpc) {
         Some((prepared, grpc)) => {
             let http = at.http.unwrap_or(addresses.http_addr);
@@ -78,6 +91,7 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     };
     // Logging begins only here, so that a refused start says so in one line.
     telemetry::log(filter)?;
+    tracing::info!(version = version::VERSION, commit = version::COMMIT, role = role.name(), "starting");
     let files = Files::raised();
     tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
     if let (Some(listener), Some(started)) = (grpc, &started) {
@@ -88,6 +102,9 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     }
     if role.is(Role::Worker) {
         process.work(services, settings, root_certificate).await?;
+    }
+    if let Some(tls) = &process.tls {
+        tokio::spawn(Arc::clone(tls).watch());
     }
     tokio::spawn(ops::serve(ops, metrics, need, files.ops, process.leaving.clone()));
 
@@ -102,6 +119,7 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     let ended = process.until_left(signals, role.leaving(settings.features.drain_seconds)).await;
     tracing::info!("stopping");
     process.stop(started).await;
+    spans.finish().await;
     if let Some(demo) = demo {
         demo.stop().await?;
     }
@@ -116,8 +134,11 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
 
 /// The services of a core in another process.
 fn core_elsewhere(settings: &Settings, clock: &SharedClock) -> Result<(Services, Need), Refused> {
-    let channel = CoreChannel::new(&settings.addresses.core_url, Arc::clone(clock))
-        .map_err(|error| Refused::new("SVC_CORE_URL", error))?;
+    let authorities = settings.tls.authorities()?;
+    let channel = CoreChannel::new(&settings.addresses.core_url, &authorities, Arc::clone(clock)).map_err(|error| {
+        Refused::new("SVC_CORE_URL", format!("`{}`: {error}", settings.addresses.core_url.join(",")))
+            .remedy("set it as http://host:port, for each core one")
+    })?;
     let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
     let services = Services::remote(channel.clone(), channel.each(), &token);
     Ok((services.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?, Need::Core(channel)))
@@ -127,6 +148,8 @@ fn core_elsewhere(settings: &Settings, clock: &SharedClock) -> Result<(Services,
 struct Process {
     clock: SharedClock,
     ids: SharedIdSource,
+    /// The certificate of REST and gRPC; none where they are plain.
+    tls: Option<Arc<Identity>>,
     /// Edge and worker.
     parts: Parts,
     /// Servers that edge and worker need until they have finished.
@@ -142,6 +165,7 @@ impl Process {
         Self {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIdSource),
+            tls: None,
             parts: Parts::new(),
             servers: Parts::new(),
             leaving: CancellationToken::new(),
@@ -151,6 +175,7 @@ impl Process {
 
     fn serve_grpc(&mut self, listener: TcpListener, started: &Started, settings: &Settings, connections: usize) {
         let serving = Serving {
+            tls: self.tls.as_ref().map(|tls| tls.acceptor(&GRPC_PROTOCOLS)),
             connections,
             trusted_proxies: settings.addresses.trusted_proxies.clone(),
             leaving: self.leaving.clone(),
@@ -167,8 +192,9 @@ impl Process {
         settings: &Settings,
         connections: usize,
     ) {
-        let mut config = EdgeConfig::new(settings.addresses.public_url(address));
+        let mut config = EdgeConfig::new(settings.addresses.public_url(settings.tls.scheme(), address));
         config.max_connections = connections;
+        config.tls = self.tls.as_ref().map(|tls| tls.acceptor(&REST_PROTOCOLS));
         config.trusted_proxies.clone_from(&settings.addresses.trusted_proxies);
         let (clock, ids) = (Arc::clone(&self.clock), Arc::clone(&self.ids));
         let serving = rest_edge::serve(listener, services, config, clock, ids, self.stop.clone());
@@ -195,7 +221,7 @@ impl Process {
         let mut working = Box::pin(working);
         // The first poll sets up the worker; a setting that it cannot use ends it there.
         if let Poll::Ready(ended) = futures::poll!(working.as_mut()) {
-            ended.map_err(refused)?;
+            ended.map_err(|error| settings.webhooks.unusable(&error))?;
         }
         self.parts.spawn(async move { Ok(working.await?) });
         Ok(())
@@ -275,24 +301,4 @@ async fn finish(parts: &mut Parts, patience: Duration) {
     if timeout(patience, all).await.is_err() {
         tracing::debug!("some calls are still open");
     }
-}
-
-fn listen(setting: &'static str, address: SocketAddr) -> Result<TcpListener, Refused> {
-    let bind = || {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // A port that was just used can be used again.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
-    };
-    bind().map_err(|error| Refused::new(setting, format!("cannot listen at {address}: {error}")))
-}
-
-fn refused(error: WorkerError) -> Refused {
-    let setting = match &error {
-        WorkerError::RootCertificate(_) => "SVC_WEBHOOK_CA_FILE",
-        WorkerError::Resolver(_) => "SVC_DNS_SERVERS",
-        WorkerError::Tls(_) => "TLS",
-    };
-    Refused::new(setting, error)
 }

@@ -4,7 +4,7 @@
 use std::{
     fs::{self, DirBuilder},
     io::{self, Write as _},
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -12,11 +12,11 @@ use core_service::shared::key_ring::{KeyRing, is_api_key};
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
 use thesis_net::clock::{IdSource, SharedIdSource};
 
-use crate::config::{Keys, Refused, decode_secret, encode_secret};
+use crate::config::{Keys, Refused, decode_secret, encode_secret, judge_token, unusable};
 
 /// The embedded store's file; it exists after the first start.
 const STORE: &str = "store.redb";
-const SECRET_KEY: &str = "secret_key";
+pub(crate) const SECRET_KEY: &str = "secret_key";
 const SERVICE_TOKEN: &str = "service_token";
 const TEST_KEY: &str = "test-key";
 const LIVE_KEY: &str = "live-key";
@@ -52,31 +52,71 @@ pub(crate) struct SetUpLink {
 impl Secrets {
     /// The secrets that are set, which a cluster's cores must share.
     pub(crate) fn given(keys: &Keys) -> Result<Self, Refused> {
-        let missing = |setting| Refused::new(setting, "SVC_STORE=scylla needs it, the same for every process");
         Ok(Self {
-            secret_key: SecretBox::new(Box::new(keys.secret_key()?.ok_or_else(|| missing("SVC_SECRET_KEY"))?)),
-            service_token: keys.service_token()?.ok_or_else(|| missing("SVC_SERVICE_TOKEN"))?,
+            secret_key: SecretBox::new(Box::new(Self::secret_key_given(keys)?)),
+            service_token: Self::service_token_given(keys)?,
         })
+    }
+
+    /// The secret key that is set.
+    pub(crate) fn secret_key_given(keys: &Keys) -> Result<[u8; 32], Refused> {
+        keys.secret_key()?.ok_or_else(|| missing("SVC_SECRET_KEY"))
+    }
+
+    /// The service token that is set.
+    pub(crate) fn service_token_given(keys: &Keys) -> Result<SecretString, Refused> {
+        keys.service_token()?.ok_or_else(|| missing("SVC_SERVICE_TOKEN"))
     }
 
     /// The secrets that are set or kept in the data folder; made there at the first start.
     pub(crate) fn kept(keys: &Keys, dir: &Path, ids: &dyn IdSource) -> Result<Self, Refused> {
-        let secret_key = match keys.secret_key()? {
+        // Both are judged before one is made.
+        let (secret_key, service_token) = (found_secret_key(keys, dir)?, found_service_token(keys, dir)?);
+        let secret_key = match secret_key {
             Some(key) => key,
-            None if dir.join(STORE).exists() && !dir.join(SECRET_KEY).exists() => {
-                return Err(Refused::new(
-                    "SVC_SECRET_KEY",
-                    "the data in the data folder was made with a key that is neither set nor kept there",
-                ));
-            }
             None => decode_secret("SVC_SECRET_KEY", &keep(dir, SECRET_KEY, || encode_secret(random(ids)))?)?,
         };
-        let service_token = match keys.service_token()? {
+        let service_token = match service_token {
             Some(token) => token,
             None => keep(dir, SERVICE_TOKEN, || encode_secret(random(ids)))?.into(),
         };
         Ok(Self { secret_key: SecretBox::new(Box::new(secret_key)), service_token })
     }
+}
+
+/// Tells that a cluster's core lacks a secret.
+fn missing(setting: &'static str) -> Refused {
+    Refused::new(setting, "is not set, but SVC_STORE=scylla needs it")
+        .remedy("set what `openssl rand -base64 32` prints, the same for every process")
+}
+
+/// The secret key that is set or kept in the data folder; none where a start makes one.
+pub(crate) fn found_secret_key(keys: &Keys, dir: &Path) -> Result<Option<[u8; 32]>, Refused> {
+    if let Some(key) = keys.secret_key()? {
+        return Ok(Some(key));
+    }
+    let file = dir.join(SECRET_KEY);
+    let Some(text) = kept(dir, SECRET_KEY)? else {
+        if !dir.join(STORE).exists() {
+            return Ok(None);
+        }
+        let reason = format!("is not set, and {} is missing, with which the data there was made", file.display());
+        return Err(Refused::new("SVC_SECRET_KEY", reason).remedy("put the file back from a copy, or set its text"));
+    };
+    let key = decode_secret("SVC_SECRET_KEY", &text).map_err(|_| {
+        Refused::new("SVC_SECRET_KEY", format!("is not set, and {} is not 32 bytes in base64", file.display()))
+            .remedy("put the file back from a copy, or set the key that the data was made with")
+    })?;
+    Ok(Some(key))
+}
+
+/// The service token that is set or kept in the data folder; none where core makes one.
+pub(crate) fn found_service_token(keys: &Keys, dir: &Path) -> Result<Option<SecretString>, Refused> {
+    if let Some(token) = keys.service_token()? {
+        return Ok(Some(token));
+    }
+    let file = dir.join(SERVICE_TOKEN);
+    kept(dir, SERVICE_TOKEN)?.map(|token| judge_token(token.into(), &file.display().to_string())).transpose()
 }
 
 /// The data folder, made for its owner alone if there is none.
@@ -90,9 +130,21 @@ pub(crate) fn service_token(keys: &Keys, dir: &Path) -> Result<SecretString, Ref
         return Ok(token);
     }
     let file = dir.join(SERVICE_TOKEN);
-    fs::read_to_string(&file).map(|token| token.trim().into()).map_err(|error| {
-        Refused::new("SVC_SERVICE_TOKEN", format!("not set, and {} cannot be read: {error}", file.display()))
-    })
+    let token = fs::read_to_string(&file).map_err(|error| {
+        Refused::new("SVC_SERVICE_TOKEN", format!("is not set, and {} cannot be read: {error}", file.display()))
+            .remedy("set the token that core has, or set SVC_DATA_DIR to core's data folder on this machine")
+    })?;
+    judge_token(token.trim().into(), &file.display().to_string())
+}
+
+/// The files of secrets that are there, and their permissions. The store is among them where others may enter the
+/// folder: earlier versions made it readable.
+pub(crate) fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
+    let mode = |file: &Path| Some(fs::metadata(file).ok()?.permissions().mode() & 0o7777);
+    let may_enter = mode(dir).is_some_and(|mode| mode & 0o011 != 0);
+    let files = [SECRET_KEY, SERVICE_TOKEN, TEST_KEY, LIVE_KEY, SET_UP_LINK].into_iter();
+    let files = files.chain(may_enter.then_some(STORE)).map(|name| dir.join(name));
+    files.filter_map(|file| mode(&file).map(|mode| (file, mode))).collect()
 }
 
 /// The test key kept in the data folder. The first start makes one, before the store, so that a start after a failed
@@ -103,11 +155,23 @@ pub(crate) fn first_key(dir: &Path, secret_key: &[u8; 32], ids: SharedIdSource) 
     if !made && !file.exists() {
         return Ok(None);
     }
-    let key = keep(dir, TEST_KEY, || KeyRing::new(secret_key, ids).new_api_key(false))?;
-    if !is_api_key(&key) {
-        return Err(Refused::new(SETTING, format!("{} holds no API key", file.display())));
-    }
+    let key = match found_first_key(dir)? {
+        Some(key) => key,
+        None => keep(dir, TEST_KEY, || KeyRing::new(secret_key, ids).new_api_key(false))?,
+    };
     Ok(Some(FirstKey { key: key.into(), file, made }))
+}
+
+/// The test key kept in the data folder.
+pub(crate) fn found_first_key(dir: &Path) -> Result<Option<String>, Refused> {
+    match kept(dir, TEST_KEY)? {
+        Some(key) if !is_api_key(&key) => {
+            let file = dir.join(TEST_KEY);
+            Err(Refused::new(SETTING, format!("{} holds no API key", file.display()))
+                .remedy("remove that file; keys are made by `trade-thesis admin key create` too"))
+        }
+        key => Ok(key),
+    }
 }
 
 /// Keeps the link that makes the first administrator; without one, an earlier one is removed.
@@ -138,14 +202,22 @@ pub(crate) fn token(ids: &dyn IdSource) -> String {
 
 /// The text in a file; without one, a file that only its owner can read is made, whole or not at all.
 fn keep(dir: &Path, name: &str, make: impl FnOnce() -> String) -> Result<String, Refused> {
-    let file = dir.join(name);
-    match fs::read_to_string(&file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        read => return read.map(|text| text.trim().to_owned()).map_err(at(&file)),
+    if let Some(text) = kept(dir, name)? {
+        return Ok(text);
     }
+    let file = dir.join(name);
     write(dir, &file, &make()).map_err(at(&file))?;
     // Another process may have been faster: then its text counts.
     fs::read_to_string(&file).map(|text| text.trim().to_owned()).map_err(at(&file))
+}
+
+/// The text in a file, if there is one.
+fn kept(dir: &Path, name: &str) -> Result<Option<String>, Refused> {
+    let file = dir.join(name);
+    match fs::read_to_string(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(|text| Some(text.trim().to_owned())).map_err(at(&file)),
+    }
 }
 
 fn write(dir: &Path, file: &Path, text: &str) -> io::Result<()> {
@@ -167,12 +239,12 @@ fn random(ids: &dyn IdSource) -> [u8; 32] {
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> Refused + '_ {
-    move |error| Refused::new(SETTING, format!("{}: {error}", path.display()))
+    move |error| Refused::new(SETTING, format!("{}: {error}", path.display())).remedy(unusable(path, &error))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
+    use std::sync::Arc;
 
     use thesis_net::clock::SystemIdSource;
 

@@ -10,6 +10,7 @@ mod fields;
 mod gate;
 mod guard;
 mod ingest;
+mod measured;
 mod meta;
 mod peer;
 mod profile;
@@ -22,6 +23,7 @@ mod test_data;
 mod tests;
 mod thesis;
 mod token;
+mod traced;
 mod webhook;
 
 use std::{
@@ -32,15 +34,16 @@ use std::{
 use axum::{
     body::Body,
     extract::{Request, State},
-    middleware::{Next, from_fn_with_state},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::Response,
 };
 use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN};
 use ipnet::IpNet;
 use prost::Message as _;
 use thesis_net::{
-    server::{Bodies, BodyError, Limits, ServiceAnswers},
+    server::{Bodies, BodyError, Limits, ServiceAnswers, begin_refused, count_refused},
     services::{Services, Streams},
+    tls::Acceptor,
 };
 use thesis_proto::{error::ApiError, v1};
 use thesis_streams::{Hub, Render};
@@ -57,6 +60,8 @@ use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use self::{answer::error_status, guard::Guard};
 use crate::operations::Core;
 
+/// The name of gRPC among servers.
+const SERVER: &str = "grpc";
 /// Most bytes of a request message; bodies over REST are smaller.
 const MAX_MESSAGE: usize = 256 * 1024;
 /// Most bytes of a request message with its frame.
@@ -110,7 +115,8 @@ pub fn local(core: &Arc<Core>) -> Services {
 }
 
 fn guarded(routes: Routes, guard: Guard) -> Routes {
-    Routes::from(routes.into_axum_router().layer(from_fn_with_state(guard, guard::guard))).prepare()
+    let routes = routes.into_axum_router().layer(from_fn_with_state(guard, guard::guard));
+    Routes::from(routes.layer(from_fn(measured::measure))).prepare()
 }
 
 fn services(core: &Arc<Core>) -> Routes {
@@ -162,13 +168,16 @@ struct Room {
 async fn enter(State(room): State<Room>, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     thesis_proto::metadata::hide_secrets(&mut head.headers);
-    let full = || error_status(&ApiError::unavailable(), &room.core.gate.new_request_id());
+    let full = |reason| {
+        count_refused(SERVER, reason);
+        error_status(&ApiError::unavailable(), &room.core.gate.new_request_id())
+    };
     let refused = match room.messages.read(body, MAX_FRAME, MAX_DISCARDED).await {
         Ok(body) => match room.calls.try_acquire() {
             Ok(_slot) => return next.run(Request::from_parts(head, Body::from(body))).await,
-            Err(_) => full(),
+            Err(_) => full("calls"),
         },
-        Err(BodyError::NoRoom) => full(),
+        Err(BodyError::NoRoom) => full("bodies"),
         Err(error @ BodyError::Late) => Status::deadline_exceeded(error.to_string()),
         Err(error @ BodyError::TooLarge) => Status::out_of_range(error.to_string()),
         Err(error @ BodyError::Broken) => Status::invalid_argument(error.to_string()),
@@ -179,6 +188,8 @@ async fn enter(State(room): State<Room>, request: Request, next: Next) -> Respon
 /// How gRPC is served.
 #[derive(Debug)]
 pub struct Serving {
+    /// Makes connections speak TLS; none serves plain HTTP.
+    pub tls: Option<Acceptor>,
     /// Most connections at once.
     pub connections: usize,
     /// Networks whose `X-Forwarded-For` is believed.
@@ -198,7 +209,7 @@ pub async fn serve(
     core: Arc<Core>,
     serving: Serving,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let Serving { connections, trusted_proxies, leaving, shutdown } = serving;
+    let Serving { tls, connections, trusted_proxies, leaving, shutdown } = serving;
     let (health, health_service) = tonic_health::server::health_reporter();
     let calls = Arc::new(Semaphore::new(MAX_WORKED_ON));
     let room = Room { core: Arc::clone(&core), messages: Bodies::new(MAX_MESSAGES), calls };
@@ -214,7 +225,10 @@ pub async fn serve(
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         response
     };
+    measured::declare();
+    begin_refused(SERVER, &["calls", "bodies"]);
     let limits = Limits {
+        server: SERVER,
         connections,
         requests: MAX_CALLS,
         head: MAX_HEADERS,
@@ -224,7 +238,13 @@ pub async fn serve(
         drain: DRAIN,
     };
     tokio::join!(
-        thesis_net::server::serve(listener, Arc::new(ServiceAnswers { service, refusal }), limits, shutdown.clone()),
+        thesis_net::server::serve(
+            listener,
+            tls,
+            Arc::new(ServiceAnswers { service, refusal }),
+            limits,
+            shutdown.clone()
+        ),
         tell_health(&core, &health, &leaving, &shutdown)
     );
     Ok(())

@@ -22,7 +22,7 @@ use crate::{
     error::Result,
     log::{datasets::Datasets, writer::thesis_event_id},
     shared::Shared,
-    tables::{events::position_of, index_scope::IndexScope, theses::IndexSlice},
+    tables::{events::position_of, index_scope::IndexScope, log::decode, theses::IndexSlice},
 };
 
 /// Prefix of the upstream ids of the ticker's theses.
@@ -106,7 +106,7 @@ fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i6
         updated_at: created_at,
         ..Thesis::default()
     };
-    NewThesis { thesis, profile, token, test: false, at }
+    NewThesis { thesis, profile, token, test: false, at, trace: Vec::new() }
 }
 
 /// Lays out the fixtures of the seven days before the very first start of any core. Doing it again, or twice at once,
@@ -115,7 +115,16 @@ fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i6
 /// # Errors
 /// When the store does not answer.
 pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
-    let now = shared.clock.now_ms();
+    let theses = fixtures::seeded();
+    let Some(last) = theses.last() else { return Ok(()) };
+    let last_id = thesis_event_id(&thesis_id(SEEDED, last.number));
+    let sandbox = Dataset::Sandbox.to_string();
+    let done = position_of(&shared.backend, &sandbox, &last_id).await?;
+    let now = match done {
+        // Laid out here or, before an import, elsewhere.
+        Some(seq) => laid_out_at(shared, &sandbox, seq, last.age_ms).await?,
+        None => shared.clock.now_ms(),
+    };
     let seed = shared
         .control
         .change(Actor::service().does("sandbox.set_up"), |state| match state.seed() {
@@ -123,11 +132,6 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
             None => Ok((vec![ControlChange::SandboxSeed(SandboxSeed { at: now })], SandboxSeed { at: now })),
         })
         .await?;
-    let theses = fixtures::seeded();
-    let Some(last) = theses.last() else { return Ok(()) };
-    let last = thesis_event_id(&thesis_id(SEEDED, last.number));
-    let sandbox = Dataset::Sandbox.to_string();
-    let done = position_of(&shared.backend, &sandbox, &last).await?;
     if done.is_some() {
         return Ok(());
     }
@@ -139,6 +143,12 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     // A task that has used up its budget would call some of them later.
     tokio::task::unconstrained(futures::future::try_join_all(written)).await?;
     Ok(())
+}
+
+/// When the fixtures were laid out, by the last of them.
+async fn laid_out_at(shared: &Shared, sandbox: &str, seq: u64, age_ms: i64) -> Result<i64> {
+    let entry = shared.log.get(sandbox, seq).await?.map(decode).transpose()?;
+    Ok(entry.map_or_else(|| shared.clock.now_ms(), |entry| entry.created_at + age_ms))
 }
 
 /// Posts a thesis at every whole multiple of the interval; its ids follow from the tick's number, so that several cores

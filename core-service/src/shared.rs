@@ -4,6 +4,7 @@ pub mod control;
 pub mod key_ring;
 pub mod news;
 pub mod queue_hints;
+pub mod secret_check;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -9,7 +9,10 @@ use std::{
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretBox, SecretString};
-use thesis_net::clock::{SharedClock, SharedIdSource};
+use thesis_net::{
+    clock::{SharedClock, SharedIdSource},
+    tls::Authorities,
+};
 use thesis_proto::v1;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -26,8 +29,10 @@ use crate::{
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     domain::{dataset::Dataset, id, operation::Features, plan::Plans},
     error::Result,
+    figures::{CONFIGURED, declare},
     ingest::{pushes::Pushes, settings::UpstreamSettings, upstream::Upstream},
     log::datasets::Datasets,
+    measure,
     operations::{
         Core, NEAR_LOOKS_AT_ONCE,
         account::set_up::set_up_link,
@@ -45,7 +50,7 @@ use crate::{
         follow::{Follower, follow},
     },
     shared::{LOOKS_AT_ONCE, Shared, control::Control, key_ring::KeyRing, queue_hints::QueueHints},
-    store::SharedBackend,
+    store::{SharedBackend, observed::Observed},
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
 
@@ -74,6 +79,10 @@ pub struct CoreSettings {
     pub dns_servers: Vec<SocketAddr>,
     /// The gRPC URL at which other cores reach this one.
     pub advertise_url: String,
+    /// The authorities whose certificates other cores may show.
+    pub core_authorities: Authorities,
+    /// Whether a sandbox that was never filled is.
+    pub sandbox_fixtures: bool,
     /// Seconds between ticks of the sandbox; 0 for none.
     pub sandbox_tick_seconds: u32,
     /// Where live data comes from; none for nowhere.
@@ -98,9 +107,13 @@ impl Core {
         clock: SharedClock,
         ids: SharedIdSource,
     ) -> Result<Arc<Self>> {
+        declare();
+        CONFIGURED.one().set(f64::from(u8::from(settings.upstream.is_some())));
+        let backend: SharedBackend = Arc::new(Observed::new(backend));
         let search = Arc::new(SearchIndex::open(settings.search_dir.as_deref())?);
         let core = Self::start_beside(search, None, backend, settings, clock, ids).await?;
         core.tasks.spawn(follow(core.follower()));
+        core.tasks.spawn(measure::run(Arc::clone(&core)));
         Ok(core)
     }
 
@@ -132,7 +145,9 @@ impl Core {
             backend: Arc::clone(&backend),
         });
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let dial = dial.unwrap_or_else(|| over_grpc(settings.service_token.clone(), Arc::clone(&clock)));
+        let dial = dial.unwrap_or_else(|| {
+            over_grpc(settings.core_authorities, settings.service_token.clone(), Arc::clone(&clock))
+        });
         let gate_settings =
             GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
         let limits = Limits::new(&backend, &replica);
@@ -174,7 +189,9 @@ impl Core {
         if core.shared.backend.is_exclusive() {
             core.datasets.recover().await?;
         }
-        sandbox::seed(&core.shared, &core.datasets).await?;
+        if settings.sandbox_fixtures {
+            sandbox::seed(&core.shared, &core.datasets).await?;
+        }
         for dataset in [Dataset::Live, Dataset::Sandbox] {
             core.search.ask_for(&dataset);
         }

@@ -8,6 +8,7 @@ mod conformance;
 pub mod embedded;
 #[cfg(test)]
 pub(crate) mod faulty;
+pub mod observed;
 pub mod schema;
 pub mod scylla;
 
@@ -15,7 +16,7 @@ use std::{ops::Bound, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// A column of a key.
 #[derive(Debug)]
@@ -253,6 +254,28 @@ pub enum StoreError {
 /// Result of a store operation.
 pub type StoreResult<T> = Result<T, StoreError>;
 
+/// A piece of a backup's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupPiece {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Rows in the file up to its end.
+    pub rows: u64,
+    /// Rows that the whole file will have.
+    pub of: u64,
+}
+
+/// What became of the wish for a backup.
+#[derive(Debug)]
+pub enum Backup {
+    /// It is made: its pieces in order, as fast as they are taken. It ends when they are no longer wanted.
+    Begun(mpsc::Receiver<StoreResult<BackupPiece>>),
+    /// Another one is being made.
+    Busy,
+    /// The store has tools of its own.
+    Elsewhere,
+}
+
 /// A store of wide-column tables.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
@@ -293,6 +316,14 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Whether the store answers.
     async fn check(&self) -> StoreResult<()>;
+
+    /// Begins a backup of everything as it is now, with the time that it is told to be of. To be called in a runtime.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn backup(&self, _made_at_ms: i64) -> StoreResult<Backup> {
+        Ok(Backup::Elsewhere)
+    }
 
     /// Cleans away expired rows, where the store does not do it itself.
     async fn sweep(&self, now_ms: i64) -> StoreResult<()>;

@@ -11,7 +11,10 @@ use std::{
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use secrecy::SecretBox;
-use thesis_net::clock::{Clock, IdSource};
+use thesis_net::{
+    clock::{Clock, IdSource},
+    tls::Authorities,
+};
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 use crate::{
@@ -230,6 +233,8 @@ pub(crate) fn settings() -> CoreSettings {
         webhook_allow_networks: Vec::new(),
         dns_servers: Vec::new(),
         advertise_url: String::new(),
+        core_authorities: Authorities::default(),
+        sandbox_fixtures: true,
         sandbox_tick_seconds: 0,
         search_dir: None,
         upstream: None,
@@ -260,7 +265,7 @@ pub(crate) fn new_thesis(dataset: &Dataset, number: u32) -> NewThesis {
         created_at: i64::from(number),
         ..Thesis::default()
     };
-    NewThesis { thesis, profile, token, test: true, at: None }
+    NewThesis { thesis, profile, token, test: true, at: None, trace: Vec::new() }
 }
 
 /// Ids of one replica, different from those of others.

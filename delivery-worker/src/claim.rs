@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, TryStreamExt as _};
-use thesis_net::services::{ATTEMPTS_A_PLACE, Stream};
+use thesis_net::{
+    figures::UnderWay,
+    services::{ATTEMPTS_A_PLACE, Stream},
+};
 use thesis_proto::v1::{AttemptReleased, AttemptReport, ClaimResponse, attempt_report::Outcome};
 use tokio::{select, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -11,8 +14,10 @@ use tonic::Status;
 
 use crate::{
     backoff::Backoff,
+    figures,
     report::Cores,
     send::{Sender, Sent, drain},
+    traced::Traced,
 };
 
 /// Longest wait for open attempts and reports at the end.
@@ -47,6 +52,7 @@ impl Worker {
                 Err(status) => Some(status),
             };
             if !shutdown.is_cancelled() {
+                figures::STREAMS_LOST.one().increment(1);
                 tracing::warn!(status = ended.map(tracing::field::display), "no claims from core, asking again");
                 shutdown.run_until_cancelled(tokio::time::sleep(backoff.next(&**self.cores.ids()))).await;
             }
@@ -93,9 +99,11 @@ impl Worker {
     }
 
     async fn attempt(self: Arc<Self>, core: usize, claim: ClaimResponse) {
-        let (delivery_id, attempt) = (claim.delivery_id.clone(), claim.attempt);
-        let Sent { started_at, latency_ms, outcome, answer, deadline } = self.sender.send(claim).await;
+        let _under_way = UnderWay::begin(figures::IN_PROGRESS.one());
+        let (delivery_id, attempt, traced) = (claim.delivery_id.clone(), claim.attempt, Traced::begin(&claim));
+        let Sent { started_at, latency_ms, outcome, kind, answer, deadline } = self.sender.send(claim).await;
         count(&outcome, latency_ms);
+        traced.end(&outcome, kind, latency_ms);
         let report =
             AttemptReport { delivery_id, attempt, started_at: Some(started_at), latency_ms, outcome: Some(outcome) };
         tokio::join!(self.cores.report(core, report), drain(answer, deadline));
@@ -119,6 +127,6 @@ fn count(outcome: &Outcome, latency_ms: i32) {
         Outcome::Response(_) => "refused",
         Outcome::Failure(_) | Outcome::Released(_) => "failed",
     };
-    metrics::counter!("webhook_attempts_total", "outcome" => outcome).increment(1);
-    metrics::histogram!("webhook_attempt_seconds").record(f64::from(latency_ms) / 1000.0);
+    figures::ATTEMPTS.at(outcome).increment(1);
+    figures::SECONDS.one().record(f64::from(latency_ms) / 1000.0);
 }

@@ -20,3 +20,18 @@ pub(crate) enum Failure {
     #[error("request not sendable")]
     Request,
 }
+
+impl Failure {
+    /// Its name in metrics.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Dns => "dns",
+            Self::Refused(_) => "address_refused",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Response => "response",
+            Self::Request => "request",
+        }
+    }
+}

@@ -13,7 +13,7 @@ use thesis_proto::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::{client::Clients, failure::Failure, guard::Guard, sign::signature};
+use crate::{client::Clients, failure::Failure, figures::FAILURES, guard::Guard, sign::signature};
 
 /// Most bytes of an answer, and longest time, read to use its connection again; longer answers close theirs.
 const DRAIN_BYTES: usize = 16 * 1024;
@@ -24,6 +24,8 @@ pub(crate) struct Sent {
     pub(crate) started_at: Timestamp,
     pub(crate) latency_ms: i32,
     pub(crate) outcome: Outcome,
+    /// The kind of its failure, if it brought no answer.
+    pub(crate) kind: Option<&'static str>,
     pub(crate) answer: Option<Response>,
     pub(crate) deadline: Instant,
 }
@@ -42,14 +44,18 @@ impl Sender {
         let post = self.post(claim, started_ms.div_euclid(1000));
         let answer = timeout_at(deadline, post).await.unwrap_or(Err(Failure::Timeout));
         let latency_ms = i32::try_from(self.clock.now_ms() - started_ms).unwrap_or(i32::MAX).max(0);
+        let kind = answer.as_ref().err().map(Failure::kind);
         let (outcome, answer) = match answer {
             Ok(answer) => {
                 let status = answer.status().as_u16().into();
                 (Outcome::Response(AttemptResponse { status }), Some(answer))
             }
-            Err(failure) => (Outcome::Failure(AttemptFailure { reason: failure.to_string() }), None),
+            Err(failure) => {
+                FAILURES.at(failure.kind()).increment(1);
+                (Outcome::Failure(AttemptFailure { reason: failure.to_string() }), None)
+            }
         };
-        Sent { started_at: from_millis(started_ms), latency_ms, outcome, answer, deadline }
+        Sent { started_at: from_millis(started_ms), latency_ms, outcome, kind, answer, deadline }
     }
 
     async fn post(&self, claim: ClaimResponse, unix_seconds: i64) -> Result<Response, Failure> {

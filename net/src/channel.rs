@@ -24,14 +24,16 @@ use tokio::time::timeout;
 use tonic::{
     Code, ConnectError, Status,
     body::Body,
-    transport::{Channel, ClientTlsConfig, Endpoint},
+    transport::{Channel, Endpoint},
 };
 use tower::{Service, ServiceExt as _};
 
-use crate::clock::SharedClock;
+use crate::{clock::SharedClock, tls::Authorities};
 
 /// Longest time, in milliseconds, in which an address that failed is tried last.
 const AVOID_MS: i64 = 2_000;
+/// Least time, in milliseconds, after TLS last failed until that is told again.
+const TELL_AGAIN_MS: i64 = 60_000;
 /// Longest wait for a core to begin its answer while another can be tried.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -54,23 +56,31 @@ struct Cores {
 }
 
 struct Core {
+    address: String,
     channel: Channel,
     avoid_until: AtomicI64,
+    /// When TLS with it last failed.
+    tls_failed_at: AtomicI64,
 }
 
 impl CoreChannel {
     /// Spreads calls over the addresses. Where it is safe, a call that one core failed to answer is made again on
-    /// another. Connects when first used.
+    /// another. Connects when first used; to an address of `https` by TLS, where core must show a certificate of one of the
+    /// authorities.
     ///
     /// # Errors
     /// When an address is not a URL.
-    pub fn new(addresses: &[String], clock: SharedClock) -> Result<Self, tonic::transport::Error> {
+    pub fn new(
+        addresses: &[String],
+        authorities: &Authorities,
+        clock: SharedClock,
+    ) -> Result<Self, tonic::transport::Error> {
         let cores = addresses
             .iter()
             .map(|address| {
                 let mut endpoint = Endpoint::from_shared(address.clone())?;
                 if address.starts_with("https://") {
-                    endpoint = endpoint.tls_config(ClientTlsConfig::new().with_enabled_roots())?;
+                    endpoint = endpoint.tls_config(authorities.client())?;
                 }
                 let channel = endpoint
                     .connect_timeout(Duration::from_secs(2))
@@ -85,7 +95,8 @@ impl CoreChannel {
                     // Errors travel in headers, with everything that they list.
                     .http2_max_header_list_size(MAX_HEADERS)
                     .connect_lazy();
-                Ok(Arc::new(Core { channel, avoid_until: AtomicI64::new(0) }))
+                let (address, avoid_until, tls_failed_at) = (address.clone(), AtomicI64::new(0), AtomicI64::new(0));
+                Ok(Arc::new(Core { address, channel, avoid_until, tls_failed_at }))
             })
             .collect::<Result<_, tonic::transport::Error>>()?;
         Ok(Self(Arc::new(Cores { cores, next: AtomicUsize::new(0), clock })))
@@ -134,16 +145,47 @@ impl Cores {
                 Ok(answer) => repeatable && is_unavailable(answer),
                 Err(error) => repeatable || was_never_sent(error.as_ref()),
             };
-            if last.is_err() {
-                core.avoid_until.store(self.clock.now_ms() + AVOID_MS, Ordering::Relaxed);
+            if let Err(error) = &last {
+                let error: &(dyn std::error::Error + 'static) = error.as_ref();
+                if core.failed(error, self.clock.now_ms()) {
+                    tracing::error!(core = core.address, error = reason(error), "TLS with core failed");
+                }
             }
             if !again {
                 break;
             }
         }
         // Whatever broke on the way to core, the caller is told that it is unavailable.
-        last.map_err(|error| Status::unavailable(error.to_string()).into())
+        last.map_err(|error| Status::unavailable(reason(error.as_ref())).into())
     }
+}
+
+impl Core {
+    /// Notes that the core was not reached. Whether that is to be told: TLS failed, and had not failed a moment ago.
+    fn failed(&self, error: &(dyn std::error::Error + 'static), now_ms: i64) -> bool {
+        self.avoid_until.store(now_ms + AVOID_MS, Ordering::Relaxed);
+        is_tls(error) && self.tls_failed_at.swap(now_ms, Ordering::Relaxed) + TELL_AGAIN_MS <= now_ms
+    }
+}
+
+/// Whether an error comes from TLS, such as a certificate that is not trusted.
+fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| {
+        let cause = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        cause.is_some_and(|cause| cause.is::<rustls::Error>())
+    })
+}
+
+/// An error with its causes. Those that only repeat the one before are left out.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |error| error.source()).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Whether a core said that it cannot serve, without having begun to.

@@ -1,13 +1,16 @@
-//! The network parts of all roles: the accept loop, its limits, the way to core, DNS, the guard of webhook URLs, streams
-//! of events, waits, time.
+//! The network parts of all roles: the accept loop, its limits, the way to core, TLS, DNS, the guard of webhook URLs, streams
+//! of events, waits, time, traces.
 
 pub mod backoff;
 pub mod channel;
 pub mod client_address;
 pub mod clock;
+pub mod figures;
 pub mod guard;
 pub mod panics;
 pub mod resolve;
 pub mod server;
 pub mod services;
 pub mod sse;
+pub mod tls;
+pub mod trace;

@@ -17,6 +17,14 @@ use hickory_resolver::{
 #[error(transparent)]
 pub struct ResolverError(#[from] NetError);
 
+impl ResolverError {
+    /// Whether a name server answered: it knows of no such address.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        self.0.is_no_records_found()
+    }
+}
+
 /// Asks name servers each time, without a cache: an address is judged whenever it is used.
 #[derive(Clone)]
 pub struct Resolver(TokioResolver);

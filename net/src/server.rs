@@ -10,12 +10,14 @@ mod answers;
 mod bodies;
 mod connection;
 mod connections;
+mod counted;
 mod lag;
 mod meter;
 mod metered;
 mod takeover;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -24,7 +26,7 @@ use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -35,8 +37,10 @@ pub use self::{
     answers::ServiceAnswers,
     bodies::{Bodies, BodyError},
     connections::Room,
+    counted::{begin_refused, count_refused},
     metered::Metered,
     takeover::{Socket, Takeover},
+    wire::Wire,
 };
 use self::{
     answering::Place,
@@ -44,10 +48,13 @@ use self::{
     connections::Connections,
     lag::Lag,
 };
+use crate::tls::Acceptor;
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
+    /// The server's name in metrics.
+    pub server: &'static str,
     /// Most connections at once.
     pub connections: usize,
     /// Most requests that one connection may have open.
@@ -71,13 +78,13 @@ pub trait Answers: Send + Sync + 'static {
     /// The body of an answer.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static;
     /// A connection as HTTP reads and writes it.
-    type Io: AsyncRead + AsyncWrite + Into<Metered<TcpStream>> + Send + Unpin + 'static;
+    type Io: AsyncRead + AsyncWrite + Into<Socket> + Send + Unpin + 'static;
 
     /// A new connection from this address.
     fn peer(&self, address: SocketAddr) -> Self::Peer;
 
     /// Wraps a connection.
-    fn wrap(self: &Arc<Self>, stream: Metered<TcpStream>) -> Self::Io;
+    fn wrap(self: &Arc<Self>, stream: Socket) -> Self::Io;
 
     /// Answers a request.
     fn answer(
@@ -93,13 +100,21 @@ pub trait Answers: Send + Sync + 'static {
     fn turned_away(&self) -> Bytes;
 }
 
-/// Serves until `shutdown`, then finishes requests and returns.
-pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: Limits, shutdown: CancellationToken) {
-    let open = Connections::new(limits.untaken);
+/// Serves until `shutdown`, then finishes requests and returns. With `tls` every connection begins with its handshake.
+pub async fn serve<A: Answers>(
+    listener: TcpListener,
+    tls: Option<Acceptor>,
+    answers: Arc<A>,
+    limits: Limits,
+    shutdown: CancellationToken,
+) {
+    let open = Connections::new(limits.server, limits.untaken);
+    counted::begin(limits.server, limits.connections, &open);
     let lag = Arc::new(Lag::new(limits.lag));
     let watched = Arc::clone(&lag);
     let watching = tokio::spawn(async move { watched.watch().await });
-    let served = Arc::new(Served { answers, lag, protocols: Protocols::new(&limits), shutdown: shutdown.clone() });
+    let protocols = Protocols::new(&limits);
+    let served = Arc::new(Served { name: limits.server, answers, tls, lag, protocols, shutdown: shutdown.clone() });
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -119,8 +134,11 @@ pub async fn serve<A: Answers>(listener: TcpListener, answers: Arc<A>, limits: L
             }
         };
         if connections.len() >= limits.connections && !open.close_idle() {
-            // Best effort: the connection is closed either way.
-            let _ = stream.try_write(&served.answers.turned_away());
+            counted::count_closed(limits.server, "turned_away", 1);
+            if served.tls.is_none() {
+                // Best effort: the connection is closed either way.
+                let _ = stream.try_write(&served.answers.turned_away());
+            }
             continue;
         }
         let meter = open.add(limits.given_up, connections.len());

@@ -20,7 +20,7 @@ use tonic::{Status, codegen::StdError};
 
 pub use self::remote::Channel;
 use self::remote::Remote;
-use crate::{channel::CoreChannel, clock::SharedClock};
+use crate::{channel::CoreChannel, clock::SharedClock, tls::Authorities, trace::Trace};
 
 /// Most attempts of a worker that are unreported, for each of its places: core gives the places of late ones to others.
 pub const ATTEMPTS_A_PLACE: usize = 2;
@@ -35,8 +35,13 @@ pub type PeerCore = dyn PeerService<AppendStream = Stream<v1::AppendResponse>, N
 ///
 /// # Errors
 /// When the address is no URL, or the credential cannot travel in a header.
-pub fn peer(address: &str, credential: &SecretString, clock: SharedClock) -> Result<Arc<PeerCore>, StdError> {
-    let channel = CoreChannel::new(&[address.to_owned()], clock)?;
+pub fn peer(
+    address: &str,
+    authorities: &Authorities,
+    credential: &SecretString,
+    clock: SharedClock,
+) -> Result<Arc<PeerCore>, StdError> {
+    let channel = CoreChannel::new(&[address.to_owned()], authorities, clock)?;
     Ok(Arc::new(Remote { channel, credential: sensitive(credential)? }))
 }
 
@@ -50,6 +55,8 @@ fn sensitive(credential: &SecretString) -> Result<HeaderValue, InvalidHeaderValu
 pub type Admin = dyn AdminService<
         ReplayWebhookDeliveriesStream = Stream<v1::ReplayWebhookDeliveriesResponse>,
         BackfillStream = Stream<v1::BackfillResponse>,
+        BackupStream = Stream<v1::BackupResponse>,
+        ExportDatasetStream = Stream<v1::ExportDatasetResponse>,
     >;
 
 /// `DeliveryService`.
@@ -70,6 +77,8 @@ pub struct Trusted {
     pub client_address: Option<IpAddr>,
     /// The request's id.
     pub request_id: Option<HeaderValue>,
+    /// Where the request stands in its trace.
+    pub trace: Option<Trace>,
     /// The edge could not read all of the request: core refuses it.
     pub malformed: bool,
     /// Who calls, if it is a person.
@@ -128,6 +137,8 @@ impl Services {
             + AdminService<
                 ReplayWebhookDeliveriesStream = Stream<v1::ReplayWebhookDeliveriesResponse>,
                 BackfillStream = Stream<v1::BackfillResponse>,
+                BackupStream = Stream<v1::BackupResponse>,
+                ExportDatasetStream = Stream<v1::ExportDatasetResponse>,
             > + DeliveryService<ClaimStream = Stream<v1::ClaimResponse>>
             + EventService<SubscribeStream = Stream<v1::SubscribeResponse>>
             + GateService
@@ -181,7 +192,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_credential_that_cannot_travel_is_refused() {
-        let channel = CoreChannel::new(&["http://127.0.0.1:1".to_owned()], Arc::new(SystemClock)).unwrap();
+        let addresses = ["http://127.0.0.1:1".to_owned()];
+        let channel = CoreChannel::new(&addresses, &Authorities::default(), Arc::new(SystemClock)).unwrap();
         assert!(Services::remote(channel.clone(), channel.each(), &"line\nbreak".into()).is_err());
         assert!(Services::remote(channel.clone(), channel.each(), &"a-service-token".into()).is_ok());
     }

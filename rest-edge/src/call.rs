@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION, request::Parts};
 use parking_lot::Mutex;
-use thesis_net::services::Trusted;
+use thesis_net::{services::Trusted, trace::Trace};
 use thesis_proto::{
     error::{ErrorCode, FieldError},
     metadata,
@@ -18,7 +18,6 @@ use crate::{
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(metadata::IDEMPOTENCY_KEY);
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The parts that a route's requests may have.
 #[derive(Clone, Copy)]
@@ -51,16 +50,16 @@ pub(crate) struct Call {
 pub(crate) struct Origin {
     pub(crate) client_address: IpAddr,
     pub(crate) request_id: HeaderValue,
+    /// Where the request stands in its trace.
+    pub(crate) trace: Trace,
 }
 
 impl Call {
     /// The request to core with this request's metadata.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let mut headers = HeaderMap::with_capacity(4);
-        for name in [AUTHORIZATION, TRACEPARENT] {
-            if let Some(value) = self.head.headers.get(&name) {
-                headers.insert(name, value.clone());
-            }
+        if let Some(value) = self.head.headers.get(&AUTHORIZATION) {
+            headers.insert(AUTHORIZATION, value.clone());
         }
         if let Ok(Some(key)) = self.idempotency_key() {
             headers.insert(IDEMPOTENCY_KEY, key.clone());
@@ -69,6 +68,7 @@ impl Call {
         extensions.insert(Trusted {
             client_address: Some(self.origin.client_address),
             request_id: Some(self.origin.request_id.clone()),
+            trace: Some(self.origin.trace),
             malformed: !self.unread.lock().is_empty(),
             member: None,
         });

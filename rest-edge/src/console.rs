@@ -26,7 +26,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri,
     header::{
         ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
-        SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+        SET_COOKIE, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
     },
     request::Parts,
 };
@@ -34,6 +34,7 @@ use http_body_util::{BodyExt as _, Either, Full};
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     services::Services,
+    trace::Trace,
 };
 use thesis_proto::error::{ApiError, ErrorCode};
 use tower::ServiceExt as _;
@@ -64,6 +65,8 @@ pub(crate) const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
 ];
+/// A browser that has seen the console by https goes there by https alone, for a year.
+const SECURE_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The result of a page's handler.
@@ -79,6 +82,8 @@ pub(crate) struct Console {
     pub(crate) clock: SharedClock,
     /// Whether people reach it by https.
     is_secure: bool,
+    /// Whether browsers may be told to take https alone for its host, whatever the port.
+    is_secure_only: bool,
     /// Randomness.
     ids: SharedIdSource,
 }
@@ -139,14 +144,15 @@ pub(crate) struct Site {
 impl Site {
     /// The console in front of a core.
     pub(crate) fn new(core: Services, public_url: &str, clock: SharedClock, ids: SharedIdSource) -> Self {
-        let (public_url, is_secure) = (public_url.to_owned(), public_url.starts_with("https://"));
-        let console = Arc::new(Console { core, public_url, clock, is_secure, ids });
+        let (is_secure, is_secure_only) = (public_url.starts_with("https://"), is_usual_https(public_url));
+        let public_url = public_url.to_owned();
+        let console = Arc::new(Console { core, public_url, clock, is_secure, is_secure_only, ids });
         Self { router: router().with_state(Arc::clone(&console)), console }
     }
 
     /// Who asks.
-    pub(crate) fn visit(&self, address: IpAddr, request_id: &HeaderValue, head: &Parts) -> Visit {
-        Visit::new(&self.console, address, request_id, head)
+    pub(crate) fn visit(&self, address: IpAddr, request_id: &HeaderValue, trace: Trace, head: &Parts) -> Visit {
+        Visit::new(&self.console, address, request_id, trace, head)
     }
 
     /// A page's answer to a request whose body was read.
@@ -174,6 +180,9 @@ impl Site {
         // A page is whole already.
         let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         head.headers.extend(HEADERS);
+        if self.console.is_secure_only {
+            head.headers.insert(STRICT_TRANSPORT_SECURITY, SECURE_ONLY);
+        }
         if !head.headers.contains_key(CACHE_CONTROL) {
             head.headers.insert(CACHE_CONTROL, NO_STORE);
         }
@@ -187,6 +196,12 @@ impl Site {
         }
         Response::from_parts(head, Either::Left(Full::new(body)))
     }
+}
+
+/// Whether a URL is one of https on its default port. On another one the host may be somebody else's on the default one.
+fn is_usual_https(url: &str) -> bool {
+    let is_usual = |url: Uri| url.scheme_str() == Some("https") && url.port_u16().is_none_or(|port| port == 443);
+    url.parse().is_ok_and(is_usual)
 }
 
 impl Console {
@@ -215,11 +230,11 @@ fn failure_of(answered: &mut Answered) -> Option<ApiError> {
 
 fn tell(visit: &Visit, method: &Method, error: &ApiError) {
     let path = visit.path.split('?').next().unwrap_or_default();
-    let (id, path) = (visit.request_id.to_str().unwrap_or_default(), shown(path));
+    let (id, path, trace) = (visit.request_id.to_str().unwrap_or_default(), shown(path), &visit.trace);
     let (status, code) = (error.code.http_status(), error.code.as_str());
     if status < 500 {
-        tracing::info!(request_id = id, %method, path, status, code, "page refused");
+        tracing::info!(request_id = id, trace_id = %trace, %method, path, status, code, "page refused");
     } else {
-        tracing::warn!(request_id = id, %method, path, status, code, "page failed");
+        tracing::warn!(request_id = id, trace_id = %trace, %method, path, status, code, "page failed");
     }
 }

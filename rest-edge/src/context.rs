@@ -35,11 +35,19 @@ impl Context {
     }
 }
 
+/// Bytes of randomness in a request id.
+pub(crate) const ID_BYTES: usize = 12;
+
 /// A new request id.
 pub(crate) fn request_id(ids: &dyn IdSource) -> HeaderValue {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut random = [0; 12];
+    let mut random = [0; ID_BYTES];
     ids.fill(&mut random);
+    id_of(&random)
+}
+
+/// The request id of random bytes.
+pub(crate) fn id_of(random: &[u8; ID_BYTES]) -> HeaderValue {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = *b"req_000000000000000000000000";
     for (pair, byte) in text[4..].chunks_exact_mut(2).zip(random) {
         pair[0] = DIGITS[usize::from(byte >> 4)];

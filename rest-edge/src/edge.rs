@@ -15,6 +15,7 @@ use thesis_net::{
     panics,
     server::{Bodies, BodyError},
     services::Services,
+    trace::Trace,
 };
 use thesis_proto::{
     error::{ApiError, ErrorCode, FieldError},
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     EdgeConfig,
+    access::Access,
     answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, redirect},
     call::{Call, Origin},
     conditional,
@@ -39,6 +41,7 @@ use crate::{
     description::Description,
     docs::{self, Docs},
     encoding::{self, Encoding},
+    figures::{Requests, crowded},
     input::{all_errors, has_key, path_text},
     paths::Paths,
     route::{PathRoutes, Route, router},
@@ -74,6 +77,7 @@ pub(crate) struct Edge {
     openings: Semaphore,
     /// Room for bodies that are held.
     bodies: Bodies,
+    requests: Requests,
     router: matchit::Router<PathRoutes>,
     paths: Paths,
     trusted_proxies: Vec<IpNet>,
@@ -106,6 +110,7 @@ impl Edge {
             openings: Semaphore::new(MAX_OPENINGS),
             bodies: Bodies::new(MAX_BODIES),
             paths: Paths::new(&routes),
+            requests: Requests::new(&routes),
             router: router(routes),
             trusted_proxies: config.trusted_proxies,
             clock,
@@ -118,13 +123,15 @@ impl Edge {
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
     {
-        let id = self.context.request_id();
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let encoding = Encoding::preferred(request.headers());
+        let asked = self.requests.begin(&method, &path);
+        let access = Access::begin(request.headers(), asked.name(), self.context.ids.as_ref(), &self.clock);
+        let id = access.id.clone();
         let mut response = if console::covers(&path) {
-            self.show(peer, &id, request).await
+            self.show(peer, &id, access.trace, request).await
         } else {
-            self.call(peer, &id, request).await
+            self.call(peer, &access, request).await
         };
         response.headers_mut().insert(REQUEST_ID, id);
         if cors::covers(&path) {
@@ -140,11 +147,13 @@ impl Edge {
         if method == Method::HEAD {
             *response.body_mut() = Either::Left(Default::default());
         }
+        access.end(&response);
+        asked.answered(response.status());
         response
     }
 
     /// Answers a request for a page of the console.
-    async fn show<B>(&self, peer: IpAddr, id: &HeaderValue, request: Request<B>) -> Response<Body>
+    async fn show<B>(&self, peer: IpAddr, id: &HeaderValue, trace: Trace, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -152,10 +161,10 @@ impl Edge {
         let (mut head, body) = request.into_parts();
         metadata::hide_secrets(&mut head.headers);
         let method = head.method.clone();
-        let visit = self.console.visit(self.client_address(peer, &head.headers), id, &head);
+        let visit = self.console.visit(self.client_address(peer, &head.headers), id, trace, &head);
         let answering = async {
             let body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(body_error)?;
-            let _slot = self.calls.try_acquire().map_err(|_| ApiError::unavailable())?;
+            let _slot = self.calls.try_acquire().map_err(|_| crowded("calls"))?;
             let answering = timeout(PATIENCE, self.console.answer(visit.clone(), head, body));
             answering.await.map_err(|_| ApiError::unavailable())
         };
@@ -165,14 +174,13 @@ impl Edge {
     }
 
     /// Answers a request for the API.
-    async fn call<B>(&self, peer: IpAddr, id: &HeaderValue, request: Request<B>) -> Response<Body>
+    async fn call<B>(&self, peer: IpAddr, access: &Access<'_>, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
     {
-        let started = self.clock.now_ms();
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        let taking = AssertUnwindSafe(self.take(peer, id, request)).catch_unwind();
+        let (id, method, uri) = (&access.id, request.method().clone(), request.uri().clone());
+        let taking = AssertUnwindSafe(self.take(peer, access, request)).catch_unwind();
         let answer = taking.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
         match answer {
             Ok(response) => response,
@@ -182,20 +190,23 @@ impl Edge {
                     Failure::Shape(_) => (Box::new(ApiError::internal()), Box::default()),
                 };
                 let id = id.to_str().unwrap_or_default();
-                let took_ms = self.clock.now_ms() - started;
+                let took_ms = self.clock.now_ms() - access.started_ms;
                 let (status, code, path) = (error.code.http_status(), error.code.as_str(), uri.path());
+                let trace = access.trace;
                 // Never the query string: it may hold a secret.
                 if status < 500 {
-                    tracing::info!(request_id = id, %method, path, status, code, took_ms, "request refused");
+                    tracing::info!(request_id = id, trace_id = %trace, %method, path, status, code, took_ms, "request refused");
                 } else {
-                    tracing::warn!(request_id = id, %method, path, status, code, took_ms, "request failed");
+                    tracing::warn!(request_id = id, trace_id = %trace, %method, path, status, code, took_ms, "request failed");
                 }
-                self.context.errors.answer(&error, &headers, id)
+                let mut response = self.context.errors.answer(&error, &headers, id);
+                response.extensions_mut().insert(error.code);
+                response
             }
         }
     }
 
-    async fn take<B>(&self, peer: IpAddr, id: &HeaderValue, request: Request<B>) -> Answer
+    async fn take<B>(&self, peer: IpAddr, access: &Access<'_>, request: Request<B>) -> Answer
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -222,7 +233,8 @@ impl Edge {
         let route = found.value.of(&head.method).map_err(method_not_allowed)?;
         let raw_id = found.params.iter().next().map(|(_, value)| value).unwrap_or_default();
 
-        let origin = Origin { client_address: self.client_address(peer, &head.headers), request_id: id.clone() };
+        let (client_address, request_id) = (self.client_address(peer, &head.headers), access.id.clone());
+        let origin = Origin { client_address, request_id, trace: access.trace };
         let mut call =
             Call { form: route.form(), head, id: String::new(), body: Bytes::new(), origin, unread: Mutex::default() };
         let answer = match self.read(route, &mut call, raw_id, body).await {
@@ -230,7 +242,7 @@ impl Edge {
                 Some(_slot) => timeout(PATIENCE, (route.handler)(&self.context, &mut call))
                     .await
                     .unwrap_or_else(|_| Err(ApiError::unavailable().into())),
-                None => Err(ApiError::unavailable().into()),
+                None => Err(crowded(if route.opens_stream() { "openings" } else { "calls" }).into()),
             },
             Err(failure) => Err(failure),
         };
@@ -330,7 +342,7 @@ fn body_error(error: BodyError) -> ApiError {
         BodyError::TooLarge => (ErrorCode::PayloadTooLarge, "a body may have 64 KiB at most; send less"),
         BodyError::Broken => (ErrorCode::InvalidRequest, "the body broke off; send the request again"),
         BodyError::Late => (ErrorCode::InvalidRequest, "the body did not arrive in time; send the request again"),
-        BodyError::NoRoom => return ApiError::unavailable(),
+        BodyError::NoRoom => return crowded("bodies"),
     };
     ApiError::new(code, message)
 }

@@ -6,6 +6,7 @@
 //! feeds open connections. `console` has the pages
 //! in which people run their access, `docs` those that they read.
 
+mod access;
 mod answer;
 mod call;
 mod conditional;
@@ -17,6 +18,7 @@ mod docs;
 mod document;
 mod edge;
 mod encoding;
+mod figures;
 mod input;
 mod openapi;
 mod paths;
@@ -29,6 +31,7 @@ mod tests;
 mod v1;
 
 use ipnet::IpNet;
+use thesis_net::tls::Acceptor;
 
 pub use crate::{openapi::openapi, server::serve};
 
@@ -41,6 +44,8 @@ pub struct EdgeConfig {
     pub trusted_proxies: Vec<IpNet>,
     /// Most connections served at once. When all are in use, idle ones give way, or else a new one gets 503.
     pub max_connections: usize,
+    /// Makes connections speak TLS; none serves plain HTTP.
+    pub tls: Option<Acceptor>,
 }
 
 impl EdgeConfig {
@@ -50,6 +55,7 @@ impl EdgeConfig {
             public_url: public_url.into().trim_end_matches('/').to_owned(),
             trusted_proxies: Vec::new(),
             max_connections: 20_000,
+            tls: None,
         }
     }
 }

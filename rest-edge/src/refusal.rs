@@ -9,12 +9,9 @@ use std::{
 };
 
 use bytes::{Buf as _, Bytes};
-use thesis_net::server::Metered;
+use thesis_net::server::Socket;
 use thesis_proto::error::{ApiError, ErrorCode};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::edge::Edge;
 
@@ -44,7 +41,7 @@ impl<T> Enveloped<T> {
     }
 }
 
-impl From<Enveloped<Self>> for Metered<TcpStream> {
+impl From<Enveloped<Self>> for Socket {
     fn from(enveloped: Enveloped<Self>) -> Self {
         enveloped.stream
     }

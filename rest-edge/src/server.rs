@@ -11,11 +11,11 @@ use http::{HeaderValue, Request, Response, Version, header::HOST, uri::Authority
 use hyper::body::Incoming;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
-    server::{Answers, Limits, Metered},
+    server::{Answers, Limits, Socket},
     services::Services,
 };
 use thesis_proto::error::{ApiError, ErrorCode};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
     answer::{Body, REQUEST_ID},
     console, cors,
     edge::Edge,
+    figures,
     refusal::Enveloped,
 };
 
@@ -49,6 +50,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) {
     let limits = Limits {
+        server: figures::SERVER,
         connections: config.max_connections,
         requests: MAX_REQUESTS,
         head: MAX_HEAD,
@@ -57,20 +59,21 @@ pub async fn serve(
         lag: MAX_LAG,
         drain: DRAIN,
     };
+    let tls = config.tls.clone();
     let edge = Edge::new(core, config, clock, ids, shutdown.clone());
-    thesis_net::server::serve(listener, Arc::new(edge), limits, shutdown).await;
+    thesis_net::server::serve(listener, tls, Arc::new(edge), limits, shutdown).await;
 }
 
 impl Answers for Edge {
     type Peer = IpAddr;
     type Body = Body;
-    type Io = Enveloped<Metered<TcpStream>>;
+    type Io = Enveloped<Socket>;
 
     fn peer(&self, address: SocketAddr) -> IpAddr {
         address.ip()
     }
 
-    fn wrap(self: &Arc<Self>, stream: Metered<TcpStream>) -> Self::Io {
+    fn wrap(self: &Arc<Self>, stream: Socket) -> Self::Io {
         Enveloped::new(stream, Arc::clone(self))
     }
 
@@ -136,7 +139,10 @@ fn is_host(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpStream,
+    };
 
     use super::*;
     use crate::tests::fake::{FakeCore, sources};

@@ -32,6 +32,8 @@ pub(super) enum Answer {
     List(Vec<Resource>),
     /// Some rows of a list, and where the others begin.
     Page(Vec<Resource>, Option<String>),
+    /// Nothing more: stdout has what was asked for.
+    Told,
 }
 
 impl Answer {
@@ -43,6 +45,7 @@ impl Answer {
     /// One JSON document.
     pub(super) fn json(&self) -> String {
         let text = match self {
+            Self::Told => Ok(String::new()),
             Self::One(resource) => serde_json::to_string(resource),
             Self::List(resources) => serde_json::to_string(&List::new(resources.iter().collect(), None, false)),
             Self::Page(resources, cursor) => {
@@ -57,6 +60,7 @@ impl Answer {
         let columns = |resource: &Resource| resource.columns().map(|(_, value)| plain(value)).collect();
         let names = |resource: &Resource| resource.columns().map(|(name, _)| (*name).to_owned()).collect();
         match self {
+            Self::Told => String::new(),
             Self::One(resource) => table(
                 &resource.0.iter().map(|(name, value)| vec![(*name).to_owned(), plain(value)]).collect::<Vec<_>>(),
             ),

@@ -44,8 +44,10 @@ impl Accounts {
     fn mail(&self) -> Result<Option<MailSettings>, Refused> {
         match (&self.smtp_url, &self.mail_from) {
             (None, None) => Ok(None),
-            (Some(_), None) => Err(Refused::new("SVC_MAIL_FROM", "is required beside SVC_SMTP_URL")),
-            (None, Some(_)) => Err(Refused::new("SVC_SMTP_URL", "is required beside SVC_MAIL_FROM")),
+            (Some(_), None) => Err(Refused::new("SVC_MAIL_FROM", "is not set, but is required beside SVC_SMTP_URL")
+                .remedy("set it to the sender, such as `Theses <noreply@example.com>`, or unset SVC_SMTP_URL")),
+            (None, Some(_)) => Err(Refused::new("SVC_SMTP_URL", "is not set, but is required beside SVC_MAIL_FROM")
+                .remedy("set it to the mail server, such as smtp://mail.example.com:25, or unset SVC_MAIL_FROM")),
             (Some(url), Some(from)) => {
                 let settings = MailSettings::new(url.clone(), from.clone());
                 settings.map(Some).map_err(|(setting, reason)| Refused::new(setting, reason))

@@ -15,13 +15,13 @@ const CQL_PORT: u16 = 9042;
 #[command(next_help_heading = "Addresses")]
 pub(crate) struct Addresses {
     /// REST and streams listen here; port 0 takes a free one
-    #[arg(long, env = "SVC_HTTP_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(long, env = "SVC_HTTP_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:8080", value_parser = parse::listener)]
     pub(crate) http_addr: SocketAddr,
     /// gRPC and gRPC-web listen here; port 0 takes a free one
-    #[arg(long, env = "SVC_GRPC_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:50051")]
+    #[arg(long, env = "SVC_GRPC_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:50051", value_parser = parse::listener)]
     pub(crate) grpc_addr: SocketAddr,
     /// Health and metrics listen here; port 0 takes a free one
-    #[arg(long, env = "SVC_OPS_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:9100")]
+    #[arg(long, env = "SVC_OPS_ADDR", value_name = "IP:PORT", default_value = "127.0.0.1:9100", value_parser = parse::listener)]
     pub(crate) ops_addr: SocketAddr,
     /// The address that customers use, without a path [default: from SVC_HTTP_ADDR]
     #[arg(long, env = "SVC_PUBLIC_URL", value_name = "URL", value_parser = parse::public_url)]
@@ -52,13 +52,13 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     /// The address that customers use, when REST listens at `http`.
-    pub(crate) fn public_url(&self, http: SocketAddr) -> String {
-        self.public_url.clone().unwrap_or_else(|| format!("http://{}", reachable(http)))
+    pub(crate) fn public_url(&self, scheme: &str, http: SocketAddr) -> String {
+        self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(http)))
     }
 
     /// Where other cores find this one, when gRPC listens at `grpc`. If that is every address of this machine, it is the
     /// one from which it reaches a node of the cluster. Empty if no other machine can find it.
-    pub(crate) fn advertise_url(&self, grpc: SocketAddr, nodes: &[String]) -> String {
+    pub(crate) fn advertise_url(&self, scheme: &str, grpc: SocketAddr, nodes: &[String]) -> String {
         self.advertise_url.clone().unwrap_or_else(|| {
             let seen = nodes.iter().find_map(|node| local_ip(node));
             if grpc.ip().is_loopback() && seen.is_none_or(|ip| !ip.is_loopback()) {
@@ -66,7 +66,7 @@ impl Addresses {
             }
             let ip = Some(grpc.ip()).filter(|ip| !ip.is_unspecified()).or(seen);
             let at = ip.map_or_else(|| reachable(grpc), |ip| SocketAddr::new(ip, grpc.port()));
-            format!("http://{at}")
+            format!("{scheme}://{at}")
         })
     }
 }

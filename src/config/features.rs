@@ -12,6 +12,9 @@ pub(crate) struct FeatureFlags {
     /// Seconds between two theses of the sandbox; 0 for none
     #[arg(long, env = "SVC_SANDBOX_TICK_SECONDS", value_name = "SECONDS", default_value_t = 45)]
     pub(crate) sandbox_tick_seconds: u32,
+    /// The first start fills the sandbox; `false` leaves it empty for an import
+    #[arg(long, env = "SVC_SANDBOX_FIXTURES", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    pub(crate) sandbox_fixtures: bool,
     /// Profiles can be read
     #[arg(long, env = "PROFILES_API_ENABLED", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     profiles_api_enabled: bool,
@@ -40,7 +43,8 @@ impl FeatureFlags {
     /// The features that are on.
     pub(crate) fn features(&self) -> Result<Features, Refused> {
         if self.semantic_search_enabled {
-            return Err(Refused::new("SEMANTIC_SEARCH_ENABLED", "this version has no semantic search; leave it false"));
+            let refused = Refused::new("SEMANTIC_SEARCH_ENABLED", "`true`, but this version has no semantic search");
+            return Err(refused.remedy("set it to false, or leave it unset"));
         }
         Ok(Features {
             profiles: self.profiles_api_enabled,

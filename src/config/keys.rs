@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use base64::{Engine as _, alphabet, engine};
-use clap::Args;
+use clap::{ArgAction, Args};
 use core_service::{
     domain::plan::Plans,
     operations::admin::bootstrap::Bootstrap,
@@ -28,6 +28,15 @@ pub(crate) struct Keys {
     /// required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SECRET_KEY", value_name = "BASE64")]
     secret_key: Option<SecretString>,
+    /// Go on with another secret key than the store was made with: its API keys, webhook secrets and sessions are lost
+    #[arg(
+        long,
+        env = "SVC_REPLACE_SECRET_KEY",
+        value_name = "BOOL",
+        default_value_t = false,
+        action = ArgAction::Set
+    )]
+    pub(crate) replace_secret_key: bool,
     /// Credential of edge, worker and admin toward core, 32 characters or more [default: made and kept in the data
     /// folder, where edge, worker and admin look for it; required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SERVICE_TOKEN", value_name = "TOKEN")]
@@ -46,6 +55,14 @@ pub(crate) struct Keys {
     plans_file: Option<PathBuf>,
 }
 
+/// Tells that a store was made with another secret key.
+pub(crate) fn other_secret_key() -> Refused {
+    Refused::new("SVC_SECRET_KEY", "the store was made with another secret key").remedy(
+        "set that one; if it is lost, so are all API keys, webhook secrets and sessions: to go on without them, set \
+         SVC_REPLACE_SECRET_KEY=true for one start",
+    )
+}
+
 impl Keys {
     /// Lets a live key exist after the start.
     pub(crate) fn demonstrate(&mut self, live_key: SecretString) {
@@ -60,13 +77,7 @@ impl Keys {
 
     /// The service token, if one is set.
     pub(crate) fn service_token(&self) -> Result<Option<SecretString>, Refused> {
-        let Some(token) = &self.service_token else { return Ok(None) };
-        let text = token.expose_secret();
-        if text.len() < TOKEN_LENGTH || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let reason = format!("it must be {TOKEN_LENGTH} or more printable ASCII characters without spaces");
-            return Err(Refused::new("SVC_SERVICE_TOKEN", reason));
-        }
-        Ok(Some(token.clone()))
+        self.service_token.clone().map(|token| judge_token(token, "its value")).transpose()
     }
 
     /// Plans by name.
@@ -79,31 +90,65 @@ impl Keys {
 
     /// The keys that exist after the start.
     pub(crate) fn bootstrap(&self, plans: &Plans) -> Result<Bootstrap, Refused> {
-        let is_key = |key: &str, prefix: &str| is_api_key(key) && key.starts_with(prefix);
-        let key = |setting, prefix: &str, key: &Option<SecretString>| match key {
-            Some(key) if !is_key(key.expose_secret(), prefix) => {
-                Err(Refused::new(setting, format!("a key is {prefix} and 40 letters or digits")))
-            }
-            key => Ok(key.clone()),
-        };
-        let plan = self.bootstrap_plan.as_deref().unwrap_or("business");
-        if !plans.contains_key(plan) {
-            let known = plans.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(Refused::new("SVC_BOOTSTRAP_PLAN", format!("`{plan}` is none of the plans: {known}")));
-        }
-        Ok(Bootstrap {
-            test_key: key("SVC_BOOTSTRAP_TEST_KEY", TEST_PREFIX, &self.bootstrap_test_key)?,
-            live_key: key("SVC_BOOTSTRAP_LIVE_KEY", LIVE_PREFIX, &self.bootstrap_live_key)?,
-            plan: self.bootstrap_plan.clone(),
-        })
+        let plan = self.plan(plans)?;
+        Ok(Bootstrap { test_key: self.test_key()?, live_key: self.live_key()?, plan })
     }
+
+    /// The plan of those keys' organization, if one is set.
+    pub(crate) fn plan(&self, plans: &Plans) -> Result<Option<String>, Refused> {
+        let plan = self.bootstrap_plan.as_deref().unwrap_or("business");
+        if plans.contains_key(plan) {
+            return Ok(self.bootstrap_plan.clone());
+        }
+        let known = plans.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let refused = Refused::new("SVC_BOOTSTRAP_PLAN", format!("`{plan}` is none of the plans: {known}"));
+        Err(refused.remedy("set it to one of them"))
+    }
+
+    /// The test key that exists after the start, if one is set.
+    pub(crate) fn test_key(&self) -> Result<Option<SecretString>, Refused> {
+        judge_key("SVC_BOOTSTRAP_TEST_KEY", TEST_PREFIX, self.bootstrap_test_key.as_ref())
+    }
+
+    /// The live key that exists after the start, if one is set.
+    pub(crate) fn live_key(&self) -> Result<Option<SecretString>, Refused> {
+        judge_key("SVC_BOOTSTRAP_LIVE_KEY", LIVE_PREFIX, self.bootstrap_live_key.as_ref())
+    }
+}
+
+fn judge_key(setting: &'static str, prefix: &str, key: Option<&SecretString>) -> Result<Option<SecretString>, Refused> {
+    match key {
+        Some(key) if !(is_api_key(key.expose_secret()) && key.expose_secret().starts_with(prefix)) => {
+            Err(Refused::new(setting, "its value has not the form of a key")
+                .remedy(format!("set {prefix} and 40 letters or digits, or leave it unset")))
+        }
+        key => Ok(key.cloned()),
+    }
+}
+
+/// A service token that has its form; `holder` is said to hold it.
+pub(crate) fn judge_token(token: SecretString, holder: &str) -> Result<SecretString, Refused> {
+    let text = token.expose_secret();
+    let length = text.chars().count();
+    let wrong = if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        "other characters than printable ASCII without spaces".to_owned()
+    } else if length < TOKEN_LENGTH {
+        format!("{length} characters, fewer than {TOKEN_LENGTH}")
+    } else {
+        return Ok(token);
+    };
+    let remedy = "set one such as `openssl rand -base64 32` prints, the same for every process";
+    Err(Refused::new("SVC_SERVICE_TOKEN", format!("{holder} has {wrong}")).remedy(remedy))
 }
 
 /// Reads a secret's text form.
 pub(crate) fn decode_secret(setting: &'static str, text: &str) -> Result<[u8; 32], Refused> {
     let bytes = BASE64.decode(text.trim()).ok().and_then(|bytes| bytes.try_into().ok());
-    bytes
-        .ok_or_else(|| Refused::new(setting, "it must be 32 bytes in base64, such as `openssl rand -base64 32` prints"))
+    bytes.ok_or_else(|| {
+        Refused::new(setting, "its value is not 32 bytes in base64").remedy(
+            "set the key that the data was made with; for new data one such as `openssl rand -base64 32` prints",
+        )
+    })
 }
 
 /// A secret's text form.

@@ -7,7 +7,7 @@ use std::{
 
 use core_service::domain::window::{DAY_MS, parse_span};
 use ipnet::IpNet;
-use url::Url;
+use url::{ParseError, Url};
 
 /// `http://host:port` or `https://host:port`, nothing after it.
 pub(super) fn core_url(text: &str) -> Result<String, String> {
@@ -43,14 +43,23 @@ pub(super) fn base_url(text: &str) -> Result<Url, String> {
 
 /// `http://…` or `https://…`, whatever follows.
 pub(crate) fn web_url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text.trim()).map_err(|error| error.to_string())?;
+    let without_scheme = || "it must begin with http:// or https://".to_owned();
+    let url = Url::parse(text.trim()).map_err(|error| match error {
+        ParseError::RelativeUrlWithoutBase => without_scheme(),
+        error => error.to_string(),
+    })?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("it must begin with http:// or https://".to_owned());
+        return Err(without_scheme());
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("it may hold no credentials".to_owned());
     }
     Ok(url)
+}
+
+/// Where to listen.
+pub(super) fn listener(text: &str) -> Result<SocketAddr, String> {
+    text.trim().parse().map_err(|_| "it must be an IP address and a port, such as 0.0.0.0:8080".to_owned())
 }
 
 /// A network, or one address.
@@ -71,4 +80,10 @@ pub(super) fn name_server(text: &str) -> Result<SocketAddr, String> {
 pub(super) fn span(text: &str) -> Result<Duration, String> {
     let span = parse_span(text.trim()).filter(|span| *span <= 365 * DAY_MS).map(i64::unsigned_abs);
     span.map(Duration::from_millis).ok_or_else(|| "not a span such as 30m, 24h, 7d or 0s, of at most 365d".to_owned())
+}
+
+/// A number from 0 to 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let share = text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "not a number from 0 to 1, such as 0.01".to_owned())
 }

@@ -49,12 +49,23 @@ pub(super) fn built_in() -> Result<Plans, Refused> {
 
 /// The plans of an operator's file.
 pub(super) fn read(path: &Path) -> Result<Plans, Refused> {
-    let text = fs::read_to_string(path).map_err(|error| error.to_string());
-    text.and_then(|text| parse(&text)).map_err(|reason| Refused::new(SETTING, format!("{}: {reason}", path.display())))
+    let refused = |reason: String| Refused::new(SETTING, format!("{}: {reason}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| {
+        refused(error.to_string())
+            .remedy("name a file that the service's user can read, or unset it for the built-in plans")
+    })?;
+    parse(&text).map_err(|reason| {
+        refused(reason).remedy(
+            "correct the file: a table [plans.NAME] with every field for each plan; or unset it for the built-in plans",
+        )
+    })
 }
 
 fn parse(text: &str) -> Result<Plans, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let file: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+        line.map_or_else(|| error.message().to_owned(), |line| format!("line {line}: {}", error.message()))
+    })?;
     if file.plans.is_empty() {
         return Err("it holds no plan".to_owned());
     }

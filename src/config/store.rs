@@ -1,9 +1,15 @@
 //! Where the data is kept.
 
-use std::path::PathBuf;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, ValueEnum};
-use core_service::store::scylla::{ConnectError, ScyllaOptions};
+use core_service::store::{
+    embedded::OpenError,
+    scylla::{ConnectError, ScyllaOptions},
+};
 use secrecy::SecretString;
 
 use super::Refused;
@@ -61,11 +67,23 @@ impl Store {
     pub(crate) fn scylla(&self) -> Result<ScyllaOptions, Refused> {
         let nodes: Vec<_> = self.scylla_nodes.iter().map(|node| node.trim().to_owned()).collect();
         if nodes.is_empty() || nodes.iter().any(String::is_empty) {
-            return Err(Refused::new("SVC_SCYLLA_NODES", "SVC_STORE=scylla needs nodes, such as 10.0.0.1:9042"));
+            let reason = match self.scylla_nodes.join(",").as_str() {
+                "" => "is not set, but SVC_STORE=scylla needs it".to_owned(),
+                given => format!("`{given}` holds an empty node"),
+            };
+            return Err(
+                Refused::new("SVC_SCYLLA_NODES", reason).remedy("set it, such as to 10.0.0.1:9042,10.0.0.2:9042")
+            );
         }
         match (&self.scylla_user, &self.scylla_password) {
-            (Some(_), None) => return Err(Refused::new("SVC_SCYLLA_PASSWORD", "SVC_SCYLLA_USER needs a password")),
-            (None, Some(_)) => return Err(Refused::new("SVC_SCYLLA_USER", "SVC_SCYLLA_PASSWORD needs a user")),
+            (Some(_), None) => {
+                let refused = Refused::new("SVC_SCYLLA_PASSWORD", "is not set, but SVC_SCYLLA_USER needs a password");
+                return Err(refused.remedy("set both, or neither"));
+            }
+            (None, Some(_)) => {
+                let refused = Refused::new("SVC_SCYLLA_USER", "is not set, but SVC_SCYLLA_PASSWORD needs a user");
+                return Err(refused.remedy("set both, or neither"));
+            }
             _ => {}
         }
         Ok(ScyllaOptions {
@@ -79,14 +97,109 @@ impl Store {
         })
     }
 
-    /// The setting that a failed connection concerns.
-    pub(crate) fn refused(error: &ConnectError) -> Refused {
-        let setting = match error {
-            ConnectError::CaFile { .. } => "SVC_SCYLLA_CA_FILE",
-            ConnectError::Session(_) => "SVC_SCYLLA_NODES",
-            ConnectError::Datacenter { .. } => "SVC_SCYLLA_DATACENTER",
-            _ => "SVC_SCYLLA_KEYSPACE",
+    /// Tells that core could not begin on a store that did open.
+    pub(crate) fn unstarted(&self, error: &dyn std::error::Error) -> Refused {
+        let (setting, value) = match self.kind {
+            StoreKind::Embedded => ("SVC_DATA_DIR", self.data_dir.display().to_string()),
+            StoreKind::Scylla => ("SVC_SCYLLA_NODES", self.scylla_nodes.join(",")),
         };
-        Refused::new(setting, error)
+        Refused::new(setting, format!("core cannot begin on the store `{value}`: {error}"))
+            .remedy("see that the store has room and answers, and start again")
+    }
+
+    /// Tells that there is no connection to the cluster.
+    pub(crate) fn refused(&self, error: &ConnectError) -> Refused {
+        let keyspace = &self.scylla_keyspace;
+        let (setting, value, remedy) = match error {
+            ConnectError::CaFile { .. } => (
+                "SVC_SCYLLA_CA_FILE",
+                String::new(),
+                "name a PEM file of root certificates that the service's user can read".to_owned(),
+            ),
+            ConnectError::Session(why) if is_about_user(&why.to_string()) => (
+                "SVC_SCYLLA_USER",
+                format!("`{}`: ", self.scylla_user.as_deref().unwrap_or_default()),
+                "set SVC_SCYLLA_USER and SVC_SCYLLA_PASSWORD as the cluster knows them".to_owned(),
+            ),
+            ConnectError::Session(_) => (
+                "SVC_SCYLLA_NODES",
+                format!("`{}`: ", self.scylla_nodes.join(",")),
+                "see that the nodes run, that they serve CQL at these addresses, and that the network lets this machine \
+                 reach them; a node that asks for TLS needs SVC_SCYLLA_CA_FILE"
+                    .to_owned(),
+            ),
+            ConnectError::Datacenter { .. } => {
+                ("SVC_SCYLLA_DATACENTER", String::new(), "set it to one of these".to_owned())
+            }
+            ConnectError::Copies { nodes, made: None, .. } => (
+                "SVC_SCYLLA_REPLICATION_FACTOR",
+                String::new(),
+                format!("set it to {nodes} or fewer, add nodes, or name the right SVC_SCYLLA_DATACENTER"),
+            ),
+            ConnectError::Copies { made: Some(_), .. } => (
+                "SVC_SCYLLA_KEYSPACE",
+                format!("`{keyspace}`: "),
+                "add nodes, or alter the keyspace's replication by the cluster's own tools".to_owned(),
+            ),
+            ConnectError::Keyspace(_) => ("SVC_SCYLLA_KEYSPACE", String::new(), "set another name".to_owned()),
+            ConnectError::Step { .. } => (
+                "SVC_SCYLLA_KEYSPACE",
+                format!("`{keyspace}`: "),
+                "see that enough nodes are up, and that the user may make and alter this keyspace; then start again"
+                    .to_owned(),
+            ),
+            ConnectError::Changed { .. } | ConnectError::Newer { .. } => (
+                "SVC_SCYLLA_KEYSPACE",
+                String::new(),
+                "start the version that last used it, or name another keyspace".to_owned(),
+            ),
+            ConnectError::Older { .. } => {
+                ("SVC_SCYLLA_KEYSPACE", String::new(), "name another keyspace".to_owned())
+            }
+            ConnectError::Locked(_) => (
+                "SVC_SCYLLA_KEYSPACE",
+                String::new(),
+                "look at the logs of the other cores; start again once they are done or stopped".to_owned(),
+            ),
+        };
+        Refused::new(setting, format!("{value}{error}")).remedy(remedy)
+    }
+}
+
+/// Whether a cluster refused the user. The driver tells it in words alone.
+fn is_about_user(why: &str) -> bool {
+    let why = why.to_ascii_lowercase();
+    ["authenticat", "credentials", "username", "password"].iter().any(|word| why.contains(word))
+}
+
+/// Tells that the embedded store does not open.
+pub(crate) fn refused_file(dir: &Path, error: &OpenError) -> Refused {
+    let remedy = match error {
+        OpenError::InUse(_) => "stop the process that uses it, or set SVC_DATA_DIR to another folder".to_owned(),
+        OpenError::Newer { .. } => {
+            "start the version that wrote it or a newer one, or set SVC_DATA_DIR to another folder".to_owned()
+        }
+        OpenError::Older { .. } => "set SVC_DATA_DIR to another folder".to_owned(),
+        OpenError::Damaged { .. } => {
+            "stop every process that uses the folder, and put the last copy of the whole folder in its place".to_owned()
+        }
+        OpenError::Io { source, .. } => unusable(dir, source),
+    };
+    Refused::new("SVC_DATA_DIR", error).remedy(remedy)
+}
+
+/// What to do about a folder or file that the system refuses.
+pub(crate) fn unusable(dir: &Path, error: &io::Error) -> String {
+    let dir = dir.display();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            format!("make room on the disk of {dir}, or set SVC_DATA_DIR to a folder on another disk")
+        }
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            format!("remove the file that stands where {dir} should be a folder, or set SVC_DATA_DIR to another folder")
+        }
+        _ => format!(
+            "set SVC_DATA_DIR to a folder that the service's user can write, or give that user {dir} and all in it (`chown`)"
+        ),
     }
 }

@@ -1,7 +1,8 @@
-use std::fs;
+use std::{fs, sync::Arc};
 
 use clap::{FromArgMatches as _, error::ErrorKind};
 use secrecy::ExposeSecret as _;
+use thesis_net::clock::{SharedClock, SystemClock};
 
 use super::*;
 use crate::command::{Command, Invocation, command, explain};
@@ -78,7 +79,7 @@ fn an_upstream_has_an_address_a_token_and_limits() {
 fn other_cores_find_this_one_where_it_listens() {
     let at = |text: &str, nodes: &[&str]| {
         let nodes: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
-        settings(&[]).addresses.advertise_url(text.parse().unwrap(), &nodes)
+        settings(&[]).addresses.advertise_url("http", text.parse().unwrap(), &nodes)
     };
     assert_eq!(at("192.0.2.1:50051", &["127.0.0.1:9042"]), "http://192.0.2.1:50051");
     assert_eq!(at("0.0.0.0:50051", &["127.0.0.1:9042"]), "http://127.0.0.1:50051");
@@ -88,8 +89,12 @@ fn other_cores_find_this_one_where_it_listens() {
     // Where the cluster is elsewhere, other cores may be too.
     assert_eq!(at("127.0.0.1:50051", &["127.0.0.1:9042"]), "http://127.0.0.1:50051");
     assert_eq!(at("127.0.0.1:50051", &["192.0.2.7:9042"]), "");
+    let secure = settings(&["--tls-cert=cert.pem"]);
+    assert_eq!(secure.addresses.public_url(secure.tls.scheme(), ([127, 0, 0, 1], 80).into()), "https://127.0.0.1:80");
+    let at = secure.addresses.advertise_url(secure.tls.scheme(), ([192, 0, 2, 1], 50051).into(), &[]);
+    assert_eq!(at, "https://192.0.2.1:50051");
     let given = settings(&["--advertise-url=http://core-1:50051"]).addresses;
-    assert_eq!(given.advertise_url("0.0.0.0:1".parse().unwrap(), &[]), "http://core-1:50051");
+    assert_eq!(given.advertise_url("http", "0.0.0.0:1".parse().unwrap(), &[]), "http://core-1:50051");
 }
 
 #[test]
@@ -118,7 +123,7 @@ fn lists_and_addresses_are_read() {
     assert_eq!(proxies, ["10.0.0.0/8", "::1/128"]);
     let servers: Vec<_> = settings.webhooks.dns_servers.iter().map(ToString::to_string).collect();
     assert_eq!(servers, ["9.9.9.9:53", "[::1]:5353"]);
-    assert_eq!(settings.addresses.public_url(settings.addresses.http_addr), "http://127.0.0.1:80");
+    assert_eq!(settings.addresses.public_url("http", settings.addresses.http_addr), "http://127.0.0.1:80");
 }
 
 #[test]
@@ -154,6 +159,24 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         let said = parse(arguments).unwrap_err();
         assert!(said.starts_with(&format!("{variable}: ")) && !said.contains('\n'), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+fn a_wrong_url_is_told_without_its_password() {
+    for flag in ["--otlp-url", "--core-url", "--advertise-url", "--public-url"] {
+        for wrong in
+            ["http://user:hunter2@c:4318", "http://hunter2@c", "user:hunter2@c", "http://c:1,http://u:hunter2,3@c"]
+        {
+            let said = parse(&[flag, wrong]).unwrap_err();
+            assert!(!said.contains("hunter2") && said.contains(&format!(": invalid value for '{flag} <URL")), "{said}");
+        }
+        assert!(parse(&[flag, "http://user:hunter2@c"]).unwrap_err().contains(": it may hold no credentials"));
+        let said = parse(&[flag, "c:4318/path"]).unwrap_err();
+        assert!(said.contains("'c:4318/path'") && said.contains("it must begin with http:// or https://"), "{said}");
+        assert!(parse(&[flag, "c"]).unwrap_err().contains("it must begin with http:// or https://"));
+    }
+    let said = parse(&["--ops-addr", "localhost:80"]).unwrap_err();
+    assert!(said.ends_with("it must be an IP address and a port, such as 0.0.0.0:8080"), "{said}");
 }
 
 #[test]
@@ -200,6 +223,11 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
         (&["--plans-file", &no_plan], "SVC_PLANS_FILE"),
         (&["--plans-file", &half_plan], "SVC_PLANS_FILE"),
         (&["--webhook-ca-file", "/nowhere"], "SVC_WEBHOOK_CA_FILE"),
+        (&["--tls-cert", "/nowhere"], "SVC_TLS_KEY"),
+        (&["--tls-key", "/nowhere"], "SVC_TLS_CERT"),
+        (&["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "SVC_TLS_CERT"),
+        (&["--core-ca-file", "/nowhere"], "SVC_CORE_CA_FILE"),
+        (&["--core-ca-file", &no_plan], "SVC_CORE_CA_FILE"),
         (&["--scylla-nodes", "a,"], "SVC_SCYLLA_NODES"),
         (&["--scylla-nodes", "a", "--scylla-user", "u"], "SVC_SCYLLA_PASSWORD"),
         (&["--upstream-url", "http://a"], "SVC_UPSTREAM_TOKEN"),
@@ -220,6 +248,8 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
             settings.keys.service_token()?;
             settings.keys.bootstrap(&settings.keys.plans()?)?;
             settings.webhooks.root_certificate()?;
+            settings.tls.identity(&(Arc::new(SystemClock) as SharedClock))?;
+            settings.tls.authorities()?;
             settings.store.scylla().map(drop)
         };
         let said = judged().unwrap_err().to_string();

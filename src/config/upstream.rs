@@ -66,20 +66,31 @@ impl Upstream {
         Ok(())
     }
 
+    /// A setting that is missing beside another.
+    fn alone(missing: &'static str, given: &str) -> Refused {
+        Refused::new(missing, format!("is not set, but is required beside {given}"))
+            .remedy(format!("set both, or unset {given}"))
+    }
+
     /// How to reach the upstream; none where there is none.
     pub(crate) fn settings(&self) -> Result<Option<UpstreamSettings>, Refused> {
         let (url, token) = match (&self.upstream_url, &self.upstream_token) {
             (None, None) => return Ok(None),
-            (Some(_), None) => return Err(Refused::new("SVC_UPSTREAM_TOKEN", "is required beside SVC_UPSTREAM_URL")),
-            (None, Some(_)) => return Err(Refused::new("SVC_UPSTREAM_URL", "is required beside SVC_UPSTREAM_TOKEN")),
+            (Some(_), None) => return Err(Self::alone("SVC_UPSTREAM_TOKEN", "SVC_UPSTREAM_URL")),
+            (None, Some(_)) => return Err(Self::alone("SVC_UPSTREAM_URL", "SVC_UPSTREAM_TOKEN")),
             (Some(url), Some(token)) => (url, token),
         };
         let text = token.expose_secret();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Refused::new("SVC_UPSTREAM_TOKEN", "it must be printable ASCII characters without spaces"));
+            let reason = "its value is empty or holds other characters than printable ASCII without spaces";
+            return Err(Refused::new("SVC_UPSTREAM_TOKEN", reason).remedy("set the token that the upstream gave you"));
         }
         Ok(Some(UpstreamSettings {
-            url: parse::base_url(url).map_err(|reason| Refused::new("SVC_UPSTREAM_URL", reason))?,
+            url: parse::base_url(url).map_err(|reason| {
+                // The value may hold credentials.
+                Refused::new("SVC_UPSTREAM_URL", format!("its value is no address of an upstream: {reason}"))
+                    .remedy("set it as https://host:port/path")
+            })?,
             token: token.clone(),
             timeout: Duration::from_millis(self.upstream_timeout_ms.into()),
             rps: self.upstream_rps,

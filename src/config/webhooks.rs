@@ -1,9 +1,16 @@
 //! The operator's exceptions for webhooks.
 
-use std::{fs, net::SocketAddr, path::PathBuf};
+use std::{
+    error::Error,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
+use delivery_worker::{WorkerError, tls_config};
 use ipnet::IpNet;
+use thesis_net::resolve::Resolver;
 
 use super::{Refused, parse};
 
@@ -37,9 +44,40 @@ pub(crate) struct Webhooks {
 impl Webhooks {
     /// The contents of the certificate file.
     pub(crate) fn root_certificate(&self) -> Result<Option<Vec<u8>>, Refused> {
-        let read = |path: &PathBuf| {
-            fs::read(path).map_err(|error| Refused::new("SVC_WEBHOOK_CA_FILE", format!("{}: {error}", path.display())))
-        };
+        let read = |path: &PathBuf| fs::read(path).map_err(|error| self.refused(&error));
         self.webhook_ca_file.as_ref().map(read).transpose()
+    }
+
+    /// Refuses a certificate that a worker could not use.
+    pub(crate) fn judge_root(&self, certificate: Option<&[u8]>) -> Result<(), Refused> {
+        tls_config(certificate).map(drop).map_err(|error| self.unusable(&error))
+    }
+
+    /// Tells that a worker cannot be set up with these settings.
+    pub(crate) fn unusable(&self, error: &WorkerError) -> Refused {
+        match error {
+            WorkerError::RootCertificate(_) => self.refused(error),
+            WorkerError::Resolver(_) => self.unresolved(error),
+            WorkerError::Tls(_) => Refused::new("SVC_WEBHOOK_CA_FILE", error),
+        }
+    }
+
+    fn refused(&self, error: &dyn Error) -> Refused {
+        let path = self.webhook_ca_file.as_deref().unwrap_or(Path::new("")).display();
+        Refused::new("SVC_WEBHOOK_CA_FILE", format!("{path}: {error}"))
+            .remedy("name a PEM file of root certificates that the service's user can read, or unset it")
+    }
+
+    fn unresolved(&self, error: &dyn Error) -> Refused {
+        let servers = self.dns_servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let servers =
+            if servers.is_empty() { "unset, so the system's /etc/resolv.conf counts".to_owned() } else { servers };
+        Refused::new("SVC_DNS_SERVERS", format!("{servers}: {error}"))
+            .remedy("set it to a name server, such as 10.0.0.2")
+    }
+
+    /// Asks the name servers that the hosts of webhooks are looked up at.
+    pub(crate) fn resolver(&self) -> Result<Resolver, Refused> {
+        Resolver::new(&self.dns_servers).map_err(|error| self.unresolved(&error))
     }
 }

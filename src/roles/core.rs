@@ -7,6 +7,7 @@ use core_service::{
     domain::{operation::Features, plan::Plans},
     ingest::settings::UpstreamSettings,
     operations::{Core, admin::bootstrap::Bootstrap},
+    shared::secret_check,
     start::CoreSettings,
     store::{
         SharedBackend,
@@ -15,11 +16,15 @@ use core_service::{
     },
 };
 use secrecy::ExposeSecret as _;
-use thesis_net::clock::{SharedClock, SharedIdSource, SystemIdSource};
+use thesis_net::{
+    clock::{SharedClock, SharedIdSource, SystemIdSource},
+    tls::Authorities,
+};
 
 use crate::{
     Failure,
-    config::{Refused, Settings, Store, StoreKind},
+    config::{Refused, Settings, StoreKind, other_secret_key, refused_file},
+    restore,
     secrets::{self, FirstKey, Secrets, SetUpLink},
 };
 
@@ -31,6 +36,7 @@ pub(super) struct Prepared {
     accounts: AccountSettings,
     bootstrap: Bootstrap,
     secrets: Secrets,
+    core_authorities: Authorities,
     first_key: Option<FirstKey>,
     /// None for the embedded store.
     cluster: Option<ScyllaOptions>,
@@ -49,6 +55,8 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     let features = settings.features.features()?;
     let accounts = settings.accounts.settings(settings.store.kind == StoreKind::Embedded)?;
     let upstream = settings.upstream.settings()?;
+    let core_authorities = settings.tls.authorities()?;
+    settings.webhooks.resolver()?;
     let plans = settings.keys.plans()?;
     let mut bootstrap = settings.keys.bootstrap(&plans)?;
     let (secrets, first_key, cluster) = match settings.store.kind {
@@ -56,6 +64,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
         StoreKind::Embedded => {
             let (dir, ids) = (&settings.store.data_dir, Arc::new(SystemIdSource));
             secrets::folder(dir)?;
+            restore::demand_finished(dir)?;
             let secrets = Secrets::kept(&settings.keys, dir, ids.as_ref())?;
             let given = bootstrap.test_key.is_some();
             let first_key =
@@ -66,7 +75,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     if let Some(first) = &first_key {
         bootstrap.test_key = Some(first.key.clone());
     }
-    Ok(Prepared { plans, upstream, features, accounts, bootstrap, secrets, first_key, cluster })
+    Ok(Prepared { plans, upstream, features, accounts, bootstrap, secrets, core_authorities, first_key, cluster })
 }
 
 /// Opens the store and starts the core on it; `grpc` is where it will listen, and `http` where REST does.
@@ -81,13 +90,18 @@ pub(super) async fn start(
     let store: SharedBackend = match prepared.cluster {
         Some(options) => {
             let store = ScyllaStore::connect(options, Arc::clone(clock)).await;
-            Arc::new(store.map_err(|error| Store::refused(&error))?)
+            Arc::new(store.map_err(|error| settings.store.refused(&error))?)
         }
         None => {
             let store = EmbeddedStore::open(&settings.store.data_dir, Options::default(), Arc::clone(clock));
-            Arc::new(store.map_err(|error| Refused::new("SVC_DATA_DIR", error))?)
+            Arc::new(store.map_err(|error| refused_file(&settings.store.data_dir, &error))?)
         }
     };
+    let secret_key = prepared.secrets.secret_key.expose_secret();
+    let replace = settings.keys.replace_secret_key;
+    if !secret_check::fits(store.as_ref(), secret_key, clock.now_ms(), replace).await? {
+        return Err(other_secret_key().into());
+    }
     let core_settings = CoreSettings {
         secret_key: prepared.secrets.secret_key,
         service_token: prepared.secrets.service_token,
@@ -95,17 +109,23 @@ pub(super) async fn start(
         features: prepared.features,
         webhook_allow_networks: settings.webhooks.webhook_allow_networks.clone(),
         dns_servers: settings.webhooks.dns_servers.clone(),
-        advertise_url: settings.addresses.advertise_url(grpc, &settings.store.scylla_nodes),
+        advertise_url: settings.addresses.advertise_url(settings.tls.scheme(), grpc, &settings.store.scylla_nodes),
+        core_authorities: prepared.core_authorities,
         upstream: prepared.upstream,
+        sandbox_fixtures: settings.features.sandbox_fixtures,
         sandbox_tick_seconds: settings.features.sandbox_tick_seconds,
         search_dir: match settings.store.kind {
             StoreKind::Embedded => Some(settings.store.data_dir.join("search")),
             StoreKind::Scylla => None,
         },
-        accounts: AccountSettings { public_url: settings.addresses.public_url(http), ..prepared.accounts },
+        accounts: AccountSettings {
+            public_url: settings.addresses.public_url(settings.tls.scheme(), http),
+            ..prepared.accounts
+        },
         bootstrap: prepared.bootstrap,
     };
-    let core = Core::start(store, core_settings, Arc::clone(clock), Arc::clone(ids)).await?;
+    let core = Core::start(store, core_settings, Arc::clone(clock), Arc::clone(ids)).await;
+    let core = core.map_err(|error| settings.store.unstarted(&error))?;
     let set_up = match settings.store.kind {
         StoreKind::Embedded => secrets::set_up_link(&settings.store.data_dir, core.set_up_link.get())?,
         StoreKind::Scylla => None,

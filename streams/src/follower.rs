@@ -5,11 +5,13 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use thesis_net::figures::UnderWay;
 use thesis_proto::filter::CompiledFilter;
 use tonic::Status;
 
 use crate::{
     feed::{Feed, Listening},
+    figures::LAGGING,
     pages::{Fetching, Pages, Wanted},
     ring::{Entry, Page},
     signal::Signal,
@@ -36,17 +38,24 @@ enum Reading {
     Behind(PageReading),
 }
 
-#[derive(Default)]
 struct PageReading {
     /// A page, and how many of its entries were read.
     page: Option<(Arc<Page>, usize)>,
     fetching: Option<Fetching>,
+    /// Counts it among those that are behind.
+    _lags: UnderWay,
+}
+
+impl PageReading {
+    fn new() -> Self {
+        Self { page: None, fetching: None, _lags: UnderWay::begin(LAGGING.one()) }
+    }
 }
 
 impl Follower {
     /// Follows a dataset after a position.
     pub(crate) fn new(feed: Arc<Feed>, position: u64) -> Self {
-        Self { feed, position, reading: Reading::Behind(PageReading::default()) }
+        Self { feed, position, reading: Reading::Behind(PageReading::new()) }
     }
 
     /// Everything up to here has been read.
@@ -68,7 +77,7 @@ impl Follower {
                         self.position = position;
                         return;
                     }
-                    Err(_) => self.reading = Reading::Behind(PageReading::default()),
+                    Err(_) => self.reading = Reading::Behind(PageReading::new()),
                 },
                 Reading::Behind(reading) => {
                     if let Some((page, read)) = &mut reading.page {

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status, metadata::MetadataMap};
 
 use crate::{
+    figures::GAPS,
     follower::{Follower, Shared},
     link::{Link, OpenStream},
     pages::{Pages, Wanted},
@@ -83,11 +84,16 @@ impl Hub {
         self.shutdown.clone()
     }
 
-    /// Opens a stream with the credentials of `request`.
+    /// Opens a stream with the credentials of `request`. `transport` is how its client is reached: `sse`, `websocket` or
+    /// `grpc`.
     ///
     /// # Errors
     /// Core's, or when no core can be reached.
-    pub async fn open(&self, request: Request<v1::OpenRequest>) -> Result<(Opened, OpenStream), Status> {
+    pub async fn open(
+        &self,
+        transport: &'static str,
+        request: Request<v1::OpenRequest>,
+    ) -> Result<(Opened, OpenStream), Status> {
         self.started.call_once(|| {
             for link in &self.links {
                 tokio::spawn(Arc::clone(link).run(self.shutdown.clone()));
@@ -102,7 +108,7 @@ impl Hub {
             match link.open(request).await {
                 Ok((answer, stream)) => {
                     let (metadata, begin, _) = answer.into_parts();
-                    return Ok((Opened { metadata, begin }, stream));
+                    return Ok((Opened { metadata, begin }, stream.counted(transport)));
                 }
                 Err(status) if status.code() == Code::Unavailable => last = status,
                 Err(status) => return Err(status),
@@ -142,7 +148,10 @@ impl Hub {
         let places = begin.positions.iter().zip(&begin.live);
         let followers =
             places.map(|(from, live)| Follower::new(self.tails.feed(&from.dataset, live.position), from.position));
-        Ok(Subscription::new(shared, followers.collect(), &begin.positions))
+        if begin.gap.is_some() {
+            GAPS.at(stream.transport).increment(1);
+        }
+        Ok(Subscription::new(shared, followers.collect(), &begin.positions, stream.transport))
     }
 
     /// The links at which streams can be opened, each time another first; without any, the next one after a wait.

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
     time::Duration,
 };
@@ -24,6 +24,7 @@ use tonic::{Request, Response, Status};
 use tonic_types::StatusExt as _;
 
 use crate::{
+    figures::{ENDED, OPEN, OPENED},
     signal::{End, Signal},
     subscription::Subscription,
 };
@@ -195,7 +196,14 @@ impl Link {
             state.last += 1;
             let id = state.last;
             state.streams.insert(id, Arc::clone(&signal));
-            OpenStream { link: Arc::clone(self), session: state.session.clone(), id, signal }
+            OpenStream {
+                link: Arc::clone(self),
+                session: state.session.clone(),
+                id,
+                signal,
+                transport: "",
+                why_ended: OnceLock::new(),
+            }
         };
         let message = request.get_mut();
         (message.session, message.stream) = (stream.session.clone(), stream.id);
@@ -248,9 +256,26 @@ pub struct OpenStream {
     session: String,
     id: u64,
     pub(crate) signal: Arc<Signal>,
+    /// How the client is reached; empty until the stream is open.
+    pub(crate) transport: &'static str,
+    /// Why this side ends it, if not for a reason of core's.
+    why_ended: OnceLock<&'static str>,
 }
 
 impl OpenStream {
+    /// Counts it as open.
+    pub(crate) fn counted(mut self, transport: &'static str) -> Self {
+        self.transport = transport;
+        OPENED.at(transport).increment(1);
+        OPEN.at(transport).increment(1.0);
+        self
+    }
+
+    /// Notes why this side ends it: `too_slow`, `no_pong` or `protocol`.
+    pub fn ends_for(&self, reason: &'static str) {
+        let _first = self.why_ended.set(reason);
+    }
+
     /// Why the stream ends, once it has to. Ask before each piece that is written.
     #[must_use]
     pub fn ended(&self) -> Option<End> {
@@ -297,5 +322,16 @@ impl OpenStream {
 impl Drop for OpenStream {
     fn drop(&mut self) {
         self.link.close(&self.session, self.id);
+        if self.transport.is_empty() {
+            return;
+        }
+        let why = match self.ended() {
+            Some(End::Revoked) => "revoked",
+            Some(End::Reconnect) => "reconnect",
+            Some(End::Replaced) => "replaced",
+            None => self.why_ended.get().copied().unwrap_or("client"),
+        };
+        OPEN.at(self.transport).decrement(1.0);
+        ENDED.of(&[self.transport, why]).increment(1);
     }
 }

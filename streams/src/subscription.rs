@@ -6,6 +6,7 @@ use thesis_proto::{cursor::CursorEncoder, v1};
 use tonic::Status;
 
 use crate::{
+    figures::EVENTS,
     follower::{Follower, Shared},
     ring::Entry,
 };
@@ -16,16 +17,23 @@ pub struct Subscription {
     followers: Box<[Follower]>,
     positions: Box<[u64]>,
     cursors: CursorEncoder,
+    transport: &'static str,
 }
 
 impl Subscription {
-    pub(crate) fn new(shared: Shared, followers: Vec<Follower>, begin: &[v1::DatasetPosition]) -> Self {
+    pub(crate) fn new(
+        shared: Shared,
+        followers: Vec<Follower>,
+        begin: &[v1::DatasetPosition],
+        transport: &'static str,
+    ) -> Self {
         let view: Vec<String> = begin.iter().map(|place| place.dataset.clone()).collect();
         Self {
             shared,
             followers: followers.into(),
             positions: begin.iter().map(|place| place.position).collect(),
             cursors: CursorEncoder::new(&view),
+            transport,
         }
     }
 
@@ -58,16 +66,20 @@ impl Subscription {
 
     /// Shows the events that are there, each with its cursor, until `show` says to stop with this dataset.
     pub fn read(&mut self, mut show: impl FnMut(&str, &Entry) -> bool) {
-        let Self { shared, followers, positions, cursors } = self;
-        let mut cursor = String::new();
+        let Self { shared, followers, positions, cursors, transport } = self;
+        let (mut cursor, mut shown) = (String::new(), 0);
         for (index, follower) in followers.iter_mut().enumerate() {
             follower.read(shared, |entry| {
+                shown += 1;
                 positions[index] = entry.position;
                 cursor.clear();
                 cursors.encode_to(positions, &mut cursor);
                 show(&cursor, entry)
             });
             positions[index] = follower.position();
+        }
+        if shown > 0 {
+            EVENTS.at(transport).increment(shown);
         }
     }
 

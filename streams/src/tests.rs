@@ -219,7 +219,7 @@ impl Client {
     pub(super) async fn open(hub: &Hub, after: Option<u64>, tokens: &[&str]) -> Self {
         let cursor = after.map(|after| after.to_string());
         let request = v1::OpenRequest { cursor, ..v1::OpenRequest::default() };
-        let (opened, stream) = hub.open(Request::new(request)).await.unwrap();
+        let (opened, stream) = hub.open("sse", Request::new(request)).await.unwrap();
         let (_, filters) = filter(tokens);
         let subscription = hub.follow(&stream, &opened.begin, &[], Some(&filters)).unwrap();
         Self { stream, subscription, got: Vec::new() }

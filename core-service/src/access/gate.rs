@@ -15,6 +15,7 @@ use subtle::ConstantTimeEq as _;
 use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     services::MemberSession,
+    trace::Trace,
 };
 use thesis_proto::error::{ApiError, ErrorCode};
 
@@ -31,6 +32,7 @@ use crate::{
         window::MINUTE_MS,
     },
     error::{Error, Result},
+    figures::LIMITS,
     shared::{
         control::{Control, ControlState},
         key_ring::{KeyRing, is_api_key},
@@ -53,6 +55,10 @@ pub struct RequestMeta {
     pub client: Option<String>,
     /// The request's id.
     pub request_id: String,
+    /// Where it stands in its trace.
+    pub trace: Trace,
+    /// Whether somebody before this core began the trace.
+    pub continues: bool,
     /// The idempotency key.
     pub idempotency_key: Option<String>,
     /// Whether the edge could read only a part of the request, and will report its faults.
@@ -310,6 +316,7 @@ impl Gate {
         if self.limits.failures.record(client, now_ms) {
             return None;
         }
+        LIMITS.at("address").increment(1);
         let error = ApiError::new(
             ErrorCode::RateLimited,
             "too many failed authentications from this address; wait for the next minute, and check the key",
@@ -340,6 +347,7 @@ impl Gate {
         }
         let rate = self.limits.rates.take(&rate_name, live, class, limit, now_ms);
         if !rate.allowed {
+            LIMITS.at(class.as_str()).increment(1);
             let message =
                 format!("more than {limit} requests of class {} in this minute; wait for the next", class.as_str());
             let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));

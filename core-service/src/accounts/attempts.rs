@@ -56,6 +56,7 @@ pub struct Try {
 }
 
 fn too_many(wait_ms: i64) -> Error {
+    crate::figures::LIMITS.at("tries").increment(1);
     let seconds = u32::try_from((wait_ms.max(1) + 999) / 1_000).unwrap_or(u32::MAX);
     let text = format!("too many tries; try again in {seconds} seconds");
     ApiError::new(ErrorCode::RateLimited, text).with_retry_after(seconds).into()

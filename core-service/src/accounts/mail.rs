@@ -31,7 +31,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use url::{Host, Url};
 
 pub use self::letter::Letter;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    figures::MAILS,
+};
 
 /// Most letters that wait to be sent.
 const MOST_WAITING: usize = 1_000;
@@ -92,6 +95,7 @@ impl Mail {
     pub fn post(&self, letter: Letter) {
         let Some(queue) = self.queue.lock().clone() else { return };
         if let Err(TrySendError::Full(letter) | TrySendError::Closed(letter)) = queue.try_send(letter) {
+            MAILS.at("dropped").increment(1);
             tracing::error!(domain = letter.domain(), "too many letters wait; one is not sent");
         }
     }
@@ -118,6 +122,7 @@ async fn send(transport: &Transport, from: &Mailbox, letter: Letter) {
     let message = match letter.message(from) {
         Ok(message) => message,
         Err(reason) => {
+            MAILS.at("failed").increment(1);
             tracing::error!(domain, reason, "a letter cannot be written");
             return;
         }
@@ -128,6 +133,7 @@ async fn send(transport: &Transport, from: &Mailbox, letter: Letter) {
         let tried = timeout(TRY, transport.send_raw(message.envelope(), &text)).await;
         let (reason, is_final) = match &tried {
             Ok(Ok(_)) => {
+                MAILS.at("sent").increment(1);
                 tracing::debug!(domain, "a letter was sent");
                 return;
             }
@@ -136,10 +142,12 @@ async fn send(transport: &Transport, from: &Mailbox, letter: Letter) {
         };
         match pauses.next().filter(|_| !is_final) {
             Some(pause) => {
+                MAILS.at("retried").increment(1);
                 tracing::warn!(domain, reason, "a letter was not sent, trying again");
                 sleep(pause).await;
             }
             None => {
+                MAILS.at("failed").increment(1);
                 tracing::error!(domain, reason, "a letter was not sent");
                 return;
             }

@@ -7,6 +7,7 @@
 
 mod endpoint;
 mod health;
+mod queue_figures;
 mod read;
 mod report;
 mod settled;
@@ -33,7 +34,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::report::Reported;
+pub use self::{queue_figures::QueueFigures, report::Reported, state::LaneFigures};
 use self::{
     read::Pages,
     shards::Shards,

@@ -90,6 +90,9 @@ pub struct Delivery {
     /// The first original, when this is a replay.
     #[prost(string, optional, tag = "14")]
     pub replay_of: Option<String>,
+    /// Where the request that caused the event stands in its trace, if that is sampled.
+    #[prost(bytes = "vec", tag = "15")]
+    pub trace: Vec<u8>,
 }
 
 /// The event that a delivery tells, as the log row and the first queue row of the delivery name it.
@@ -107,6 +110,9 @@ pub struct Told {
     /// Its sequence number there.
     #[prost(uint64, tag = "4")]
     pub seq: u64,
+    /// Where the request that caused it stands in its trace, if that is sampled.
+    #[prost(bytes = "vec", tag = "5")]
+    pub trace: Vec<u8>,
 }
 
 /// Milliseconds in an id take this many characters of 5 bits.
@@ -142,6 +148,7 @@ impl Delivery {
             event_type: told.event_type,
             dataset: told.dataset,
             seq: told.seq,
+            trace: told.trace,
             status: Status::Pending.into(),
             next_attempt_at: Some(created_at),
             created_at,
@@ -153,7 +160,7 @@ impl Delivery {
     #[must_use]
     pub fn told(&self) -> Told {
         let (dataset, seq) = (self.dataset.clone(), self.seq);
-        Told { event_id: self.event_id.clone(), event_type: self.event_type, dataset, seq }
+        Told { event_id: self.event_id.clone(), event_type: self.event_type, dataset, seq, trace: self.trace.clone() }
     }
 
     /// Whether somebody asked for it: a test or a replay. These go out whatever the webhook's status, and count in no

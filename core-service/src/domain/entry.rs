@@ -1,9 +1,14 @@
-//! Entries of a dataset's log.
+//! Entries of a dataset's log. Their JSON form is that of an export: a new field or kind is added there by itself.
+
+mod portable;
+
+use serde::{Deserialize, Serialize};
 
 use super::row::{Profile, Thesis, Token};
 
 /// One entry. Its sequence number is its key, not part of it.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Entry {
     /// Derived from what happened, so that it is told once; `evt_…` and public for the four event types.
     #[prost(string, tag = "1")]
@@ -17,6 +22,10 @@ pub struct Entry {
     /// What happened.
     #[prost(oneof = "Kind", tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
     pub kind: Option<Kind>,
+    /// Where the request that caused it stands in its trace, if that is sampled.
+    #[prost(bytes = "vec", tag = "14")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trace: Vec<u8>,
 }
 
 impl Entry {
@@ -26,7 +35,7 @@ impl Entry {
     /// An entry that tells nothing: it fills a place at the end of a bucket, where what comes next does not fit.
     #[must_use]
     pub fn filler(seq: u64, created_at: i64) -> Self {
-        Self { id: format!("{}{seq}", Self::FILLER), created_at, test: false, kind: None }
+        Self { id: format!("{}{seq}", Self::FILLER), created_at, test: false, ..Self::default() }
     }
 
     /// Whether this version knows what it tells. Only a filler tells nothing.
@@ -38,7 +47,8 @@ impl Entry {
 
 /// What an entry tells.
 #[expect(clippy::large_enum_variant, reason = "the largest is the usual one; a box would cost an allocation each")]
-#[derive(Clone, PartialEq, prost::Oneof)]
+#[derive(Clone, PartialEq, prost::Oneof, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A thesis was posted.
     #[prost(message, tag = "4")]
@@ -73,7 +83,8 @@ pub enum Kind {
 }
 
 /// A thesis, with its author and token as they were.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThesisCreated {
     /// The thesis.
     #[prost(message, required, tag = "1")]
@@ -97,7 +108,8 @@ pub struct ThesisCreated {
 
 /// Running totals of a token in one dataset, as they are after the entry that carries them. The writer knows the state
 /// at the head, so the log carries exact counts, and projecting an entry twice changes nothing.
-#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Totals {
     /// Theses on the token, deleted ones not counted.
     #[prost(int64, tag = "1")]
@@ -111,7 +123,8 @@ pub struct Totals {
 }
 
 /// A thesis as it is now.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThesisChanged {
     /// The thesis.
     #[prost(message, required, tag = "1")]
@@ -119,7 +132,8 @@ pub struct ThesisChanged {
 }
 
 /// A thesis that is gone.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThesisDeleted {
     /// The thesis as it was, with the time of its deletion.
     #[prost(message, required, tag = "1")]
@@ -130,7 +144,8 @@ pub struct ThesisDeleted {
 }
 
 /// A profile as it is now.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProfileObserved {
     /// The profile.
     #[prost(message, required, tag = "1")]
@@ -138,7 +153,8 @@ pub struct ProfileObserved {
 }
 
 /// A token as it is now.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TokenObserved {
     /// The token.
     #[prost(message, required, tag = "1")]
@@ -149,7 +165,8 @@ pub struct TokenObserved {
 }
 
 /// Counts at the entry's `created_at`.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TokenActivity {
     /// The token.
     #[prost(message, required, tag = "1")]
@@ -172,7 +189,8 @@ pub struct TokenActivity {
 }
 
 /// Velocity at the entry's `created_at`.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThesisVelocity {
     /// The token.
     #[prost(message, required, tag = "1")]
@@ -198,7 +216,8 @@ impl ThesisVelocity {
 }
 
 /// A later observation of a profile differed from the stored one.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProfileUpdated {
     /// The profile as it is now.
     #[prost(message, required, tag = "1")]

@@ -1,8 +1,11 @@
 //! Profiles, tokens and theses as they are stored. Times are unix milliseconds; `source` and `livemode` follow from the
 //! dataset.
 
+use serde::{Deserialize, Serialize};
+
 /// A wallet association and when it was seen.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Wallet {
     /// The address.
     #[prost(string, tag = "1")]
@@ -17,7 +20,8 @@ pub struct Wallet {
 
 /// How new an observation of a profile or token is. One with a revision is newer than any without. The others go by
 /// their time; at the same time, one made on its own is newer than one beside a thesis.
-#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Age {
     /// The upstream's revision, if it gave one.
     #[prost(int64, optional, tag = "1")]
@@ -81,7 +85,8 @@ impl HandleClaim {
 }
 
 /// A profile.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Profile {
     /// `fp_…`
     #[prost(string, tag = "1")]
@@ -131,7 +136,8 @@ pub struct Profile {
 }
 
 /// A token.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Token {
     /// `tk_…`
     #[prost(string, tag = "1")]
@@ -172,7 +178,8 @@ pub struct Token {
 }
 
 /// A thesis.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Thesis {
     /// `th_…`
     #[prost(string, tag = "1")]
@@ -255,4 +262,7 @@ pub struct NewThesis {
     /// The event's time, when that is not the time of the append.
     #[prost(int64, optional, tag = "5")]
     pub at: Option<i64>,
+    /// Where the request that posts it stands in its trace, if that is sampled.
+    #[prost(bytes = "vec", tag = "6")]
+    pub trace: Vec<u8>,
 }

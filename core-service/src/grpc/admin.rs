@@ -28,6 +28,7 @@ use crate::{
     operations::{
         Core,
         admin::{
+            backup::backup,
             change_project::{approve_project, archive_project, refuse_project, withdraw_project},
             check_log::check_log,
             create_key::{NewKey, create_key},
@@ -35,6 +36,8 @@ use crate::{
             create_project::create_project,
             create_reset_link::create_reset_link,
             create_user::create_user,
+            export_dataset::Exporting,
+            import_dataset::import_dataset,
             ingest,
             list_abuse::list_abuse,
             list_audit_log::list_audit_log,
@@ -50,7 +53,9 @@ use crate::{
 };
 
 const REPLAY: &str = "AdminService/ReplayWebhookDeliveries";
+const BACKUP: &str = "AdminService/Backup";
 const BACKFILL: &str = "AdminService/Backfill";
+const EXPORT: &str = "AdminService/ExportDataset";
 
 impl Api {
     /// Who calls: with a session its user, who must be an administrator, else somebody with the service credential.
@@ -347,5 +352,44 @@ impl AdminService for Api {
         self.operator(&request).await?;
         let message = request.into_inner();
         internal(&self.core, "AdminService/CheckLog", check_log(&self.core, &message.dataset)).await
+    }
+
+    type BackupStream = BoxStream<'static, Result<v1::BackupResponse, Status>>;
+
+    async fn backup(&self, request: Request<v1::BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
+        self.operator(&request).await?;
+        let begun = internal(&self.core, BACKUP, async { backup(&self.core) }).await?.into_inner();
+        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
+        let pieces = begun.map_err(move |error| status(&error, &core.gate.new_request_id(), BACKUP));
+        Ok(Response::new(pieces.take_until(async move { stop.cancelled().await }).boxed()))
+    }
+
+    type ExportDatasetStream = BoxStream<'static, Result<v1::ExportDatasetResponse, Status>>;
+
+    async fn export_dataset(
+        &self,
+        request: Request<v1::ExportDatasetRequest>,
+    ) -> Result<Response<Self::ExportDatasetStream>, Status> {
+        self.operator(&request).await?;
+        let message = request.into_inner();
+        let exporting =
+            internal(&self.core, EXPORT, Exporting::begin(&self.core, &message.dataset)).await?.into_inner();
+        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
+        let parts = try_unfold(exporting, |mut exporting| async move {
+            Ok::<_, Error>(exporting.next().await?.map(|part| (part, exporting)))
+        });
+        let parts = parts.map_err(move |error| status(&error, &core.gate.new_request_id(), EXPORT));
+        Ok(Response::new(parts.take_until(async move { stop.cancelled().await }).boxed()))
+    }
+
+    async fn import_dataset(
+        &self,
+        request: Request<v1::ImportDatasetRequest>,
+    ) -> Result<Response<v1::ImportDatasetResponse>, Status> {
+        self.change("AdminService/ImportDataset", request, |core, _, message| async move {
+            let head = import_dataset(&core, message).await?;
+            Ok(v1::ImportDatasetResponse { head })
+        })
+        .await
     }
 }

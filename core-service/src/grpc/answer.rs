@@ -6,7 +6,10 @@ mod tests;
 use std::{future::Future, sync::Arc};
 
 use secrecy::ExposeSecret as _;
-use thesis_net::services::{MemberSession, Trusted};
+use thesis_net::{
+    services::{MemberSession, Trusted},
+    trace::{self, Trace},
+};
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::{
@@ -19,6 +22,7 @@ use tonic::{
     metadata::{MetadataMap, MetadataValue},
 };
 
+use super::traced::Traced;
 use crate::{
     access::{
         gate::{Call, Refused, RequestMeta},
@@ -60,6 +64,7 @@ fn vouched_for<T>(core: &Core, request: &Request<T>) -> Trusted {
     Trusted {
         client_address: told.map_or(peer, |address| address.parse().ok()),
         request_id: metadata.as_ref().get(REQUEST_ID).cloned(),
+        trace: Trace::of(metadata.as_ref()),
         malformed: metadata.contains_key(MALFORMED),
         member: member(),
     }
@@ -85,7 +90,12 @@ pub(super) fn meta<T>(core: &Core, request: &Request<T>) -> RequestMeta {
     let metadata = request.metadata();
     let trusted = trusted(core, request);
     let request_id = trusted.request_id.and_then(|id| id.to_str().ok().map(str::to_owned));
+    // An edge has decided already what is sampled; anybody else's wish counts only up to the cap.
+    let enter = || trace::enter(metadata.as_ref(), || Trace::new(core.shared.ids.as_ref()), core.shared.clock.now_ms());
+    let (trace, continues) = trusted.trace.map_or_else(enter, |trace| (trace, true));
     RequestMeta {
+        trace,
+        continues,
         authorization: text(metadata, AUTHORIZATION).map(Into::into),
         key_id: None,
         client: trusted.client_address.map(network_of),
@@ -125,8 +135,14 @@ pub(super) fn with_request_id(mut status: Status, request_id: &str) -> Status {
 
 /// Logs a failure that is this service's own, once, and gives every failure its gRPC form.
 pub(super) fn status(error: &Error, request_id: &str, operation: &str) -> Status {
+    status_in(error, request_id, operation, None, None)
+}
+
+/// The same for a request whose trace, and perhaps whose key, is known.
+fn status_in(error: &Error, request_id: &str, operation: &str, trace: Option<&Trace>, key_id: Option<&str>) -> Status {
     if error.api.code.http_status() >= 500 {
-        tracing::error!(request_id, operation, error = error.to_string(), "a request failed");
+        let (trace_id, error) = (trace.map(tracing::field::display), error.to_string());
+        tracing::error!(request_id, trace_id, key_id, operation, error, "a request failed");
     }
     error_status(&error.api, request_id)
 }
@@ -164,7 +180,7 @@ async fn admit_person(core: &Core, meta: &mut RequestMeta) -> Outcome<()> {
 /// Passes a request through the gate, and counts it for its key. A person's refused session counts nowhere: it comes from
 /// the edge, whose pages lead to sign in.
 pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMeta) -> Result<Call, Status> {
-    let request_id = meta.request_id.clone();
+    let (request_id, trace) = (meta.request_id.clone(), meta.trace);
     let meeting = async {
         admit_person(core, &mut meta).await?;
         core.gate.look_for_unknown_key(&meta).await;
@@ -172,11 +188,12 @@ pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMe
     };
     if let Err(error) = reached(core, meeting).await {
         count_refused(core, operation, core.gate.key_of(&meta));
-        return Err(status(&error, &request_id, operation.name()));
+        return Err(status_in(&error, &request_id, operation.name(), Some(&trace), None));
     }
     let call = core.gate.admit(meta, operation).map_err(|Refused { error, rate, key }| {
+        let mut status =
+            status_in(&error, &request_id, operation.name(), Some(&trace), key.as_deref().map(|key| &*key.id));
         count_refused(core, operation, key);
-        let mut status = status(&error, &request_id, operation.name());
         if let Some(rate) = rate {
             put_rate(status.metadata_mut(), &rate, core.shared.clock.now_ms());
         }
@@ -197,7 +214,8 @@ pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMe
 /// The gRPC form of a call's failure, with its rate figures; counts it for the call's key.
 pub(super) fn failed(core: &Core, call: &Call, error: &Error, operation: Operation) -> Status {
     core.key_usage.count_error(&call.caller.key, operation.class(), call.now_ms);
-    let mut status = status(error, &call.meta.request_id, operation.name());
+    let (trace, key_id) = (Some(&call.meta.trace), Some(&*call.caller.key.id));
+    let mut status = status_in(error, &call.meta.request_id, operation.name(), trace, key_id);
     finish(call, status.metadata_mut());
     status
 }
@@ -221,7 +239,33 @@ pub(super) async fn answer<M, T, F>(
 where
     F: Future<Output = Outcome<T>>,
 {
-    let call = Arc::new(admit(core, operation, meta(core, &request)).await?);
+    let mut meta = meta(core, &request);
+    let traced = Traced::begin(core, operation, &mut meta);
+    let sampled = traced.as_deref().and_then(Traced::sampled);
+    let answering = answer_traced(core, operation, meta, request, work, traced.as_deref());
+    let outcome = trace::within(sampled, answering).await;
+    if let Some(traced) = traced {
+        traced.end(&outcome);
+    }
+    outcome
+}
+
+/// Answers a public operation that may be told of afterwards.
+async fn answer_traced<M, T, F>(
+    core: &Core,
+    operation: Operation,
+    meta: RequestMeta,
+    request: Request<M>,
+    work: impl FnOnce(Arc<Call>, M) -> F,
+    traced: Option<&Traced>,
+) -> Result<Response<T>, Status>
+where
+    F: Future<Output = Outcome<T>>,
+{
+    let call = Arc::new(admit(core, operation, meta).await?);
+    if let Some(traced) = traced {
+        traced.called_by(&call.caller.key.id);
+    }
     let outcome = reached(core, work(Arc::clone(&call), request.into_inner())).await;
     match outcome {
         Ok(message) => {

@@ -1,6 +1,7 @@
 //! `DeliveryService`: due attempts for delivery workers.
 
 use futures::{TryFutureExt as _, stream::BoxStream};
+use thesis_net::trace::Trace;
 use thesis_proto::{
     time::to_millis,
     v1::{self, attempt_report::Outcome, delivery_service_server::DeliveryService},
@@ -36,6 +37,7 @@ fn claim(claimed: &Claimed) -> v1::ClaimResponse {
         livemode: claimed.webhook.live,
         is_test: delivery.is_test,
         replay_of: delivery.replay_of.clone(),
+        traceparent: Trace::from_stored(&delivery.trace).map(|trace| trace.to_header()).unwrap_or_default(),
     }
 }
 

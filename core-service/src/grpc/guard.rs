@@ -11,7 +11,11 @@ use axum::{
 use futures::FutureExt as _;
 use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
-use thesis_net::{client_address::client_address, panics};
+use thesis_net::{
+    client_address::client_address,
+    panics,
+    trace::{TRACEPARENT, Trace},
+};
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::{REQUEST_ID, SERVICE_TOKEN},
@@ -64,6 +68,7 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
     guard.locate(&mut request);
     let headers = request.headers();
     let (credential, given) = (headers.get(SERVICE_TOKEN).cloned(), headers.get(REQUEST_ID).cloned());
+    let trace = headers.get(TRACEPARENT).cloned();
     let request_id = || guard.request_id(credential.as_ref(), given.as_ref());
     let Ok(patience) = patience(headers) else {
         let message = format!("{TIMEOUT} must be up to 8 digits and one of the units H, M, S, m, u, n");
@@ -89,7 +94,9 @@ pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next
         Ok(Err(panic)) => {
             let request_id = request_id();
             let (operation, panic) = (uri.path(), panics::text(panic.as_ref()));
-            tracing::error!(request_id, operation, panic, "a call panicked");
+            let trace = trace.as_ref().and_then(|trace| Trace::parse(trace.as_bytes()));
+            let trace_id = trace.map(tracing::field::display);
+            tracing::error!(request_id, trace_id, operation, panic, "a call panicked");
             error_status(&ApiError::internal(), &request_id).into_http()
         }
         Err(_) => late(PASSED, &request_id()).into_http(),

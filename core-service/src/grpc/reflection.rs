@@ -42,6 +42,16 @@ pub(super) fn services() -> impl Iterator<Item = String> {
     FILES.file.iter().flat_map(names)
 }
 
+/// Every method of the contract: the full name of its service, and its own.
+pub(super) fn methods() -> impl Iterator<Item = (String, &'static str)> {
+    FILES.file.iter().flat_map(|file| {
+        file.service.iter().flat_map(move |service| {
+            let full = format!("{}.{}", file.package(), service.name());
+            service.method.iter().map(move |method| (full.clone(), method.name()))
+        })
+    })
+}
+
 /// Whether a service of the contract is for the roles alone, by its full name.
 pub(super) fn is_internal(service: &str) -> bool {
     service.strip_prefix(PACKAGE).is_some_and(|name| !PUBLIC.contains(&name))

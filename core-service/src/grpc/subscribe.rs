@@ -37,7 +37,7 @@ pub(super) async fn subscribe(
     extensions.insert(thesis_net::services::Trusted { request_id, member: None, ..trusted });
     let opening =
         v1::OpenRequest { types: types.clone(), filters: filters.clone(), cursor, ..v1::OpenRequest::default() };
-    let (opened, stream) = hub.open(Request::from_parts(metadata, extensions, opening)).await?;
+    let (opened, stream) = hub.open("grpc", Request::from_parts(metadata, extensions, opening)).await?;
     let subscription = hub.follow(&stream, &opened.begin, &types, filters.as_ref());
     // Core has accepted the same filter.
     let subscription = subscription.map_err(|_| error_status(&ApiError::internal(), &meta.request_id))?;

@@ -96,6 +96,7 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let limits = Limits {
+        server: "tests",
         connections: 1,
         requests: 1,
         head: MAX_HEADERS,
@@ -105,7 +106,7 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
         drain: Duration::ZERO,
     };
     let called = ServiceAnswers { service, refusal: || Status::unavailable("").into_http() };
-    tokio::spawn(thesis_net::server::serve(listener, Arc::new(called), limits, CancellationToken::new()));
+    tokio::spawn(thesis_net::server::serve(listener, None, Arc::new(called), limits, CancellationToken::new()));
     for _ in 0..2 {
         let head = format!(
             "POST /panics HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\nx-service-token: {SERVICE_TOKEN}\r\n\

@@ -5,7 +5,9 @@ use std::sync::{
     atomic::{AtomicI64, Ordering},
 };
 
-use crate::{domain::window::MINUTE_MS, shared::Shared, store::StoreResult, tables::upstream};
+use thesis_net::figures::seconds;
+
+use crate::{domain::window::MINUTE_MS, figures::PUSHED, shared::Shared, store::StoreResult, tables::upstream};
 
 /// How often a push is noted for the other cores, in milliseconds.
 const NOTED_EVERY_MS: i64 = 5_000;
@@ -31,6 +33,7 @@ impl Pushes {
     /// When the store does not answer.
     pub async fn note(&self) -> StoreResult<()> {
         let now_ms = self.shared.clock.now_ms();
+        PUSHED.one().set(seconds(now_ms));
         let noted_at = self.noted_at.load(Ordering::Relaxed);
         if now_ms - noted_at < NOTED_EVERY_MS {
             return Ok(());

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
+use thesis_net::figures::seconds;
 use thesis_proto::{time::from_millis, v1};
 
 use super::{objects::Refusal, pace::Breaker};
+use crate::figures::{CONNECTED, FEED_LAG, FRAMES, LOOK_UPS, UPSTREAM_REFUSED};
 
 /// Longest time without a byte in which the feed counts as up, in milliseconds.
 pub const SILENCE_MS: i64 = 30_000;
@@ -30,7 +32,11 @@ pub struct Status(Mutex<Seen>);
 impl Status {
     pub(super) fn connected(&self, connected: bool) {
         self.0.lock().connected = connected;
-        metrics::gauge!("upstream_feed_connected").set(f64::from(u8::from(connected)));
+        CONNECTED.one().set(f64::from(u8::from(connected)));
+        if !connected {
+            // Another core may follow from now on, and this one no longer knows.
+            FEED_LAG.one().set(0.0);
+        }
     }
 
     /// Something came, at `now_ms`.
@@ -42,12 +48,12 @@ impl Status {
         let mut seen = self.0.lock();
         *seen.frames.entry(kind).or_default() += 1;
         seen.last_frame_at = Some(now_ms);
-        metrics::counter!("upstream_frames_total", "type" => kind).increment(1);
+        FRAMES.at(kind).increment(1);
     }
 
     pub(super) fn refused(&self, refusal: Refusal) {
         *self.0.lock().refused.entry(refusal.kind()).or_default() += 1;
-        metrics::counter!("upstream_refused_total", "kind" => refusal.kind()).increment(1);
+        UPSTREAM_REFUSED.at(refusal.kind()).increment(1);
         tracing::debug!(%refusal, "something of the upstream was refused");
     }
 
@@ -59,8 +65,7 @@ impl Status {
         }
         if let Some(lag_ms) = lag_ms {
             seen.lag_ms = Some(lag_ms);
-            #[expect(clippy::cast_precision_loss, reason = "a lag in milliseconds is far below 2^52")]
-            metrics::gauge!("upstream_feed_lag_ms").set(lag_ms as f64);
+            FEED_LAG.one().set(seconds(lag_ms));
         }
     }
 
@@ -71,7 +76,7 @@ impl Status {
 
     pub(super) fn look_up(&self, count: impl FnOnce(&mut v1::LookUps), outcome: &'static str) {
         count(&mut self.0.lock().look_ups);
-        metrics::counter!("upstream_look_ups_total", "outcome" => outcome).increment(1);
+        LOOK_UPS.at(outcome).increment(1);
     }
 
     /// Whether the feed is up, and when its last frame came.

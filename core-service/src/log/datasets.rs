@@ -12,11 +12,12 @@ use super::{
     fan_out,
     projection::ROWS,
     unfinished::OLD_MS,
-    writer::{Command, Job, WriterHandle, Written, advance},
+    writer::{Command, Import, Job, WriterHandle, Written, advance},
 };
 use crate::{
     domain::{dataset::Dataset, entry::Sequenced, observation::Observation, row::NewThesis},
     error::{Error, Result},
+    figures::OBSERVED,
     replicas::peers::Peers,
     shared::Shared,
     store::{Consistency, StoreError},
@@ -34,7 +35,20 @@ const LOOKS_A_MINUTE: u32 = 60;
 
 struct Open {
     position: watch::Sender<u64>,
+    /// How far the fan-out of the writer here has come.
+    owed: Option<watch::Receiver<u64>>,
     writer: Option<WriterHandle>,
+}
+
+/// How far a dataset has come.
+#[derive(Debug)]
+pub struct Progress {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// Its projected position.
+    pub position: u64,
+    /// How far its events are owed to webhooks; none where this replica does not write its log.
+    pub owed: Option<u64>,
 }
 
 /// The datasets of one replica.
@@ -55,7 +69,11 @@ impl Datasets {
 
     fn with<T>(&self, dataset: &Dataset, look: impl FnOnce(&mut Open) -> T) -> T {
         let mut open = self.open.lock();
-        look(open.entry(dataset.clone()).or_insert_with(|| Open { position: watch::Sender::new(0), writer: None }))
+        look(open.entry(dataset.clone()).or_insert_with(|| Open {
+            position: watch::Sender::new(0),
+            owed: None,
+            writer: None,
+        }))
     }
 
     /// Follows the projected position of a dataset: events up to it may be shown.
@@ -91,6 +109,18 @@ impl Datasets {
         open.iter().map(|(dataset, open)| (dataset.clone(), *open.position.borrow())).collect()
     }
 
+    /// The datasets that this replica follows, as metrics tell of them.
+    #[must_use]
+    pub fn progress(&self) -> Vec<Progress> {
+        let open = self.open.lock();
+        let progress = |(dataset, open): (&Dataset, &Open)| {
+            let writes = open.writer.as_ref().is_some_and(|writer| !writer.has_ended());
+            let owed = open.owed.as_ref().filter(|_| writes).map(|owed| *owed.borrow());
+            Progress { dataset: dataset.clone(), position: *open.position.borrow(), owed }
+        };
+        open.iter().map(progress).collect()
+    }
+
     /// The writer of a dataset here; starts it and its fan-out when there is none.
     fn writer(self: &Arc<Self>, dataset: &Dataset) -> WriterHandle {
         self.with(dataset, |open| {
@@ -109,6 +139,7 @@ impl Datasets {
             self.tasks.spawn(fan_out);
             let shared = Arc::clone(&self.shared);
             let writer = WriterHandle::start(shared, dataset.clone(), position, owed.subscribe(), stop);
+            open.owed = Some(owed.subscribe());
             open.writer = Some(writer.clone());
             writer
         })
@@ -140,7 +171,18 @@ impl Datasets {
     /// # Errors
     /// When the store does not answer.
     pub async fn observe_here(self: &Arc<Self>, dataset: &Dataset, observation: Observation) -> Result<Written> {
-        self.run(dataset, Command::Observe(Box::new(observation))).await
+        let written = self.run(dataset, Command::Observe(Box::new(observation))).await?;
+        OBSERVED.at(if written.applied { "applied" } else { "unchanged" }).increment(1);
+        Ok(written)
+    }
+
+    /// Puts a part of an import into a dataset's log here. Doing it again changes nothing. Gives why it was refused, if it
+    /// was.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn import_here(self: &Arc<Self>, dataset: &Dataset, import: Import) -> Result<Option<&'static str>> {
+        Ok(self.run(dataset, Command::Import(Box::new(import))).await?.refused)
     }
 
     /// Has the writer here carry out a command, and another one if the writer was about to rest.

@@ -29,6 +29,7 @@ pub fn entries(
         created_at: at,
         test: false,
         kind: Some(kind),
+        trace: Vec::new(),
     };
     let activity = TokenActivity {
         token: token.clone(),

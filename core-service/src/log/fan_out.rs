@@ -80,6 +80,8 @@ struct FanOut {
     store_by: Option<Instant>,
     /// Whether `stored` is certainly the checkpoint in the store.
     current: bool,
+    /// Whether it is known which entries were imported.
+    knows_import: bool,
     /// The state of the webhooks that judged the last entries, as a number of changes.
     judged_by: u64,
 }
@@ -94,6 +96,7 @@ impl FanOut {
             stored: 0,
             store_by: None,
             current: false,
+            knows_import: false,
             judged_by: 0,
         }
     }
@@ -105,6 +108,12 @@ impl FanOut {
                 self.stored = self.stored.max(self.shared.log.checkpoint(&self.name, FAN_OUT).await?);
                 self.done = self.done.max(self.stored);
                 self.current = true;
+            }
+            if !self.knows_import && upto > 0 {
+                // Webhooks were told of imported events where these happened.
+                let import = self.shared.log.import(&self.name).await?;
+                self.done = self.done.max(import.map_or(0, |import| import.entries));
+                self.knows_import = true;
             }
             if self.done >= upto {
                 return Ok(());
@@ -218,7 +227,7 @@ impl FanOut {
             // The event's time and id, so that a repeat makes the same delivery.
             let id = delivery_id(&webhook.id, entry.created_at, &[&event.id]);
             let (event_id, event_type) = (event.id.clone(), event.r#type);
-            let told = Told { event_id, event_type, dataset: self.name.clone(), seq };
+            let told = Told { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
             let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, told);
             Made { delivery, body: body.clone() }
         }));

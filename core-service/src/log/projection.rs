@@ -17,7 +17,7 @@ use crate::{
     tables::{
         derived,
         events::{event_changes, event_position},
-        log::{Appended, BatchId, LogStore, checkpoint_change},
+        log::{Appended, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
             symbol_release, thesis_change, token_changes, totals_changes,
@@ -122,7 +122,8 @@ impl Projector {
         (changes, checkpoint)
     }
 
-    /// Appends entries to the log and writes their rows: in one step where no other process can come between.
+    /// Appends entries to the log and writes their rows: in one step where no other process can come between. `mark` tells
+    /// of the import that they begin.
     ///
     /// # Errors
     /// When the store does not answer; entries that reached the log anyway are projected later.
@@ -132,10 +133,11 @@ impl Projector {
         head: u64,
         batch: BatchId,
         entries: &[Sequenced],
+        mark: Option<&ImportMark>,
     ) -> StoreResult<Appended> {
         let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
         if !self.backend.is_exclusive() || has_deletion(entries) {
-            let appended = log.append(&self.dataset, head, batch, &bodies).await?;
+            let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await?;
             if appended == Appended::Done {
                 self.project(entries).await?;
             }
@@ -144,7 +146,7 @@ impl Projector {
         let (mut changes, checkpoint) = self.rows(entries);
         changes.extend(checkpoint);
         let append = async |changes| {
-            let appended = log.append_with(&self.dataset, head, batch, &bodies, changes).await?;
+            let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
             Ok((appended == Appended::Done, appended))
         };
         let appended = self.theses.in_step(changes, append).await;

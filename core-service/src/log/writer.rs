@@ -8,6 +8,7 @@ mod draft;
 mod due;
 mod follow;
 mod handle;
+mod import;
 mod look;
 mod observe;
 #[cfg(test)]
@@ -34,11 +35,13 @@ use crate::{
         entry::{Entry, Sequenced},
         id,
     },
+    figures::APPENDED,
     shared::Shared,
     store::{Consistency, StoreError, StoreResult},
-    tables::log::{Appended, room},
+    tables::log::{Appended, ImportMark, room},
 };
 
+pub use self::command::Import;
 pub(super) use self::{command::Command, handle::Job};
 pub use self::{command::Written, due::DERIVED, handle::WriterHandle};
 
@@ -87,6 +90,8 @@ struct Writer {
     last_created_at: i64,
     /// False at the start and after a failure: the entries beyond `head` must be projected first.
     current: bool,
+    /// The import that the log began with, if it began so; none before this is known.
+    import: Option<Option<ImportMark>>,
     /// The remembered part of the state at the head.
     known: KnownRows,
     /// Tokens that owe derived events.
@@ -118,6 +123,7 @@ impl Writer {
             followed: watch::Sender::new(0),
             last_created_at: 0,
             current: false,
+            import: None,
             known: KnownRows::new(),
             owed,
         }
@@ -184,7 +190,8 @@ impl Writer {
         stop: &CancellationToken,
     ) -> Next {
         let company = if self.joins_derived() { COMPANY } else { Duration::ZERO };
-        let derive = until(self.due.wait().map(|wait| Instant::now() + wait + company));
+        let wait = self.due.wait().filter(|_| !self.is_importing());
+        let derive = until(wait.map(|wait| Instant::now() + wait + company));
         let store = until(self.due.store_by());
         let rest = tokio::time::sleep(if waiting.is_closed() { LAST_LOOKS } else { REST_AFTER });
         tokio::select! {
@@ -285,7 +292,13 @@ impl Writer {
 
     /// Drafts the entries that the commands add and appends them; gives each command's result, in order.
     async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Vec<Written>> {
+        if let [Job { command: Command::Import(import), .. }] = jobs {
+            return Ok(vec![self.import(import).await?]);
+        }
         loop {
+            if self.is_importing() {
+                return Err(StoreError::Unavailable("an import into this dataset has not come to its end".to_owned()));
+            }
             let mut entries = Vec::new();
             if self.joins_derived() {
                 let taken: usize = jobs.iter().map(|job| job.command.entries()).sum();
@@ -305,6 +318,8 @@ impl Writer {
                         Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
                     }
                     Command::Observe(observation) => observe(&mut draft, observation).await?,
+                    // It is always alone.
+                    Command::Import(_) => Drafted::nothing(String::new()),
                 });
             }
             if draft.entries.len() > room(self.head) {
@@ -341,6 +356,15 @@ impl Writer {
     /// Appends entries computed from the state at the head, and projects them. None when another writer was faster: the
     /// state has changed then, and the entries must be computed again.
     async fn append(&mut self, entries: Vec<Entry>) -> StoreResult<Option<Vec<Sequenced>>> {
+        self.append_marked(entries, None).await
+    }
+
+    /// Like [`Self::append`]; `mark` tells of the import that the entries are of.
+    async fn append_marked(
+        &mut self,
+        entries: Vec<Entry>,
+        mark: Option<ImportMark>,
+    ) -> StoreResult<Option<Vec<Sequenced>>> {
         if entries.is_empty() {
             return Ok(Some(Vec::new()));
         }
@@ -350,17 +374,18 @@ impl Writer {
         let mut batch = [0; 16];
         self.shared.ids.fill(&mut batch);
         self.current = false;
-        if self.projector.append(&self.shared.log, self.head, batch, &entries).await? == Appended::Lost {
+        if self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref()).await? == Appended::Lost {
             self.follow_others(true).await?;
             self.current = true;
             return Ok(None);
         }
+        self.import.get_or_insert(mark);
         self.learn(&entries, 0).await?;
         self.current = true;
         self.followed.send_replace(self.head);
         self.position.send_if_modified(|position| advance(position, self.head));
         self.shared.news.log(&self.name, self.head);
-        metrics::counter!("log_entries_appended_total").increment(entries.len() as u64);
+        APPENDED.one().increment(entries.len() as u64);
         Ok(Some(entries))
     }
 }

@@ -1,5 +1,6 @@
 //! Operators' commands, one file each, and the rules that they share.
 
+pub mod backup;
 pub mod bootstrap;
 pub mod change_project;
 pub mod check_log;
@@ -8,6 +9,8 @@ pub mod create_organization;
 pub mod create_project;
 pub mod create_reset_link;
 pub mod create_user;
+pub mod export_dataset;
+pub mod import_dataset;
 pub mod ingest;
 pub mod list_abuse;
 pub mod list_audit_log;
@@ -26,8 +29,9 @@ use thesis_proto::{
 
 use super::Core;
 use crate::{
+    access::kinds::unknown_to_operator,
     accounts::fields::{name_fault, refuse},
-    domain::{operation::Feature, scope::Scope},
+    domain::{dataset::Dataset, operation::Feature, scope::Scope},
     error::{Error, Result},
 };
 
@@ -38,6 +42,19 @@ pub(crate) fn invalid(param: &str, rule: &str) -> Error {
 pub(super) fn name(name: &str) -> Result<String> {
     refuse([name_fault("name", name)])?;
     Ok(name.trim().to_owned())
+}
+
+/// A dataset by its name.
+async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
+    let Some(dataset) = Dataset::parse(name) else {
+        return Err(invalid("dataset", "must be live, sandbox or project/<id>"));
+    };
+    if let Dataset::Project(id) = &dataset {
+        core.shared.control.refresh().await?;
+        let state = core.shared.control.state();
+        state.project(id).ok_or_else(|| unknown_to_operator(ErrorCode::ProjectNotFound, id))?;
+    }
+    Ok(dataset)
 }
 
 fn known_plan(core: &Core, plan: &str) -> Result<String> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use thesis_net::trace::{Kind as SpanKind, Span};
 use thesis_proto::{
     reference::{handle_form, symbol_form},
     v1,
@@ -61,8 +62,10 @@ pub async fn create_test_thesis(
         sandbox_token: token_in_sandbox,
         ..Thesis::default()
     };
-    let new = NewThesis { thesis, profile, token, test: true, at: None };
+    let new = NewThesis { thesis, profile, token, test: true, at: None, trace: call.meta.trace.to_stored() };
+    let appending = Span::step(SpanKind::Internal, || "append".into());
     let written = core.datasets.create_thesis(&dataset, new).await?;
+    drop(appending);
     let event = convert::entry::event(&dataset, &written.entry);
     let Some(Kind::ThesisCreated(created)) = written.entry.kind else {
         return Err(Error::internal("the log answered with another entry"));

@@ -10,6 +10,7 @@ use super::Core;
 use crate::{
     access::gate::Call,
     error::Result,
+    figures::TICKETS,
     store::{Consistency, StoreResult},
     tables::stream_tickets::{self as tickets, Ticket},
 };
@@ -65,6 +66,7 @@ pub async fn create_stream_ticket(core: &Core, call: &Call, seed: &str) -> Resul
     let hash = core.shared.keys.ticket_hash(&text);
     // It exists already if an earlier try of this request made it.
     tickets::write(&core.shared.backend, &hash, None, &ticket).await?;
+    TICKETS.at("created").increment(1);
     Ok(v1::StreamTicket { ticket: text, expires_at: Some(from_millis(call.now_ms + FIRST_USE_MS)) })
 }
 
@@ -100,6 +102,7 @@ pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stre
     loop {
         let used = Ticket { connection: connection(session, stream), open_at: now_ms, ..found.ticket.clone() };
         if tickets::write(&core.shared.backend, &found.hash, Some(found.version), &used).await? {
+            TICKETS.at("used").increment(1);
             break;
         }
         // Its use was noted meanwhile, or another connection took it: the last one counts.

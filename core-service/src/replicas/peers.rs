@@ -21,6 +21,7 @@ use secrecy::SecretString;
 use thesis_net::{
     clock::SharedClock,
     services::{self, PeerCore},
+    tls::Authorities,
 };
 use thesis_proto::v1::{self, append_request::Command, append_response::Result as Answer, look_up_request::Thing};
 use tokio::{
@@ -52,8 +53,8 @@ pub type Dial = Arc<dyn Fn(&str) -> Result<Arc<PeerCore>, StdError> + Send + Syn
 
 /// Reaches cores by gRPC, with the service credential.
 #[must_use]
-pub fn over_grpc(credential: SecretString, clock: SharedClock) -> Dial {
-    Arc::new(move |address: &str| services::peer(address, &credential, Arc::clone(&clock)))
+pub fn over_grpc(authorities: Authorities, credential: SecretString, clock: SharedClock) -> Dial {
+    Arc::new(move |address: &str| services::peer(address, &authorities, &credential, Arc::clone(&clock)))
 }
 
 /// Takes another core's news.

@@ -69,7 +69,7 @@ impl Log {
     fn add(&mut self, dataset: &Dataset, kind: Happened) {
         let entries = self.entries.entry(dataset.to_string()).or_default();
         let seq = entries.len() as u64 + 1;
-        let entry = Entry { id: format!("evt_{seq}"), created_at: 0, test: false, kind: Some(kind) };
+        let entry = Entry { id: format!("evt_{seq}"), created_at: 0, test: false, kind: Some(kind), trace: Vec::new() };
         entries.push(Sequenced { seq, entry });
         self.index.apply(dataset, &entries[entries.len() - 1..]).unwrap();
     }

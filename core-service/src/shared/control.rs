@@ -128,6 +128,19 @@ impl Control {
         self.backend.is_exclusive() || self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed) <= CURRENT_MS
     }
 
+    /// The last entry of the log that this replica knows.
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.state.read().head
+    }
+
+    /// Milliseconds since the state was last known to be whole; 0 where no other core can change it.
+    #[must_use]
+    pub fn age_ms(&self) -> i64 {
+        let age = self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed);
+        if self.backend.is_exclusive() { 0 } else { age }
+    }
+
     /// Tells when [`Control::is_current`] changes.
     #[must_use]
     pub fn current(&self) -> watch::Receiver<bool> {

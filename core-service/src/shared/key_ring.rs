@@ -47,6 +47,14 @@ fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
+/// A keyed hash that tells a secret key from another one, and nothing of it.
+#[must_use]
+pub(super) fn store_check(secret: &[u8; 32]) -> [u8; SHORT] {
+    let mut check = [0; SHORT];
+    check.copy_from_slice(&hmac(secret, b"trade-thesis store check v1")[..SHORT]);
+    check
+}
+
 impl KeyRing {
     /// Derives everything from 32 secret bytes.
     #[must_use]

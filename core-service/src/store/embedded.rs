@@ -3,9 +3,11 @@
 //! Reads run on the caller's thread, on a snapshot. Writes go to one thread, which commits all waiting writes together.
 //! A batch with a conditional write waits for the disk; a batch of projections alone does not.
 
+pub mod backup;
 mod batch;
 mod database;
 mod disk;
+mod examine;
 mod key;
 mod letters;
 mod open;
@@ -32,16 +34,20 @@ use self::{
     writer::{Current, Job, Message},
 };
 pub use self::{
+    examine::{Examined, examine},
     open::{OpenError, Options, engine_view},
     row::version_of,
 };
-use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value};
+use super::{Backend, Backup, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value};
+use crate::figures::STORE_RETRIES;
 
 /// The embedded store.
 pub struct EmbeddedStore {
     current: Arc<RwLock<Current>>,
     messages: mpsc::Sender<Message>,
     room: Arc<Semaphore>,
+    /// One place: a second backup would only be slow.
+    backups: Arc<Semaphore>,
     file: String,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
@@ -64,7 +70,10 @@ impl EmbeddedStore {
                 Err(error) if again || summed::is_damage(&error) => {
                     return Err(store_error(&self.file, &error));
                 }
-                Err(_) => again = true,
+                Err(_) => {
+                    again = true;
+                    STORE_RETRIES.one().increment(1);
+                }
             }
             drop(database);
             let (done, healed) = oneshot::channel();
@@ -136,6 +145,17 @@ impl Backend for EmbeddedStore {
             return Err(StoreError::Unavailable(trouble));
         }
         self.read(|_| Ok(())).await
+    }
+
+    fn backup(&self, made_at_ms: i64) -> StoreResult<Backup> {
+        let Ok(slot) = Arc::clone(&self.backups).try_acquire_owned() else { return Ok(Backup::Busy) };
+        let (database, trouble) = {
+            let current = self.current.read();
+            (current.database.clone(), current.trouble.clone())
+        };
+        let database = database.ok_or_else(|| StoreError::Unavailable(trouble.unwrap_or_default()))?;
+        let tx = guarded(|| Ok(database.begin_read()?)).map_err(|error| store_error(&self.file, &error))?;
+        backup::begin(tx, made_at_ms, self.file.clone(), slot).map(Backup::Begun)
     }
 
     async fn sweep(&self, now_ms: i64) -> StoreResult<()> {

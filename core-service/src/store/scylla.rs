@@ -1,5 +1,6 @@
 //! The CQL store: ScyllaDB or Apache Cassandra, through the CQL that both know.
 
+mod examine;
 mod hearing;
 mod leave;
 mod migrate;
@@ -17,7 +18,10 @@ use scylla::client::session::Session;
 use thesis_net::clock::SharedClock;
 use tokio::sync::watch;
 
-pub use self::options::{ConnectError, ScyllaOptions};
+pub use self::{
+    examine::{Cluster, Keyspace, examine},
+    options::{ConnectError, ScyllaOptions},
+};
 use self::{hearing::Hearing, leave::Leave, statements::Statements};
 use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, schema};
 
@@ -52,7 +56,7 @@ impl ScyllaStore {
         late: fn(String) -> StoreError,
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
-        metrics::counter!("store_requests_total").increment(1);
+        crate::figures::STORE_REQUESTS.one().increment(1);
         let answer = self.leave.ask(limit, request, late, wrong).await?;
         self.hearing.heard();
         Ok(answer)

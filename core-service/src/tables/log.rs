@@ -21,6 +21,8 @@ use crate::{
 const BUCKET: u64 = 10_000;
 /// Sequence number of a bucket's head row.
 const HEAD_ROW: i64 = -1;
+/// Sequence number of the row that tells of an import, in the first bucket.
+const IMPORT_ROW: i64 = -2;
 /// Bytes that name an append.
 const BATCH_ID: usize = 16;
 /// Most rows read for each wanted entry when entries are read as one slice.
@@ -38,6 +40,16 @@ pub enum Appended {
     Done,
     /// The head was another one; nothing was written.
     Lost,
+}
+
+/// Tells that a log began as a copy of another one. It is written with the copy's first entries, in one step, and never
+/// changes. So whoever knows an entry of the log can know this too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportMark {
+    /// How many entries the copy has.
+    pub entries: u64,
+    /// The SHA-256 of the file that has them.
+    pub sha256: [u8; 32],
 }
 
 /// Reads and appends to logs, each named by its dataset (or `control`).
@@ -219,10 +231,11 @@ impl LogStore {
     /// # Errors
     /// When the store does not answer, or the append stays in doubt.
     pub async fn append(&self, log: &str, head: u64, batch: BatchId, entries: &[Bytes]) -> StoreResult<Appended> {
-        self.append_with(log, head, batch, entries, Vec::new()).await
+        self.append_with(log, head, batch, entries, None, Vec::new()).await
     }
 
-    /// Like [`LogStore::append`], and makes the changes `beside`, as [`crate::store::Backend::transact_with`] does.
+    /// Like [`LogStore::append`], and makes the changes `beside`, as [`crate::store::Backend::transact_with`] does. Where
+    /// these are the first entries of an import, `mark` tells of it.
     ///
     /// # Errors
     /// As for [`LogStore::append`].
@@ -232,6 +245,7 @@ impl LogStore {
         head: u64,
         batch: BatchId,
         entries: &[Bytes],
+        mark: Option<&ImportMark>,
         beside: Vec<Change>,
     ) -> StoreResult<Appended> {
         let bucket = bucket_of(head + 1);
@@ -242,7 +256,8 @@ impl LogStore {
                 return Ok(Appended::Lost);
             }
         }
-        let writes = writes(head, opens, batch, entries);
+        let mut writes = writes(head, opens, batch, entries);
+        writes.extend(mark.filter(|_| head == 0).map(mark_write));
         let transaction =
             Transaction { table: &schema::EVENT_LOG, partition: key![log, int(bucket)], writes, ttl: None };
         let mut doubts = 0;
@@ -272,6 +287,19 @@ impl LogStore {
         }
     }
 
+    /// The import that a log began with, if it began so.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn import(&self, log: &str) -> StoreResult<Option<ImportMark>> {
+        let row = self.backend.get(&schema::EVENT_LOG, &key![log, 0, IMPORT_ROW], Consistency::Quorum).await?;
+        let Some(row) = row else { return Ok(None) };
+        let mark = u64::try_from(row.version).ok().zip(row.body.as_ref().try_into().ok());
+        let (entries, sha256) =
+            mark.ok_or_else(|| StoreError::Damaged(format!("what log {log} tells of its import")))?;
+        Ok(Some(ImportMark { entries, sha256 }))
+    }
+
     /// How far a projection of a log has come; 0 at first.
     ///
     /// # Errors
@@ -298,6 +326,16 @@ fn writes(head: u64, opens: bool, batch: BatchId, entries: &[Bytes]) -> Vec<Cond
         ConditionalWrite { clustering, expect: Expect::Any, version, body: Some(body.freeze()) }
     });
     std::iter::once(head_row).chain(rows).collect()
+}
+
+/// The row that tells of an import. The condition on the head guards it.
+fn mark_write(mark: &ImportMark) -> ConditionalWrite {
+    ConditionalWrite {
+        clustering: key![IMPORT_ROW],
+        expect: Expect::Any,
+        version: int(mark.entries),
+        body: Some(Bytes::copy_from_slice(&mark.sha256)),
+    }
 }
 
 /// The change that moves a projection's checkpoint.

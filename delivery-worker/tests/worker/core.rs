@@ -93,6 +93,7 @@ pub(crate) fn claim(url: impl Into<String>) -> ClaimResponse {
         livemode: false,
         is_test: false,
         replay_of: None,
+        traceparent: String::new(),
     }
 }
 

@@ -111,6 +111,12 @@ async fn nobody() -> String {
     format!("http://{}", listener.local_addr().unwrap())
 }
 
+/// An address by TLS where connections are taken and nothing is ever said, as long as the listener is kept.
+async fn silent() -> (String, TcpListener) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    (format!("https://{}", listener.local_addr().unwrap()), listener)
+}
+
 /// Takes requests and breaks off like a killed process; gives its address and their count.
 async fn dying() -> (String, Arc<AtomicU32>) {
     async fn take(mut stream: TcpStream, taken: Arc<AtomicU32>) {
@@ -132,7 +138,7 @@ async fn dying() -> (String, Arc<AtomicU32>) {
 }
 
 fn channel(addresses: &[String]) -> CoreChannel {
-    CoreChannel::new(addresses, Arc::new(SystemClock)).unwrap()
+    CoreChannel::new(addresses, &Authorities::default(), Arc::new(SystemClock)).unwrap()
 }
 
 async fn read(channel: &CoreChannel) -> Result<(), Status> {
@@ -155,6 +161,30 @@ async fn what_reached_nobody_is_sent_to_another() {
         write(&channel, None).await.unwrap();
     }
     assert_eq!(core.calls(), 4);
+}
+
+#[tokio::test]
+async fn a_core_that_is_silent_in_its_handshake_is_given_up() {
+    let ((one, _one), (other, _other), core) = (silent().await, silent().await, Counting::default());
+    let (first, both) = (channel(&[one.clone(), core.serve().await]), channel(&[one, other]));
+    let calling = async { tokio::join!(write(&first, None), write(&both, None)) };
+    let (answered, failed) = tokio::time::timeout(Duration::from_secs(15), calling).await.expect("all are answered");
+    answered.unwrap();
+    assert_eq!(core.calls(), 1);
+    assert_eq!(failed.unwrap_err().code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn tls_that_fails_is_told_whatever_failed_before() {
+    let channel = channel(&[nobody().await]);
+    let core = &channel.0.cores[0];
+    let (refused, untrusted) = (std::io::Error::other("refused"), std::io::Error::other(rustls::Error::DecryptError));
+    let (minute, now) = (TELL_AGAIN_MS, 1_764_000_000_000);
+    assert!(!core.failed(&refused, now));
+    assert!(core.failed(&untrusted, now + 1));
+    assert!(!core.failed(&untrusted, now + 2));
+    assert!(!core.failed(&refused, now + minute));
+    assert!(core.failed(&untrusted, now + 2 + minute));
 }
 
 #[tokio::test]

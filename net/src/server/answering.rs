@@ -12,6 +12,7 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::{
     connections::{Connections, Room, SLOW},
+    counted::count_refused,
     meter::Meter,
 };
 
@@ -67,7 +68,12 @@ impl Begun {
             return answer.map(|body| Metering { body, taking: Some(Taking { place, whole: false, _room: None }) });
         };
         let room = place.hold(usize::try_from(size).unwrap_or(usize::MAX));
-        let answer = if room.is_some() { answer } else { refusal() };
+        let answer = if room.is_some() {
+            answer
+        } else {
+            count_refused(place.connections.name, "answers");
+            refusal()
+        };
         place.meter.is_ready(true);
         answer.map(|body| Metering { body, taking: Some(Taking { place, whole: true, _room: room }) })
     }

@@ -5,11 +5,10 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::{Body, Incoming};
-use tokio::net::TcpStream;
 use tonic::transport::server::TcpConnectInfo;
 use tower::{Service, ServiceExt as _};
 
-use super::{Answers, Metered};
+use super::{Answers, Socket};
 
 /// A tower service that answers. Requests carry the peer's address as tonic's own server adds it.
 #[derive(Clone, Debug)]
@@ -29,13 +28,13 @@ where
 {
     type Peer = SocketAddr;
     type Body = B;
-    type Io = Metered<TcpStream>;
+    type Io = Socket;
 
     fn peer(&self, address: SocketAddr) -> SocketAddr {
         address
     }
 
-    fn wrap(self: &Arc<Self>, stream: Metered<TcpStream>) -> Self::Io {
+    fn wrap(self: &Arc<Self>, stream: Socket) -> Self::Io {
         stream
     }
 

@@ -25,17 +25,20 @@ use hyper_util::{
 use parking_lot::Mutex;
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 use tokio::{
+    io::AsyncReadExt as _,
     net::TcpStream,
     time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answers, Limits, Metered, Metering, Socket, Takeover,
+    Answers, Limits, Metered, Metering, Socket, Takeover, Wire,
     answering::{Begun, Place},
+    count_refused,
     lag::Lag,
     meter::Meter,
 };
+use crate::tls::Acceptor;
 
 /// Most bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. A stream that
 /// has left HTTP gets less.
@@ -75,7 +78,10 @@ impl Protocols {
 
 /// The parts that all connections of a server share.
 pub(super) struct Served<A> {
+    /// The server's name in metrics.
+    pub(super) name: &'static str,
     pub(super) answers: Arc<A>,
+    pub(super) tls: Option<Acceptor>,
     pub(super) lag: Arc<Lag>,
     pub(super) protocols: Protocols,
     pub(super) shutdown: CancellationToken,
@@ -141,8 +147,9 @@ struct Asking<A: Answers> {
 impl<A: Answers> Asking<A> {
     /// Answers a request that `begun` counts.
     async fn answer(self: Arc<Self>, begun: Begun, request: Request<Incoming>) -> Response<Metering<A::Body>> {
-        let Served { answers, lag, .. } = &*self.served;
+        let Served { name, answers, lag, .. } = &*self.served;
         let mut answer = if lag.is_overload() {
+            count_refused(name, "lag");
             answers.refusal()
         } else {
             // hyper keeps the room of this future as long as the connection.
@@ -173,13 +180,23 @@ async fn http<A: Answers>(
     stream: TcpStream,
     address: SocketAddr,
 ) -> Result<Option<(Takeover, Socket)>, Box<dyn Error + Send + Sync>> {
-    let Served { answers, protocols, shutdown, .. } = &*served;
-    let first = tokio::select! {
+    let Served { name, answers, tls, lag, protocols, shutdown } = &*served;
+    if tls.is_some() && lag.is_overload() {
+        // The handshake would cost more than what is refused after it.
+        count_refused(name, "lag");
+        return Ok(None);
+    }
+    let opening = async {
+        let mut wire = Wire::open(stream, tls.as_ref()).await?;
+        let first = first_bytes(&mut wire, &place.meter).await?;
+        io::Result::Ok((wire, first))
+    };
+    let (wire, first) = tokio::select! {
         biased;
         () = shutdown.cancelled() => return Ok(None),
-        first = first_bytes(&stream, &place.meter) => first?,
+        opened = opening => opened?,
     };
-    let io = TokioIo::new(answers.wrap(Metered::new(stream, Arc::clone(&place.meter), &first)));
+    let io = TokioIo::new(answers.wrap(Metered::new(wire, Arc::clone(&place.meter), &first)));
     let (served, peer) = (Arc::clone(&served), answers.peer(address));
     let asking = Arc::new(Asking { served, peer, place, takeover: Mutex::default() });
     let service = service_fn(|request: Request<Incoming>| {
@@ -212,16 +229,13 @@ async fn http<A: Answers>(
 }
 
 /// Reads the first bytes of a connection, until they tell HTTP/2 from HTTP/1.
-async fn first_bytes(stream: &TcpStream, meter: &Meter) -> io::Result<Vec<u8>> {
+async fn first_bytes(wire: &mut Wire, meter: &Meter) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(PREFACE.len());
     while first.len() < PREFACE.len() && PREFACE.starts_with(&first) {
-        stream.readable().await?;
         let mut byte = [0];
-        match stream.try_read(&mut byte) {
-            Ok(0) => break,
-            Ok(read) => first.extend_from_slice(&byte[..read]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(error) => return Err(error),
+        match wire.read(&mut byte).await? {
+            0 => break,
+            read => first.extend_from_slice(&byte[..read]),
         }
         meter.may_read(1);
     }

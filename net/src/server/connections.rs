@@ -11,7 +11,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::meter::Meter;
+use super::{counted::count_closed, meter::Meter};
 
 /// One idle connection in this many, at least one, is closed at once.
 const GIVE_WAY: usize = 64;
@@ -25,6 +25,8 @@ const FREED: usize = 16;
 /// All connections of a server, and the room for answers that they have not yet taken.
 #[derive(Debug)]
 pub(super) struct Connections {
+    /// The server's name in metrics.
+    pub(super) name: &'static str,
     meters: Mutex<Vec<Weak<Meter>>>,
     room: Arc<Semaphore>,
     size: usize,
@@ -34,10 +36,16 @@ pub(super) struct Connections {
 
 impl Connections {
     /// No connections yet, and room for this many bytes.
-    pub(super) fn new(untaken: usize) -> Arc<Self> {
+    pub(super) fn new(name: &'static str, untaken: usize) -> Arc<Self> {
         let size = untaken.min(Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(size));
-        Arc::new(Self { meters: Mutex::default(), room, size, looked: Mutex::default() })
+        Arc::new(Self { name, meters: Mutex::default(), room, size, looked: Mutex::default() })
+    }
+
+    /// How many are open, and how many bytes of answers wait to be taken.
+    pub(super) fn open_and_untaken(&self) -> (usize, usize) {
+        let open = self.meters.lock().iter().filter(|meter| meter.strong_count() > 0).count();
+        (open, self.size - self.room.available_permits())
     }
 
     /// Adds a connection.
@@ -60,6 +68,7 @@ impl Connections {
         }
         let share = idle.len() / GIVE_WAY;
         idle.select_nth_unstable_by_key(share, |(since, _)| *since);
+        count_closed(self.name, "idle", share + 1);
         for (_, meter) in &idle[..=share] {
             meter.close();
         }
@@ -98,6 +107,7 @@ impl Connections {
                 break;
             }
             meter.close();
+            count_closed(self.name, "slow", 1);
             freed += held;
         }
     }

@@ -126,14 +126,26 @@ impl Meter {
     }
 
     /// Notes that everything was written. hyper flushes a connection only then, as it does not gather pipelined answers.
-    pub(super) fn flushed(&self) {
-        self.flushed.store(true, Relaxed);
+    /// Over TLS a flush may have to wait.
+    pub(super) fn flushed(&self, flushed: &Poll<io::Result<()>>) {
+        self.flushed.store(flushed.is_ready(), Relaxed);
+        self.waits(flushed.is_pending());
+    }
+
+    /// Notes how the end of all writing went: over TLS it is a write as well.
+    pub(super) fn ended_writing(&self, ended: &Poll<io::Result<()>>) {
+        self.waits(ended.is_pending());
     }
 
     /// Notes how a write went.
     pub(super) fn wrote(&self, written: &Poll<io::Result<usize>>) {
         self.waits_for_flush();
-        if written.is_ready() {
+        self.waits(written.is_pending());
+    }
+
+    /// Notes whether the peer has to take bytes before more can be written.
+    fn waits(&self, is_blocked: bool) {
+        if !is_blocked {
             self.blocked_ms.store(NEVER, Relaxed);
         } else if self.blocked_ms.load(Relaxed) == NEVER {
             self.blocked_ms.store(self.now_ms(), Relaxed);

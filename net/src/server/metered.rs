@@ -9,12 +9,9 @@ use std::{
 
 use bytes::Bytes;
 use rustix::net::sockopt::set_socket_send_buffer_size;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{answering::Taking, connections::Room, meter::Meter};
+use super::{Wire, answering::Taking, connections::Room, meter::Meter};
 
 /// Bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. Enough for hundreds of
 /// events a second to a peer that is a fifth of a second away.
@@ -44,11 +41,11 @@ impl<T> Metered<T> {
     }
 }
 
-impl Metered<TcpStream> {
+impl Metered<Wire> {
     /// Goes on without HTTP, which had read some bytes too many.
     pub(super) fn taken_over(mut self, unused: &[u8], taking: Taking) -> Self {
         // A server has many streams, and a frame is far smaller than an answer.
-        let _best_effort = set_socket_send_buffer_size(&self.stream, SEND_BUFFER);
+        let _best_effort = set_socket_send_buffer_size(self.stream.tcp(), SEND_BUFFER);
         self.first = [unused, &self.first].concat().into();
         self.taking = Some(taking);
         self
@@ -97,12 +94,15 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.meter.flushed();
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.meter.flushed(&flushed);
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let ended = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.meter.ended_writing(&ended);
+        ended
     }
 }
 

@@ -5,12 +5,11 @@ use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use tokio::net::TcpStream;
 
-use super::Metered;
+use super::{Metered, Wire};
 
 /// The bytes of a connection after HTTP.
-pub type Socket = Metered<TcpStream>;
+pub type Socket = Metered<Wire>;
 
 type Serve = Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>;
 

@@ -1,4 +1,5 @@
 mod bodies;
+mod encrypted;
 
 use std::{convert::Infallible, time::Duration};
 
@@ -7,6 +8,7 @@ use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
 use hyper::body::Frame;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
     sync::Notify,
     time::Instant,
 };
@@ -16,6 +18,7 @@ use super::*;
 /// More bytes than sockets take in unread.
 const LARGE: usize = 32 * 1024 * 1024;
 const LIMITS: Limits = Limits {
+    server: "tests",
     connections: 10,
     requests: 100,
     head: 16 * 1024,
@@ -49,6 +52,11 @@ fn text(bytes: impl Into<Bytes>) -> BoxBody<Bytes, Infallible> {
 
 /// A server that answers `/wait` when told, `/large` with many bytes, and `/stream` with as many and no end.
 async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
+    start_with(limits, None).await
+}
+
+/// The same, by TLS or not.
+async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<Gate>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let gate = Arc::<Gate>::default();
@@ -82,7 +90,7 @@ async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
         *refusal.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
         refusal
     };
-    tokio::spawn(serve(listener, Arc::new(ServiceAnswers { service, refusal }), limits, CancellationToken::new()));
+    tokio::spawn(serve(listener, tls, Arc::new(ServiceAnswers { service, refusal }), limits, CancellationToken::new()));
     (address, gate)
 }
 

@@ -31,6 +31,7 @@ use tonic::{
 };
 
 use super::{MemberSession, Stream, Trusted};
+use crate::trace::TRACEPARENT;
 
 /// Most bytes of an answer of core: a full page of the longest theses takes some megabytes.
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
@@ -81,6 +82,10 @@ impl<C> Remote<C> {
         }
         if let Some(request_id) = trusted.request_id {
             headers.insert(REQUEST_ID, request_id);
+        }
+        if let Some(trace) = trusted.trace {
+            let trace = HeaderValue::from_bytes(&trace.header()).expect("digits and dashes are printable");
+            headers.insert(TRACEPARENT, trace);
         }
         if trusted.malformed {
             headers.insert(MALFORMED, HeaderValue::from_static("true"));
@@ -182,10 +187,13 @@ remote!(AdminService by AdminServiceClient {
     create_reset_link: CreateResetLinkRequest -> CreateResetLinkResponse;
     list_audit_log: ListAuditLogRequest -> ListAuditLogResponse;
     check_log: CheckLogRequest -> CheckLogResponse;
+    import_dataset: ImportDatasetRequest -> ImportDatasetResponse;
 } streaming {
     replay_webhook_deliveries: ReplayWebhookDeliveriesRequest -> ReplayWebhookDeliveriesResponse
         as ReplayWebhookDeliveriesStream;
     backfill: BackfillRequest -> BackfillResponse as BackfillStream;
+    backup: BackupRequest -> BackupResponse as BackupStream;
+    export_dataset: ExportDatasetRequest -> ExportDatasetResponse as ExportDatasetStream;
 });
 remote!(DeliveryService by DeliveryServiceClient {
     report: ReportRequest -> ReportResponse;

@@ -364,3 +364,16 @@ fn logs_do_not_show_the_secret_of_a_link() {
     assert_eq!(super::shown("/console/links/inv_1.secret"), "/console/links/");
     assert_eq!(super::shown("/console/account"), "/console/account");
 }
+
+#[tokio::test]
+async fn browsers_are_told_to_take_https_alone_where_the_whole_host_is_meant() {
+    for (public_url, told) in [
+        ("https://theses.example/", true),
+        ("https://theses.example:443", true),
+        ("https://theses.example:8443", false),
+        ("http://theses.example", false),
+    ] {
+        let (_, headers, _) = get(&edge(&core(), public_url), "/console/sign-in", "").await;
+        assert_eq!(headers.contains_key("strict-transport-security"), told, "{public_url}");
+    }
+}

@@ -10,7 +10,10 @@ use http::{
     request::Parts,
 };
 use sha2::Sha256;
-use thesis_net::services::{MemberSession, Trusted};
+use thesis_net::{
+    services::{MemberSession, Trusted},
+    trace::Trace,
+};
 use thesis_proto::{metadata, v1};
 use tonic::{Request, metadata::MetadataMap};
 
@@ -68,6 +71,8 @@ pub(crate) struct Visit {
     pub(crate) address: IpAddr,
     /// The request's id.
     pub(crate) request_id: HeaderValue,
+    /// Where the request stands in its trace.
+    pub(crate) trace: Trace,
     /// The browser.
     pub(crate) user_agent: Option<String>,
     /// The path and query of the request.
@@ -81,7 +86,13 @@ pub(crate) struct Visit {
 }
 
 impl Visit {
-    pub(super) fn new(console: &Console, address: IpAddr, request_id: &HeaderValue, head: &Parts) -> Self {
+    pub(super) fn new(
+        console: &Console,
+        address: IpAddr,
+        request_id: &HeaderValue,
+        trace: Trace,
+        head: &Parts,
+    ) -> Self {
         let cookies = console.cookies();
         let session = cookie(&head.headers, cookies.session(), is_token);
         let known = cookie(&head.headers, cookies.form(), |form| form.len() == FORM_LENGTH && is_token(form));
@@ -92,6 +103,7 @@ impl Visit {
             session: session.map(str::to_owned),
             address,
             request_id: request_id.clone(),
+            trace,
             user_agent: user_agent.map(|name| name.chars().take(MAX_USER_AGENT).collect()),
             path: head.uri.path_and_query().map_or(HOME, |path| path.as_str()).to_owned(),
             form,
@@ -144,6 +156,7 @@ impl Visit {
         extensions.insert(Trusted {
             client_address: Some(self.address),
             request_id: Some(self.request_id.clone()),
+            trace: Some(self.trace),
             malformed: false,
             member,
         });

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use http::HeaderValue;
-use thesis_net::{clock::SharedIdSource, services::Trusted};
+use thesis_net::{clock::SharedIdSource, services::Trusted, trace::Trace};
 use thesis_proto::v1;
 use thesis_streams::Hub;
 use tonic::Request as Asking;
@@ -18,12 +18,15 @@ pub(super) struct Client {
     address: IpAddr,
     /// The id of the request that opened the socket, and of the connection.
     pub(super) id: HeaderValue,
+    /// The trace in which the stream was opened. It is not sampled further: a connection may last for days.
+    trace: Trace,
 }
 
 impl Client {
     pub(super) fn new(edge: &Context, call: &Call) -> Self {
         let (hub, errors, ids) = (Arc::clone(&edge.hub), edge.errors.clone(), Arc::clone(&edge.ids));
-        Self { hub, errors, ids, address: call.origin.client_address, id: call.origin.request_id.clone() }
+        let (address, id) = (call.origin.client_address, call.origin.request_id.clone());
+        Self { hub, errors, ids, address, id, trace: Trace { sampled: false, ..call.origin.trace } }
     }
 
     /// A request to core for this client, with an id of its own.
@@ -31,7 +34,8 @@ impl Client {
         let id = crate::context::request_id(self.ids.as_ref());
         let text = id.to_str().unwrap_or_default().to_owned();
         let mut request = Asking::new(message);
-        let trusted = Trusted { client_address: Some(self.address), request_id: Some(id), ..Trusted::default() };
+        let (client_address, trace) = (Some(self.address), Some(self.trace));
+        let trusted = Trusted { client_address, request_id: Some(id), trace, ..Trusted::default() };
         request.extensions_mut().insert(trusted);
         (request, text)
     }

@@ -52,6 +52,16 @@ impl Closing {
         CloseFrame { code: code.into(), reason: Utf8Bytes::from_static(reason) }
     }
 
+    /// The reason in metrics, if this side ends the stream and not core.
+    pub(super) const fn why(&self) -> Option<&'static str> {
+        match self {
+            Self::TooSlow => Some("too_slow"),
+            Self::NoPong => Some("no_pong"),
+            Self::NoObject | Self::NoText | Self::BadFrame(_) | Self::Binary | Self::TooBig => Some("protocol"),
+            _ => None,
+        }
+    }
+
     /// The closing for an error of reading; none when the client has closed the socket or is gone.
     pub(super) fn of_error(error: Error) -> Option<Self> {
         match error {

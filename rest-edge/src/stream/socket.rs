@@ -282,6 +282,9 @@ impl Socket {
     async fn close(mut self, closing: Closing) {
         // The place is free at once, however slowly the client goes.
         self.subscriptions.clear();
+        if let (Some(stream), Some(why)) = (&self.stream, closing.why()) {
+            stream.ends_for(why);
+        }
         self.stream = None;
         self.working = None;
         self.frames.close(closing.frame());

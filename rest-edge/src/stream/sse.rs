@@ -96,7 +96,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
         return Ok(response(&told, Either::Left(Default::default())));
     }
     let (types, filters) = (request.types.clone(), request.filters.clone());
-    let (opened, stream) = edge.hub.open(call.request(request)).await.map_err(failure)?;
+    let (opened, stream) = edge.hub.open("sse", call.request(request)).await.map_err(failure)?;
     let subscription = edge.hub.follow(&stream, &opened.begin, &types, filters.as_ref());
     // Core has accepted the same filter.
     let subscription = subscription.map_err(|_| Failure::incomplete())?;

@@ -128,7 +128,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     let opened = if ticket.is_some() || call.head.headers.contains_key(AUTHORIZATION) {
         let mut request = v1::OpenRequest { ticket, ..v1::OpenRequest::default() };
         request.set_kind(OpenKind::Place);
-        let (opened, stream) = edge.hub.open(call.request(request)).await?;
+        let (opened, stream) = edge.hub.open("websocket", call.request(request)).await?;
         copy_headers(&opened.metadata, headers);
         Some(stream)
     } else {

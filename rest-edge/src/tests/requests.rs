@@ -57,7 +57,7 @@ async fn core_is_told_who_asks_and_its_figures_come_back() {
     let core = FakeCore::plain();
     let request = Request::get("/v1/theses/th%5F1")
         .header("authorization", "bearer odd  key")
-        .header("traceparent", "00-1-2-03")
+        .header("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
         .header("idempotency-key", "not for GET")
         .header("x-forwarded-for", "198.51.100.1")
         .header("x-service-token", "forged")
@@ -72,7 +72,7 @@ async fn core_is_told_who_asks_and_its_figures_come_back() {
     assert_eq!(v1::GetThesisRequest::decode(seen[0].message.clone()).unwrap().id, "th_1");
     let told = |name| seen[0].headers.get(name).map(|value| value.to_str().unwrap());
     assert_eq!(told("authorization"), Some("bearer odd  key"));
-    assert_eq!(told("traceparent"), Some("00-1-2-03"));
+    assert_eq!(told("traceparent"), Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"));
     assert_eq!(told("x-service-token"), Some("service-token"));
     assert_eq!(told("x-client-address"), Some("192.0.2.1"));
     assert_eq!(told("x-service-request-id"), Some(headers["x-service-request-id"].to_str().unwrap()));

@@ -19,6 +19,7 @@ use crate::{
         window::Floor,
     },
     error::{Error, Result},
+    figures::LIMITS,
     shared::control::ControlState,
 };
 
@@ -55,6 +56,7 @@ impl Call {
         if self.gate.limits.quota.take(&self.caller.organization.id, limit, self.now_ms).await {
             return Ok(());
         }
+        LIMITS.at("month").increment(1);
         let wait = (Month::of(self.now_ms).end - self.now_ms) / 1_000 + 1;
         let wait = u32::try_from(wait).unwrap_or(u32::MAX);
         let text = format!(
@@ -105,6 +107,7 @@ impl Call {
     }
 
     fn too_many_sends(&self) -> Error {
+        LIMITS.at("sends").increment(1);
         let message = format!(
             "more than {SENDS_PER_MINUTE} test sends and replays of the project in this minute; wait for the next"
         );

@@ -62,9 +62,14 @@ impl Endpoint {
 
     /// The due time of the first delivery that is not over, as far as is known.
     pub(super) fn first(&self) -> Option<i64> {
+        [self.first_due(), self.waiting].into_iter().flatten().min()
+    }
+
+    /// The same without those that wait until the webhook is enabled.
+    pub(super) fn first_due(&self) -> Option<i64> {
         let ready = self.ready.iter().filter_map(|made| made.delivery.next_attempt_at).min();
         let unread = self.unread.as_ref().map(|(due_at, _)| *due_at);
-        [ready, unread, self.waiting, self.reading].into_iter().flatten().min()
+        [ready, unread, self.reading].into_iter().flatten().min()
     }
 
     /// Whether there is nothing of it to do.

@@ -9,7 +9,7 @@ use futures::future::{join_all, try_join_all};
 use quick_cache::sync::Cache;
 use thesis_proto::v1::WebhookStatus;
 
-use super::Dispatcher;
+use super::{Dispatcher, state::lane};
 use crate::{
     delivery::serving::Verdict,
     domain::{
@@ -18,6 +18,7 @@ use crate::{
         delivery::{Attempt, Delivery, Status, Streak},
     },
     error::Result,
+    figures::DELIVERIES,
     shared::{control::ControlState, first_due},
     store::StoreError,
     tables::{deliveries::Step, queue::shard_of},
@@ -38,6 +39,15 @@ pub(super) struct Streaks {
 impl Default for Streaks {
     fn default() -> Self {
         Self { none: Cache::new(STREAKS) }
+    }
+}
+
+/// What became of a delivery, as metrics name it.
+const fn outcome(status: Status) -> &'static str {
+    match status {
+        Status::Delivered => "delivered",
+        Status::Failed => "failed",
+        Status::Pending | Status::Retrying => "retrying",
     }
 }
 
@@ -159,7 +169,8 @@ impl Dispatcher {
     fn settle(&self, step: &Step, succeeded: bool, now_ms: i64) {
         let webhook: Arc<str> = step.before.webhook_id.as_str().into();
         let mut state = self.state.lock();
-        state.settle(&step.before.id, now_ms);
+        let was_slow = state.settle(&step.before.id, now_ms).is_some_and(|out| out.is_slow);
+        DELIVERIES.of(&[lane(was_slow), outcome(step.after.status())]).increment(1);
         if self.shards.taken_at(shard_of(&webhook)).is_some() {
             state.note(&webhook, &step.before.id, step.after.attempts_made(), succeeded);
             if let Some(due_at) = step.after.next_attempt_at {

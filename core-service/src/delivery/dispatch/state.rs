@@ -1,20 +1,23 @@
 //! A dispatcher's memory: its workers, the attempts out, and the webhooks with something due. It asks nobody.
 
+mod figures;
+
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
-use thesis_net::services::ATTEMPTS_A_PLACE;
+use thesis_net::{figures::seconds, services::ATTEMPTS_A_PLACE};
 use tokio::sync::mpsc;
 
+pub use self::figures::LaneFigures;
 use super::{
     Claimed,
     endpoint::{Endpoint, PER_WEBHOOK, Place},
     settled::Settled,
     timers::Timers,
 };
-use crate::{domain::delivery::Delivery, shared::queue_hints::Made};
+use crate::{domain::delivery::Delivery, figures::WAITED, shared::queue_hints::Made};
 
 /// Most deliveries of one webhook that are held ready with their bodies.
 pub(super) const READY_EACH: usize = 256;
@@ -26,6 +29,11 @@ const READY_ALL: usize = 50_000;
 const SLOW_PART: usize = 4;
 /// An attempt without an answer for longer leaves its place to another, in milliseconds.
 const LATE_MS: i64 = 300;
+
+/// A lane, as metrics name it.
+pub(super) const fn lane(is_slow: bool) -> &'static str {
+    if is_slow { "slow" } else { "normal" }
+}
 
 /// When the next attempt of a delivery that is not over is due.
 pub(super) fn due_at(delivery: &Delivery) -> i64 {
@@ -56,7 +64,7 @@ pub(super) struct Out {
     pub(super) delivery: Arc<Delivery>,
     pub(super) since: i64,
     pub(super) until: i64,
-    is_slow: bool,
+    pub(super) is_slow: bool,
     is_late: bool,
 }
 
@@ -273,6 +281,7 @@ impl State {
         }
         let endpoint = self.endpoints.entry(Arc::clone(&webhook)).or_default();
         let is_slow = endpoint.is_slow(now_ms);
+        WAITED.at(lane(is_slow)).record(seconds(now_ms - due_at(&delivery)));
         self.slow_out += usize::from(is_slow);
         endpoint.out.insert((now_ms, delivery.id.clone()));
         let id = delivery.id.clone();

@@ -103,7 +103,7 @@ impl Bench {
             created_at: self.core.shared.clock.now_ms(),
             ..Thesis::default()
         };
-        let new = NewThesis { thesis, profile, token, test: dataset != Dataset::Live, at: None };
+        let new = NewThesis { thesis, profile, token, test: dataset != Dataset::Live, at: None, trace: Vec::new() };
         self.core.datasets.create_thesis(&dataset, new).await.unwrap().entry.id
     }
 
@@ -301,7 +301,8 @@ async fn what_cannot_be_sent_fails_and_holds_up_nothing() {
     let nothing = |number: u64| {
         let event_id = format!("evt_lost {number}");
         let id = delivery_id("wh_fine", at, &[&event_id]);
-        let told = Told { event_id, event_type: 1, dataset: "sandbox".to_owned(), seq: head + 1 + number };
+        let told =
+            Told { event_id, event_type: 1, dataset: "sandbox".to_owned(), seq: head + 1 + number, trace: Vec::new() };
         Delivery::pending(id, "wh_fine".to_owned(), at, told)
     };
     let garbage = bytes::Bytes::from_static(b"\xff\xff");

@@ -84,7 +84,7 @@ fn event(number: u64) -> Bytes {
         ..ThesisCreated::default()
     };
     let kind = Some(Kind::ThesisCreated(created));
-    Entry { id: format!("evt_{number}"), created_at: 1, test: true, kind }.encode_to_vec().into()
+    Entry { id: format!("evt_{number}"), created_at: 1, test: true, kind, trace: Vec::new() }.encode_to_vec().into()
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn an_entry_that_cannot_be_read_holds_up_none_that_follow() {
 async fn an_entry_of_a_newer_version_waits_for_a_core_that_knows_it() {
     let bench = Bench::new().await;
     bench.webhook("wh_1", 0).await;
-    let newer = Entry { id: "evt_2".to_owned(), created_at: 1, test: true, kind: None };
+    let newer = Entry { id: "evt_2".to_owned(), created_at: 1, test: true, ..Entry::default() };
     let upto = bench.append(&[event(1), newer.encode_to_vec().into(), event(3)]).await;
     bench.fan_out().advance(upto).await.unwrap_err();
     assert_eq!(bench.checkpoint().await, upto - 2);

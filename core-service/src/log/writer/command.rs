@@ -2,10 +2,14 @@
 
 use prost::Message as _;
 
-use crate::domain::{
-    entry::Sequenced,
-    observation::{Observation, Seen},
-    row::NewThesis,
+use super::BATCH_ENTRIES;
+use crate::{
+    domain::{
+        entry::{Entry, Sequenced},
+        observation::{Observation, Seen},
+        row::NewThesis,
+    },
+    tables::log::ImportMark,
 };
 
 /// The result of a command.
@@ -19,13 +23,25 @@ pub struct Written {
     pub applied: bool,
     /// The id of the event that it caused.
     pub event_id: Option<String>,
-    /// The field that contradicts known data, when it was refused for that.
+    /// The field that contradicts known data, when it was refused for that; of an import, why it was refused.
     pub refused: Option<&'static str>,
+}
+
+/// A part of the entries that are copied into a log.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// What they are a part of.
+    pub mark: ImportMark,
+    /// The sequence number before the first of them.
+    pub after: u64,
+    /// The entries; none asks only whether the import may begin or go on.
+    pub entries: Vec<Entry>,
 }
 
 pub(in crate::log) enum Command {
     Create(Box<NewThesis>),
     Observe(Box<Observation>),
+    Import(Box<Import>),
 }
 
 impl Command {
@@ -38,6 +54,7 @@ impl Command {
                 Seen::Thesis(seen) => 6_000 + seen.text.len(),
                 _ => 6_000,
             },
+            Self::Import(_) => 0,
         }
     }
 
@@ -46,6 +63,8 @@ impl Command {
         match self {
             Self::Create(_) => 1,
             Self::Observe(_) => 3,
+            // Nothing else goes into its batches.
+            Self::Import(_) => BATCH_ENTRIES + 1,
         }
     }
 }

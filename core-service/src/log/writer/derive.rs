@@ -21,11 +21,15 @@ pub(super) type Looked = (u64, String, StoreResult<(TokenDay, Option<(i64, Strin
 impl Writer {
     /// Appends one batch of the derived events that are due; what waits meanwhile comes before the next.
     pub(super) async fn derive(&mut self) -> StoreResult<()> {
-        if self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
+        // Within an import, what is owed may come with it.
+        if self.is_importing() || self.due.ready(self.shared.clock.now_ms(), 1).is_empty() {
             return Ok(());
         }
         // Another writer may have made them.
         self.follow_others(false).await?;
+        if self.is_importing() {
+            return Ok(());
+        }
         if room(self.head) < 2 {
             // A pair must not be split over two buckets.
             self.fill().await?;

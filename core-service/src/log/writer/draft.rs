@@ -133,7 +133,7 @@ impl<'a> Draft<'a> {
         let created_at = at.unwrap_or(self.now).max(self.floor);
         self.floor = created_at;
         self.ids.insert(id.clone(), self.entries.len());
-        self.entries.push(Entry { id, created_at, test, kind: Some(kind) });
+        self.entries.push(Entry { id, created_at, test, kind: Some(kind), trace: Vec::new() });
         Place::New(self.entries.len() - 1)
     }
 
@@ -233,7 +233,11 @@ impl<'a> Draft<'a> {
             introduces_token,
             totals,
         };
-        Ok(self.add(id, new.at, new.test, Kind::ThesisCreated(created)))
+        let place = self.add(id, new.at, new.test, Kind::ThesisCreated(created));
+        if let Place::New(index) = place {
+            self.entries[index].trace.clone_from(&new.trace);
+        }
+        Ok(place)
     }
 
     /// Adds the deletion of a thesis.

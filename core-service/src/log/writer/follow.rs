@@ -66,6 +66,7 @@ impl Writer {
             self.learn(&entries, OTHERS_FIRST_MS).await?;
             entries.clear();
         }
+        self.learn_import().await?;
         self.current = true;
         self.followed.send_replace(self.head);
         if self.position.send_if_modified(|position| advance(position, self.head)) {

@@ -31,7 +31,7 @@ async fn entries(core: &Core, dataset: &Dataset) -> Vec<Sequenced> {
 }
 
 fn entry(core: &Core, id: String, kind: Kind) -> Entry {
-    Entry { id, created_at: clock_now(core), test: true, kind: Some(kind) }
+    Entry { id, created_at: clock_now(core), test: true, kind: Some(kind), trace: Vec::new() }
 }
 
 /// The first thesis of all.

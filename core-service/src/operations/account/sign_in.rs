@@ -12,6 +12,7 @@ use crate::{
     },
     domain::account::User,
     error::{Error, Result},
+    figures::SIGN_INS,
     operations::Core,
     store::Consistency,
     tables::account as rows,
@@ -25,6 +26,20 @@ const NOBODY: &str = "usr_nobody";
 /// # Errors
 /// `SIGN_IN_FAILED`, `RATE_LIMITED`, or when the store does not answer or too many sign in at once.
 pub async fn sign_in(core: &Core, address: Option<&str>, message: &v1::SignInRequest) -> Result<v1::SignInResponse> {
+    let outcome = try_to_sign_in(core, address, message).await;
+    let told = outcome.as_ref().map_or_else(
+        |error| match error.api.code {
+            ErrorCode::SignInFailed => "failed",
+            ErrorCode::RateLimited => "limited",
+            _ => "error",
+        },
+        |_| "succeeded",
+    );
+    SIGN_INS.at(told).increment(1);
+    outcome
+}
+
+async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignInRequest) -> Result<v1::SignInResponse> {
     let shared = &core.shared;
     let from_address = attempts::from_address(shared, &SIGN_IN_FROM_ADDRESS, address).await?;
     // Trying an account that may not be tried is a failure of the address too.

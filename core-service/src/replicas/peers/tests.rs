@@ -2,7 +2,7 @@
 
 use std::{future::pending, net::SocketAddr};
 
-use thesis_net::{clock::SystemClock, services::Stream};
+use thesis_net::{clock::SystemClock, services::Stream, tls::Authorities};
 use thesis_proto::v1::peer_service_server::PeerService;
 use tokio::{net::TcpListener, time::Instant};
 use tonic::{Response, async_trait};
@@ -60,6 +60,7 @@ async fn start_dialling(backend: SharedBackend, number: u64, dial: Option<Dial>)
     let core = Core::start_beside(search, dial, backend, settings, Arc::new(SystemClock), ids(number)).await.unwrap();
     let shutdown = CancellationToken::new();
     let serving = Serving {
+        tls: None,
         connections: 100,
         trusted_proxies: Vec::new(),
         leaving: CancellationToken::new(),
@@ -176,7 +177,7 @@ impl PeerService for Silent {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_unreachable_owner_does_not_write_is_written_here_once() {
     let backend = backend();
-    let to_sockets = over_grpc(SERVICE_TOKEN.into(), Arc::new(SystemClock));
+    let to_sockets = over_grpc(Authorities::default(), SERVICE_TOKEN.into(), Arc::new(SystemClock));
     let dial: Dial = Arc::new(move |address: &str| Ok(Arc::new(Silent(to_sockets(address)?)) as Arc<PeerCore>));
     let one = start_dialling(backend.clone(), 1, Some(dial)).await;
     let other = start(backend.clone(), 2).await;

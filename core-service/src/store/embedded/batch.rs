@@ -12,7 +12,7 @@ use super::{
 use crate::store::{Change, Expect, Transaction};
 
 /// Rows that expire, by time: table and key.
-const EXPIRY: TableDefinition<'static, (i64, &str, &[u8]), ()> = TableDefinition::new("_expiry");
+pub(super) const EXPIRY: TableDefinition<'static, (i64, &str, &[u8]), ()> = TableDefinition::new("_expiry");
 /// Most expired rows removed at once, so that a sweep never holds up other writes for long.
 const SWEEP_STEP: usize = 1_000;
 

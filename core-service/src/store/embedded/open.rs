@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, TryLockError},
     io::{self, Read as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread,
@@ -22,7 +23,7 @@ use super::{
 };
 
 pub(super) const FILE: &str = "store.redb";
-const LOCK: &str = "store.lock";
+pub(super) const LOCK: &str = "store.lock";
 /// The first bytes of a file in an older format, whose pages have no sums.
 const WITHOUT_SUMS: &[u8] = b"redb";
 /// Most writes that wait for the thread; others wait for room.
@@ -134,14 +135,7 @@ impl EmbeddedStore {
     ) -> Result<Self, OpenError> {
         let failed = |error| open_error(&file, error);
         let (database, fence) = database::open(&disk, Target::Disk, options.cache_bytes, verify).map_err(failed)?;
-        match database::format(&database).map_err(failed)? {
-            Some(FORMAT) => {}
-            Some(found) if found < FORMAT => return Err(OpenError::Older { file }),
-            Some(found) => return Err(OpenError::Newer { file, found }),
-            None => {
-                return Err(OpenError::Damaged { file, reason: "it has no format version".to_owned() });
-            }
-        }
+        judge_format(database::format(&database).map_err(failed)?, file.clone())?;
         let current = Current { database: Some(Arc::new(database)), ..Current::default() };
         let current = Arc::new(RwLock::new(current));
         let (messages, received) = mpsc::channel();
@@ -162,22 +156,36 @@ impl EmbeddedStore {
             .spawn(|| writer.run())
             .map_err(|source| OpenError::Io { file: file.clone(), source })?;
         let room = Arc::new(Semaphore::new(WAITING));
-        Ok(Self { current, messages, room, file, thread: Mutex::new(Some(thread)) })
+        let backups = Arc::new(Semaphore::new(1));
+        Ok(Self { current, messages, room, backups, file, thread: Mutex::new(Some(thread)) })
     }
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError {
+/// Refuses a format that this version does not read.
+pub(super) fn judge_format(found: Option<u64>, file: String) -> Result<(), OpenError> {
+    match found {
+        Some(FORMAT) => Ok(()),
+        Some(found) if found < FORMAT => Err(OpenError::Older { file }),
+        Some(found) => Err(OpenError::Newer { file, found }),
+        None => Err(OpenError::Damaged { file, reason: "it has no format version".to_owned() }),
+    }
+}
+
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> OpenError {
     let file = path.display().to_string();
     move |source| OpenError::Io { file, source }
 }
 
-fn open_error(file: &str, error: redb::Error) -> OpenError {
+pub(super) fn open_error(file: &str, error: redb::Error) -> OpenError {
     let file = file.to_owned();
     match error {
         redb::Error::Io(source)
             if !matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
         {
             OpenError::Io { file, source }
+        }
+        redb::Error::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
+            OpenError::Damaged { file, reason: "it ends too early".to_owned() }
         }
         redb::Error::Corrupted(reason) => OpenError::Damaged { file, reason },
         redb::Error::Io(source) => OpenError::Damaged { file, reason: source.to_string() },
@@ -186,7 +194,7 @@ fn open_error(file: &str, error: redb::Error) -> OpenError {
 }
 
 /// Locks the folder; the system unlocks it when the process ends, however it ends.
-fn lock(dir: &Path) -> Result<File, OpenError> {
+pub(super) fn lock(dir: &Path) -> Result<File, OpenError> {
     let path = dir.join(LOCK);
     let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(at(&path))?;
     match file.try_lock() {
@@ -196,7 +204,7 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
     }
 }
 
-fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64), OpenError> {
+pub(super) fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64), OpenError> {
     let mut file = options.open(path).map_err(at(path))?;
     let len = file.metadata().map_err(at(path))?.len();
     let mut beginning = Vec::new();
@@ -218,10 +226,20 @@ pub fn engine_view(file: &Path) -> io::Result<impl StorageBackend> {
     FileBackend::new(file).map(Summed::new).map_err(io::Error::other)
 }
 
+/// Makes a store's file, for its owner alone, in place of one that was not finished.
+pub(super) fn new_file(path: &Path) -> Result<Disk, OpenError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(path)(error)),
+        _ => {}
+    }
+    let (disk, _) = disk(path, File::options().read(true).write(true).create_new(true).mode(0o600))?;
+    Ok(disk)
+}
+
 /// Makes a new file. It gets its name only when it is whole, so an empty or half-made file is never taken for a store.
 fn create(dir: &Path, path: &Path, options: Options) -> Result<(), OpenError> {
     let unfinished = path.with_extension("new");
-    let (new, _) = disk(&unfinished, File::options().read(true).write(true).create(true).truncate(true))?;
+    let new = new_file(&unfinished)?;
     format_new(&new, &unfinished.display().to_string(), options)?;
     drop(new);
     fs::rename(&unfinished, path).map_err(at(path))?;

@@ -29,7 +29,7 @@ fn memory() -> SharedBackend {
 
 /// A clock that tests set.
 #[derive(Default)]
-struct Fixed(AtomicI64);
+pub(super) struct Fixed(pub(super) AtomicI64);
 
 impl Clock for Fixed {
     fn now_ms(&self) -> i64 {
@@ -37,25 +37,25 @@ impl Clock for Fixed {
     }
 }
 
-async fn apply(store: &EmbeddedStore, id: &str, version: i64) -> crate::store::StoreResult<()> {
+pub(super) async fn apply(store: &EmbeddedStore, id: &str, version: i64) -> crate::store::StoreResult<()> {
     let body = Some(Bytes::from_static(b"body"));
     store.apply(vec![Change { table: &PROFILE, key: key!["d", id], version, body, ttl: None }]).await
 }
 
-async fn applied(store: &EmbeddedStore, id: &str) -> Option<i64> {
+pub(super) async fn applied(store: &EmbeddedStore, id: &str) -> Option<i64> {
     let key = key!["d", id];
     let row = store.get(&PROFILE, &key, Consistency::Quorum).await.unwrap();
     row.map(|row| row.version)
 }
 
-async fn insert(store: &EmbeddedStore, id: &str) -> crate::store::StoreResult<bool> {
+pub(super) async fn insert(store: &EmbeddedStore, id: &str) -> crate::store::StoreResult<bool> {
     let body = Some(Bytes::from(vec![7; 5_000]));
     let write = ConditionalWrite { clustering: vec![], expect: Expect::Absent, version: 1, body };
     let partition = key!["d", id];
     store.transact(Transaction { table: &IDEMPOTENCY, partition, writes: vec![write], ttl: None }).await
 }
 
-async fn inserted(store: &EmbeddedStore, id: &str) -> bool {
+pub(super) async fn inserted(store: &EmbeddedStore, id: &str) -> bool {
     let key = key!["d", id];
     store.get(&IDEMPOTENCY, &key, Consistency::Quorum).await.unwrap().is_some()
 }

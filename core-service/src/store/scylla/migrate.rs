@@ -1,6 +1,8 @@
 //! Migrations: a file a change, each applied once, in order, under a lock that expires if its holder dies.
 
-use std::{collections::HashMap, time::Duration};
+mod applied;
+
+use std::time::Duration;
 
 use scylla::{
     client::session::Session,
@@ -12,6 +14,7 @@ use scylla::{
 use sha2::{Digest, Sha256};
 use thesis_net::clock::Clock;
 
+use self::applied::Applied;
 use super::{
     options::{ConnectError, STEP, ScyllaOptions},
     session,
@@ -32,6 +35,11 @@ impl Migration {
         let code: Vec<&str> = self.text.lines().filter(|line| !line.starts_with("--")).collect();
         let code = code.join("\n");
         code.split(';').map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// Whether versions that do not know it go on beside it, and start beside it. The rules of CONTRIBUTING.md say when.
+    fn lets_older_go_on(&self) -> bool {
+        self.text.lines().any(|line| line == OLDER_GO_ON)
     }
 
     fn checksum(&self) -> String {
@@ -63,6 +71,8 @@ pub(super) const ALL: &[Migration] = migrations![
     "0011_accounts",
 ];
 
+/// The line by which a migration says that versions that do not know it go on beside it.
+const OLDER_GO_ON: &str = "-- Older versions go on beside this.";
 /// Seconds that the lock lasts. Renewed before each statement, it outlasts one and the wait for all nodes to know it.
 const LOCK_SECONDS: i32 = 30;
 /// How often the lock is tried.
@@ -70,7 +80,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Most tries: enough to outlast the lock of a dead holder, or a holder that applies every migration.
 const TRIES: u32 = 240;
 
-/// Creates what is missing; refuses a keyspace with a migration that has changed or is unknown here.
+/// Creates what is missing. Refuses a keyspace with a migration that has changed, or with one that is unknown here and
+/// does not say that older versions go on beside it.
 pub(super) async fn run(
     session: &Session,
     options: &ScyllaOptions,
@@ -82,14 +93,14 @@ pub(super) async fn run(
     prepare(session, options).await?;
     let mut lock = Lock { session, owner: session.session_id().to_string() };
     for _ in 0..TRIES {
-        if missing(session, keyspace, known).await?.is_empty() {
+        if Applied::read(session).await?.missing(keyspace, known)?.is_empty() {
             return Ok(());
         }
         if !lock.take().await {
             tokio::time::sleep(PAUSE).await;
             continue;
         }
-        for migration in missing(session, keyspace, known).await? {
+        for migration in Applied::read(session).await?.missing(keyspace, known)? {
             tracing::info!(migration = migration.name, keyspace, "migrating");
             if !migrate(&lock, migration, clock).await? {
                 break; // someone else goes on
@@ -98,6 +109,11 @@ pub(super) async fn run(
         lock.release().await;
     }
     Err(ConnectError::Locked(keyspace.clone()))
+}
+
+/// The migrations that a start would apply.
+pub(super) async fn missing(session: &Session, keyspace: &str) -> Result<Vec<&'static Migration>, ConnectError> {
+    Applied::read(session).await?.missing(keyspace, ALL)
 }
 
 /// Carries out a migration; false when the lock expired while this process was held up.
@@ -111,9 +127,7 @@ async fn migrate(lock: &Lock<'_>, migration: &Migration, clock: &dyn Clock) -> R
     if !lock.renew().await {
         return Ok(false);
     }
-    let values = (migration.name, migration.checksum(), clock.now_ms());
-    let text = "INSERT INTO schema_change (part, name, checksum, applied_at) VALUES ('schema', ?, ?, ?)";
-    run_step(lock.session, migration.name, repeatable(text), values).await?;
+    applied::note(lock.session, migration, clock).await?;
     Ok(true)
 }
 
@@ -149,40 +163,6 @@ fn table_id(keyspace: &str, table: &str) -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..32])
 }
 
-/// The migrations that the keyspace lacks.
-async fn missing<'a>(
-    session: &Session,
-    keyspace: &str,
-    known: &'a [Migration],
-) -> Result<Vec<&'a Migration>, ConnectError> {
-    let step = "reading the migrations applied";
-    let wrong = |error: &dyn std::fmt::Display| ConnectError::step(step, error);
-    // One partition: reading a whole table would wait for a node that just died.
-    let text = repeatable("SELECT name, checksum FROM schema_change WHERE part = 'schema'");
-    let answer = run_step(session, step, text, ()).await?;
-    let answer = answer.ok_or_else(|| wrong(&"no rows"))?;
-    let rows = answer.rows::<(String, String)>().map_err(|error| wrong(&error))?;
-    let mut applied = rows.collect::<Result<HashMap<_, _>, _>>().map_err(|error| wrong(&error))?;
-    let mut missing = Vec::new();
-    for migration in known {
-        match applied.remove(migration.name) {
-            None => missing.push(migration),
-            Some(checksum) if checksum == migration.checksum() => {}
-            Some(_) => {
-                let migration = migration.name.to_owned();
-                return Err(ConnectError::Changed { keyspace: keyspace.to_owned(), migration });
-            }
-        }
-    }
-    let Some(migration) = applied.into_keys().max() else { return Ok(missing) };
-    let (keyspace, last) = (keyspace.to_owned(), known.last().map_or("", |migration| migration.name));
-    if missing.is_empty() && migration.as_str() > last {
-        Err(ConnectError::Newer { keyspace, migration })
-    } else {
-        Err(ConnectError::Older { keyspace, migration })
-    }
-}
-
 /// Runs a statement that changes the schema; returns when all reachable nodes know the change.
 async fn alter(session: &Session, step: &str, text: &str) -> Result<(), ConnectError> {
     run_step(session, step, text, ()).await?;
@@ -191,13 +171,13 @@ async fn alter(session: &Session, step: &str, text: &str) -> Result<(), ConnectE
 }
 
 /// A statement that may be sent again, to another node.
-fn repeatable(text: &str) -> Statement {
+pub(super) fn repeatable(text: &str) -> Statement {
     let mut statement = Statement::new(text);
     statement.set_is_idempotent(true);
     statement
 }
 
-async fn run_step(
+pub(super) async fn run_step(
     session: &Session,
     step: &str,
     statement: impl Into<Statement>,

@@ -53,8 +53,7 @@ pub enum ConnectError {
         known: String,
     },
     /// A row cannot have all its copies.
-    #[error("{copies} copies, {nodes} node{}: set SVC_SCYLLA_REPLICATION_FACTOR{}", if *nodes == 1 { "" } else { "s" },
-        made.as_ref().map(|keyspace| format!(" for another keyspace, or alter `{keyspace}`")).unwrap_or_default())]
+    #[error("{copies} copies of each row, but {nodes} node{} in the data centre", if *nodes == 1 { "" } else { "s" })]
     Copies {
         /// Copies of each row in the data centre.
         copies: usize,
@@ -88,9 +87,7 @@ pub enum ConnectError {
         migration: String,
     },
     /// The keyspace has a layout from before the first release.
-    #[error(
-        "keyspace `{keyspace}`: its layout (`{migration}`) is older than this version can read; name a new keyspace"
-    )]
+    #[error("keyspace `{keyspace}`: its layout (`{migration}`) is older than this version can read")]
     Older {
         /// The keyspace.
         keyspace: String,

@@ -91,8 +91,8 @@ pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectErro
 }
 
 /// Refuses a keyspace whose rows need more copies in the data centre than it has nodes: nothing could be written there,
-/// and every write would only fail late.
-pub(super) fn judge_copies(session: &Session, options: &ScyllaOptions) -> Result<(), ConnectError> {
+/// and every write would only fail late. Gives the copies and the nodes.
+pub(super) fn judge_copies(session: &Session, options: &ScyllaOptions) -> Result<(usize, usize), ConnectError> {
     let cluster = session.get_cluster_state();
     let datacenters = || cluster.get_nodes_info().iter().filter_map(|node| node.datacenter.as_deref());
     let nodes = datacenters().filter(|datacenter| *datacenter == options.datacenter).count();
@@ -113,7 +113,7 @@ pub(super) fn judge_copies(session: &Session, options: &ScyllaOptions) -> Result
     if copies > nodes {
         return Err(ConnectError::Copies { copies, nodes, made: made.map(|_| options.keyspace.clone()) });
     }
-    Ok(())
+    Ok((copies, nodes))
 }
 
 fn tls(path: &PathBuf) -> Result<ClientConfig, String> {

@@ -60,7 +60,8 @@ impl Shape {
         !matches!(self, Self::Set { .. } | Self::Remove { .. })
     }
 
-    fn text(self, keyspace: &str, table: &Table) -> String {
+    /// Its text.
+    pub(super) fn text(self, keyspace: &str, table: &Table) -> String {
         let name = format!("\"{keyspace}\".\"{}\"", table.name);
         let key = equal(table.partition.iter().chain(table.clustering));
         let condition = |conditional| {

@@ -20,7 +20,13 @@ const HOURLY: i64 = 400;
 const PATIENCE_MS: i64 = 60_000;
 
 fn pending(due_at: i64) -> Delivery {
-    let told = Told { event_id: format!("evt_{due_at}"), event_type: 1, dataset: "live".to_owned(), seq: 1 };
+    let told = Told {
+        event_id: format!("evt_{due_at}"),
+        event_type: 1,
+        dataset: "live".to_owned(),
+        seq: 1,
+        trace: Vec::new(),
+    };
     Delivery::pending(delivery_id(WEBHOOK, due_at, &[]), WEBHOOK.to_owned(), due_at, told)
 }
 

@@ -90,7 +90,7 @@ impl Socket {
         }
         let hub = Arc::clone(&self.client.hub);
         let opening = async move {
-            let opened = timeout(PATIENCE, hub.open(request)).await.unwrap_or_else(|_| Err(late()));
+            let opened = timeout(PATIENCE, hub.open("websocket", request)).await.unwrap_or_else(|_| Err(late()));
             Working::Auth(opened.map(|(_, stream)| stream))
         };
         self.working = Some((rid, id, opening.boxed()));

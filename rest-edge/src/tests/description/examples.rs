@@ -52,6 +52,8 @@ fn every_code_of_rest_has_an_example_that_leads_to_its_paragraph() {
         ErrorCode::ChangedMeanwhile,
         ErrorCode::LastOwner,
         ErrorCode::LastAdministrator,
+        ErrorCode::BackupInProgress,
+        ErrorCode::BackupUnsupported,
     ];
     let document = document();
     let answers = document["components"]["responses"].to_string();

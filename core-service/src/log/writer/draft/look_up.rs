@@ -42,6 +42,7 @@ impl Wanted {
                 self.counted.insert((thesis.token_id.clone(), thesis.profile_id.clone()));
             }
             Command::Observe(observation) => self.add_observed(draft.name(), observation),
+            Command::Import(_) => {}
         }
     }
 

@@ -1,0 +1,198 @@
+use proptest::{collection::vec, option::of, prelude::*};
+
+use super::*;
+use crate::domain::{
+    entry::{
+        ProfileObserved, ProfileUpdated, ThesisChanged, ThesisCreated, ThesisDeleted, ThesisVelocity, TokenActivity,
+        TokenObserved, Totals,
+    },
+    row::{Age, Wallet},
+};
+
+/// Numbers of all sizes, and both of an end's sides.
+fn int() -> impl Strategy<Value = i64> {
+    prop_oneof![any::<i64>(), Just(0), Just(i64::MIN), Just(i64::MAX)]
+}
+
+fn age() -> impl Strategy<Value = Age> {
+    (of(int()), int(), any::<bool>()).prop_map(|(revision, observed_at, own)| Age { revision, observed_at, own })
+}
+
+fn totals() -> impl Strategy<Value = Totals> {
+    (int(), int(), int()).prop_map(|(theses, authors, of_author)| Totals { theses, authors, of_author })
+}
+
+/// Its parts are boxed, as all that are large: otherwise a test's stack is too small for them.
+fn profile() -> BoxedStrategy<Profile> {
+    let wallet = (any::<String>(), any::<String>(), int());
+    let wallet = wallet.prop_map(|(address, network, observed_at)| Wallet { address, network, observed_at });
+    let names = (any::<[String; 3]>(), any::<[Option<String>; 4]>(), of(any::<bool>()));
+    let times = (of(int()), int(), int(), of(int()));
+    (names, times, vec(wallet, 0..3), of(age()), of(age()))
+        .prop_map(|(names, times, wallets, age, wallets_age)| {
+            let ([id, upstream_id, handle], [display_name, avatar_url, profile_url, bio], verified) = names;
+            let (created_at, first_seen_at, updated_at, source_updated_at) = times;
+            Profile {
+                id,
+                upstream_id,
+                handle,
+                display_name,
+                avatar_url,
+                profile_url,
+                bio,
+                verified,
+                created_at,
+                first_seen_at,
+                updated_at,
+                source_updated_at,
+                wallets,
+                age,
+                wallets_age,
+            }
+        })
+        .boxed()
+}
+
+fn token() -> BoxedStrategy<Token> {
+    let times = (of(int()), int(), int(), of(int()));
+    (any::<[String; 4]>(), any::<[Option<String>; 3]>(), times, of(age()))
+        .prop_map(|(names, more, times, age)| {
+            let ([id, symbol, chain, address], [name, logo_url, platform_url]) = (names, more);
+            let (chain_id, first_seen_at, updated_at, source_updated_at) = times;
+            Token {
+                id,
+                symbol,
+                name,
+                chain,
+                chain_id,
+                address,
+                logo_url,
+                platform_url,
+                first_seen_at,
+                updated_at,
+                source_updated_at,
+                age,
+            }
+        })
+        .boxed()
+}
+
+fn thesis() -> BoxedStrategy<Thesis> {
+    let numbers = (of(int()), of(int()), of(int()), int(), int(), int(), int());
+    (any::<[String; 6]>(), numbers, any::<[bool; 2]>())
+        .prop_map(|(texts, numbers, homes)| {
+            let [id, profile_id, token_id, chain, text, upstream_id] = texts;
+            let (likes, replies, deleted_at, created_at, updated_at, version, engagement_version) = numbers;
+            let [sandbox_profile, sandbox_token] = homes;
+            Thesis {
+                id,
+                profile_id,
+                token_id,
+                chain,
+                text,
+                likes,
+                replies,
+                created_at,
+                updated_at,
+                deleted_at,
+                sandbox_profile,
+                sandbox_token,
+                version,
+                engagement_version,
+                upstream_id,
+            }
+        })
+        .boxed()
+}
+
+fn kind() -> BoxedStrategy<Kind> {
+    let changed = || thesis().prop_map(|thesis| ThesisChanged { thesis });
+    let created = (thesis(), profile(), token(), any::<[bool; 2]>(), totals());
+    let created = created.prop_map(|(thesis, profile, token, [introduces_profile, introduces_token], totals)| {
+        ThesisCreated { thesis, profile, token, introduces_profile, introduces_token, totals }
+    });
+    let activity = (token(), [int(), int(), int()], of(any::<String>()), of(int()));
+    let activity = activity.prop_map(|(token, counts, latest_thesis_id, last_activity_at)| {
+        let [thesis_count_1h, thesis_count_24h, unique_authors_24h] = counts;
+        TokenActivity {
+            token,
+            thesis_count_1h,
+            thesis_count_24h,
+            unique_authors_24h,
+            latest_thesis_id,
+            last_activity_at,
+        }
+    });
+    let velocity = (token(), [int(), int(), int()])
+        .prop_map(|(token, [last_5m, last_1h, previous_1h])| ThesisVelocity { token, last_5m, last_1h, previous_1h });
+    let updated = (profile(), vec(any::<String>(), 0..3), of(any::<String>()));
+    let updated =
+        updated.prop_map(|(profile, changed, previous_handle)| ProfileUpdated { profile, changed, previous_handle });
+    let on = (token(), of(any::<String>()));
+    let on = on.prop_map(|(token, previous_symbol)| TokenObserved { token, previous_symbol });
+    prop_oneof![
+        created.prop_map(Kind::ThesisCreated).boxed(),
+        activity.prop_map(Kind::TokenActivity).boxed(),
+        velocity.prop_map(Kind::ThesisVelocity).boxed(),
+        updated.prop_map(Kind::ProfileUpdated).boxed(),
+        changed().prop_map(Kind::ThesisEdited).boxed(),
+        changed().prop_map(Kind::Engagement).boxed(),
+        changed().prop_map(Kind::ThesisAwaited).boxed(),
+        (thesis(), totals()).prop_map(|(thesis, totals)| Kind::ThesisDeleted(ThesisDeleted { thesis, totals })).boxed(),
+        profile().prop_map(|profile| Kind::ProfileObserved(ProfileObserved { profile })).boxed(),
+        on.prop_map(Kind::TokenObserved).boxed(),
+    ]
+    .boxed()
+}
+
+fn entry() -> impl Strategy<Value = Entry> {
+    let parts = (any::<String>(), int(), any::<bool>(), kind(), vec(any::<u8>(), 0..3));
+    let known = parts.prop_map(|(id, created_at, test, kind, trace)| {
+        let kind = Some(kind);
+        Entry { id, created_at, test, kind, trace }
+    });
+    prop_oneof![20 => known, 1 => (any::<u64>(), int()).prop_map(|(seq, at)| Entry::filler(seq, at))]
+}
+
+proptest! {
+    #[test]
+    fn nothing_gets_lost_on_the_way_through_json(entry in entry()) {
+        let text = serde_json::to_string(&entry).unwrap();
+        prop_assert!(!text.contains('\n'));
+        let read: Entry = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(&read, &entry);
+        prop_assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        prop_assert_eq!(Entry::read_whole(&read.stored()), Ok(entry));
+    }
+}
+
+#[test]
+fn what_this_version_does_not_know_is_refused() {
+    let filler = Entry::filler(7, 5);
+    assert_eq!(Entry::read_whole(&filler.stored()), Ok(filler.clone()));
+    // A field and a kind of a later version.
+    let with_field = [filler.stored(), vec![0x98, 0x06, 0x01]].concat();
+    let with_kind = Entry { id: "ent_1".to_owned(), ..filler }.stored();
+    for stored in [with_field, with_kind] {
+        assert!(Entry::read_whole(&stored).unwrap_err().contains("does not know"));
+    }
+    assert!(Entry::read_whole(&[0xff]).unwrap_err().contains("damaged"));
+}
+
+#[test]
+fn rows_suit_the_dataset_that_named_them() {
+    let (live, one, two) = (Dataset::Live, Dataset::Project("prj_1".to_owned()), Dataset::Project("prj_2".to_owned()));
+    let observed = |dataset: &str| {
+        let thesis = Thesis { id: id::of_thesis(dataset, "7"), upstream_id: "7".to_owned(), ..Thesis::default() };
+        Entry { kind: Some(Kind::Engagement(ThesisChanged { thesis })), ..Entry::filler(1, 1) }
+    };
+    let suits = |entry: &Entry| [&live, &Dataset::Sandbox, &one, &two].map(|dataset| entry.must_suit(dataset).is_ok());
+    assert_eq!(suits(&observed("live")), [true, false, false, false]);
+    assert_eq!(suits(&observed("project/prj_1")), [false, false, true, false]);
+    // What was made for a test is found by its handle and symbol.
+    let (profile, token) = crate::sandbox::a_profile_and_token();
+    let thesis = Thesis { id: "th_1".to_owned(), ..Thesis::default() };
+    let created = ThesisCreated { thesis, profile, token, ..ThesisCreated::default() };
+    let tested = Entry { kind: Some(Kind::ThesisCreated(created)), ..Entry::filler(1, 1) };
+    assert_eq!(suits(&tested), [false, false, true, true]);
+}

@@ -1,0 +1,99 @@
+//! Counts the calls over gRPC. A call counts under its method as the contract names it.
+
+use std::{
+    collections::HashMap,
+    sync::{LazyLock, OnceLock},
+};
+
+use axum::{extract::Request, middleware::Next, response::Response};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use thesis_net::figures::{UnderWay, describe};
+use tokio::time::Instant;
+use tonic::{Code, Status};
+
+use super::reflection;
+
+const CALLS: &str = "grpc_requests_total";
+const SECONDS: &str = "grpc_request_seconds";
+const IN_PROGRESS: &str = "grpc_requests_in_progress";
+/// What a call counts under that is none of the contract's: health, reflection, and what does not exist.
+const OTHER: &str = "other";
+/// Number of gRPC's codes.
+const CODES: usize = 17;
+
+/// The calls of one method.
+struct MethodCounts {
+    /// `Service/Method`.
+    name: String,
+    /// By code; each begins with its first call, that of success at once.
+    codes: [OnceLock<Counter>; CODES],
+    seconds: OnceLock<Histogram>,
+}
+
+impl MethodCounts {
+    fn new(name: &str) -> Self {
+        let counts = Self { name: name.to_owned(), codes: Default::default(), seconds: OnceLock::new() };
+        counts.code(Code::Ok).increment(0);
+        counts
+    }
+
+    fn code(&self, code: Code) -> &Counter {
+        self.codes[code as usize]
+            .get_or_init(|| counter!(CALLS, "method" => self.name.clone(), "code" => format!("{code:?}")))
+    }
+
+    fn seconds(&self) -> &Histogram {
+        self.seconds.get_or_init(|| histogram!(SECONDS, "method" => self.name.clone()))
+    }
+}
+
+/// The calls of all methods.
+struct Methods {
+    /// By path.
+    known: HashMap<String, MethodCounts>,
+    other: MethodCounts,
+    in_progress: Gauge,
+}
+
+static METHODS: LazyLock<Methods> = LazyLock::new(|| {
+    describe::<Counter>(CALLS, "Calls over gRPC, by method and the code at the head of the answer");
+    describe::<Histogram>(SECONDS, "Time until the head of the answer of a call over gRPC, by method");
+    describe::<Gauge>(IN_PROGRESS, "Calls over gRPC whose answer has not begun");
+    let known = reflection::methods().map(|(service, method)| {
+        let name = service.rsplit('.').next().unwrap_or(&service);
+        (format!("/{service}/{method}"), MethodCounts::new(&format!("{name}/{method}")))
+    });
+    Methods { known: known.collect(), other: MethodCounts::new(OTHER), in_progress: gauge!(IN_PROGRESS) }
+});
+
+/// Begins to count. The recorder must be there.
+pub(super) fn declare() {
+    LazyLock::force(&METHODS);
+}
+
+/// Counts a call until it is answered; one that is dropped before was cancelled.
+struct Counting {
+    method: &'static MethodCounts,
+    began: Instant,
+    code: Code,
+    _under_way: UnderWay,
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.method.code(self.code).increment(1);
+        self.method.seconds().record(self.began.elapsed().as_secs_f64());
+    }
+}
+
+/// Answers a call, and counts it.
+pub(super) async fn measure(request: Request, next: Next) -> Response {
+    let method = METHODS.known.get(request.uri().path()).unwrap_or(&METHODS.other);
+    let _under_way = UnderWay::begin(&METHODS.in_progress);
+    let mut counting = Counting { method, began: Instant::now(), code: Code::Cancelled, _under_way };
+    let response = next.run(request).await;
+    // Without a status the head is that of a success.
+    let status = response.headers().get(Status::GRPC_STATUS);
+    counting.code = status.map_or(Code::Ok, |status| Code::from_bytes(status.as_bytes()));
+    response
+}

@@ -1,0 +1,123 @@
+//! Looks now and then how far a core has come, for the metrics that are no counts.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use thesis_net::figures::{Behind, seconds, value};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::{
+    domain::dataset::Dataset,
+    error::Result,
+    figures::{
+        CONTROL_AGE, CONTROL_HEAD, FAN_OUT_LAG, FAN_OUT_SECONDS, FOLLOWED, HEAD, MEMBERS, OLDEST, OUT, PROJECTED,
+        PROJECTION_LAG, PROJECTION_SECONDS, READY, SEARCH_LAG, SEARCH_SECONDS, SHARDS, WORKERS, WRITTEN,
+    },
+    log::datasets::Progress,
+    operations::Core,
+    store::Consistency,
+};
+
+/// How often it is looked.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Longest wait for the store to tell how long a log is.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The kinds of datasets, as metrics name them.
+const KINDS: [&str; 3] = ["live", "sandbox", "projects"];
+
+const fn kind_of(dataset: &Dataset) -> &'static str {
+    match dataset {
+        Dataset::Live => KINDS[0],
+        Dataset::Sandbox => KINDS[1],
+        Dataset::Project(_) => KINDS[2],
+    }
+}
+
+/// How long the followers of one dataset's log have been behind.
+#[derive(Default)]
+struct Followers {
+    rows: Behind,
+    fan_out: Behind,
+    search: Behind,
+}
+
+/// The figures of all datasets of one kind: the sum of the positions, and of each lag the largest.
+#[derive(Clone, Copy, Default)]
+struct Kind {
+    projected: u64,
+    fan_out: (u64, f64),
+    search: (u64, f64),
+}
+
+fn most(one: (u64, f64), other: (u64, f64)) -> (u64, f64) {
+    (one.0.max(other.0), one.1.max(other.1))
+}
+
+/// Looks until the core stops.
+pub(crate) async fn run(core: Arc<Core>) {
+    let mut every = interval(LOOK_EVERY);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut followers = HashMap::new();
+    let looking = async {
+        loop {
+            every.tick().await;
+            look_at_rest(&core);
+            look_at_logs(&core, &mut followers).await;
+        }
+    };
+    core.stop.run_until_cancelled(looking).await;
+}
+
+async fn look_at_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) {
+    let all = core.datasets.progress();
+    FOLLOWED.one().set(value(all.len() as u64));
+    WRITTEN.one().set(value(all.iter().filter(|progress| progress.owed.is_some()).count() as u64));
+    let mut kinds = [Kind::default(); KINDS.len()];
+    for Progress { dataset, position, owed } in all {
+        let name = kind_of(&dataset);
+        let behind = followers.entry(dataset.clone()).or_default();
+        if !matches!(dataset, Dataset::Project(_))
+            && let Ok(Ok((head, position))) = timeout(PATIENCE, head_of(core, &dataset, position)).await
+        {
+            HEAD.at(name).set(value(head));
+            PROJECTION_LAG.at(name).set(value(head.saturating_sub(position)));
+            PROJECTION_SECONDS.at(name).set(behind.rows.seconds(head, position));
+        }
+        let owed = owed.unwrap_or(position);
+        let seen = core.search.position(&dataset);
+        let index = KINDS.iter().position(|kind| *kind == name).unwrap_or_default();
+        let kind = &mut kinds[index];
+        kind.projected += position;
+        kind.fan_out = most(kind.fan_out, (position.saturating_sub(owed), behind.fan_out.seconds(position, owed)));
+        kind.search = most(kind.search, (position.saturating_sub(seen), behind.search.seconds(position, seen)));
+    }
+    for (name, kind) in KINDS.into_iter().zip(kinds) {
+        PROJECTED.at(name).set(value(kind.projected));
+        FAN_OUT_LAG.at(name).set(value(kind.fan_out.0));
+        FAN_OUT_SECONDS.at(name).set(kind.fan_out.1);
+        SEARCH_LAG.at(name).set(value(kind.search.0));
+        SEARCH_SECONDS.at(name).set(kind.search.1);
+    }
+}
+
+/// The end of a dataset's log, and how far it is projected. What this core knows may be old where nobody here reads the
+/// dataset.
+async fn head_of(core: &Core, dataset: &Dataset, known: u64) -> Result<(u64, u64)> {
+    let head = core.shared.log.head(&dataset.to_string(), known, Consistency::Quorum).await?;
+    Ok((head, core.datasets.refresh(dataset).await?))
+}
+
+fn look_at_rest(core: &Core) {
+    let control = &core.shared.control;
+    CONTROL_HEAD.one().set(value(control.head()));
+    CONTROL_AGE.one().set(seconds(control.age_ms()));
+    MEMBERS.one().set(value(core.members.others().borrow().len() as u64 + 1));
+    let queue = core.dispatcher.queue();
+    SHARDS.one().set(value(queue.shards as u64));
+    WORKERS.one().set(value(queue.workers as u64));
+    for (name, lane) in [("normal", queue.normal), ("slow", queue.slow)] {
+        READY.at(name).set(value(lane.ready as u64));
+        OUT.at(name).set(value(lane.out as u64));
+        OLDEST.at(name).set(seconds(lane.oldest_ms));
+    }
+}

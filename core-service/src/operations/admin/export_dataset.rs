@@ -1,0 +1,66 @@
+//! Reads a dataset's log for an export.
+
+use std::sync::Arc;
+
+use thesis_proto::v1;
+
+use super::{invalid, known_dataset};
+use crate::{error::Result, operations::Core, store::StoreError};
+
+/// Most entries of a part.
+const PAGE: usize = 256;
+/// Most bytes of a part before its last entry.
+const PAGE_BYTES: usize = 256 * 1024;
+
+/// An export under way.
+pub struct Exporting {
+    core: Arc<Core>,
+    dataset: String,
+    /// The last entry of the export.
+    head: u64,
+    /// How far it has come; none before the first part, which has no entries.
+    after: Option<u64>,
+}
+
+impl Exporting {
+    /// Begins an export of what readers see now.
+    ///
+    /// # Errors
+    /// 422, `PROJECT_NOT_FOUND`, or when the store does not answer.
+    pub async fn begin(core: &Arc<Core>, name: &str) -> Result<Self> {
+        let dataset = known_dataset(core, name).await?;
+        let head = core.datasets.refresh(&dataset).await?;
+        if core.shared.log.import(name).await?.is_some_and(|import| head < import.entries) {
+            return Err(invalid("dataset", "is being imported; end its import first"));
+        }
+        Ok(Self { core: Arc::clone(core), dataset: name.to_owned(), head, after: None })
+    }
+
+    /// The next part; none after the last.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn next(&mut self) -> Result<Option<v1::ExportDatasetResponse>> {
+        let head = self.head;
+        let Some(after) = self.after else {
+            self.after = Some(0);
+            return Ok(Some(v1::ExportDatasetResponse { head, after: 0, entries: Vec::new() }));
+        };
+        if after >= head {
+            return Ok(None);
+        }
+        let rows = self.core.shared.log.read(&self.dataset, after, head, PAGE).await?;
+        if rows.is_empty() {
+            return Err(StoreError::Damaged(format!("log {} has no entry {}", self.dataset, after + 1)).into());
+        }
+        let mut bytes = 0;
+        let fits = rows.into_iter().take_while(|(_, body)| {
+            let is_room = bytes < PAGE_BYTES;
+            bytes += body.len();
+            is_room
+        });
+        let entries: Vec<_> = fits.map(|(_, body)| body).collect();
+        self.after = Some(after + entries.len() as u64);
+        Ok(Some(v1::ExportDatasetResponse { head, after, entries }))
+    }
+}

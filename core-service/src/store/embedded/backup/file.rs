@@ -1,0 +1,335 @@
+//! The form of a backup's file.
+//!
+//! It begins with [`MAGIC`] and the form's version. Pieces follow: the length of the packed message, a CRC-32 of its
+//! number and its bytes, and the message, packed by zstd. The first piece tells the tables with their numbers of rows,
+//! the others bring the rows in the order of their keys, and the last has the SHA-256 of everything before it. So a
+//! file that is cut off or changed anywhere is recognised. Numbers outside of messages are little endian.
+
+use std::io::{self, Read};
+
+use prost::Message as _;
+use sha2::{Digest as _, Sha256};
+use zstd::bulk::{Compressor, Decompressor};
+
+use super::super::{database::FORMAT, row::Stored};
+
+/// The first bytes of every backup.
+const MAGIC: [u8; 8] = *b"ttbackup";
+/// Version of the form that is described above.
+const FORM: u32 = 1;
+/// Most bytes of a packed piece, and of its message. Pieces are far smaller, unless one row is so large.
+pub(super) const LARGEST: usize = 8 << 20;
+/// Tables whose names begin so are the engine's own: the format, and an index that a restore makes anew.
+pub(super) const OWN: char = '_';
+/// zstd's own choice between speed and size.
+const LEVEL: i32 = 3;
+
+/// What is in a backup.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Contents {
+    /// Version of the store's keys, rows and tables.
+    #[prost(uint64, tag = "1")]
+    pub schema: u64,
+    /// When it was made, in Unix milliseconds.
+    #[prost(int64, tag = "2")]
+    pub made_at_ms: i64,
+    /// Version of the program that made it.
+    #[prost(string, tag = "3")]
+    pub program: String,
+    /// Its tables, in the order of their rows.
+    #[prost(message, repeated, tag = "4")]
+    pub tables: Vec<TableContents>,
+}
+
+impl Contents {
+    /// The rows of all tables.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.tables.iter().map(|table| table.rows).sum()
+    }
+}
+
+/// A table of a backup.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TableContents {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// How many rows it has.
+    #[prost(uint64, tag = "2")]
+    pub rows: u64,
+}
+
+/// Some rows of one table.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Rows {
+    /// The table's place in the contents.
+    #[prost(uint32, tag = "1")]
+    pub(super) table: u32,
+    /// The keys, ascending.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub(super) keys: Vec<Vec<u8>>,
+    /// As many values.
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    pub(super) values: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Piece {
+    #[prost(oneof = "Part", tags = "1, 2, 3")]
+    part: Option<Part>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum Part {
+    #[prost(message, tag = "1")]
+    Contents(Contents),
+    #[prost(message, tag = "2")]
+    Rows(Rows),
+    /// The end: the SHA-256 of all bytes before it.
+    #[prost(bytes = "vec", tag = "3")]
+    End(Vec<u8>),
+}
+
+/// Why a file is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// It does not begin as a backup does.
+    #[error("it is no backup of this service")]
+    Foreign,
+    /// A newer version of this program made it.
+    #[error("it has form {0} of a backup; this version reads form {FORM}. Use the version that made it")]
+    NewerForm(u32),
+    /// It was made of a store that this version does not read.
+    #[error("it was made by version {program}, of a store with format {found}; this version reads format {FORMAT}")]
+    OtherFormat {
+        /// The format of its store.
+        found: u64,
+        /// The version that made it.
+        program: String,
+    },
+    /// It ends too early.
+    #[error("it is cut off: take a whole copy of it")]
+    CutOff,
+    /// It is not what was written.
+    #[error("it is damaged: {0}")]
+    Damaged(&'static str),
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Io(io::Error),
+}
+
+impl From<io::Error> for BackupError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::CutOff } else { Self::Io(error) }
+    }
+}
+
+fn sum(number: u64, packed: &[u8]) -> [u8; 4] {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&number.to_le_bytes());
+    hasher.update(packed);
+    hasher.finalize().to_le_bytes()
+}
+
+/// Makes the bytes of a backup, piece by piece.
+pub(super) struct Writer {
+    number: u64,
+    hash: Sha256,
+    packing: Compressor<'static>,
+}
+
+impl Writer {
+    /// The bytes before any row.
+    pub(super) fn begin(contents: Contents) -> io::Result<(Self, Vec<u8>)> {
+        let mut writer = Self { number: 0, hash: Sha256::new(), packing: Compressor::new(LEVEL)? };
+        let mut bytes = [MAGIC.as_slice(), &FORM.to_le_bytes()].concat();
+        writer.hash.update(&bytes);
+        bytes.extend(writer.piece(Part::Contents(contents))?);
+        Ok((writer, bytes))
+    }
+
+    /// The bytes of some rows.
+    pub(super) fn rows(&mut self, rows: Rows) -> io::Result<Vec<u8>> {
+        self.piece(Part::Rows(rows))
+    }
+
+    /// The bytes of the end.
+    pub(super) fn end(mut self) -> io::Result<Vec<u8>> {
+        let sha256 = self.hash.clone().finalize().to_vec();
+        self.piece(Part::End(sha256))
+    }
+
+    fn piece(&mut self, part: Part) -> io::Result<Vec<u8>> {
+        let message = Piece { part: Some(part) }.encode_to_vec();
+        let packed = self.packing.compress(&message)?;
+        let length = u32::try_from(packed.len()).ok().filter(|_| message.len().max(packed.len()) <= LARGEST);
+        let length = length.ok_or_else(|| io::Error::other("a row is too large for a backup"))?;
+        let bytes = [&length.to_le_bytes(), sum(self.number, &packed).as_slice(), &packed].concat();
+        self.number += 1;
+        self.hash.update(&bytes);
+        Ok(bytes)
+    }
+}
+
+/// Reads a backup and trusts nothing in it.
+pub(super) struct Reader<R> {
+    from: R,
+    number: u64,
+    bytes: u64,
+    hash: Sha256,
+    unpacking: Decompressor<'static>,
+    contents: Contents,
+    /// Rows read of each table.
+    read: Vec<u64>,
+    /// The table and the key of the last row.
+    last: Option<(usize, Vec<u8>)>,
+    /// Whether its end was read, and is right.
+    ended: bool,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads what comes before any row.
+    pub(super) fn open(mut from: R) -> Result<Self, BackupError> {
+        let mut start = [0; 12];
+        match from.read_exact(&mut start) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(BackupError::Foreign),
+            read => read?,
+        }
+        let [magic @ .., a, b, c, d] = start;
+        if magic != MAGIC {
+            return Err(BackupError::Foreign);
+        }
+        let form = u32::from_le_bytes([a, b, c, d]);
+        if form != FORM {
+            return Err(BackupError::NewerForm(form));
+        }
+        let mut reader = Self {
+            from,
+            number: 0,
+            bytes: start.len() as u64,
+            hash: Sha256::new_with_prefix(start),
+            unpacking: Decompressor::new()?,
+            contents: Contents::default(),
+            read: Vec::new(),
+            last: None,
+            ended: false,
+        };
+        let Part::Contents(contents) = reader.piece()? else {
+            return Err(BackupError::Damaged("it does not begin with its contents"));
+        };
+        if contents.schema != FORMAT {
+            return Err(BackupError::OtherFormat { found: contents.schema, program: contents.program });
+        }
+        if contents.tables.iter().any(|table| table.name.starts_with(OWN)) {
+            return Err(BackupError::Damaged("it has a table of the engine"));
+        }
+        reader.read = vec![0; contents.tables.len()];
+        reader.contents = contents;
+        Ok(reader)
+    }
+
+    pub(super) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// The next rows; none once everything was read and found whole.
+    pub(super) fn next(&mut self) -> Result<Option<Rows>, BackupError> {
+        if self.ended {
+            return Ok(None);
+        }
+        let before = self.hash.clone();
+        match self.piece()? {
+            Part::Contents(_) => Err(BackupError::Damaged("it has its contents twice")),
+            Part::Rows(rows) => {
+                self.count(&rows)?;
+                Ok(Some(rows))
+            }
+            Part::End(sha256) => {
+                if before.finalize().as_slice() != sha256 {
+                    return Err(BackupError::Damaged("its SHA-256 is another"));
+                }
+                if !self.contents.tables.iter().map(|table| table.rows).eq(self.read.iter().copied()) {
+                    return Err(BackupError::Damaged("rows are missing"));
+                }
+                if self.from.read(&mut [0])? > 0 {
+                    return Err(BackupError::Damaged("something follows its end"));
+                }
+                self.ended = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Demands rows as a store has them, each once.
+    fn count(&mut self, rows: &Rows) -> Result<(), BackupError> {
+        let table = usize::try_from(rows.table).unwrap_or(usize::MAX);
+        let counted = self.read.get_mut(table).ok_or(BackupError::Damaged("it has rows of an unknown table"))?;
+        if rows.keys.len() != rows.values.len() || rows.keys.is_empty() {
+            return Err(BackupError::Damaged("a key has no value"));
+        }
+        *counted += rows.keys.len() as u64;
+        let after_last = |key: &Vec<u8>| match &self.last {
+            Some((of, last)) => (*of, last) < (table, key),
+            None => true,
+        };
+        if !rows.keys.first().is_some_and(after_last) || !rows.keys.is_sorted_by(|one, next| one < next) {
+            return Err(BackupError::Damaged("its rows are not in order"));
+        }
+        if rows.values.iter().any(|value| Stored::decode(value).is_err()) {
+            return Err(BackupError::Damaged("a row cannot be read"));
+        }
+        self.last = rows.keys.last().map(|key| (table, key.clone()));
+        Ok(())
+    }
+
+    fn piece(&mut self) -> Result<Part, BackupError> {
+        let mut head = [0; 8];
+        self.from.read_exact(&mut head)?;
+        let [a, b, c, d, sum_of @ ..] = head;
+        let length = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
+        if length > LARGEST {
+            return Err(BackupError::Damaged("a piece is too large"));
+        }
+        let mut packed = vec![0; length];
+        self.from.read_exact(&mut packed)?;
+        if sum(self.number, &packed) != sum_of {
+            return Err(BackupError::Damaged("a piece has another checksum"));
+        }
+        self.number += 1;
+        self.bytes += (head.len() + length) as u64;
+        self.hash.update(head);
+        self.hash.update(&packed);
+        let unpacked = self.unpacking.decompress(&packed, LARGEST);
+        let message = unpacked.ok().and_then(|message| Piece::decode(message.as_slice()).ok());
+        message.and_then(|piece| piece.part).ok_or(BackupError::Damaged("a piece cannot be read"))
+    }
+}
+
+/// What was found in a whole backup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verified {
+    /// Its contents.
+    pub contents: Contents,
+    /// Its length.
+    pub bytes: u64,
+    /// The SHA-256 of the whole file, in hex digits.
+    pub sha256: String,
+}
+
+/// Reads a whole backup, row by row.
+///
+/// # Errors
+/// When it is not whole, or not of this version's format.
+pub fn verify(from: impl Read) -> Result<Verified, BackupError> {
+    let mut reader = Reader::open(from)?;
+    while reader.next()?.is_some() {}
+    Ok(reader.verified())
+}
+
+impl<R> Reader<R> {
+    /// What was read, once its end was.
+    pub(super) fn verified(self) -> Verified {
+        Verified { contents: self.contents, bytes: self.bytes, sha256: hex::encode(self.hash.finalize()) }
+    }
+}

@@ -1,0 +1,173 @@
+//! Makes a store of a backup, in a folder that no process uses.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, BufReader, Seek as _},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDefinition};
+
+use super::{
+    super::{
+        batch::EXPIRY,
+        database::{self, FORMAT, Target, guarded, set_format},
+        open::{FILE, LOCK, OpenError, Options, at, lock, new_file, open_error},
+        row::Stored,
+    },
+    file::{BackupError, Contents, Reader, Verified, verify},
+};
+
+/// The store's name until it is whole.
+const UNFINISHED: &str = "store.restoring";
+/// Files that may be in the folder: keys that were put there, and what a restore that did not end has left.
+const ALLOWED: [&str; 4] = ["secret_key", "service_token", LOCK, UNFINISHED];
+/// Bytes of rows that are committed together.
+const BATCH: usize = 32 << 20;
+
+/// Why nothing was restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The file cannot be used.
+    #[error("{}: {error}", .file.display())]
+    Backup {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: BackupError,
+    },
+    /// Something is in the folder.
+    #[error("{} has {found:?} in it; name a folder that is empty or missing", .dir.display())]
+    Occupied {
+        /// The folder.
+        dir: PathBuf,
+        /// What is in it.
+        found: String,
+    },
+    /// The folder or the new store cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// The file of a restore that did not end, if there is one and no store.
+#[must_use]
+pub fn unfinished(dir: &Path) -> Option<PathBuf> {
+    let file = dir.join(UNFINISHED);
+    (file.exists() && !dir.join(FILE).exists()).then_some(file)
+}
+
+/// Makes a store in a folder that is empty or missing. Nothing is made or changed before the whole backup was read, and
+/// the store gets its name only when it is whole.
+///
+/// # Errors
+/// When the folder has something in it, the backup is not whole, or the store cannot be written.
+pub fn restore(backup: &Path, dir: &Path, options: Options) -> Result<Verified, RestoreError> {
+    demand_empty(dir)?;
+    let refused = |error| RestoreError::Backup { file: backup.to_owned(), error };
+    let mut from = File::open(backup).map_err(|error| refused(error.into()))?;
+    let verified = verify(BufReader::new(&from)).map_err(refused)?;
+    from.rewind().map_err(|error| refused(error.into()))?;
+    // For its owner alone, as a first start makes it.
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at(dir))?;
+    let locked = lock(dir)?;
+    demand_empty(dir)?;
+    let (unfinished, whole) = (dir.join(UNFINISHED), dir.join(FILE));
+    let made = make(&unfinished, BufReader::new(&from), &verified.contents, options, refused);
+    if made.is_err() {
+        // It would be replaced by the next restore anyhow.
+        let _ = fs::remove_file(&unfinished);
+    }
+    made?;
+    fs::rename(&unfinished, &whole).map_err(at(&whole))?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
+    drop(locked);
+    Ok(verified)
+}
+
+fn demand_empty(dir: &Path) -> Result<(), RestoreError> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(at(dir))?,
+    };
+    for entry in entries {
+        let found = entry.map_err(at(dir))?.file_name().to_string_lossy().into_owned();
+        if !ALLOWED.contains(&found.as_str()) {
+            return Err(RestoreError::Occupied { dir: dir.to_owned(), found });
+        }
+    }
+    Ok(())
+}
+
+/// Makes the store's file, with the checksums of pages that every store has.
+fn make(
+    path: &Path,
+    from: impl io::Read,
+    contents: &Contents,
+    options: Options,
+    refused: impl Fn(BackupError) -> RestoreError,
+) -> Result<(), RestoreError> {
+    let mut reader = Reader::open(from).map_err(&refused)?;
+    let name = path.display().to_string();
+    let failed = |error| RestoreError::Open(open_error(&name, error));
+    let new = new_file(path)?;
+    let (database, _fence) = database::open(&new, Target::Disk, options.cache_bytes, false).map_err(failed)?;
+    let changed = || refused(BackupError::Damaged("it was changed meanwhile"));
+    if reader.contents() != contents {
+        return Err(changed());
+    }
+    while let Some(rows) = fill(&database, &mut reader).map_err(failed)? {
+        rows.map_err(&refused)?;
+    }
+    guarded(|| is_whole(&database, contents)).map_err(failed)?;
+    // Only a file with its format is ever opened as a store.
+    set_format(&database, FORMAT).map_err(failed)?;
+    drop(database);
+    drop(new);
+    File::open(path).and_then(|file| file.sync_all()).map_err(at(path))?;
+    Ok(())
+}
+
+/// Commits the next rows; none when there were none left.
+fn fill<R: io::Read>(
+    database: &Database,
+    reader: &mut Reader<R>,
+) -> Result<Option<Result<(), BackupError>>, redb::Error> {
+    guarded(|| {
+        let tx = database.begin_write()?;
+        let mut size = 0;
+        while size < BATCH {
+            let rows = match reader.next() {
+                Ok(Some(rows)) => rows,
+                Ok(None) => break,
+                Err(error) => return Ok(Some(Err(error))),
+            };
+            let place = usize::try_from(rows.table).unwrap_or(usize::MAX);
+            let name = &reader.contents().tables[place].name;
+            let mut table = tx.open_table(TableDefinition::<&[u8], &[u8]>::new(name))?;
+            let mut expiry = tx.open_table(EXPIRY)?;
+            for (key, value) in rows.keys.iter().zip(&rows.values) {
+                size += key.len() + value.len();
+                table.insert(key.as_slice(), value.as_slice())?;
+                let expires_ms = Stored::decode(value)?.expires_ms;
+                if expires_ms > 0 {
+                    expiry.insert((expires_ms, name.as_str(), key.as_slice()), ())?;
+                }
+            }
+        }
+        tx.commit()?;
+        Ok((size > 0).then_some(Ok(())))
+    })
+}
+
+/// Demands that every row is there.
+fn is_whole(database: &Database, contents: &Contents) -> Result<(), redb::Error> {
+    let tx = database.begin_read()?;
+    for table in contents.tables.iter().filter(|table| table.rows > 0) {
+        let rows = tx.open_table(TableDefinition::<&[u8], &[u8]>::new(&table.name))?.len()?;
+        if rows != table.rows {
+            return Err(redb::Error::Corrupted(format!("{} has {rows} rows of {}", table.name, table.rows)));
+        }
+    }
+    Ok(())
+}

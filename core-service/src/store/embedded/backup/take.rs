@@ -1,0 +1,109 @@
+//! Takes a backup: reads a snapshot on a thread of its own and hands out pieces as fast as they are taken.
+
+use std::{io, mem::take, thread, time::Duration};
+
+use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _, TableDefinition, TableHandle as _};
+use thread_priority::ThreadPriority;
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::timeout,
+};
+
+use super::{
+    super::database::{FORMAT, guarded, store_error},
+    file::{Contents, OWN, Rows, TableContents, Writer},
+};
+use crate::store::{BackupPiece, StoreError, StoreResult};
+
+/// Bytes of rows from which on a piece is sent; packed it is a third of that.
+const PIECE: usize = 128 << 10;
+/// Most pieces that wait to be taken.
+const WAITING: usize = 2;
+/// Longest wait for a caller who takes nothing: the snapshot keeps old pages of the file in use.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+type Pieces = mpsc::Receiver<StoreResult<BackupPiece>>;
+
+/// Begins a backup of what a transaction sees. The slot is free again once its thread has ended.
+pub(in super::super) fn begin(
+    tx: ReadTransaction,
+    made_at_ms: i64,
+    file: String,
+    slot: OwnedSemaphorePermit,
+) -> StoreResult<Pieces> {
+    let (sender, pieces) = mpsc::channel(WAITING);
+    let runtime = Handle::current();
+    let send = move |piece| {
+        let sent = runtime.block_on(async { timeout(PATIENCE, sender.send(piece)).await });
+        sent.is_ok_and(|sent| sent.is_ok())
+    };
+    let work = move || {
+        // Requests come first.
+        if let Err(error) = ThreadPriority::Min.set_for_current() {
+            tracing::warn!(%error, "a backup runs at the priority of everything else");
+        }
+        if let Err(error) = guarded(|| copy(&tx, made_at_ms, |piece| send(Ok(piece)))) {
+            tracing::error!(file, %error, "a backup failed");
+            send(Err(store_error(&file, &error)));
+        }
+        drop((tx, slot));
+    };
+    let thread = thread::Builder::new().name("store-backup".to_owned()).spawn(work);
+    thread.map_err(|error| StoreError::Unavailable(format!("a thread for the backup: {error}")))?;
+    Ok(pieces)
+}
+
+/// Reads everything, until nobody takes the pieces any more.
+pub(super) fn copy(
+    tx: &ReadTransaction,
+    made_at_ms: i64,
+    mut send: impl FnMut(BackupPiece) -> bool,
+) -> Result<(), redb::Error> {
+    let names: Vec<String> = tx.list_tables()?.map(|table| table.name().to_owned()).collect();
+    let open = |name: &str| tx.open_table(TableDefinition::<&[u8], &[u8]>::new(name));
+    let mut contents =
+        Contents { schema: FORMAT, made_at_ms, program: env!("CARGO_PKG_VERSION").to_owned(), tables: Vec::new() };
+    for name in names.into_iter().filter(|name| !name.starts_with(OWN)) {
+        let rows = open(&name)?.len()?;
+        contents.tables.push(TableContents { name, rows });
+    }
+    let (tables, of) = (contents.tables.clone(), contents.rows());
+    let mut done = 0;
+    let mut sent = |bytes: io::Result<Vec<u8>>, rows: u64| {
+        done += rows;
+        Ok::<_, redb::Error>(send(BackupPiece { bytes: bytes?, rows: done, of }))
+    };
+    let (mut writer, first) = Writer::begin(contents)?;
+    if !sent(Ok(first), 0)? {
+        return Ok(());
+    }
+    for (number, table) in (0..).zip(&tables) {
+        let mut rows = Rows { table: number, ..Rows::default() };
+        let (mut size, mut read) = (0, 0);
+        for entry in open(&table.name)?.iter()? {
+            let (key, value) = entry?;
+            let (key, value) = (key.value().to_vec(), value.value().to_vec());
+            size += key.len() + value.len();
+            rows.keys.push(key);
+            rows.values.push(value);
+            read += 1;
+            if size >= PIECE {
+                let (keys, values) = (take(&mut rows.keys), take(&mut rows.values));
+                let count = keys.len() as u64;
+                if !sent(writer.rows(Rows { table: number, keys, values }), count)? {
+                    return Ok(());
+                }
+                size = 0;
+            }
+        }
+        if read != table.rows {
+            return Err(redb::Error::Corrupted(format!("{} has {read} rows of {}", table.name, table.rows)));
+        }
+        let count = rows.keys.len() as u64;
+        if count > 0 && !sent(writer.rows(rows), count)? {
+            return Ok(());
+        }
+    }
+    sent(writer.end(), 0).map(drop)
+}

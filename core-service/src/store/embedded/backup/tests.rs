@@ -1,0 +1,321 @@
+//! The form of the file, what is refused, and a store that comes back.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::{
+    file::{LARGEST, Reader, Rows, Writer},
+    *,
+};
+use crate::{
+    key,
+    store::{
+        Backend as _, Backup, Change,
+        embedded::{
+            EmbeddedStore, OpenError, Options,
+            database::FORMAT,
+            open::FILE,
+            row,
+            tests::{Fixed, applied, apply, insert, inserted},
+        },
+        schema::{PROFILE, TOKEN},
+    },
+};
+
+type Tables = Vec<BTreeMap<Vec<u8>, Vec<u8>>>;
+
+fn contents(tables: &Tables) -> Contents {
+    let named = |(number, rows): (usize, &BTreeMap<_, _>)| TableContents {
+        name: format!("table_{number}"),
+        rows: rows.len() as u64,
+    };
+    let tables = tables.iter().enumerate().map(named).collect();
+    Contents { schema: FORMAT, made_at_ms: 1_700_000_000_000, program: "1.2.3".to_owned(), tables }
+}
+
+/// A backup of tables, with so many rows a piece.
+fn written(contents: Contents, tables: &Tables, piece: usize) -> Vec<u8> {
+    let (mut writer, mut bytes) = Writer::begin(contents).unwrap();
+    for (table, rows) in (0..).zip(tables) {
+        let rows: Vec<_> = rows.iter().collect();
+        for rows in rows.chunks(piece) {
+            let (keys, values) = rows.iter().map(|(key, value)| ((*key).clone(), (*value).clone())).unzip();
+            bytes.extend(writer.rows(Rows { table, keys, values }).unwrap());
+        }
+    }
+    bytes.extend(writer.end().unwrap());
+    bytes
+}
+
+fn small() -> (Tables, Vec<u8>) {
+    let row = |n: u8| (vec![n], row::encode(i64::from(n), 0, &Bytes::from(vec![n; 5])));
+    let tables = vec![(0..5).map(row).collect(), BTreeMap::new(), (3..6).map(row).collect()];
+    let bytes = written(contents(&tables), &tables, 2);
+    (tables, bytes)
+}
+
+proptest! {
+    #[test]
+    fn every_row_comes_back(
+        tables in prop::collection::vec(
+            prop::collection::btree_map(
+                prop::collection::vec(any::<u8>(), 0..9),
+                (any::<i64>(), any::<i64>(), prop::collection::vec(any::<u8>(), 0..40)),
+                0..20,
+            ),
+            0..4,
+        ),
+        piece in 1..9_usize,
+    ) {
+        let value = |(version, expires, body)| row::encode(version, expires, &Bytes::from(body));
+        let tables: Tables =
+            tables.into_iter().map(|rows| rows.into_iter().map(|(key, row)| (key, value(row))).collect()).collect();
+        let bytes = written(contents(&tables), &tables, piece);
+        let mut reader = Reader::open(bytes.as_slice()).unwrap();
+        prop_assert_eq!(reader.contents(), &contents(&tables));
+        let mut read: Tables = vec![BTreeMap::new(); tables.len()];
+        while let Some(rows) = reader.next().unwrap() {
+            read[rows.table as usize].extend(rows.keys.into_iter().zip(rows.values));
+        }
+        prop_assert_eq!(read, tables);
+        prop_assert_eq!(reader.verified().bytes, bytes.len() as u64);
+    }
+}
+
+#[test]
+fn every_cut_and_every_flipped_bit_is_recognised() {
+    let (tables, whole) = small();
+    assert_eq!(verify(whole.as_slice()).unwrap().contents, contents(&tables));
+    for end in 0..whole.len() {
+        assert!(verify(&whole[..end]).is_err(), "cut at {end} of {}", whole.len());
+    }
+    for (at, bit) in (0..whole.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << bit;
+        assert!(verify(changed.as_slice()).is_err(), "bit {bit} of byte {at} of {}", whole.len());
+    }
+    assert!(matches!(verify([whole.as_slice(), &[0]].concat().as_slice()), Err(BackupError::Damaged(_))));
+}
+
+#[test]
+fn pieces_that_are_whole_but_wrong_are_recognised() {
+    let (tables, _) = small();
+    let one = |keys: &[u8]| Rows {
+        table: 0,
+        keys: keys.iter().map(|key| vec![*key]).collect(),
+        values: keys.iter().map(|_| row::encode(1, 0, &Bytes::new())).collect(),
+    };
+    let of = |rows: Vec<Rows>| {
+        let mut told = contents(&tables);
+        told.tables[0].rows = rows.iter().map(|rows| rows.keys.len() as u64).sum();
+        told.tables[2].rows = 0;
+        let (mut writer, mut bytes) = Writer::begin(told).unwrap();
+        for rows in rows {
+            bytes.extend(writer.rows(rows).unwrap());
+        }
+        bytes.extend(writer.end().unwrap());
+        verify(bytes.as_slice())
+    };
+    of(vec![one(&[1, 2]), one(&[3])]).unwrap();
+    for wrong in [
+        vec![one(&[2, 1])],
+        vec![one(&[1]), one(&[1])],
+        vec![one(&[])],
+        vec![Rows { table: 7, ..one(&[1]) }],
+        vec![Rows { values: Vec::new(), ..one(&[1]) }],
+        vec![Rows { values: vec![vec![0x80]], ..one(&[1]) }],
+    ] {
+        assert!(matches!(of(wrong.clone()), Err(BackupError::Damaged(_))), "{wrong:?}");
+    }
+    let few = Contents { tables: contents(&tables).tables, ..contents(&tables) };
+    assert!(matches!(verify(written(few, &Tables::new(), 1).as_slice()), Err(BackupError::Damaged(_))));
+    let mut own = contents(&vec![BTreeMap::new()]);
+    own.tables[0].name = "_format".to_owned();
+    assert!(matches!(verify(written(own, &Tables::new(), 1).as_slice()), Err(BackupError::Damaged(_))));
+    // A row that no reader would take.
+    let (mut writer, _) = Writer::begin(contents(&tables)).unwrap();
+    let huge = Rows { table: 0, keys: vec![vec![1]], values: vec![vec![1; LARGEST]] };
+    assert!(writer.rows(huge).is_err());
+}
+
+#[test]
+fn what_another_version_or_program_made_is_refused_by_name() {
+    let (tables, whole) = small();
+    assert!(matches!(verify(&b"PK\x03\x04 something else"[..]), Err(BackupError::Foreign)));
+    assert!(matches!(verify(&b""[..]), Err(BackupError::Foreign)));
+    let mut newer = whole;
+    newer[8] += 1;
+    let refused = verify(newer.as_slice()).unwrap_err();
+    assert!(matches!(refused, BackupError::NewerForm(2)), "{refused}");
+    let newer = Contents { schema: FORMAT + 1, ..contents(&tables) };
+    let refused = verify(written(newer, &tables, 2).as_slice()).unwrap_err();
+    assert!(matches!(refused, BackupError::OtherFormat { found, .. } if found == FORMAT + 1));
+    assert!(refused.to_string().contains("1.2.3"), "{refused}");
+}
+
+/// Takes a whole backup into a file.
+async fn save(store: &EmbeddedStore, file: &Path) {
+    let Backup::Begun(mut pieces) = store.backup(7).unwrap() else { panic!("no backup") };
+    let (mut bytes, mut told) = (Vec::new(), (0, 0));
+    while let Some(piece) = pieces.recv().await {
+        let piece = piece.unwrap();
+        bytes.extend(piece.bytes);
+        told = (piece.rows, piece.of);
+    }
+    assert_eq!(told.0, told.1);
+    fs::write(file, bytes).unwrap();
+}
+
+fn open(dir: &Path, clock: &Arc<Fixed>) -> EmbeddedStore {
+    EmbeddedStore::open(dir, Options::default(), clock.clone()).unwrap()
+}
+
+#[tokio::test]
+async fn a_restored_store_is_the_one_that_was_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, copy, clock) = (dir.path().join("backup"), dir.path().join("a/copy"), Arc::new(Fixed::default()));
+    let store = open(&dir.path().join("data"), &clock);
+    for n in 0..300 {
+        apply(&store, &n.to_string(), n).await.unwrap();
+        assert!(insert(&store, &n.to_string()).await.unwrap());
+    }
+    let expires = Change { table: &TOKEN, key: key!["d", "t"], version: 1, body: Some(Bytes::new()), ttl: Some(10) };
+    store.apply(vec![expires]).await.unwrap();
+    save(&store, &file).await;
+    apply(&store, "later", 1).await.unwrap();
+    let verified = restore(&file, &copy, Options::default()).unwrap();
+    assert_eq!((verified.contents.rows(), verified.contents.made_at_ms), (601, 7));
+    let restored = open(&copy, &clock);
+    for n in 0..300 {
+        assert_eq!(applied(&restored, &n.to_string()).await, Some(n));
+        assert!(inserted(&restored, &n.to_string()).await);
+    }
+    assert_eq!(applied(&restored, "later").await, None);
+    assert_eq!(restored.all(&PROFILE).await.unwrap().len(), 300);
+    // What expires still does, and it can be written as any store.
+    clock.0.store(10_000, Ordering::Relaxed);
+    restored.sweep(10_000).await.unwrap();
+    assert_eq!(restored.all(&TOKEN).await.unwrap().len(), 0);
+    assert!(insert(&restored, "new").await.unwrap());
+    restored.close().await.unwrap();
+    drop(restored);
+    assert!(inserted(&open(&copy, &clock), "new").await);
+}
+
+#[tokio::test]
+async fn one_backup_at_a_time_and_it_ends_with_its_reader() {
+    let store = EmbeddedStore::in_memory(Arc::new(Fixed::default()));
+    for n in 0..200 {
+        insert(&store, &n.to_string()).await.unwrap();
+    }
+    let Backup::Begun(pieces) = store.backup(1).unwrap() else { panic!("no backup") };
+    assert!(matches!(store.backup(1).unwrap(), Backup::Busy));
+    drop(pieces);
+    while matches!(store.backup(1).unwrap(), Backup::Busy) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_backup_is_of_one_moment_and_no_longer_than_its_store() {
+    let store = EmbeddedStore::in_memory(Arc::new(Fixed::default()));
+    for n in 0..200 {
+        insert(&store, &n.to_string()).await.unwrap();
+    }
+    let Backup::Begun(mut pieces) = store.backup(1).unwrap() else { panic!("no backup") };
+    let first = pieces.recv().await.unwrap().unwrap();
+    for n in 200..250 {
+        insert(&store, &n.to_string()).await.unwrap();
+    }
+    let mut bytes = first.bytes;
+    while let Some(piece) = pieces.recv().await {
+        bytes.extend(piece.unwrap().bytes);
+    }
+    assert_eq!(verify(bytes.as_slice()).unwrap().contents.rows(), 200);
+
+    let Backup::Begun(mut pieces) = store.backup(1).unwrap() else { panic!("no backup") };
+    store.close().await.unwrap();
+    let mut bytes = Vec::new();
+    while let Some(Ok(piece)) = pieces.recv().await {
+        bytes.extend(piece.bytes);
+    }
+    // It may have been quicker than the end. What is cut off is never taken for a whole one.
+    assert!(
+        verify(bytes.as_slice()).is_ok_and(|verified| verified.contents.rows() == 250)
+            || verify(bytes.as_slice()).is_err()
+    );
+    assert!(!matches!(store.backup(1), Ok(Backup::Begun(_))));
+}
+
+/// A folder's files, with their lengths.
+fn files(dir: &Path) -> BTreeMap<String, u64> {
+    let entries = fs::read_dir(dir).into_iter().flatten().map(Result::unwrap);
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len())).collect()
+}
+
+#[tokio::test]
+async fn a_refused_restore_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, clock) = (dir.path().join("backup"), Arc::new(Fixed::default()));
+    let store = open(&dir.path().join("data"), &clock);
+    insert(&store, "1").await.unwrap();
+    save(&store, &file).await;
+    let into = |name: &str| restore(&file, &dir.path().join(name), Options::default());
+    // Folders with something in them, a store in use among them.
+    for name in ["data", "search", "notes.txt"] {
+        let folder = dir.path().join(format!("with {name}"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join(name), "x").unwrap();
+        let before = files(&folder);
+        let refused = restore(&file, &folder, Options::default()).unwrap_err();
+        assert!(matches!(&refused, RestoreError::Occupied { found, .. } if found == name), "{refused}");
+        assert_eq!(files(&folder), before);
+    }
+    assert!(matches!(into("data"), Err(RestoreError::Occupied { .. })));
+    // Files that are no whole backup: not even the folder is made.
+    let whole = fs::read(&file).unwrap();
+    for bytes in [&whole[..whole.len() - 1], &whole[..100], b"", b"something else"] {
+        fs::write(&file, bytes).unwrap();
+        assert!(matches!(into("new"), Err(RestoreError::Backup { .. })));
+        assert!(!dir.path().join("new").exists());
+    }
+    fs::remove_file(&file).unwrap();
+    assert!(matches!(into("new"), Err(RestoreError::Backup { error: BackupError::Io(_), .. })));
+    assert!(!dir.path().join("new").exists());
+}
+
+#[tokio::test]
+async fn a_restore_that_did_not_end_is_told_and_can_be_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, copy, clock) = (dir.path().join("backup"), dir.path().join("copy"), Arc::new(Fixed::default()));
+    let store = open(&dir.path().join("data"), &clock);
+    insert(&store, "1").await.unwrap();
+    save(&store, &file).await;
+    // What a crash leaves, beside a key that was put there before.
+    fs::create_dir(&copy).unwrap();
+    fs::write(copy.join("store.restoring"), "half").unwrap();
+    fs::write(copy.join("store.lock"), "").unwrap();
+    fs::write(copy.join("secret_key"), "key").unwrap();
+    assert_eq!(unfinished(&copy), Some(copy.join("store.restoring")));
+    restore(&file, &copy, Options::default()).unwrap();
+    assert_eq!(unfinished(&copy), None);
+    assert_eq!(files(&copy).into_keys().collect::<Vec<_>>(), ["secret_key", "store.lock", FILE]);
+    for folder in ["data", "copy"] {
+        let mode = fs::metadata(dir.path().join(folder).join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{folder}");
+    }
+    let restored = open(&copy, &clock);
+    assert!(inserted(&restored, "1").await);
+    // Another one now would be over data, and one beside a process that holds the folder too.
+    assert!(matches!(restore(&file, &copy, Options::default()), Err(RestoreError::Occupied { .. })));
+    fs::remove_file(copy.join(FILE)).unwrap();
+    assert!(matches!(restore(&file, &copy, Options::default()), Err(RestoreError::Open(OpenError::InUse(_)))));
+}

@@ -1,0 +1,145 @@
+//! Looks at a store without changing it.
+
+use std::{
+    fs::{File, TryLockError},
+    io,
+    path::Path,
+};
+
+use bytes::Bytes;
+use redb::ReadableDatabase as _;
+
+use super::{
+    database::{self, FORMAT, Target, guarded},
+    open::{FILE, LOCK, OpenError, Options, at, disk, judge_format, open_error},
+    read,
+};
+use crate::store::{Table, Value};
+
+/// What the folder of a store holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Examined {
+    /// No store: a start would make one.
+    Nothing,
+    /// A store that a start would open.
+    Sound {
+        /// The format of its file.
+        format: u64,
+        /// The size of its file.
+        bytes: u64,
+        /// Whether every page was verified, as a start does with a file of this size.
+        verified: bool,
+        /// The body of the row that was asked for.
+        row: Option<Bytes>,
+    },
+}
+
+/// Opens the store in a folder as a start does, but for writing, which goes to memory and is dropped. Reads one row.
+///
+/// # Errors
+/// Those of a start with this folder, [`OpenError::InUse`] among them: a store in use cannot be looked at from outside.
+pub fn examine(dir: &Path, options: Options, table: &Table, key: &[Value]) -> Result<Examined, OpenError> {
+    let path = dir.join(FILE);
+    // A store that begins to be used meanwhile changes under this reader, who could take it for damaged.
+    free(dir)?;
+    if !path.try_exists().map_err(at(&path))? {
+        return Ok(Examined::Nothing);
+    }
+    let examined = open(&path, options, table, key);
+    free(dir)?;
+    examined
+}
+
+fn open(path: &Path, options: Options, table: &Table, key: &[Value]) -> Result<Examined, OpenError> {
+    let (disk, bytes) = disk(path, File::options().read(true))?;
+    let file = path.display().to_string();
+    if bytes == 0 {
+        return Err(OpenError::Damaged { file, reason: "it is empty".to_owned() });
+    }
+    let verified = bytes <= options.verify_bytes;
+    let failed = |error| open_error(&file, error);
+    let (database, _fence) = database::open(&disk, Target::Memory, options.cache_bytes, verified).map_err(failed)?;
+    judge_format(database::format(&database).map_err(failed)?, file.clone())?;
+    let rows = guarded(|| read::rows(&database.begin_read()?, table, [key].into_iter())).map_err(failed)?;
+    let row = rows.into_iter().next().flatten().map(|row| row.body);
+    Ok(Examined::Sound { format: FORMAT, bytes, verified, row })
+}
+
+/// Refuses a folder that a process holds. The lock is only tried, and given back at once.
+fn free(dir: &Path) -> Result<(), OpenError> {
+    let path = dir.join(LOCK);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        // The first start makes it.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
+        Err(error) => return Err(at(&path)(error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(dir.to_owned())),
+        Err(TryLockError::Error(source)) => Err(at(&path)(source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use thesis_net::clock::SystemClock;
+
+    use super::{super::EmbeddedStore, *};
+    use crate::{
+        shared::secret_check,
+        store::{Backend as _, Change, schema::CONTROL},
+    };
+
+    fn contents(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+        let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files.into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect()
+    }
+
+    fn examine(dir: &Path, options: Options) -> Result<Examined, OpenError> {
+        let (table, key) = secret_check::place();
+        super::examine(dir, options, table, &key)
+    }
+
+    #[tokio::test]
+    async fn a_store_is_judged_as_a_start_does_and_left_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let look = || examine(dir.path(), Options::default());
+        assert_eq!(look().unwrap(), Examined::Nothing);
+        assert_eq!(examine(&dir.path().join("none"), Options::default()).unwrap(), Examined::Nothing);
+        assert!(contents(dir.path()).is_empty());
+
+        let store = EmbeddedStore::open(dir.path(), Options::default(), Arc::new(SystemClock)).unwrap();
+        assert!(matches!(look(), Err(OpenError::InUse(_))));
+        // A killed process leaves a file that the next start repairs.
+        let killed = tempfile::tempdir().unwrap();
+        fs::copy(dir.path().join(FILE), killed.path().join(FILE)).unwrap();
+        let body = Some(Bytes::from_static(b"hash"));
+        let change =
+            Change { table: &CONTROL, key: secret_check::place().1, version: 1, body: body.clone(), ttl: None };
+        store.apply(vec![change]).await.unwrap();
+        store.close().await.unwrap();
+        drop(store);
+        for dir in [dir.path(), killed.path()] {
+            let before = contents(dir);
+            let found = examine(dir, Options::default()).unwrap();
+            assert!(matches!(found, Examined::Sound { format: FORMAT, verified: true, .. }), "{found:?}");
+            assert_eq!(contents(dir), before);
+        }
+        let row = |dir: &Path| match examine(dir, Options::default()).unwrap() {
+            Examined::Sound { row, .. } => row,
+            Examined::Nothing => panic!("there is a store"),
+        };
+        assert_eq!((row(dir.path()), row(killed.path())), (body, None));
+
+        let path = dir.path().join(FILE);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        assert!(matches!(look(), Err(OpenError::Damaged { .. })));
+        fs::write(&path, b"redb and more").unwrap();
+        assert!(matches!(look(), Err(OpenError::Older { .. })));
+    }
+}

@@ -1,0 +1,145 @@
+//! Counts the calls of a store and how long they take, and makes spans of those that a sampled request causes.
+
+use std::future::Future;
+
+use async_trait::async_trait;
+use thesis_net::trace::{Kind, Span};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    Backend, Backup, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
+};
+use crate::figures::{STORE_CALLS, STORE_SECONDS};
+
+/// A store whose calls are observed. It hands every method of [`Backend`] on, those with a default too.
+pub struct Observed(SharedBackend);
+
+impl Observed {
+    /// Observes the calls of a store.
+    #[must_use]
+    pub fn new(store: SharedBackend) -> Self {
+        Self(store)
+    }
+
+    /// Observes a call; `outcome` names what a success means.
+    async fn call<T>(
+        &self,
+        call: &'static str,
+        table: Option<&'static Table>,
+        asking: impl Future<Output = StoreResult<T>>,
+        outcome: impl Fn(&T) -> &'static str,
+    ) -> StoreResult<T> {
+        let mut counted = Counted { call, began: Instant::now(), outcome: "cancelled", span: self.span(call, table) };
+        let answer = asking.await;
+        counted.outcome = answer.as_ref().map_or_else(kind, outcome);
+        if let (Some(span), Err(_)) = (&mut counted.span, &answer) {
+            span.set("error.type", counted.outcome);
+            span.fail(counted.outcome);
+        }
+        answer
+    }
+
+    /// A span of a call, if anybody wants it.
+    fn span(&self, call: &'static str, table: Option<&'static Table>) -> Option<Span> {
+        let mut span = Span::step(Kind::Client, || match table {
+            Some(table) => format!("{call} {}", table.name).into(),
+            None => call.into(),
+        })?;
+        span.set("db.system.name", if self.0.is_exclusive() { "redb" } else { "cassandra" });
+        span.set("db.operation.name", call);
+        if let Some(table) = table {
+            span.set("db.collection.name", table.name);
+        }
+        Some(span)
+    }
+}
+
+/// A call under way. It is counted when it is dropped, so one that its caller gave up counts as well.
+struct Counted {
+    call: &'static str,
+    began: Instant,
+    outcome: &'static str,
+    span: Option<Span>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        STORE_SECONDS.at(self.call).record(self.began.elapsed().as_secs_f64());
+        STORE_CALLS.of(&[self.call, self.outcome]).increment(1);
+    }
+}
+
+/// An error by its kind: its text may name rows.
+fn kind(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Unavailable(_) => "unavailable",
+        StoreError::InDoubt(_) => "in_doubt",
+        StoreError::Damaged(_) => "damaged",
+        StoreError::Unknown(_) => "unknown",
+    }
+}
+
+const fn ok<T>(_done: &T) -> &'static str {
+    "ok"
+}
+
+fn held(holds: &bool) -> &'static str {
+    if *holds { "ok" } else { "lost" }
+}
+
+/// The table that changes concern, if it is one.
+fn table_of(changes: &[Change]) -> Option<&'static Table> {
+    let first = changes.first()?.table;
+    changes.iter().all(|change| std::ptr::eq(change.table, first)).then_some(first)
+}
+
+#[async_trait]
+impl Backend for Observed {
+    async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
+        self.call("get", Some(table), self.0.get(table, key, consistency), ok).await
+    }
+
+    async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
+        self.call("get_many", Some(table), self.0.get_many(table, keys), ok).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
+        self.call("scan", Some(scan.table), self.0.scan(scan), ok).await
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
+        self.call("apply", table_of(&changes), self.0.apply(changes), ok).await
+    }
+
+    async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
+        self.call("transact", Some(transaction.table), self.0.transact(transaction), held).await
+    }
+
+    async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
+        self.call("transact", Some(transaction.table), self.0.transact_with(transaction, beside), held).await
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.0.is_exclusive()
+    }
+
+    fn away(&self) -> Option<watch::Receiver<bool>> {
+        self.0.away()
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.0.check().await
+    }
+
+    fn backup(&self, made_at_ms: i64) -> StoreResult<Backup> {
+        self.0.backup(made_at_ms)
+    }
+
+    async fn sweep(&self, now_ms: i64) -> StoreResult<()> {
+        self.0.sweep(now_ms).await
+    }
+
+    async fn close(&self) -> StoreResult<()> {
+        self.0.close().await
+    }
+}

@@ -1,0 +1,74 @@
+//! What is told of each attempt afterwards: a line in the access log, and a span if its trace is sampled.
+
+use std::borrow::Cow;
+
+use thesis_net::trace::{self, Kind, Span, Trace};
+use thesis_proto::v1::{ClaimResponse, attempt_report::Outcome};
+use tracing::Level;
+
+/// The target of the lines, off unless `SVC_LOG` names it.
+const TARGET: &str = "access";
+
+/// An attempt under way; nothing if nobody wants to know.
+pub(crate) struct Traced(Option<Box<Told>>);
+
+struct Told {
+    delivery: String,
+    webhook: String,
+    attempt: i32,
+    trace: Trace,
+    is_logged: bool,
+    span: Option<Span>,
+}
+
+impl Traced {
+    /// Begins to watch an attempt. Its trace is that of the request that caused the event; without one all attempts of a
+    /// delivery have an own one.
+    pub(crate) fn begin(claim: &ClaimResponse) -> Self {
+        let is_logged = tracing::enabled!(target: TARGET, Level::DEBUG);
+        if !is_logged && !trace::is_exported() {
+            return Self(None);
+        }
+        let (trace, continues) = trace::of_delivery(&claim.traceparent, &claim.delivery_id);
+        let mut span = Span::enter(&trace, continues, Kind::Client);
+        if let Some(span) = &mut span {
+            span.name("POST");
+            span.set("http.request.method", "POST");
+            span.set("http.request.resend_count", i64::from(claim.attempt - 1));
+            span.set("thesis.delivery_id", claim.delivery_id.clone());
+            span.set("thesis.webhook_id", claim.webhook_id.clone());
+        }
+        let (delivery, webhook) = (claim.delivery_id.clone(), claim.webhook_id.clone());
+        let told = Told { delivery, webhook, attempt: claim.attempt, trace, is_logged, span };
+        Self((is_logged || told.span.is_some()).then(|| Box::new(told)))
+    }
+
+    /// Tells how it ended, with the kind of its failure. Neither the address nor the endpoint's answer is told.
+    pub(crate) fn end(self, outcome: &Outcome, kind: Option<&'static str>, took_ms: i32) {
+        let Some(told) = self.0 else { return };
+        let Told { delivery, webhook, attempt, trace, is_logged, span } = *told;
+        let (outcome, status, why) = match outcome {
+            Outcome::Response(answer) if (200..300).contains(&answer.status) => {
+                ("delivered", Some(answer.status), None)
+            }
+            Outcome::Response(answer) => ("refused", Some(answer.status), None),
+            Outcome::Failure(failure) => ("failed", None, Some(failure.reason.as_str())),
+            Outcome::Released(_) => ("released", None, None),
+        };
+        if is_logged {
+            tracing::debug!(
+                target: TARGET, trace_id = %trace, delivery, webhook, attempt, outcome, status, why, took_ms, "attempt"
+            );
+        }
+        let Some(mut span) = span else { return };
+        if let Some(status) = status {
+            span.set("http.response.status_code", i64::from(status));
+        }
+        if matches!(outcome, "refused" | "failed") {
+            let status = || status.unwrap_or_default().to_string();
+            let kind: Cow<'static, str> = kind.map_or_else(|| Cow::Owned(status()), Cow::Borrowed);
+            span.set("error.type", kind.clone().into_owned());
+            span.fail(kind);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! How metrics are declared: each once, with its labels and what it tells. All series of a declared metric exist from the
+//! start, so that the first failure of a kind is seen as a rise from 0. A series is found without a look-up by label.
+//!
+//! A label has a fixed number of values. None is an id, a path, a key or an address.
+
+use std::{collections::VecDeque, sync::OnceLock};
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, Unit};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// Said of every series. The recorder for Prometheus does not look at it.
+const METADATA: Metadata<'static> = Metadata::new("", Level::INFO, None);
+
+/// A counter, a gauge or a histogram.
+pub trait Series: Sized + 'static {
+    /// A series that nobody reads.
+    const NOTHING: Self;
+
+    /// Tells the recorder of a metric.
+    fn describe(recorder: &dyn Recorder, name: KeyName, unit: Option<Unit>, text: &'static str);
+
+    /// Begins a series.
+    fn begin(recorder: &dyn Recorder, key: &Key) -> Self;
+}
+
+macro_rules! series {
+    ($($kind:ident $describe:ident $register:ident),+) => {
+        $(impl Series for $kind {
+            const NOTHING: Self = Self::noop();
+
+            fn describe(recorder: &dyn Recorder, name: KeyName, unit: Option<Unit>, text: &'static str) {
+                recorder.$describe(name, unit, text.into());
+            }
+
+            fn begin(recorder: &dyn Recorder, key: &Key) -> Self {
+                recorder.$register(key, &METADATA)
+            }
+        })+
+    };
+}
+
+series!(
+    Counter describe_counter register_counter,
+    Gauge describe_gauge register_gauge,
+    Histogram describe_histogram register_histogram
+);
+
+/// A label, and all its values.
+type Values = (&'static str, &'static [&'static str]);
+
+/// A metric with a series for each choice of a value for each of its labels.
+pub struct Figure<S> {
+    name: &'static str,
+    labels: &'static [Values],
+    text: &'static str,
+    /// The last one is for values that were not declared; nobody reads it.
+    series: OnceLock<Box<[S]>>,
+}
+
+impl<S: Series> Figure<S> {
+    /// A metric with its labels. Its name tells its unit.
+    #[must_use]
+    pub const fn new(name: &'static str, labels: &'static [Values], text: &'static str) -> Self {
+        Self { name, labels, text, series: OnceLock::new() }
+    }
+
+    fn series(&self) -> &[S] {
+        self.series.get_or_init(|| {
+            let count: usize = self.labels.iter().map(|(_, values)| values.len()).product();
+            metrics::with_recorder(|recorder| {
+                let begin = |index| S::begin(recorder, &Key::from_parts(self.name, self.labels_of(index)));
+                (0..count).map(begin).chain([S::NOTHING]).collect()
+            })
+        })
+    }
+
+    /// The labels of a series.
+    fn labels_of(&self, mut index: usize) -> Vec<Label> {
+        let label = |(label, values): &Values| {
+            let value = values[index % values.len()];
+            index /= values.len();
+            Label::from_static_parts(label, value)
+        };
+        let mut labels: Vec<Label> = self.labels.iter().rev().map(label).collect();
+        labels.reverse();
+        labels
+    }
+
+    /// The only series of a metric without labels.
+    pub fn one(&self) -> &S {
+        self.of(&[])
+    }
+
+    /// The series of a value of the only label.
+    pub fn at(&self, value: &str) -> &S {
+        self.of(&[value])
+    }
+
+    /// The series of a value of each label.
+    pub fn of(&self, chosen: &[&str]) -> &S {
+        let index = self.labels.iter().zip(chosen).try_fold(0, |index, ((_, values), value)| {
+            Some(index * values.len() + values.iter().position(|known| known == value)?)
+        });
+        let index = index.filter(|_| chosen.len() == self.labels.len());
+        debug_assert!(index.is_some(), "{} has no series of {chosen:?}", self.name);
+        let series = self.series();
+        &series[index.unwrap_or(series.len() - 1)]
+    }
+}
+
+/// A metric of any kind.
+pub trait Declared: Sync {
+    /// Tells the recorder of it, and begins its series.
+    fn declare(&self);
+}
+
+impl<S: Series + Sync + Send> Declared for Figure<S> {
+    fn declare(&self) {
+        describe::<S>(self.name, self.text);
+        self.series();
+    }
+}
+
+/// Describes a metric whose labels are known only when the program runs.
+pub fn describe<S: Series>(name: &'static str, text: &'static str) {
+    let unit = match name.trim_end_matches("_total") {
+        name if name.ends_with("_seconds") => Some(Unit::Seconds),
+        name if name.ends_with("_bytes") => Some(Unit::Bytes),
+        _ => None,
+    };
+    metrics::with_recorder(|recorder| S::describe(recorder, KeyName::from_const_str(name), unit, text));
+}
+
+/// Declares metrics. The recorder must be there: a series that is begun before it stays unread.
+pub fn declare(figures: &[&dyn Declared]) {
+    figures.iter().for_each(|figure| figure.declare());
+}
+
+/// What sets gauges whenever somebody reads the metrics.
+static LOOKS: Mutex<Vec<Box<dyn Fn() + Send>>> = Mutex::new(Vec::new());
+
+/// Has gauges set before each reading of the metrics.
+pub fn before_reading(look: impl Fn() + Send + 'static) {
+    LOOKS.lock().push(Box::new(look));
+}
+
+/// Sets the gauges that are set before a reading.
+pub fn look() {
+    LOOKS.lock().iter().for_each(|look| look());
+}
+
+/// A gauge's value of a count or of a time in milliseconds.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "counts and times are far below 2^52")]
+pub const fn value(count: u64) -> f64 {
+    count as f64
+}
+
+/// Seconds of a time in milliseconds; one that is negative counts as 0.
+#[must_use]
+pub fn seconds(milliseconds: i64) -> f64 {
+    value(u64::try_from(milliseconds).unwrap_or_default()) / 1_000.0
+}
+
+/// Counts one under way in a gauge until it is dropped.
+#[derive(Debug)]
+pub struct UnderWay(Gauge);
+
+impl UnderWay {
+    /// Counts one.
+    #[must_use]
+    pub fn begin(gauge: &Gauge) -> Self {
+        gauge.increment(1.0);
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
+/// Most ends of a log that are remembered.
+const MAX_ENDS: usize = 64;
+
+/// How long the first entry that a follower of a log has not reached has been there.
+#[derive(Debug, Default)]
+pub struct Behind {
+    /// Ends that the log had and that are not reached, each with the time when it was first seen.
+    ends: VecDeque<(u64, Instant)>,
+}
+
+impl Behind {
+    /// Seconds for which an entry that is not reached has been there, with the head and the reached position as they are
+    /// now.
+    pub fn seconds(&mut self, head: u64, reached: u64) -> f64 {
+        while self.ends.front().is_some_and(|(end, _)| *end <= reached) {
+            self.ends.pop_front();
+        }
+        if self.ends.len() >= MAX_ENDS {
+            // Every second one, but not the first: what it stood for counts from the next one.
+            let mut is_kept = false;
+            self.ends.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+        }
+        if head > self.ends.back().map_or(reached, |(end, _)| *end) {
+            self.ends.push_back((head, Instant::now()));
+        }
+        self.ends.front().map_or(0.0, |(_, since)| since.elapsed().as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn every_value_has_a_series_of_its_own() {
+        let figure: Figure<Counter> =
+            Figure::new("calls_total", &[("call", &["get", "scan"]), ("outcome", &["ok", "lost", "failed"])], "Calls");
+        for index in 0..6 {
+            let labels = figure.labels_of(index);
+            let values: Vec<_> = labels.iter().map(Label::value).collect();
+            assert!(std::ptr::eq(figure.of(&values), &figure.series()[index]), "{values:?}");
+        }
+        assert_eq!(figure.series().len(), 7);
+        let one: Figure<Gauge> = Figure::new("open", &[], "Open");
+        assert!(std::ptr::eq(one.one(), &one.series()[0]));
+    }
+
+    #[test]
+    fn a_value_that_was_not_declared_is_a_mistake() {
+        let figure: Figure<Counter> = Figure::new("calls_total", &[("call", &["get"]), ("outcome", &["ok"])], "Calls");
+        for unknown in [&["get", "other"][..], &["other", "ok"], &["get"], &[]] {
+            let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                assert!(std::ptr::eq(figure.of(unknown), &figure.series()[1]), "{unknown:?}");
+            }));
+            assert_eq!(found.is_err(), cfg!(debug_assertions), "{unknown:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_follower_is_behind_until_it_reaches_what_it_missed() {
+        let mut behind = Behind::default();
+        let wait = async || tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(behind.seconds(5, 5), 0.0);
+        assert_eq!(behind.seconds(7, 5), 0.0);
+        wait().await;
+        assert_eq!(behind.seconds(9, 6), 3.0);
+        wait().await;
+        // The end of before is reached, and another is awaited that has been there for a while.
+        assert_eq!(behind.seconds(9, 7), 3.0);
+        wait().await;
+        assert_eq!(behind.seconds(9, 8), 6.0);
+        assert_eq!(behind.seconds(9, 9), 0.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_steady_lag_is_steady_and_a_long_one_takes_little_room() {
+        let mut behind = Behind::default();
+        for head in 2..100 {
+            let lag = behind.seconds(head, head - 2);
+            assert!(head < 4 || lag == 2.0, "{head}: {lag}");
+            tokio::time::advance(Duration::from_secs(2)).await;
+        }
+        let mut behind = Behind::default();
+        for look in 0..10_000_u32 {
+            assert_eq!(behind.seconds(u64::from(look) + 1, 0), f64::from(look) * 2.0);
+            assert!(behind.ends.len() <= MAX_ENDS);
+            tokio::time::advance(Duration::from_secs(2)).await;
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The bytes of a connection: as they are, or by TLS.
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+use tokio_rustls::server::TlsStream;
+
+use crate::tls::Acceptor;
+
+/// The first byte of every TLS connection: a record of its handshake (RFC 8446, 5.1).
+const HANDSHAKE: u8 = 22;
+/// The answer to a request without TLS.
+const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
+    content-length: 48\r\n\r\nThis port speaks TLS; take https:// in the URL.\n";
+
+/// The bytes of a connection.
+#[derive(Debug)]
+pub enum Wire {
+    /// As they are.
+    Plain(TcpStream),
+    /// By TLS; in a box, so that it takes no room in plain connections.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Wire {
+    /// Shakes hands where the listener speaks TLS. The client's pace decides how long that takes.
+    pub(super) async fn open(stream: TcpStream, tls: Option<&Acceptor>) -> io::Result<Self> {
+        let Some(tls) = tls else { return Ok(Self::Plain(stream)) };
+        let mut first = [0];
+        if stream.peek(&mut first).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if first[0] != HANDSHAKE {
+            // Best effort: the connection is closed either way. What is unread would make the system drop the answer.
+            let _answered = (stream.try_read(&mut [0; 4096]), stream.try_write(SPEAK_TLS));
+            return Err(io::Error::other("it does not speak TLS"));
+        }
+        // In a box, so that the room for a handshake is free afterwards.
+        Ok(Self::Tls(Box::new(Box::pin(tls.accept(stream)).await?)))
+    }
+
+    /// The system's socket.
+    pub(super) fn tcp(&self) -> &TcpStream {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0,
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tls(stream) => {
+                // Who writes without flushing, as streams do, reads as well: what waits goes on then.
+                if stream.get_ref().1.wants_write()
+                    && let Poll::Ready(Err(error)) = Pin::new(&mut *stream).poll_flush(context)
+                {
+                    return Poll::Ready(Err(error));
+                }
+                Pin::new(stream).poll_read(context, buffer)
+            }
+        }
+    }
+}
+
+/// Over TLS nothing is taken while encrypted bytes wait, so that a slow peer is seen, as it is without TLS.
+impl AsyncWrite for Wire {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Tls(stream) => {
+                ready!(Pin::new(&mut *stream).poll_flush(context))?;
+                Pin::new(stream).poll_write(context, bytes)
+            }
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Self::Tls(stream) => {
+                ready!(Pin::new(&mut *stream).poll_flush(context))?;
+                Pin::new(stream).poll_write_vectored(context, slices)
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

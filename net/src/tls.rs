@@ -1,0 +1,204 @@
+//! TLS of this process: the certificate that its listeners show, and the authorities that it believes.
+//!
+//! A new certificate is taken up while the process runs. Only new handshakes see it: open connections go on as they are.
+
+mod authorities;
+mod pair;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use metrics::Gauge;
+use parking_lot::{Mutex, RwLock};
+use rustls::{
+    ServerConfig,
+    crypto::{CryptoProvider, ring},
+    server::{ClientHello, NoServerSessionStorage, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use tokio::{
+    io,
+    net::TcpStream,
+    task::spawn_blocking,
+    time::{MissedTickBehavior, interval},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use self::pair::{Texts, expires_at};
+pub use self::{
+    authorities::Authorities,
+    pair::{PairFiles, Unusable},
+};
+use crate::{
+    clock::SharedClock,
+    figures::{self, Figure, seconds},
+};
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Most bytes of a connection that are encrypted and wait for the peer to take them.
+const MOST_WAITING: usize = 16 * 1024;
+
+/// Declared only where TLS is on.
+static EXPIRES: Figure<Gauge> = Figure::new(
+    "tls_certificate_expiry_timestamp_seconds",
+    &[],
+    "Unix time at which the certificate expires that this process shows",
+);
+
+/// Named wherever TLS is used, because two providers are compiled in.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// The certificate that listeners show, and its key.
+pub struct Identity {
+    files: PairFiles,
+    clock: SharedClock,
+    shown: RwLock<Arc<CertifiedKey>>,
+    seen: Mutex<Seen>,
+}
+
+/// What the files held when they were last looked at.
+struct Seen {
+    /// The texts of the certificate that is shown.
+    shown: Texts,
+    /// Why newer texts cannot be used.
+    wrong: Option<Wrong>,
+    /// Whether it was told that the certificate has expired.
+    is_expiry_told: bool,
+}
+
+/// Texts that cannot be used.
+struct Wrong {
+    reason: Unusable,
+    is_told: bool,
+}
+
+/// The outcome of a look at the files.
+#[derive(Debug, PartialEq)]
+enum Look {
+    /// They hold what is shown.
+    Same,
+    /// They held something new, which is shown from now on.
+    Renewed,
+    /// They cannot be used, and what was shown before is still shown. A renewal may be half written, so only a second
+    /// look tells of it, once.
+    Kept(Option<Unusable>),
+}
+
+impl Identity {
+    /// Reads a certificate and its key.
+    ///
+    /// # Errors
+    /// When a file cannot be read or used, they do not belong together, or the certificate is not valid now.
+    pub fn load(files: PairFiles, clock: SharedClock) -> Result<Arc<Self>, Unusable> {
+        let texts = files.read()?;
+        let key = files.certified(&texts, clock.now_ms())?;
+        let seen = Mutex::new(Seen { shown: texts, wrong: None, is_expiry_told: false });
+        Ok(Arc::new(Self { files, clock, shown: RwLock::new(Arc::new(key)), seen }))
+    }
+
+    /// Accepts TLS for these protocols, those that the server likes best first.
+    #[must_use]
+    pub fn acceptor(self: &Arc<Self>, protocols: &[&str]) -> Acceptor {
+        let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let resolver = Arc::clone(self) as Arc<dyn ResolvesServerCert>;
+        let mut config = builder.expect("ring speaks them").with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        // A resumed session would go on with a certificate that was replaced.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Acceptor(Arc::new(config))
+    }
+
+    /// Looks at the files again and again, and takes up what is new. Tells when what is shown expires.
+    pub async fn watch(self: Arc<Self>) {
+        figures::declare(&[&EXPIRES]);
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let looking = Arc::clone(&self);
+            match spawn_blocking(move || looking.look()).await {
+                Ok(Look::Renewed) => {
+                    tracing::info!(certificate = %self.files.certificate.display(), "TLS certificate renewed")
+                }
+                Ok(Look::Kept(Some(reason))) => {
+                    tracing::error!(%reason, "the renewed TLS certificate cannot be used; the one before is kept");
+                }
+                Ok(Look::Same | Look::Kept(None)) => {}
+                Err(error) => tracing::error!(%error, "the files of the TLS certificate were not looked at"),
+            }
+            let expires_at = expires_at(&self.shown.read());
+            EXPIRES.one().set(expires_at.map_or(0.0, seconds));
+            if self.has_just_expired(expires_at) {
+                tracing::error!(
+                    certificate = %self.files.certificate.display(),
+                    "the TLS certificate has expired, and clients refuse it; renew it"
+                );
+            }
+        }
+    }
+
+    /// Whether what is shown has expired, the first time that this is seen.
+    fn has_just_expired(&self, expires_at: Option<i64>) -> bool {
+        let has_expired = expires_at.is_some_and(|expires_at| expires_at < self.clock.now_ms());
+        has_expired && !std::mem::replace(&mut self.seen.lock().is_expiry_told, true)
+    }
+
+    fn look(&self) -> Look {
+        let mut seen = self.seen.lock();
+        let certified = self.files.read().and_then(|texts| {
+            if texts == seen.shown {
+                return Ok(None);
+            }
+            Ok(Some((self.files.certified(&texts, self.clock.now_ms())?, texts)))
+        });
+        match certified {
+            Ok(None) => {
+                seen.wrong = None;
+                Look::Same
+            }
+            Ok(Some((key, texts))) => {
+                *self.shown.write() = Arc::new(key);
+                *seen = Seen { shown: texts, wrong: None, is_expiry_told: false };
+                Look::Renewed
+            }
+            Err(reason) => match &mut seen.wrong {
+                Some(wrong) if wrong.reason == reason => {
+                    Look::Kept((!std::mem::replace(&mut wrong.is_told, true)).then_some(reason))
+                }
+                wrong => {
+                    *wrong = Some(Wrong { reason, is_told: false });
+                    Look::Kept(None)
+                }
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Identity").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for Identity {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.shown.read()))
+    }
+}
+
+/// Makes connections of a listener speak TLS.
+#[derive(Clone, Debug)]
+pub struct Acceptor(Arc<ServerConfig>);
+
+impl Acceptor {
+    /// Shakes hands.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let limited = |session: &mut rustls::ServerConnection| session.set_buffer_limit(Some(MOST_WAITING));
+        TlsAcceptor::from(Arc::clone(&self.0)).accept_with(stream, limited).await
+    }
+}

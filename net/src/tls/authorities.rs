@@ -1,0 +1,43 @@
+//! The authorities whose certificates other processes may show.
+
+use std::time::Duration;
+
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+use tonic::transport::{Certificate, ClientTlsConfig};
+
+/// Longest wait for a core's part of a handshake.
+const HANDSHAKE: Duration = Duration::from_secs(2);
+
+/// The authorities whose certificates cores may show: the public ones unless others are given.
+#[derive(Clone, Debug, Default)]
+pub struct Authorities(Option<Certificate>);
+
+impl Authorities {
+    /// These root certificates (PEM), in place of the public ones.
+    ///
+    /// # Errors
+    /// When there is none, or one that cannot be used.
+    pub fn own(pem: &[u8]) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|error| error.to_string())?;
+            roots.add(certificate).map_err(|error| error.to_string())?;
+        }
+        if roots.is_empty() {
+            return Err("it holds no certificate in PEM".to_owned());
+        }
+        Ok(Self(Some(Certificate::from_pem(pem))))
+    }
+
+    /// How a client judges certificates.
+    pub(crate) fn client(&self) -> ClientTlsConfig {
+        let config = ClientTlsConfig::new().timeout(HANDSHAKE);
+        match &self.0 {
+            Some(roots) => config.ca_certificate(roots.clone()),
+            None => config.with_enabled_roots(),
+        }
+    }
+}

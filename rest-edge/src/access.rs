@@ -1,0 +1,86 @@
+//! What is told of each request afterwards: a line in the access log, and a span if its trace is sampled.
+
+use http::{HeaderMap, HeaderValue, Response};
+use thesis_net::{
+    clock::{IdSource, SharedClock},
+    trace::{self, Kind, STORED, Span, Trace},
+};
+use thesis_proto::error::ErrorCode;
+use tracing::Level;
+
+use crate::context::{ID_BYTES, id_of};
+
+/// The target of the lines, off unless `SVC_LOG` names it.
+const TARGET: &str = "access";
+/// The status of a request that its client gave up. It is never sent.
+pub(crate) const GIVEN_UP: u16 = 499;
+
+/// A request that is being answered. It is told of when it is dropped: as given up unless it has ended.
+pub(crate) struct Access<'a> {
+    /// The request's id.
+    pub(crate) id: HeaderValue,
+    /// Where it stands in its trace.
+    pub(crate) trace: Trace,
+    /// When it came.
+    pub(crate) started_ms: i64,
+    method: &'static str,
+    route: &'static str,
+    clock: &'a SharedClock,
+    span: Option<Span>,
+    status: u16,
+    code: Option<&'static str>,
+}
+
+impl<'a> Access<'a> {
+    /// Begins to watch a request, which is named by method and route.
+    pub(crate) fn begin(
+        headers: &HeaderMap,
+        (method, route): (&'static str, &'static str),
+        ids: &dyn IdSource,
+        clock: &'a SharedClock,
+    ) -> Self {
+        // The randomness of its id and of its trace at once.
+        let mut random = [0; ID_BYTES + STORED];
+        ids.fill(&mut random);
+        let (for_id, for_trace) = (random.first_chunk(), random.last_chunk());
+        let id = id_of(for_id.expect("it has more"));
+        let new = || Trace::random(*for_trace.expect("it has more"));
+        let started_ms = clock.now_ms();
+        let (trace, continues) = trace::enter(headers, new, started_ms);
+        let mut span = Span::enter(&trace, continues, Kind::Server);
+        let trace = span.as_ref().map_or(trace, Span::trace);
+        if let Some(span) = &mut span {
+            span.name(format!("{method} {route}"));
+            span.set("http.request.method", method);
+            span.set("http.route", route);
+            span.set("thesis.request_id", id.to_str().unwrap_or_default().to_owned());
+        }
+        Self { id, trace, started_ms, method, route, clock, span, status: GIVEN_UP, code: None }
+    }
+
+    /// Tells how it was answered.
+    pub(crate) fn end<B>(mut self, response: &Response<B>) {
+        self.status = response.status().as_u16();
+        self.code = response.extensions().get::<ErrorCode>().map(|code| code.as_str());
+    }
+}
+
+impl Drop for Access<'_> {
+    fn drop(&mut self) {
+        let Self { trace, method, route, status, code, .. } = *self;
+        if tracing::enabled!(target: TARGET, Level::DEBUG) {
+            let (id, took_ms) = (self.id.to_str().unwrap_or_default(), self.clock.now_ms() - self.started_ms);
+            tracing::debug!(
+                target: TARGET, request_id = id, trace_id = %trace, method, route, status, code, took_ms, "request"
+            );
+        }
+        let Some(span) = &mut self.span else { return };
+        span.set("http.response.status_code", i64::from(status));
+        if let Some(code) = code {
+            span.set("error.type", code);
+        }
+        if status >= 500 {
+            span.fail(code.unwrap_or_default());
+        }
+    }
+}

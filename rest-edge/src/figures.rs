@@ -1,0 +1,188 @@
+//! What is counted of requests over HTTP. A request counts under its route's template, never under its path.
+
+use std::sync::LazyLock;
+
+use http::{Method, StatusCode};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use parking_lot::RwLock;
+use thesis_net::{
+    figures::{UnderWay, describe},
+    server::{begin_refused, count_refused},
+};
+use thesis_proto::error::ApiError;
+use tokio::time::Instant;
+
+use crate::{access::GIVEN_UP, console, docs, route::Route};
+
+/// The edge's name among servers.
+pub(crate) const SERVER: &str = "http";
+
+const REQUESTS: &str = "http_requests_total";
+const SECONDS: &str = "http_request_seconds";
+const IN_PROGRESS: &str = "http_requests_in_progress";
+
+/// What a request counts under whose path is no route's.
+const UNKNOWN: &str = "unknown";
+/// What a request counts under whose method is none of [`METHODS`].
+const OTHER: &str = "OTHER";
+const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT", OTHER];
+/// The class of a route whose requests no rate limits.
+const NO_CLASS: &str = "none";
+/// Statuses that alerts ask about.
+const WATCHED: [u16; 3] = [429, 500, 503];
+
+/// Too much is going on for a request, for a reason that metrics name: `calls`, `openings` or `bodies`.
+pub(crate) fn crowded(reason: &'static str) -> ApiError {
+    count_refused(SERVER, reason);
+    ApiError::unavailable()
+}
+
+/// The requests of one method on one route.
+struct MethodCounts {
+    route: &'static str,
+    method: &'static str,
+    class: &'static str,
+    seconds: LazyLock<Histogram, Box<dyn FnOnce() -> Histogram + Send>>,
+    /// By status; there are few.
+    codes: RwLock<Vec<(u16, Counter)>>,
+}
+
+impl MethodCounts {
+    fn new(route: &'static str, method: &'static str, class: &'static str) -> Self {
+        let seconds = move || histogram!(SECONDS, "route" => route, "method" => method);
+        let seconds = LazyLock::new(Box::new(seconds) as Box<dyn FnOnce() -> Histogram + Send>);
+        Self { route, method, class, seconds, codes: RwLock::default() }
+    }
+
+    fn code(&self, status: u16) -> Counter {
+        let known = |codes: &[(u16, Counter)]| {
+            codes.iter().find(|(code, _)| *code == status).map(|(_, counter)| counter.clone())
+        };
+        if let Some(counter) = known(&self.codes.read()) {
+            return counter;
+        }
+        let Self { route, method, class, .. } = self;
+        let counter = counter!(
+            REQUESTS, "route" => *route, "method" => *method, "code" => status.to_string(), "class" => *class
+        );
+        self.codes.write().push((status, counter.clone()));
+        counter
+    }
+}
+
+/// The requests of one route's template, by method.
+struct RouteCounts(Box<[MethodCounts]>);
+
+impl RouteCounts {
+    /// The counts of a path, with its routes.
+    fn new(path: &'static str, routes: &[Route]) -> Self {
+        let of = |method: &'static str| {
+            let route = routes.iter().find(|route| {
+                route.path == path && (route.method == method || method == "HEAD" && route.answers_head())
+            });
+            let class = route.map_or(NO_CLASS, |route| if route.class.is_empty() { NO_CLASS } else { route.class });
+            let counts = MethodCounts::new(path, method, class);
+            if let Some(route) = route.filter(|route| route.method == method) {
+                for status in [route.status].into_iter().chain(WATCHED) {
+                    counts.code(status).increment(0);
+                }
+                LazyLock::force(&counts.seconds);
+            }
+            counts
+        };
+        Self(METHODS.map(of).into())
+    }
+
+    fn of(&self, method: &Method) -> &MethodCounts {
+        let index = METHODS.iter().position(|known| method == *known).unwrap_or(METHODS.len() - 1);
+        &self.0[index]
+    }
+}
+
+/// The requests of all routes.
+pub(crate) struct Requests {
+    routes: matchit::Router<RouteCounts>,
+    console: RouteCounts,
+    docs: RouteCounts,
+    unknown: RouteCounts,
+    in_progress: Gauge,
+}
+
+impl Requests {
+    /// No requests yet.
+    pub(crate) fn new(routes: &[Route]) -> Self {
+        describe::<Counter>(
+            REQUESTS,
+            "Requests by the route's template, method, status and rate class; 499 is one that its client gave up",
+        );
+        describe::<Histogram>(SECONDS, "Time until the head of an answer, by the route's template and method");
+        describe::<Gauge>(IN_PROGRESS, "Requests that are being answered; open streams are not among them");
+        thesis_streams::figures::declare();
+        begin_refused(SERVER, &["calls", "openings", "bodies"]);
+        let mut router = matchit::Router::new();
+        for route in routes {
+            // The other routes of a path come with its first.
+            let _known = router.insert(route.path, RouteCounts::new(route.path, routes));
+        }
+        let _other = router.insert("/", RouteCounts::new("/", routes));
+        let of = |path| RouteCounts::new(path, routes);
+        let (console, docs, unknown) = (of(console::HOME), of(docs::HOME), of(UNKNOWN));
+        Self { routes: router, console, docs, unknown, in_progress: gauge!(IN_PROGRESS) }
+    }
+
+    /// Counts a request as under way.
+    pub(crate) fn begin(&self, method: &Method, path: &str) -> Asked<'_> {
+        let route = if console::covers(path) {
+            &self.console
+        } else if docs::covers(path) {
+            &self.docs
+        } else {
+            self.routes.at(path).map_or(&self.unknown, |found| found.value)
+        };
+        let (counts, _under_way) = (route.of(method), UnderWay::begin(&self.in_progress));
+        Asked { counts, began: Instant::now(), status: GIVEN_UP, _under_way }
+    }
+}
+
+/// A request under way. It is counted when it is dropped: as given up unless it was answered.
+pub(crate) struct Asked<'a> {
+    counts: &'a MethodCounts,
+    began: Instant,
+    status: u16,
+    _under_way: UnderWay,
+}
+
+impl Asked<'_> {
+    /// The request's method and its route's template.
+    pub(crate) fn name(&self) -> (&'static str, &'static str) {
+        (self.counts.method, self.counts.route)
+    }
+
+    /// Counts the answer.
+    pub(crate) fn answered(mut self, status: StatusCode) {
+        self.status = status.as_u16();
+        self.counts.seconds.record(self.began.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.counts.code(self.status).increment(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_given_up_counts_as_such() {
+        let requests = Requests::new(&[]);
+        let codes =
+            || -> Vec<u16> { requests.unknown.of(&Method::GET).codes.read().iter().map(|(code, _)| *code).collect() };
+        requests.begin(&Method::GET, "/nowhere").answered(StatusCode::NOT_FOUND);
+        assert_eq!(codes(), [404]);
+        drop(requests.begin(&Method::GET, "/nowhere"));
+        assert_eq!(codes(), [404, 499]);
+    }
+}

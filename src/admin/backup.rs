@@ -1,0 +1,175 @@
+//! A backup of the embedded store, sent by a running core into a file here.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufReader, IsTerminal as _, Seek as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Args;
+use core_service::store::embedded::backup::{Verified, verify};
+use rustix::process::nice;
+use serde_json::json;
+use tempfile::TempPath;
+use thesis_net::clock::{Clock as _, SystemClock};
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    time::from_millis,
+    v1::{BackupRequest, BackupResponse},
+};
+use tokio::time::timeout;
+use tonic::Status;
+
+use super::{
+    Client,
+    answer::{Answer, Resource, time},
+};
+
+/// Longest wait for the next piece.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Most bytes of a message: one very large row.
+const LARGEST: usize = 9 << 20;
+/// How often the progress is shown, in milliseconds.
+const DRAW_EVERY: i64 = 1_000;
+/// How far the command stands back for the service, which may run on this machine.
+const STAND_BACK: i32 = 10;
+
+/// Save the embedded store of a running core into a file
+#[derive(Debug, Args)]
+pub(crate) struct Command {
+    /// The file to make; it must not exist
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+/// A refusal of what was asked for, or a failure on this machine.
+fn failed(code: ErrorCode, text: String) -> Status {
+    ApiError::new(code, text).to_status("")
+}
+
+fn broken(path: &Path) -> impl Fn(io::Error) -> Status + '_ {
+    move |error| failed(ErrorCode::InternalError, format!("{}: {error}", path.display()))
+}
+
+/// The file under its name until it is whole. It is removed unless it gets its own name.
+struct Draft {
+    file: File,
+    path: TempPath,
+    to: PathBuf,
+}
+
+impl Draft {
+    /// Makes the file, for its owner alone.
+    fn make(to: PathBuf) -> Result<Self, Status> {
+        let refused = |text: String| failed(ErrorCode::InvalidRequest, format!("--to: {text}"));
+        // A link that leads nowhere would be overwritten too.
+        if to.symlink_metadata().is_ok() {
+            return Err(refused(format!("{} exists; name a file that does not", to.display())));
+        }
+        let mut path = to.clone().into_os_string();
+        path.push(".partial");
+        let path = PathBuf::from(path);
+        let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
+        let file = made.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => refused(format!(
+                "{} exists: another backup writes it, or one did not end. If none runs, delete it",
+                path.display()
+            )),
+            _ => refused(format!("{} cannot be made: {error}", path.display())),
+        })?;
+        let path = TempPath::try_from_path(&path).map_err(broken(&path))?;
+        Ok(Self { file, path, to })
+    }
+
+    /// Reads the whole file back, and gives it its name if it is a whole backup.
+    fn finish(mut self, rows: u64) -> Result<(Verified, PathBuf), Status> {
+        self.file.sync_all().and_then(|()| self.file.rewind()).map_err(broken(&self.path))?;
+        let verified = verify(BufReader::new(&self.file))
+            .map_err(|error| failed(ErrorCode::InternalError, format!("nothing was saved; what core sent: {error}")))?;
+        if verified.contents.rows() != rows {
+            let text = format!("nothing was saved: {rows} rows were sent, {} arrived", verified.contents.rows());
+            return Err(failed(ErrorCode::InternalError, text));
+        }
+        self.path.persist_noclobber(&self.to).map_err(|error| broken(&self.to)(error.error))?;
+        let file = std::path::absolute(&self.to).map_err(broken(&self.to))?;
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(broken(folder))?;
+        Ok((verified, fs::canonicalize(&file).unwrap_or(file)))
+    }
+}
+
+/// A line on a terminal that is written again and again.
+struct Progress {
+    drawn_at: i64,
+    bytes: u64,
+}
+
+impl Progress {
+    fn draw(&mut self, told: &BackupResponse, now_ms: i64) {
+        self.bytes += told.data.len() as u64;
+        let done = told.rows == told.rows_total;
+        if now_ms - self.drawn_at >= DRAW_EVERY || done {
+            let percent = (told.rows * 100).checked_div(told.rows_total).unwrap_or(100);
+            eprint!("\r{percent:>3} %  {} of {} rows, {} MB ", told.rows, told.rows_total, self.bytes / 1_000_000);
+            self.drawn_at = now_ms;
+        }
+    }
+}
+
+/// Writes everything that core sends; gives the number of its rows.
+async fn receive(mut client: Client, draft: &mut Draft, progress: &mut Option<Progress>) -> Result<u64, Status> {
+    let broke_off = |why: &str| Status::unavailable(format!("nothing was saved: {why}"));
+    let late = |_| broke_off(&format!("core sent nothing for {} seconds", PATIENCE.as_secs()));
+    let mut pieces = timeout(PATIENCE, client.backup(BackupRequest {})).await.map_err(late)??.into_inner();
+    let (mut rows, mut of) = (0, 0);
+    loop {
+        let piece = timeout(PATIENCE, pieces.message()).await.map_err(late)?;
+        // An error of core's own tells more than that.
+        let piece = piece.map_err(|status| match status.details() {
+            [] => broke_off(&format!("the backup broke off: {}", status.message())),
+            _ => status,
+        })?;
+        let Some(piece) = piece else { break };
+        draft.file.write_all(&piece.data).map_err(broken(&draft.path))?;
+        if let Some(progress) = progress {
+            progress.draw(&piece, SystemClock.now_ms());
+        }
+        (rows, of) = (piece.rows, piece.rows_total);
+    }
+    if rows == of { Ok(rows) } else { Err(broke_off(&format!("core ended the backup after {rows} of {of} rows"))) }
+}
+
+/// Runs the command. The progress is shown on a terminal, unless a program reads the answer.
+pub(super) async fn run(command: Command, client: Client, for_program: bool) -> Result<Answer, Status> {
+    let mut draft = Draft::make(command.to)?;
+    // Without the right to do so it only competes.
+    let _ = nice(STAND_BACK);
+    let mut progress = (!for_program && io::stderr().is_terminal()).then_some(Progress { drawn_at: 0, bytes: 0 });
+    let client = client.max_decoding_message_size(LARGEST);
+    let received = tokio::select! {
+        received = receive(client, &mut draft, &mut progress) => received,
+        _ = tokio::signal::ctrl_c() => Err(failed(ErrorCode::InternalError, "nothing was saved: interrupted".to_owned())),
+    };
+    if progress.is_some_and(|progress| progress.drawn_at > 0) {
+        eprintln!();
+    }
+    let rows = received?;
+    let (verified, file) = draft.finish(rows)?;
+    if !for_program {
+        eprintln!(
+            "The backup has no keys in it. Without the service's secret key (SVC_SECRET_KEY, or secret_key in the data \
+             folder) its API keys and its webhooks' secrets are lost: keep a copy of it, in another place."
+        );
+    }
+    Ok(Answer::One(Resource(vec![
+        ("object", json!("backup")),
+        ("file", json!(file.display().to_string())),
+        ("bytes", json!(verified.bytes)),
+        ("rows", json!(rows)),
+        ("tables", json!(verified.contents.tables.len())),
+        ("created_at", time(Some(&from_millis(verified.contents.made_at_ms)))),
+        ("sha256", json!(verified.sha256)),
+    ])))
+}

@@ -1,0 +1,184 @@
+//! Exports a dataset as JSON lines, and imports it elsewhere.
+
+mod check;
+mod file;
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufReader, BufWriter, Seek as _, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use core_service::domain::{dataset::Dataset, entry::Entry};
+use serde_json::json;
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    v1::{ExportDatasetRequest, ExportDatasetResponse, ImportDatasetRequest},
+};
+use tonic::{Status, Streaming};
+
+use self::{
+    check::{Checked, check},
+    file::{FileWriter, Line, Lines},
+};
+use super::{
+    Client,
+    answer::{Answer, Resource},
+};
+
+/// Most entries that are sent at once.
+const PART: usize = 256;
+/// Most bytes that are sent at once, before the last entry.
+const PART_BYTES: usize = 256 * 1024;
+
+/// What is exported.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The dataset: `live`, `sandbox` or `project/<id>`
+    #[arg(long, value_name = "DATASET")]
+    dataset: String,
+    /// A new file for it [default: stdout]
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+/// What is imported.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The dataset that gets the entries: `live`, `sandbox` or `project/<id>`
+    #[arg(long, value_name = "DATASET", value_parser = known)]
+    dataset: Dataset,
+    /// The file of an export [default: stdin]
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+}
+
+fn known(text: &str) -> Result<Dataset, String> {
+    Dataset::parse(text).ok_or_else(|| "not live, sandbox or project/<id>".to_owned())
+}
+
+/// A command that cannot be carried out for what it was given.
+fn refused(why: impl Into<String>) -> Status {
+    ApiError::new(ErrorCode::InvalidRequest, why).to_status("")
+}
+
+/// A file that cannot be used.
+fn unusable(path: &Path, error: &io::Error) -> Status {
+    refused(format!("{} cannot be used: {error}", path.display()))
+}
+
+/// Writes a dataset to a new file or stdout.
+pub(super) async fn export(asked: Export, mut client: Client, now_ms: i64) -> Result<Answer, Status> {
+    let Export { dataset, to } = asked;
+    let request = ExportDatasetRequest { dataset: dataset.clone() };
+    let mut parts = client.export_dataset(request).await?.into_inner();
+    let Some(path) = to else {
+        write(&mut parts, &dataset, now_ms, io::stdout()).await?;
+        return Ok(Answer::Told);
+    };
+    let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| unusable(&path, &error))?;
+    let written = async {
+        let (entries, sha256) = write(&mut parts, &dataset, now_ms, &file).await?;
+        file.sync_all().map_err(|error| unusable(&path, &error))?;
+        Ok::<_, Status>((entries, sha256))
+    };
+    match written.await {
+        Ok((entries, sha256)) => Ok(Answer::One(Resource(vec![
+            ("dataset", json!(dataset)),
+            ("entries", json!(entries)),
+            ("sha256", json!(sha256)),
+            ("file", json!(path)),
+        ]))),
+        Err(status) => {
+            // Half an export is of no use. If it stays, its missing last line tells.
+            let _ = fs::remove_file(&path);
+            Err(status)
+        }
+    }
+}
+
+/// Writes all lines; gives the number of entries and their sum.
+async fn write(
+    parts: &mut Streaming<ExportDatasetResponse>,
+    dataset: &str,
+    now_ms: i64,
+    to: impl Write,
+) -> Result<(u64, String), Status> {
+    let broken = |error: io::Error| refused(format!("the export cannot be written: {error}"));
+    let first = parts.message().await?.ok_or_else(|| Status::internal("core left out the head"))?;
+    let mut file = FileWriter::begin(BufWriter::new(to), dataset, first.head, now_ms).map_err(broken)?;
+    let mut next = 1;
+    while let Some(part) = parts.message().await? {
+        for body in &part.entries {
+            let entry = Entry::read_whole(body).map_err(|why| refused(format!("entry {next} of {dataset} {why}")))?;
+            file.entry(&Line { seq: next, entry }).map_err(broken)?;
+            next += 1;
+        }
+    }
+    if next <= first.head {
+        return Err(Status::unavailable(format!("the export stopped after {} of {} entries", next - 1, first.head)));
+    }
+    let sha256 = file.end().map_err(broken)?;
+    Ok((first.head, sha256))
+}
+
+/// Checks a whole export, then copies its entries.
+pub(super) async fn import(asked: Import, client: Client) -> Result<Answer, Status> {
+    let Import { dataset, from } = asked;
+    let mut file = match &from {
+        Some(path) => File::open(path).map_err(|error| unusable(path, &error))?,
+        None => spooled().map_err(|error| refused(format!("stdin cannot be kept in a temporary file: {error}")))?,
+    };
+    let checked = check(BufReader::new(&file), &dataset).map_err(refused)?;
+    file.rewind().map_err(|error| refused(format!("the export cannot be read again: {error}")))?;
+    let imported = send(&checked, BufReader::new(&file), &dataset, client).await?;
+    Ok(Answer::One(Resource(vec![
+        ("dataset", json!(dataset.to_string())),
+        ("entries", json!(checked.entries)),
+        ("imported", json!(imported)),
+        ("sha256", json!(hex::encode(checked.sha256))),
+    ])))
+}
+
+/// All of stdin, in a file that is gone when it is closed.
+fn spooled() -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(&mut io::stdin().lock(), &mut file)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// Copies the entries that are not there yet; gives their number.
+async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut client: Client) -> Result<u64, Status> {
+    let part = |after: u64, entries: Vec<Vec<u8>>| ImportDatasetRequest {
+        dataset: dataset.to_string(),
+        head: checked.entries,
+        sha256: checked.sha256.to_vec().into(),
+        after,
+        entries: entries.into_iter().map(Into::into).collect(),
+    };
+    let there = client.import_dataset(part(0, Vec::new())).await?.into_inner().head.min(checked.entries);
+    let mut lines = Lines::new(file);
+    let (mut after, mut entries, mut bytes) = (there, Vec::new(), 0);
+    // The header, and the lines of what is there.
+    for _ in 0..=there {
+        lines.next_line().map_err(refused)?;
+    }
+    for seq in there + 1..=checked.entries {
+        let stored = lines.entry().map_err(refused)?.entry.stored();
+        bytes += stored.len();
+        entries.push(stored);
+        if entries.len() == PART || bytes >= PART_BYTES || seq == checked.entries {
+            let sent = client.import_dataset(part(after, std::mem::take(&mut entries))).await;
+            sent.inspect_err(|_| {
+                eprintln!("{after} of {} entries are imported; run the command again to go on", checked.entries);
+            })?;
+            (after, bytes) = (seq, 0);
+        }
+    }
+    Ok(checked.entries - there)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Checks an export from its first line to its last, so that an import refuses it before it changes anything.
+
+use std::{collections::HashSet, io::BufRead};
+
+use core_service::domain::{dataset::Dataset, entry::Entry};
+use sha2::{Digest as _, Sha256};
+
+use super::file::{END, EXPORT, End, Header, Line, Lines, VERSION};
+
+/// An export without faults.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// The number of its entries.
+    pub(super) entries: u64,
+    /// Their sum, which names it.
+    pub(super) sha256: [u8; 32],
+}
+
+/// Checks an export that is to be imported into a dataset. Errors name the line.
+pub(super) fn check(file: impl BufRead, dataset: &Dataset) -> Result<Checked, String> {
+    let mut lines = Lines::new(file);
+    let entries = header(&mut lines, dataset)?;
+    let (mut sum, mut ids) = (Sha256::new(), HashSet::new());
+    for seq in 1..=entries {
+        let line = lines.entry()?;
+        sum.update(lines.last());
+        entry(&line, seq, dataset, &mut ids).map_err(|why| lines.wrong(why))?;
+    }
+    let sha256: [u8; 32] = sum.finalize().into();
+    end(&mut lines, entries, &sha256)?;
+    Ok(Checked { entries, sha256 })
+}
+
+/// Reads the header; gives the number of entries.
+fn header(lines: &mut Lines<impl BufRead>, dataset: &Dataset) -> Result<u64, String> {
+    let Header { object, version, dataset: of, entries, head, .. } = lines.json("the header of an export")?;
+    let both_are_projects = matches!((Dataset::parse(&of), dataset), (Some(Dataset::Project(_)), Dataset::Project(_)));
+    let wrong = if object != EXPORT {
+        format!("`object` is {object:?} and must be {EXPORT:?}; this is no export of a dataset")
+    } else if version != VERSION {
+        format!("`version` is {version}, and this program reads {VERSION}; use the program that wrote the file")
+    } else if of != dataset.to_string() && !both_are_projects {
+        format!("`dataset` is {of:?}; its entries cannot go into {dataset}, only into a dataset of the same kind")
+    } else if entries != head {
+        format!("`entries` is {entries} and `head` is {head}; a log without gaps has as many entries as its head")
+    } else {
+        return Ok(entries);
+    };
+    Err(lines.wrong(wrong))
+}
+
+/// Checks an entry.
+fn entry(line: &Line, next: u64, dataset: &Dataset, ids: &mut HashSet<[u8; 32]>) -> Result<(), String> {
+    if line.seq != next {
+        return Err(format!("`seq` is {}, and {next} is next; an entry is missing, twice or out of order", line.seq));
+    }
+    // The sums, since ids may be long.
+    if !ids.insert(Sha256::digest(&line.entry.id).into()) {
+        return Err(format!("the id {} is there twice", line.entry.id));
+    }
+    Entry::read_whole(&line.entry.stored()).map_err(|why| format!("the entry {why}"))?;
+    line.entry.must_suit(dataset).map_err(|why| format!("the entry {why}"))
+}
+
+/// Reads the last line, and looks that nothing follows.
+fn end(lines: &mut Lines<impl BufRead>, entries: u64, sha256: &[u8; 32]) -> Result<(), String> {
+    let told: End = lines.json("the last line of an export, with the number of entries and their sum")?;
+    if told.object != END || told.entries != entries {
+        let why = format!("`object` must be {END:?} and `entries` {entries}, as the header says");
+        return Err(lines.wrong(why));
+    }
+    let sum = hex::encode(sha256);
+    if told.sha256 != sum {
+        let why = format!("`sha256` is {}, and the entries have {sum}; the file was changed or damaged", told.sha256);
+        return Err(lines.wrong(why));
+    }
+    if lines.next_line()?.is_some() {
+        return Err(lines.wrong("nothing may follow the last line of an export"));
+    }
+    Ok(())
+}

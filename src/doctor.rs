@@ -1,0 +1,149 @@
+//! `trade-thesis doctor`: checks a set-up with the settings of a start, and changes nothing.
+
+mod clock;
+mod cluster;
+mod core;
+mod dns;
+mod files;
+mod finding;
+mod folder;
+mod ports;
+mod public;
+mod settings;
+mod store;
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::Args;
+use thesis_proto::json::List;
+
+use self::finding::{Finding, Status};
+use crate::{
+    config::{Settings, StoreKind},
+    role::Role,
+};
+
+/// Longest time to look at a file or a cluster.
+const STORE: Duration = Duration::from_secs(30);
+/// Longest time for each other check that asks somebody.
+const ANSWER: Duration = Duration::from_secs(8);
+/// What to do about a check without a result.
+const SLOW: &str = "see what is slow there: the disk, the network or the machine";
+
+/// Check a set-up before a start, with the same settings; nothing is changed
+#[derive(Debug, Args)]
+#[command(after_help = "Every setting of a start counts here too; `trade-thesis --help` lists them. \
+    Ends with 0 when there is no problem, warnings allowed, else with 1.")]
+pub(crate) struct Doctor {
+    /// What is to be started
+    #[arg(long, value_enum, default_value_t = Role::All)]
+    role: Role,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    json: bool,
+    /// What the command line's parser refused.
+    #[arg(skip)]
+    pub(crate) refused: Vec<String>,
+}
+
+/// What was found so far. A person reads each finding as it comes, a program all of them at the end.
+struct Report {
+    json: bool,
+    findings: Vec<Finding>,
+    /// Whether stdout can still be written.
+    heard: bool,
+}
+
+impl Report {
+    fn add(&mut self, findings: Vec<Finding>) {
+        if !self.json {
+            let text: String = findings.iter().map(Finding::text).collect();
+            self.heard &= io::stdout().write_all(text.as_bytes()).is_ok();
+        }
+        self.findings.extend(findings);
+    }
+
+    fn end(self) -> ExitCode {
+        let sound = self.findings.iter().all(|finding| finding.status != Status::Problem);
+        let mut heard = self.heard;
+        if self.json {
+            let list = List::new(self.findings, None, false);
+            let text = serde_json::to_string(&list).expect("texts can be written");
+            heard &= writeln!(io::stdout(), "{text}").is_ok();
+        }
+        if sound && heard { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// Makes all checks that the role needs.
+pub(crate) async fn run(doctor: Doctor, settings: &Settings) -> ExitCode {
+    let role = doctor.role;
+    let mut report = Report { json: doctor.json, findings: Vec::new(), heard: true };
+    let unread = doctor.refused.clone();
+    report.add(settings::look(role, settings, doctor.refused));
+    report.add(vec![clock::sane()]);
+    if role.is(Role::Core) {
+        match settings.store.kind {
+            StoreKind::Embedded => {
+                let dir = &settings.store.data_dir;
+                let folder = within("folder", ANSWER, folder::look(dir)).await;
+                let is_usable = folder.iter().all(|finding| finding.status != Status::Problem);
+                report.add(folder);
+                if is_usable || dir.is_dir() {
+                    report.add(within_or_late("store", STORE, store::look(settings)).await);
+                }
+            }
+            StoreKind::Scylla => report.add(within_or_late("cluster", STORE, cluster::look(settings)).await),
+        }
+    } else {
+        report.add(within("core", ANSWER, core::look(settings)).await);
+    }
+    report.add(folder::secrets(&settings.store.data_dir));
+    report.add(within("ports", ANSWER, ports::look(role, settings, &unread)).await);
+    report.add(vec![files::look()]);
+    if role != Role::Edge {
+        report.add(within("dns", ANSWER, dns::look(settings)).await);
+    }
+    if role.is(Role::Edge) {
+        report.add(public::look(role, settings));
+    }
+    report.end()
+}
+
+/// A check that is given up after some time.
+async fn within(name: &'static str, limit: Duration, looking: impl Future<Output = Vec<Finding>>) -> Vec<Finding> {
+    tokio::time::timeout(limit, looking).await.unwrap_or_else(|_| {
+        let seen = format!("no result within {} s", limit.as_secs());
+        vec![Finding::problem(name, seen, format!("{SLOW}; then try again"))]
+    })
+}
+
+/// The same for a check that a start makes too, and waits for longer.
+async fn within_or_late(
+    name: &'static str,
+    limit: Duration,
+    looking: impl Future<Output = Vec<Finding>>,
+) -> Vec<Finding> {
+    tokio::time::timeout(limit, looking).await.unwrap_or_else(|_| {
+        let seen = format!("no result within {} s: a start may take long", limit.as_secs());
+        vec![Finding::warning(name, seen, SLOW)]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_store_may_be_slow() {
+        let said = within_or_late("store", Duration::ZERO, pending()).await;
+        assert!(said[0].status == Status::Warning && said[0].text().contains("a start may take long"), "{said:?}");
+        assert_eq!(within("dns", Duration::ZERO, pending()).await[0].status, Status::Problem);
+    }
+}

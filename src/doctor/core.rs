@@ -1,0 +1,97 @@
+//! The cores that an edge or a worker needs: whether they answer, take the service token, and have the same time.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::fmt::rfc2822;
+use secrecy::ExposeSecret as _;
+use thesis_net::{
+    channel::CoreChannel,
+    clock::{Clock as _, SystemClock},
+};
+use thesis_proto::{
+    metadata,
+    v1::{self, admin_service_client::AdminServiceClient, gate_service_server::SERVICE_NAME as GATE},
+};
+use tokio::time::timeout;
+use tonic::{Code, Request, Status, metadata::MetadataMap};
+use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
+
+use super::{clock, finding::Finding};
+use crate::{config::Settings, secrets};
+
+/// Longest wait for each answer of a core.
+const ANSWER: Duration = Duration::from_secs(3);
+/// Exactness, in milliseconds, of the time in an answer's head.
+const SECOND_MS: i64 = 1_000;
+
+/// Asks every core that the settings name.
+pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
+    let urls = &settings.addresses.core_url;
+    // Wrong settings are told already.
+    let Ok(authorities) = settings.tls.authorities() else { return Vec::new() };
+    let Ok(channel) = CoreChannel::new(urls, &authorities, Arc::new(SystemClock)) else { return Vec::new() };
+    let asking = urls.iter().zip(channel.each()).map(|(url, channel)| one(url, channel, settings));
+    let asked = futures::future::join_all(asking).await;
+    let any = asked.iter().any(|core| core.is_ok());
+    let finding = |core: Result<Vec<Finding>, String>| match core {
+        Ok(findings) => findings,
+        Err(seen) if any => vec![Finding::warning("core", seen, "start that core, or leave it out of SVC_CORE_URL")],
+        Err(seen) => {
+            let todo = "start core, set SVC_CORE_URL to where its gRPC listens, and let the network reach it";
+            vec![Finding::problem("core", seen, todo)]
+        }
+    };
+    asked.into_iter().flat_map(finding).collect()
+}
+
+/// What is found at one core, or why it cannot be asked.
+async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec<Finding>, String> {
+    let asked = SystemClock.now_ms();
+    let request = HealthCheckRequest { service: GATE.to_owned() };
+    let answer = timeout(ANSWER, HealthClient::new(channel.clone()).check(request)).await;
+    let took = SystemClock.now_ms() - asked;
+    let answer = match answer {
+        Err(_) => return Err(format!("SVC_CORE_URL: {url} does not answer within {} s", ANSWER.as_secs())),
+        Ok(Err(status)) => return Err(format!("SVC_CORE_URL: no core answers at {url}: {}", status.message())),
+        Ok(Ok(answer)) => answer,
+    };
+    if answer.get_ref().status() != ServingStatus::Serving {
+        return Err(format!("SVC_CORE_URL: the core at {url} does not serve: it starts, stops or lacks its store"));
+    }
+    let mut findings = vec![Finding::ok("core", format!("{url} serves"))];
+    findings.extend(time(answer.metadata()).map(|there| {
+        // The head's time was cut to a second.
+        let ahead = there + SECOND_MS / 2 - asked - took / 2;
+        clock::against(&format!("the clock of {url}"), ahead, took + SECOND_MS)
+    }));
+    findings.extend(token(url, channel, settings).await);
+    Ok(findings)
+}
+
+fn time(head: &MetadataMap) -> Option<i64> {
+    let date = head.get("date")?.to_str().ok()?;
+    Some(rfc2822::parse(date).ok()?.timestamp().as_millisecond())
+}
+
+/// Whether the core takes the service token, by a question that changes nothing.
+async fn token(url: &str, channel: CoreChannel, settings: &Settings) -> Option<Finding> {
+    let token = secrets::service_token(&settings.keys, &settings.store.data_dir).ok()?;
+    let mut value = token.expose_secret().parse().ok()?;
+    let mut request = Request::new(v1::GetIngestStatusRequest {});
+    tonic::metadata::MetadataValue::set_sensitive(&mut value, true);
+    request.metadata_mut().insert(metadata::SERVICE_TOKEN, value);
+    let answer = timeout(ANSWER, AdminServiceClient::new(channel).get_ingest_status(request)).await;
+    let silent = |why: &str| {
+        let seen = format!("SVC_SERVICE_TOKEN: {url} did not say whether it takes the token: {why}");
+        Finding::warning("token", seen, "look at that core's log, and try again")
+    };
+    Some(match answer.unwrap_or_else(|_| Err(Status::unavailable("no answer in time"))) {
+        Err(status) if status.code() == Code::Unauthenticated => Finding::problem(
+            "token",
+            format!("SVC_SERVICE_TOKEN: the core at {url} has another token"),
+            "set the token that core has; without one it is in the file service_token of core's data folder",
+        ),
+        Err(status) if status.code() == Code::Unavailable => silent(status.message()),
+        _ => Finding::ok("token", format!("{url} takes the service token")),
+    })
+}

@@ -1,0 +1,67 @@
+//! `trade-thesis restore`: makes a data folder of a backup, while no service uses it.
+
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use core_service::store::embedded::{
+    Options,
+    backup::{RestoreError, restore, unfinished},
+};
+use thesis_proto::time::format_millis;
+
+use crate::{
+    Failure,
+    config::{Keys, Refused, Settings},
+    secrets,
+};
+
+/// Make a data folder of a backup
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The file that `admin backup` made
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
+}
+
+/// Restores into the data folder, and tells what remains to be done.
+pub(crate) fn run(command: &Restore, settings: &Settings) -> Result<(), Failure> {
+    let dir = &settings.store.data_dir;
+    let verified = restore(&command.from, dir, Options::default()).map_err(|error| match error {
+        RestoreError::Backup { .. } => Failure::from(format!("--from: {error}")),
+        RestoreError::Occupied { .. } | RestoreError::Open(_) => Refused::new("SVC_DATA_DIR", error).into(),
+    })?;
+    let contents = &verified.contents;
+    let (rows, tables, at) = (contents.rows(), contents.tables.len(), format_millis(contents.made_at_ms));
+    let folder = dir.display();
+    writeln!(io::stdout(), "Restored {rows} rows of {tables} tables into {folder}, as they were at {at}.")?;
+    writeln!(io::stdout(), "{}", key_needed(&settings.keys, dir))?;
+    Ok(())
+}
+
+/// What a start needs besides the store.
+fn key_needed(keys: &Keys, dir: &Path) -> String {
+    let file = dir.join(secrets::SECRET_KEY);
+    let told = "The start checks it.";
+    if matches!(keys.secret_key(), Ok(Some(_))) {
+        return format!("It holds no keys. SVC_SECRET_KEY must be that of the saved service. {told}");
+    }
+    if file.exists() {
+        return format!("It holds no keys. {} must be that of the saved service. {told}", file.display());
+    }
+    format!(
+        "It holds no keys. Before the start, put the saved service's secret key into {} or set SVC_SECRET_KEY. {told}",
+        file.display()
+    )
+}
+
+/// Refuses a folder in which a restore did not end.
+pub(crate) fn demand_finished(dir: &Path) -> Result<(), Refused> {
+    unfinished(dir).map_or(Ok(()), |file| {
+        let reason = format!("{} is of a restore that did not end", file.display());
+        let remedy = "run `trade-thesis restore` again, or delete the file for a new store";
+        Err(Refused::new("SVC_DATA_DIR", reason).remedy(remedy))
+    })
+}

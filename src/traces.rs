@@ -1,0 +1,181 @@
+//! Sends spans to a collector by OTLP. Whatever becomes of them, no request waits for it.
+
+use std::{sync::Arc, time::Duration};
+
+use opentelemetry::{
+    InstrumentationScope, KeyValue, SpanId, TraceId,
+    trace::{SpanContext, SpanKind, Status, TraceFlags, TraceState},
+};
+use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::{
+    Resource,
+    trace::{SpanData as Exported, SpanExporter as _},
+};
+use thesis_net::{
+    clock::{IdSource as _, SystemIdSource},
+    trace::{self, Kind, Sampling, SpanData, Value},
+};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Failure,
+    config::{Refused, Traces},
+    role::Role,
+    version,
+};
+
+/// Most spans of one message.
+const BATCH: usize = 512;
+/// Longest time that a span waits for others.
+const GATHER: Duration = Duration::from_secs(1);
+/// Longest time for the collector to take a message.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time for the last messages when the process ends.
+const LAST_SPANS: Duration = Duration::from_secs(1);
+/// How often at most the log tells that spans are lost.
+const WARN_EVERY: Duration = Duration::from_mins(1);
+
+/// The sending of spans, if they are sent.
+pub(crate) struct Sending(Option<(CancellationToken, JoinHandle<()>)>);
+
+/// Begins to send spans where a collector is named.
+pub(crate) fn send(settings: &Traces, role: Role) -> Result<Sending, Failure> {
+    let Some(url) = &settings.otlp_url else { return Ok(Sending(None)) };
+    let exporter = exporter(url, role)?;
+    let sampling = Sampling::of(settings.trace_sample);
+    let spans = trace::install(sampling, Arc::new(SystemIdSource)).ok_or("spans are sent already")?;
+    let stop = CancellationToken::new();
+    let sender = Sender { exporter, spans, scope: InstrumentationScope::builder("trade-thesis").build(), lost: 0 };
+    Ok(Sending(Some((stop.clone(), tokio::spawn(sender.run(stop))))))
+}
+
+impl Sending {
+    /// Sends what is left, no longer than a moment.
+    pub(crate) async fn finish(self) {
+        let Some((stop, sending)) = self.0 else { return };
+        stop.cancel();
+        if timeout(LAST_SPANS, sending).await.is_err() {
+            tracing::debug!("the last spans were not sent");
+        }
+    }
+}
+
+fn exporter(url: &str, role: Role) -> Result<SpanExporter, Failure> {
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(delivery_worker::tls_config(None)?)
+        .no_proxy()
+        .timeout(PATIENCE)
+        .build()?;
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(client)
+        .with_protocol(Protocol::HttpBinary)
+        .with_timeout(PATIENCE)
+        .with_retry_policy(RetryPolicy::disabled())
+        .with_endpoint(format!("{url}/v1/traces"))
+        .build();
+    let mut exporter = exporter.map_err(|error| Refused::new("SVC_OTLP_URL", error))?;
+    let resource = Resource::builder().with_service_name("trade-thesis").with_attributes([
+        KeyValue::new("service.version", version::VERSION),
+        KeyValue::new("service.instance.id", instance(role)),
+    ]);
+    exporter.set_resource(&resource.build());
+    Ok(exporter)
+}
+
+/// This process among the others: its role, and a number that no other has.
+fn instance(role: Role) -> String {
+    let mut number = [0; 8];
+    SystemIdSource.fill(&mut number);
+    format!("{}-{:016x}", role.name(), u64::from_be_bytes(number))
+}
+
+struct Sender {
+    exporter: SpanExporter,
+    spans: mpsc::Receiver<SpanData>,
+    scope: InstrumentationScope,
+    /// Spans that were not taken since the log told of it.
+    lost: u64,
+}
+
+impl Sender {
+    async fn run(mut self, stop: CancellationToken) {
+        let mut warned: Option<tokio::time::Instant> = None;
+        loop {
+            let mut batch = Vec::new();
+            let is_last = stop.run_until_cancelled(self.gather(&mut batch)).await.is_none();
+            while batch.len() < BATCH
+                && let Ok(span) = self.spans.try_recv()
+            {
+                batch.push(span);
+            }
+            if batch.is_empty() {
+                return;
+            }
+            let error = self.export(batch).await;
+            self.lost += trace::take_dropped();
+            if self.lost > 0 && warned.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
+                warned = Some(tokio::time::Instant::now());
+                let lost = std::mem::take(&mut self.lost);
+                tracing::warn!(spans = lost, error, "spans were lost; look at SVC_OTLP_URL and at the collector");
+            }
+            if is_last && self.spans.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for a span, then a moment for others.
+    async fn gather(&mut self, batch: &mut Vec<SpanData>) {
+        if self.spans.recv_many(batch, BATCH).await == 0 {
+            return;
+        }
+        let others =
+            async { while batch.len() < BATCH && self.spans.recv_many(batch, BATCH - batch.len()).await > 0 {} };
+        // What came until then is in the batch.
+        let _ = timeout(GATHER, others).await;
+    }
+
+    /// Sends a message. Gives the reason if it was not taken.
+    async fn export(&mut self, batch: Vec<SpanData>) -> Option<String> {
+        let count = batch.len() as u64;
+        let batch = batch.into_iter().map(|span| exported(span, &self.scope)).collect();
+        let error = match timeout(PATIENCE, self.exporter.export(batch)).await {
+            Ok(Ok(())) => return None,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the collector did not answer in time".to_owned(),
+        };
+        self.lost += count;
+        Some(error)
+    }
+}
+
+/// A span as the exporter takes it.
+fn exported(span: SpanData, scope: &InstrumentationScope) -> Exported {
+    let id = |id| SpanId::from_bytes(id);
+    let (trace_id, flags) = (TraceId::from_bytes(span.trace.id), TraceFlags::SAMPLED);
+    let attributes = span.attributes.into_iter().map(|(name, value)| match value {
+        Value::Text(text) => KeyValue::new(name, text),
+        Value::Int(number) => KeyValue::new(name, number),
+    });
+    Exported {
+        span_context: SpanContext::new(trace_id, id(span.trace.span), flags, false, TraceState::NONE),
+        parent_span_id: span.parent.map_or(SpanId::INVALID, id),
+        parent_span_is_remote: span.is_remote,
+        span_kind: match span.kind {
+            Kind::Server => SpanKind::Server,
+            Kind::Client => SpanKind::Client,
+            Kind::Internal => SpanKind::Internal,
+        },
+        name: span.name,
+        start_time: span.start,
+        end_time: span.end,
+        attributes: attributes.collect(),
+        dropped_attributes_count: 0,
+        events: Default::default(),
+        links: Default::default(),
+        status: span.error.map_or(Status::Unset, Status::error),
+        instrumentation_scope: scope.clone(),
+    }
+}

@@ -1,0 +1,20 @@
+//! Which version of the program this is, and which commit it is made of (`build.rs`).
+
+use metrics::Gauge;
+use thesis_net::figures;
+
+/// The version, as `CHANGELOG.md` has it.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The commit, `-dirty` behind it when there was more than the commit; `unknown` when nothing told it.
+pub(crate) const COMMIT: &str = env!("SVC_BUILD_COMMIT");
+/// Both, as `--version` prints them.
+pub(crate) const BOTH: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SVC_BUILD_COMMIT"), ")");
+
+/// What `/healthz` answers.
+pub(crate) const HEALTHY: &str = concat!("ok ", env!("CARGO_PKG_VERSION"), " (", env!("SVC_BUILD_COMMIT"), ")\n");
+
+/// Tells both as a metric that is always 1.
+pub(crate) fn measure() {
+    figures::describe::<Gauge>("build_info", "Always 1: the version and commit of the program");
+    metrics::gauge!("build_info", "version" => VERSION, "commit" => COMMIT).set(1.0);
+}
