@@ -64,6 +64,22 @@ install_go_modules() {
 # install_debian PACKAGE…: packages of Debian, where the user is root.
 install_debian() { apt-get install -qq -y "$@" || { apt-get update -qq && apt-get install -qq -y "$@"; }; }
 
+# unpack_debian FOLDER PACKAGE: a package of Debian, with what it needs and this machine lacks, unpacked into a folder: nothing is
+# installed or started.
+unpack_debian() {
+  local folder="$1" package="$2" file
+  fetch() {
+    apt-get install -qq -y --download-only --reinstall --no-install-recommends -o Debug::NoLocking=1 \
+      -o Dir::Cache::archives="$folder.new/archives" "$package"
+  }
+  rm -rf "$folder.new" && mkdir -p "$folder.new/archives/partial" || return
+  fetch || { apt-get update -qq && fetch; } || return
+  for file in "$folder.new"/archives/*.deb; do
+    dpkg-deb --extract "$file" "$folder.new" || return
+  done
+  rm -rf "$folder.new/archives" "$folder" && mv "$folder.new" "$folder"
+}
+
 # Tells what was left out. Fails if that is something, with CI=true.
 end_tools() {
   [ ${#left_out[@]} -gt 0 ] || return 0

@@ -26,7 +26,10 @@ use core_service::{
 };
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretBox;
-use thesis_net::clock::{Clock as _, SystemClock, SystemIdSource};
+use thesis_net::{
+    clock::{Clock as _, SystemClock, SystemIdSource},
+    tls::Authorities,
+};
 use tokio::{
     net::TcpListener,
     time::{Instant, sleep},
@@ -79,6 +82,7 @@ pub(crate) async fn reachable_core(store: SharedBackend) -> Result<Arc<Core>, Fa
     let settings = CoreSettings { advertise_url, ..settings(None) };
     let core = Core::start(store, settings, Arc::new(SystemClock), Arc::new(SystemIdSource)).await?;
     let serving = Serving {
+        tls: None,
         connections: 100,
         trusted_proxies: Vec::new(),
         leaving: CancellationToken::new(),
@@ -214,6 +218,8 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
         webhook_allow_networks: Vec::new(),
         dns_servers: Vec::new(),
         advertise_url: String::new(),
+        core_authorities: Authorities::default(),
+        sandbox_fixtures: true,
         sandbox_tick_seconds: 0,
         upstream: None,
         search_dir,

@@ -7,6 +7,7 @@
 mod accounts;
 mod appends;
 mod arrival;
+mod backup;
 mod bare;
 mod calls;
 mod capacity;
@@ -29,6 +30,7 @@ mod rounds;
 mod starts;
 mod store;
 mod streams;
+mod traces;
 mod upstream;
 mod webhooks;
 
@@ -131,8 +133,12 @@ enum Child {
     Accounts,
     /// Measures pages of the console
     Pages,
+    /// Measures what traces cost a read by id
+    Traces,
     /// Measures the way from the feed of a simulated upstream, beside appends of the same texts
     Upstream,
+    /// Measures backups of the embedded store, and requests beside them
+    Backup,
     /// Simulates how many of each role carry a load, with measured costs; needs no service
     Capacity,
 }
@@ -163,6 +169,8 @@ fn main() -> Result<(), Failure> {
         }
         Some(Child::Accounts) => Builder::new_multi_thread().enable_all().build()?.block_on(accounts::run(&options)),
         Some(Child::Pages) => Builder::new_multi_thread().enable_all().build()?.block_on(pages::run(&options)),
+        Some(Child::Traces) => Builder::new_multi_thread().enable_all().build()?.block_on(traces::run(&options)),
+        Some(Child::Backup) => Builder::new_multi_thread().enable_all().build()?.block_on(backup::run(&options)),
         Some(Child::Capacity) => capacity::run(),
         Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),

@@ -33,7 +33,7 @@ pub(crate) fn admin(service: &Service, arguments: &[&str]) -> Value {
 }
 
 /// Runs a command that fails; gives the error object on its stdout.
-fn refused(service: &Service, arguments: &[&str], code: &str) -> Value {
+pub(crate) fn refused(service: &Service, arguments: &[&str], code: &str) -> Value {
     let (exit, stdout, _) = setup(service).arguments(&[&["admin"], arguments, &["--json"]].concat()).run();
     assert_ne!(exit, Some(0), "{stdout}");
     let error: Value = serde_json::from_str(&stdout).unwrap();

@@ -47,13 +47,18 @@ const QUESTIONS: usize = 22;
 
 #[tokio::test]
 async fn every_answer_equals_a_recount_on_the_embedded_store() {
-    every_answer_equals_a_recount(&Service::embedded(|setup| setup)).await;
+    every_answer_equals_a_recount(&mut Service::embedded(|setup| setup), false).await;
+}
+
+#[tokio::test]
+async fn every_answer_equals_a_recount_on_a_restored_copy() {
+    every_answer_equals_a_recount(&mut Service::embedded(|setup| setup), true).await;
 }
 
 #[tokio::test]
 async fn every_answer_equals_a_recount_on_a_cluster() {
-    if let Some(service) = Service::cluster().await {
-        every_answer_equals_a_recount(&service).await;
+    if let Some(mut service) = Service::cluster().await {
+        every_answer_equals_a_recount(&mut service, false).await;
     }
 }
 
@@ -110,7 +115,8 @@ async fn customers(service: &Service, projects: &[Project; 3], random: &mut Rand
     ]
 }
 
-async fn every_answer_equals_a_recount(service: &Service) {
+/// With `moves`, the service is killed after the first round, and a restored copy goes on in its place.
+async fn every_answer_equals_a_recount(service: &mut Service, moves: bool) {
     let started = now_ms();
     let seed = setting("RECOUNT_SEED").unwrap_or_else(|| started.unsigned_abs());
     let mut told = Told { seed, round: 0 };
@@ -125,14 +131,20 @@ async fn every_answer_equals_a_recount(service: &Service) {
         customer.open_streams(&world).await;
     }
     let past = vec![Vec::new(); world.datasets.len()];
-    let mut writer = Writer { service, random: random.fork(), seen_at: started - 60 * DAY_MS, past };
+    let mut writer = Writer { random: random.fork(), seen_at: started - 60 * DAY_MS, past };
     let rounds = setting("RECOUNT_ROUNDS");
     // At least two rounds, so that everything kept is used once.
     let goes_on = |round: u64| round < 2 || (now_ms() - started).unsigned_abs() * (round + 1) / round < BUDGET_MS;
     while rounds.map_or_else(|| goes_on(told.round), |rounds| told.round < rounds) {
         told.round += 1;
+        if moves && told.round == 2 {
+            for customer in &mut customers {
+                customer.leave_streams().await;
+            }
+            service.move_to_restored_copy().await;
+        }
         let size = if told.round == 1 { FIRST } else { LATER };
-        let within = writer.write(&mut world, &customers, size).await;
+        let within = writer.write(service, &mut world, &customers, size).await;
         log::learn(&mut world, &mut customers, within).await;
         service.ingest("live", Vec::new()).await;
         let foreign = Foreign::of(&customers);

@@ -1,5 +1,5 @@
 //! Real faults for a given time, by `tests/soak`: nodes of the cluster and processes of every role killed with -9 under
-//! load, crowds and floods, streams that come and go, webhooks, an upstream with faults. `SOAK_MINUTES` says how long a
+//! load, crowds and floods, streams that come and go, webhooks, an upstream with faults, an upgrade. `SOAK_MINUTES` says how long a
 //! scenario lasts, `TEST_SEED` repeats its choices.
 
 mod alone;
@@ -11,6 +11,7 @@ mod roles;
 mod streams;
 mod tally;
 mod transport;
+mod upgrade;
 mod upstream;
 mod watch;
 mod webhooks;

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU32, AtomicUsize, Ordering},
 };
 
-use reqwest::{Method, RequestBuilder, Response, header::HeaderMap, redirect::Policy};
+use reqwest::{Certificate, Method, RequestBuilder, Response, header::HeaderMap, redirect::Policy};
 use serde_json::{Value, json};
 
 use super::{SOON, Socket, Sse, eventually, rows, text};
@@ -40,6 +40,13 @@ impl Client {
         let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
         let key = key.map(str::to_owned);
         Self { http, edges: edges.into(), next: Arc::default(), key, address: new_address() }
+    }
+
+    /// A client of an edge by TLS, whose certificate this root (PEM) must have issued.
+    pub(crate) fn trusting(base: &str, key: &str, root: &str) -> Self {
+        let root = Certificate::from_pem(root.as_bytes()).unwrap();
+        let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).tls_certs_only([root]);
+        Self { http: http.build().unwrap(), ..Self::new(base, Some(key)) }
     }
 
     /// The same client at another address.

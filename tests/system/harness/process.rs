@@ -22,15 +22,19 @@ const READY_WITHIN: Duration = Duration::from_secs(90);
 /// How a process is to be started. It inherits no settings.
 #[derive(Clone)]
 pub(crate) struct Setup {
+    program: PathBuf,
     arguments: Vec<String>,
     dir: PathBuf,
     variables: Vec<(String, String)>,
+    /// Whether a user without rights runs it.
+    nobody: bool,
 }
 
 impl Setup {
     /// Everything in one process, on free ports, with its data in `dir` and no ticker.
     pub(crate) fn new(dir: &Path) -> Self {
-        let setup = Self { arguments: Vec::new(), dir: dir.to_owned(), variables: Vec::new() };
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_trade-thesis"));
+        let setup = Self { program, arguments: Vec::new(), dir: dir.to_owned(), variables: Vec::new(), nobody: false };
         setup
             .set("SVC_HTTP_ADDR", "127.0.0.1:0")
             .set("SVC_GRPC_ADDR", "127.0.0.1:0")
@@ -40,6 +44,17 @@ impl Setup {
             // Roles end at once too; no load balancer sends them requests.
             .set("SVC_DRAIN_SECONDS", "0")
             .set("SVC_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
+    }
+
+    /// Another program than this build's.
+    pub(crate) fn program(mut self, program: &Path) -> Self {
+        program.clone_into(&mut self.program);
+        self
+    }
+
+    /// The program of another setup.
+    pub(super) fn program_of(self, other: &Self) -> Self {
+        self.program(&other.program)
     }
 
     /// One role.
@@ -59,8 +74,16 @@ impl Setup {
         self
     }
 
+    /// Run by a user without rights, which takes a user with all of them.
+    pub(crate) fn by_nobody(self) -> Self {
+        Self { nobody: true, ..self }
+    }
+
     fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trade-thesis"));
+        let mut command = if self.nobody { Command::new("/usr/bin/setpriv") } else { Command::new(&self.program) };
+        if self.nobody {
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&self.program);
+        }
         command.args(&self.arguments).env_clear().envs(self.variables.iter().cloned());
         command.current_dir(&self.dir).stdin(Stdio::null());
         command

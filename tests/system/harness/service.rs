@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -191,7 +192,7 @@ impl Service {
         Self::of_replicas_with(each, nodes, apart, |setup| setup).await
     }
 
-    /// The same with settings of its own for the cores.
+    /// The same with settings of its own for the cores. All roles have the cores' program.
     pub(crate) async fn of_replicas_with(
         each: usize,
         nodes: &str,
@@ -214,7 +215,7 @@ impl Service {
         let mut processes = start_all(&setups);
         let cores: Vec<String> = processes.iter().map(|core| core.address("grpc")).collect();
         let all = cores.join(",");
-        let role = |role: &str, cores: &str| setup(&dir).role(role).set("SVC_CORE_URL", cores);
+        let role = |role: &str, cores: &str| setup(&dir).program_of(&core).role(role).set("SVC_CORE_URL", cores);
         let edges = cores.iter().map(|core| role("edge", if apart { core } else { &all }));
         let others: Vec<Setup> = edges.chain(vec![role("worker", &all); each]).collect();
         processes.extend(start_all(&others));
@@ -229,6 +230,13 @@ impl Service {
     /// Kills a process with -9 and starts it again, where it listened before.
     pub(crate) async fn kill_and_start(&mut self, index: usize) {
         self.end(index, "KILL").await;
+        self.start_again(index).await;
+    }
+
+    /// Ends a process by a signal and starts it as another program, where it listened before.
+    pub(crate) async fn replace(&mut self, index: usize, signal: &str, program: &Path) {
+        self.setups[index] = self.setups[index].clone().program(program);
+        self.end(index, signal).await;
         self.start_again(index).await;
     }
 
@@ -249,6 +257,45 @@ impl Service {
             }
         }
         self.processes[index] = spawn_blocking(move || setup.start()).await.unwrap();
+    }
+
+    /// Runs a command to its end, with the credential of the roles; gives its exit code, stdout and stderr.
+    pub(crate) async fn command(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let setup = self.setup.clone().set("SVC_CORE_URL", &self.grpc).arguments(arguments);
+        spawn_blocking(move || setup.run()).await.unwrap()
+    }
+
+    /// Saves its store into a new file of its folder while it runs; gives the file, and what the command told.
+    pub(crate) async fn save(&self, name: &str) -> (PathBuf, Value) {
+        let file = self.dir.path().join(name);
+        let (code, told, error) = self.command(&["admin", "--json", "backup", "--to", file.to_str().unwrap()]).await;
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{told}");
+        (file, serde_json::from_str(&told).unwrap())
+    }
+
+    /// Restores a backup into a new folder of its folder; gives that.
+    pub(crate) async fn restore(&self, file: &Path, name: &str) -> PathBuf {
+        let copy = self.dir.path().join(name);
+        let arguments = ["restore", "--from", file.to_str().unwrap(), "--data-dir", copy.to_str().unwrap()];
+        let (code, told, error) = self.command(&arguments).await;
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{told}");
+        copy
+    }
+
+    /// Kills its one process, and starts it on another data folder where it listened before.
+    pub(crate) async fn go_on_in(&mut self, data_dir: &Path) {
+        self.end(0, "KILL").await;
+        self.setups[0] = self.setups[0].clone().set("SVC_DATA_DIR", data_dir.to_str().unwrap());
+        self.setup = self.setups[0].clone();
+        self.start_again(0).await;
+        self.is_ready().await;
+    }
+
+    /// Goes on on a copy of its store, restored from a backup that was made while it ran.
+    pub(crate) async fn move_to_restored_copy(&mut self) {
+        let (file, _) = self.save("moved.backup").await;
+        let copy = self.restore(&file, "moved").await;
+        self.go_on_in(&copy).await;
     }
 
     /// Waits until every process says that it is ready.

@@ -104,6 +104,15 @@ impl Customer {
         self.streams.push(Kept { types, filters, query, opened, told, at: At::Left(cursor) });
     }
 
+    /// Leaves the streams that are still open where they began.
+    pub(super) async fn leave_streams(&mut self) {
+        for kept in &mut self.streams {
+            if let At::Open(stream) = &mut kept.at {
+                kept.at = At::Left(stream.first_cursor().await);
+            }
+        }
+    }
+
     /// Each dataset's events come in the order of its log; there is no order between two datasets.
     fn in_order(&self, world: &World, frames: &[(String, Value)]) {
         for rows in self.view(world).rows() {

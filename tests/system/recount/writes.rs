@@ -25,8 +25,7 @@ use crate::harness::{
 use crate::ingest::refused::named;
 
 /// Writes to the datasets, and remembers the observations.
-pub(super) struct Writer<'a> {
-    pub(super) service: &'a Service,
+pub(super) struct Writer {
     pub(super) random: Random,
     /// The time of the last observation, before all times of the service's own.
     pub(super) seen_at: i64,
@@ -34,9 +33,15 @@ pub(super) struct Writer<'a> {
     pub(super) past: Vec<Vec<v1::Observation>>,
 }
 
-impl Writer<'_> {
+impl Writer {
     /// Writes up to `sizes` observations to each dataset; gives the stretch of time that it took.
-    pub(super) async fn write(&mut self, world: &mut World, customers: &[Customer], sizes: usize) -> [i64; 2] {
+    pub(super) async fn write(
+        &mut self,
+        service: &Service,
+        world: &mut World,
+        customers: &[Customer],
+        sizes: usize,
+    ) -> [i64; 2] {
         let before = now_ms();
         let batches: Vec<Vec<v1::Observation>> = (0..world.datasets.len())
             .map(|dataset| {
@@ -46,7 +51,7 @@ impl Writer<'_> {
             })
             .collect();
         let taken = world.datasets.iter().zip(&batches);
-        let taken = taken.map(|(rows, batch)| self.service.try_ingest(&rows.name, batch.clone()));
+        let taken = taken.map(|(rows, batch)| service.try_ingest(&rows.name, batch.clone()));
         let results = join_all(taken).await;
         for (dataset, (batch, results)) in batches.into_iter().zip(results).enumerate() {
             let rows = &mut world.datasets[dataset];

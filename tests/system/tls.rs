@@ -1,0 +1,6 @@
+//! TLS without a load balancer: at the edge, at the core, between roles, and while certificates are renewed.
+
+mod authority;
+mod renewal;
+mod roles;
+mod start;
