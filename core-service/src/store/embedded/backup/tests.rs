@@ -41,7 +41,7 @@ fn contents(tables: &Tables) -> Contents {
     Contents { schema: FORMAT, made_at_ms: 1_700_000_000_000, program: "1.2.3".to_owned(), tables }
 }
 
-/// A backup of tables, with so many rows a piece.
+/// A backup of tables, whose pieces have the given number of rows.
 fn written(contents: Contents, tables: &Tables, piece: usize) -> Vec<u8> {
     let (mut writer, mut bytes) = Writer::begin(contents).unwrap();
     for (table, rows) in (0..).zip(tables) {
