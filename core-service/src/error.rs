@@ -50,6 +50,19 @@ impl Error {
         StoreError::Unavailable("nothing was answered lately".to_owned()).into()
     }
 
+    /// A store that failed this call, whatever it said; trying again may help.
+    #[must_use]
+    pub fn unavailable(error: &StoreError) -> Self {
+        Self { api: Box::new(ApiError::unavailable()), why: Some(error.to_string()) }
+    }
+
+    /// A dataset that takes nothing else before its import has ended.
+    #[must_use]
+    pub fn importing() -> Self {
+        let text = "a copy of another dataset is being imported here; try again when it has come to its end";
+        ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(1).into()
+    }
+
     /// A failure of this service itself.
     pub fn internal(why: impl std::fmt::Display) -> Self {
         Self { api: Box::new(ApiError::internal()), why: Some(why.to_string()) }

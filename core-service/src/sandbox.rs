@@ -22,6 +22,7 @@ use crate::{
     error::Result,
     log::{datasets::Datasets, writer::thesis_event_id},
     shared::Shared,
+    store::Consistency,
     tables::{events::position_of, index_scope::IndexScope, log::decode, theses::IndexSlice},
 };
 
@@ -110,7 +111,7 @@ fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i6
 }
 
 /// Lays out the fixtures of the seven days before the very first start of any core. Doing it again, or twice at once,
-/// changes nothing: ids and times are the same.
+/// changes nothing: ids and times are the same. A sandbox that is being imported stays as it is.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -119,6 +120,10 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     let Some(last) = theses.last() else { return Ok(()) };
     let last_id = thesis_event_id(&thesis_id(SEEDED, last.number));
     let sandbox = Dataset::Sandbox.to_string();
+    if is_importing(shared, &sandbox).await? {
+        tracing::warn!("the sandbox is being imported: it gets no fixtures before a start after the import has ended");
+        return Ok(());
+    }
     let done = position_of(&shared.backend, &sandbox, &last_id).await?;
     let now = match done {
         // Laid out here or, before an import, elsewhere.
@@ -143,6 +148,11 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     // A task that has used up its budget would call some of them later.
     tokio::task::unconstrained(futures::future::try_join_all(written)).await?;
     Ok(())
+}
+
+async fn is_importing(shared: &Shared, sandbox: &str) -> Result<bool> {
+    let Some(import) = shared.log.import(sandbox).await? else { return Ok(false) };
+    Ok(shared.log.head(sandbox, 0, Consistency::Quorum).await? < import.entries)
 }
 
 /// When the fixtures were laid out, by the last of them.

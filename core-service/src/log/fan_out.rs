@@ -110,9 +110,11 @@ impl FanOut {
                 self.current = true;
             }
             if !self.knows_import && upto > 0 {
-                // Webhooks were told of imported events where these happened.
+                // Webhooks were told of imported events where these happened. A program that knows no imports must not
+                // tell them either.
                 let import = self.shared.log.import(&self.name).await?;
                 self.done = self.done.max(import.map_or(0, |import| import.entries));
+                self.store().await?;
                 self.knows_import = true;
             }
             if self.done >= upto {

@@ -2,6 +2,7 @@
 //! the others as one batch if the head is still the same. It answers only after projecting the batch, so a caller reads
 //! its own write. When it loses the race, it takes over the added entries, once their rows are made, and tries again.
 
+mod carry_out;
 mod command;
 mod derive;
 mod draft;
@@ -22,23 +23,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    derive::Looked,
-    draft::{Draft, KnownRows, Place},
-    due::Due,
-    observe::{Drafted, observe},
-};
+use self::{carry_out::answer_all, derive::Looked, draft::KnownRows, due::Due};
 use super::{projection::Projector, unfinished::Beginnings};
 use crate::{
-    domain::{
-        dataset::Dataset,
-        entry::{Entry, Sequenced},
-        id,
-    },
-    figures::APPENDED,
+    domain::{dataset::Dataset, id},
     shared::Shared,
-    store::{Consistency, StoreError, StoreResult},
-    tables::log::{Appended, ImportMark, room},
+    store::{Consistency, StoreResult},
+    tables::log::ImportMark,
 };
 
 pub use self::command::Import;
@@ -136,9 +127,7 @@ impl Writer {
                 && let Err(error) = self.catch_up().await
             {
                 tracing::warn!(dataset = self.name, %error, "catching up with the log failed, trying again");
-                for job in jobs.drain(..) {
-                    drop(job.answer.send(Err(StoreError::Unavailable(error.to_string()).into())));
-                }
+                answer_all(jobs.drain(..), &error);
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
                     () = stop.cancelled() => return,
@@ -258,135 +247,6 @@ impl Writer {
     /// Whether derived events are appended with the next theses: if a write's cost does not depend on its size.
     fn joins_derived(&self) -> bool {
         self.shared.backend.is_exclusive()
-    }
-
-    fn take_batch(&self, jobs: &mut Vec<Job>) -> Vec<Job> {
-        let limit = if self.shared.backend.is_exclusive() { BATCH_BYTES * 16 } else { BATCH_BYTES };
-        let (mut bytes, mut entries) = (0, 0);
-        let fits = jobs.iter().take_while(|job| {
-            bytes += job.command.size();
-            entries += job.command.entries();
-            bytes <= limit && entries <= BATCH_ENTRIES.min(room(self.head))
-        });
-        let count = fits.count().max(usize::from(!jobs.is_empty()));
-        jobs.drain(..count).collect()
-    }
-
-    async fn write(&mut self, jobs: Vec<Job>) {
-        match self.carry_out(&jobs).await {
-            Ok(written) => {
-                for (job, written) in jobs.into_iter().zip(written) {
-                    drop(job.answer.send(Ok(written)));
-                }
-            }
-            Err(error) => {
-                self.current = false;
-                let why = error.to_string();
-                tracing::warn!(dataset = self.name, error = why, "an append failed");
-                for job in jobs {
-                    drop(job.answer.send(Err(StoreError::Unavailable(why.clone()).into())));
-                }
-            }
-        }
-    }
-
-    /// Drafts the entries that the commands add and appends them; gives each command's result, in order.
-    async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Vec<Written>> {
-        if let [Job { command: Command::Import(import), .. }] = jobs {
-            return Ok(vec![self.import(import).await?]);
-        }
-        loop {
-            if self.is_importing() {
-                return Err(StoreError::Unavailable("an import into this dataset has not come to its end".to_owned()));
-            }
-            let mut entries = Vec::new();
-            if self.joins_derived() {
-                let taken: usize = jobs.iter().map(|job| job.command.entries()).sum();
-                entries = self.derived_entries(room(self.head).saturating_sub(taken) / 2);
-            }
-            let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at, entries);
-            draft.look_up(jobs.iter().map(|job| &job.command)).await?;
-            let mut drafted = Vec::with_capacity(jobs.len());
-            for job in jobs {
-                drafted.push(match &job.command {
-                    Command::Create(new) => {
-                        let event_id = thesis_event_id(&new.thesis.id);
-                        let place = match draft.place(&event_id) {
-                            Some(place) => place,
-                            None => draft.create(event_id.clone(), new).await?,
-                        };
-                        Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
-                    }
-                    Command::Observe(observation) => observe(&mut draft, observation).await?,
-                    // It is always alone.
-                    Command::Import(_) => Drafted::nothing(String::new()),
-                });
-            }
-            if draft.entries.len() > room(self.head) {
-                // One command's entries do not fit into the rest of the bucket, and a batch never spans two.
-                self.fill().await?;
-                continue;
-            }
-            let entries = draft.entries;
-            if entries.is_empty() {
-                // The entries found may be another writer's, with rows not made yet.
-                self.follow_others(false).await?;
-            }
-            let Some(appended) = self.append(entries).await? else { continue };
-            let mut written = Vec::with_capacity(drafted.len());
-            for Drafted { id, place, event_id, refused } in drafted {
-                let entry = match place {
-                    Place::New(index) => Some(appended[index].clone()),
-                    Place::Logged(seq) => Some(self.entry_at(seq).await?),
-                    Place::Nowhere => None,
-                };
-                written.push(Written { id, entry, applied: matches!(place, Place::New(_)), event_id, refused });
-            }
-            return Ok(written);
-        }
-    }
-
-    /// Fills the rest of a bucket.
-    async fn fill(&mut self) -> StoreResult<()> {
-        let created_at = self.shared.clock.now_ms().max(self.last_created_at);
-        let places = self.head + 1..=self.head + room(self.head) as u64;
-        self.append(places.map(|seq| Entry::filler(seq, created_at)).collect()).await.map(|_| ())
-    }
-
-    /// Appends entries computed from the state at the head, and projects them. None when another writer was faster: the
-    /// state has changed then, and the entries must be computed again.
-    async fn append(&mut self, entries: Vec<Entry>) -> StoreResult<Option<Vec<Sequenced>>> {
-        self.append_marked(entries, None).await
-    }
-
-    /// Like [`Self::append`]; `mark` tells of the import that the entries are of.
-    async fn append_marked(
-        &mut self,
-        entries: Vec<Entry>,
-        mark: Option<ImportMark>,
-    ) -> StoreResult<Option<Vec<Sequenced>>> {
-        if entries.is_empty() {
-            return Ok(Some(Vec::new()));
-        }
-        self.beginnings.begin().await?;
-        let entries: Vec<Sequenced> =
-            (self.head + 1..).zip(entries).map(|(seq, entry)| Sequenced { seq, entry }).collect();
-        let mut batch = [0; 16];
-        self.shared.ids.fill(&mut batch);
-        self.current = false;
-        if self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref()).await? == Appended::Lost {
-            self.follow_others(true).await?;
-            self.current = true;
-            return Ok(None);
-        }
-        self.import.get_or_insert(mark);
-        self.learn(&entries, 0).await?;
-        self.current = true;
-        self.followed.send_replace(self.head);
-        self.position.send_if_modified(|position| advance(position, self.head));
-        self.shared.news.log(&self.name, self.head);
-        APPENDED.one().increment(entries.len() as u64);
-        Ok(Some(entries))
     }
 }
 

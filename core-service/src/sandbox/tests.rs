@@ -4,14 +4,17 @@ use super::*;
 use crate::{
     access::gate::{Call, RequestMeta},
     domain::operation::Operation,
+    log::writer::Import,
     operations::{
         Core,
         get_token::get_token,
         resolve::ProfileReference,
         verify_thesis::{Claim, verify_thesis},
     },
+    start::CoreSettings,
     store::Consistency,
-    testing::{ManualClock, NOON, TEST_KEY, core, shared_memory},
+    tables::log::ImportMark,
+    testing::{ManualClock, NOON, TEST_KEY, core, ids, settings, shared_memory},
 };
 
 const EVERY_MS: i64 = 45_000;
@@ -100,4 +103,31 @@ async fn what_was_ticked_more_than_thirty_days_ago_is_deleted_and_fixtures_stay(
     // A core that is late with its tick does not bring it back.
     post(&cores[1].shared, &cores[1].datasets, first, EVERY_MS).await.unwrap();
     assert_eq!(listed(&cores[0]).await.len(), 151);
+}
+
+#[tokio::test]
+async fn a_start_leaves_a_sandbox_alone_that_is_being_imported() {
+    let clock = ManualClock::new();
+    let name = Dataset::Sandbox.to_string();
+    let source = core(shared_memory(&clock), &clock, 1).await;
+    let head = source.shared.log.head(&name, 0, Consistency::Serial).await.unwrap();
+    let entries: Vec<_> = source.shared.log.read(&name, 0, head, usize::MAX).await.unwrap();
+    let entries: Vec<_> = entries.into_iter().map(|(_, body)| decode(body).unwrap()).collect();
+    let mark = ImportMark { entries: head, sha256: [1; 32] };
+    let import = |upto: usize| Import { mark, after: 0, entries: entries[..upto].to_vec() };
+
+    let backend = shared_memory(&clock);
+    let settings = || CoreSettings { sandbox_fixtures: false, ..settings() };
+    let target = Core::start(Arc::clone(&backend), settings(), clock.clone(), ids(2)).await.unwrap();
+    assert_eq!(target.datasets.import_here(&Dataset::Sandbox, import(20)).await.unwrap(), None);
+    clock.advance(DAY_MS);
+    let started = core(Arc::clone(&backend), &clock, 3).await;
+    post(&started.shared, &started.datasets, (NOON + DAY_MS) / EVERY_MS, EVERY_MS).await.unwrap();
+    assert_eq!(started.shared.log.head(&name, 0, Consistency::Serial).await.unwrap(), 20);
+    assert_eq!(started.datasets.import_here(&Dataset::Sandbox, import(entries.len())).await.unwrap(), None);
+    // The fixtures keep the times that they had at their source.
+    let after = core(backend, &clock, 4).await;
+    assert_eq!(after.shared.control.state().seed(), source.shared.control.state().seed());
+    assert_eq!(listed(&after).await, listed(&source).await);
+    assert_eq!(after.shared.log.head(&name, 0, Consistency::Serial).await.unwrap(), head);
 }

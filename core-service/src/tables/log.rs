@@ -287,12 +287,13 @@ impl LogStore {
         }
     }
 
-    /// The import that a log began with, if it began so.
+    /// The import that a log began with, if it began so. Who knows an entry of the log gets a final answer: a quorum could
+    /// pass over an append that only some replicas have.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn import(&self, log: &str) -> StoreResult<Option<ImportMark>> {
-        let row = self.backend.get(&schema::EVENT_LOG, &key![log, 0, IMPORT_ROW], Consistency::Quorum).await?;
+        let row = self.backend.get(&schema::EVENT_LOG, &key![log, 0, IMPORT_ROW], Consistency::Serial).await?;
         let Some(row) = row else { return Ok(None) };
         let mark = u64::try_from(row.version).ok().zip(row.body.as_ref().try_into().ok());
         let (entries, sha256) =

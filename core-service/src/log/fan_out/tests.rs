@@ -12,6 +12,7 @@ use crate::{
     },
     operations::Core,
     store::{SharedBackend, schema},
+    tables::log::ImportMark,
     testing::{ManualClock, SharedMemory, core},
 };
 
@@ -153,4 +154,23 @@ async fn a_webhook_that_changed_twice_in_a_millisecond_is_matched_by_its_last_fi
         fan_out.advance(upto).await.unwrap();
         assert_eq!(bench.delivery(&format!("evt_{number}"), "wh_1").await.is_some(), gets, "{number}");
     }
+}
+
+#[tokio::test]
+async fn imported_entries_are_passed_for_good() {
+    let bench = Bench::new().await;
+    bench.webhook("wh_1", 0).await;
+    let (log, name) = (&bench.core.shared.log, bench.dataset.to_string());
+    let mark = ImportMark { entries: 3, sha256: [0; 32] };
+    log.append_with(&name, 0, [1; 16], &[event(1), event(2)], Some(&mark), Vec::new()).await.unwrap();
+    bench.fan_out().advance(2).await.unwrap();
+    // A program that knows nothing of imports goes on from there.
+    assert_eq!(bench.checkpoint().await, 3);
+    let upto = bench.append(&[event(3), event(4)]).await;
+    bench.fan_out().advance(upto).await.unwrap();
+    let mut owed = Vec::new();
+    for number in 1..=4 {
+        owed.push(bench.delivery(&format!("evt_{number}"), "wh_1").await.is_some());
+    }
+    assert_eq!(owed, [false, false, false, true]);
 }

@@ -1,4 +1,5 @@
 mod beside;
+mod imports;
 mod names;
 mod order;
 
@@ -12,13 +13,16 @@ use super::*;
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
-        entry::{Kind, ThesisCreated, TokenActivity, Totals},
+        entry::{Entry, Kind, Sequenced, ThesisCreated, TokenActivity, Totals},
         row::{NewThesis, Profile, Thesis, Token},
     },
     log::{fan_out::FAN_OUT, forward::read_forward},
     operations::Core,
     store::{Change, Consistency, schema},
-    tables::{log::decode, theses::creation_changes},
+    tables::{
+        log::{Appended, decode, room},
+        theses::creation_changes,
+    },
     testing::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
 };
 
