@@ -18,7 +18,7 @@ const DASHBOARD: &str = include_str!("../../deploy/grafana/trade-thesis.json");
 const RULES: &str = include_str!("../../deploy/prometheus/alerts.yaml");
 /// Told only where TLS is on; the test of renewals looks at it.
 const WITH_TLS: &str = "tls_certificate_expiry_timestamp_seconds";
-const GUIDE: &str = include_str!("../../docs/guides/operators.md");
+const GUIDE: &str = include_str!("../../docs/guides/observability.md");
 
 on_stores_of_their_own![a_tour_is_told_whole_and_exactly];
 

@@ -41,6 +41,9 @@ pub(super) const GROUPS: &[Group] = &[
         title: "Run it",
         links: &[
             Link { path: "/docs/operators", title: "For operators" },
+            Link { path: "/docs/deploy", title: "Deploy and upgrade" },
+            Link { path: "/docs/data", title: "Data and backups" },
+            Link { path: "/docs/observability", title: "Observability" },
             Link { path: "/docs/upstream", title: "The upstream" },
             Link { path: "/docs/capacity", title: "Capacity" },
             Link { path: "/docs/measurements", title: "Measurements" },
@@ -69,6 +72,9 @@ sources! {
     "going-live" "guides/going-live.md";
     "errors" "guides/errors.md";
     "operators" "guides/operators.md";
+    "deploy" "guides/deploy.md";
+    "data" "guides/data.md";
+    "observability" "guides/observability.md";
     "capacity" "capacity.md";
     "measurements" "measurements.md";
     "upstream" "upstream.md";

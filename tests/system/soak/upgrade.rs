@@ -82,7 +82,7 @@ async fn old_and_new_processes_share_a_cluster_and_lose_nothing() {
     }
     let all = 0..service.processes.len();
     loop {
-        // In the order of the guide for operators: cores, edges, workers; and the way back the other way round.
+        // In the order of the guide "Deploy and upgrade": cores, edges, workers; and the way back the other way round.
         for index in all.clone() {
             steps.replace(&mut service, index, &steps.programs.new.clone()).await;
         }
