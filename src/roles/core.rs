@@ -56,6 +56,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     let accounts = settings.accounts.settings(settings.store.kind == StoreKind::Embedded)?;
     let upstream = settings.upstream.settings()?;
     let core_authorities = settings.tls.authorities()?;
+    settings.addresses.judge_advertised(settings.tls.scheme())?;
     settings.webhooks.resolver()?;
     let plans = settings.keys.plans()?;
     let mut bootstrap = settings.keys.bootstrap(&plans)?;
