@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSo
 use clap::Args;
 use ipnet::IpNet;
 
-use super::parse;
+use super::{Refused, parse};
 
 /// The port of a cluster's node that names none.
 const CQL_PORT: u16 = 9042;
@@ -54,6 +54,18 @@ impl Addresses {
     /// The address that customers use, when REST listens at `http`.
     pub(crate) fn public_url(&self, scheme: &str, http: SocketAddr) -> String {
         self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(http)))
+    }
+
+    /// Refuses a plain URL for other cores where gRPC speaks TLS alone: they would not reach this one, and look for its work.
+    pub(crate) fn judge_advertised(&self, scheme: &str) -> Result<(), Refused> {
+        match &self.advertise_url {
+            Some(url) if scheme == "https" && !url.starts_with("https://") => {
+                let reason = format!("`{url}` is plain, and with SVC_TLS_CERT this core speaks TLS alone");
+                Err(Refused::new("SVC_ADVERTISE_URL", reason)
+                    .remedy("begin it with https://, and name a host that the certificate names"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Where other cores find this one, when gRPC listens at `grpc`. If that is every address of this machine, it is the

@@ -7,7 +7,10 @@ use clap::{ArgAction, Args};
 use core_service::{
     domain::plan::Plans,
     operations::admin::bootstrap::Bootstrap,
-    shared::key_ring::{LIVE_PREFIX, TEST_PREFIX, is_api_key},
+    shared::{
+        key_ring::{LIVE_PREFIX, TEST_PREFIX, is_api_key},
+        secret_check::Fit,
+    },
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -55,12 +58,23 @@ pub(crate) struct Keys {
     plans_file: Option<PathBuf>,
 }
 
-/// Tells that a store was made with another secret key.
-pub(crate) fn other_secret_key() -> Refused {
-    Refused::new("SVC_SECRET_KEY", "the store was made with another secret key").remedy(
-        "set that one; if it is lost, so are all API keys, webhook secrets and sessions: to go on without them, set \
-         SVC_REPLACE_SECRET_KEY=true for one start",
-    )
+/// Tells that a store was made with another secret key, if it was.
+pub(crate) fn other_secret_key(fit: Fit) -> Option<Refused> {
+    let (reason, remedy) = match fit {
+        Fit::Right | Fit::Unknown => return None,
+        Fit::Other => (
+            "the store was made with another secret key",
+            "set that one; if it is lost, so are all API keys, webhook secrets and sessions: to go on without them, or \
+             if a start with a wrong key came first, set SVC_REPLACE_SECRET_KEY=true for one start",
+        ),
+        Fit::Undecrypted => (
+            "it decrypts none of the store's webhook secrets that were tried, so the store was made with another secret \
+             key",
+            "set the key that the service had before the upgrade; if this is that one, or if that one is lost, set \
+             SVC_REPLACE_SECRET_KEY=true for one start: what was made with another key is lost",
+        ),
+    };
+    Some(Refused::new("SVC_SECRET_KEY", reason).remedy(remedy))
 }
 
 impl Keys {

@@ -95,6 +95,12 @@ fn other_cores_find_this_one_where_it_listens() {
     assert_eq!(at, "https://192.0.2.1:50051");
     let given = settings(&["--advertise-url=http://core-1:50051"]).addresses;
     assert_eq!(given.advertise_url("http", "0.0.0.0:1".parse().unwrap(), &[]), "http://core-1:50051");
+    let refused = given.judge_advertised("https").unwrap_err().to_string();
+    assert!(refused.starts_with("SVC_ADVERTISE_URL: `http://core-1:50051` is plain"), "{refused}");
+    assert!(given.judge_advertised("http").is_ok());
+    // Something before this core may speak TLS in its place.
+    let secure = settings(&["--advertise-url=https://core-1:50051"]).addresses;
+    assert!(secure.judge_advertised("https").is_ok() && secure.judge_advertised("http").is_ok());
 }
 
 #[test]

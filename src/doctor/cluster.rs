@@ -16,11 +16,10 @@ const ENOUGH: usize = 3;
 pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
     // Wrong settings are told already.
     let Ok(options) = settings.store.scylla() else { return Vec::new() };
-    let (table, key) = secret_check::place();
-    match examine(&options, &SystemClock, table, &key).await {
+    match examine(&options, &SystemClock, &secret_check::scans()).await {
         Ok(cluster) => {
             let secret_key = settings.keys.secret_key().ok().flatten();
-            let fits = store::judge("keyspace", &settings.keys, secret_key, cluster.row.as_deref());
+            let fits = store::judge("keyspace", &settings.keys, secret_key, &cluster.rows);
             findings(&cluster, &options.datacenter, &options.keyspace).into_iter().chain(fits).collect()
         }
         Err(error) => vec![Finding::refused("cluster", settings.store.refused(&error))],

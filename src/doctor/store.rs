@@ -1,11 +1,15 @@
 //! The embedded store: its file, which is opened without changing it.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use core_service::{
-    shared::secret_check,
-    store::embedded::{Examined, OpenError, Options, examine},
+    shared::{key_ring::KeyRing, secret_check},
+    store::{
+        Row,
+        embedded::{Examined, OpenError, Options, examine},
+    },
 };
+use thesis_net::clock::SystemIdSource;
 use tokio::task::spawn_blocking;
 
 use super::finding::Finding;
@@ -22,13 +26,13 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
     // A large file takes a while.
     let looking = spawn_blocking(move || {
         if let Err(refused) = restore::demand_finished(&dir) {
-            return (Finding::refused("store", refused), None);
+            return (Finding::refused("store", refused), Vec::new());
         }
         file(&dir)
     });
     match looking.await {
-        Ok((finding, made_with)) => {
-            let fits = judge("store", &settings.keys, secret_key, made_with.as_deref());
+        Ok((finding, rows)) => {
+            let fits = judge("store", &settings.keys, secret_key, &rows);
             [finding].into_iter().chain(fits).collect()
         }
         Err(error) => {
@@ -41,15 +45,14 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
     }
 }
 
-/// What is found, and what the store tells of its secret key.
-fn file(dir: &Path) -> (Finding, Option<Vec<u8>>) {
-    let (table, key) = secret_check::place();
-    let finding = match examine(dir, Options::default(), table, &key) {
+/// What is found, and the rows that tell of the store's secret key.
+fn file(dir: &Path) -> (Finding, Vec<Row>) {
+    let finding = match examine(dir, Options::default(), &secret_check::scans()) {
         Ok(Examined::Nothing) => Finding::ok("store", "there is none yet; a start makes it"),
-        Ok(Examined::Sound { format, bytes, verified, row }) => {
+        Ok(Examined::Sound { format, bytes, verified, rows }) => {
             let how = if verified { "every page is whole" } else { "it opens; pages are verified when they are read" };
             let finding = Finding::ok("store", format!("{} MiB in format {format}: {how}", bytes >> 20));
-            return (finding, row.map(Into::into));
+            return (finding, rows);
         }
         Err(error @ OpenError::InUse(_)) => Finding::warning(
             "store",
@@ -58,17 +61,12 @@ fn file(dir: &Path) -> (Finding, Option<Vec<u8>>) {
         ),
         Err(error) => Finding::refused("store", refused_file(dir, &error)),
     };
-    (finding, None)
+    (finding, Vec::new())
 }
 
 /// The problem of a store that was made with another secret key, unless it shall go on with this one.
-pub(super) fn judge(
-    name: &'static str,
-    keys: &Keys,
-    secret_key: Option<[u8; 32]>,
-    made_with: Option<&[u8]>,
-) -> Option<Finding> {
-    let (secret_key, made_with) = secret_key.zip(made_with)?;
-    let goes_on = keys.replace_secret_key || secret_check::is_of(made_with, &secret_key);
-    (!goes_on).then(|| Finding::refused(name, other_secret_key()))
+pub(super) fn judge(name: &'static str, keys: &Keys, secret_key: Option<[u8; 32]>, rows: &[Row]) -> Option<Finding> {
+    let ring = KeyRing::new(&secret_key?, Arc::new(SystemIdSource));
+    let refused = other_secret_key(secret_check::judge(rows, &ring))?;
+    (!keys.replace_secret_key).then(|| Finding::refused(name, refused))
 }

@@ -7,7 +7,7 @@ use core_service::{
     domain::{operation::Features, plan::Plans},
     ingest::settings::UpstreamSettings,
     operations::{Core, admin::bootstrap::Bootstrap},
-    shared::secret_check,
+    shared::{key_ring::KeyRing, secret_check},
     start::CoreSettings,
     store::{
         SharedBackend,
@@ -56,6 +56,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     let accounts = settings.accounts.settings(settings.store.kind == StoreKind::Embedded)?;
     let upstream = settings.upstream.settings()?;
     let core_authorities = settings.tls.authorities()?;
+    settings.addresses.judge_advertised(settings.tls.scheme())?;
     settings.webhooks.resolver()?;
     let plans = settings.keys.plans()?;
     let mut bootstrap = settings.keys.bootstrap(&plans)?;
@@ -97,10 +98,10 @@ pub(super) async fn start(
             Arc::new(store.map_err(|error| refused_file(&settings.store.data_dir, &error))?)
         }
     };
-    let secret_key = prepared.secrets.secret_key.expose_secret();
-    let replace = settings.keys.replace_secret_key;
-    if !secret_check::fits(store.as_ref(), secret_key, clock.now_ms(), replace).await? {
-        return Err(other_secret_key().into());
+    let keys = KeyRing::new(prepared.secrets.secret_key.expose_secret(), Arc::clone(ids));
+    let fit = secret_check::fits(store.as_ref(), &keys, settings.keys.replace_secret_key).await;
+    if let Some(refused) = other_secret_key(fit.map_err(|error| settings.store.unstarted(&error))?) {
+        return Err(refused.into());
     }
     let core_settings = CoreSettings {
         secret_key: prepared.secrets.secret_key,

@@ -2,6 +2,7 @@
 //!
 //! Ownership only saves work. It may be wrong at any moment: whoever appends does it on the condition of the log's head.
 
+mod silence;
 #[cfg(test)]
 mod tests;
 
@@ -26,11 +27,12 @@ use thesis_net::{
 use thesis_proto::v1::{self, append_request::Command, append_response::Result as Answer, look_up_request::Thing};
 use tokio::{
     sync::watch,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{Code, Request, Status, codegen::StdError};
 
+use self::silence::Silence;
 use super::members::{Members, Other, first_of};
 use crate::domain::{
     derivation::Counts,
@@ -44,6 +46,10 @@ const RECEIPT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(250);
 /// Longest wait for a core's first news.
 const FIRST_NEWS: Duration = Duration::from_secs(3);
+
+/// What is told of a core that beats and is not heard.
+const UNHEARD: &str = "a core that beats is not reached, so its work is looked for in the store, which is slower: its \
+    SVC_ADVERTISE_URL must lead to it from here, and SVC_CORE_CA_FILE here must fit its certificate";
 
 /// Longest time to take in what was looked up, beyond the look-up itself.
 const TAKEN_IN: Duration = Duration::from_secs(5);
@@ -278,12 +284,20 @@ impl Peers {
     /// Listens to a core until it is gone.
     async fn listen(self: Arc<Self>, peer: Arc<Peer>, hear: Hear) {
         let listening = async {
+            let mut silence = Silence::since(Instant::now());
             loop {
-                if let Err(status) = self.hear(&peer, &hear).await {
-                    tracing::debug!(core = peer.address, status = status.message(), "a core's news are not heard");
+                let ended = self.hear(&peer, &hear).await;
+                if peer.heard.swap(false, Ordering::Relaxed) {
+                    silence = Silence::since(Instant::now());
                 }
-                peer.heard.store(false, Ordering::Relaxed);
                 self.judge();
+                if let Err(status) = ended {
+                    let (core, status) = (&peer.address, status.message());
+                    tracing::debug!(core, status, "a core's news are not heard");
+                    if silence.is_to_be_told(Instant::now()) {
+                        tracing::warn!(core, status, "{UNHEARD}");
+                    }
+                }
                 sleep(PAUSE).await;
             }
         };

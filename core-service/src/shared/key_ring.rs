@@ -38,6 +38,7 @@ pub struct KeyRing {
     sessions: [u8; 32],
     links: [u8; 32],
     emails: [u8; 32],
+    store_check: [u8; SHORT],
     ids: SharedIdSource,
 }
 
@@ -47,18 +48,12 @@ fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// A keyed hash that tells a secret key from another one, and nothing of it.
-#[must_use]
-pub(super) fn store_check(secret: &[u8; 32]) -> [u8; SHORT] {
-    let mut check = [0; SHORT];
-    check.copy_from_slice(&hmac(secret, b"trade-thesis store check v1")[..SHORT]);
-    check
-}
-
 impl KeyRing {
     /// Derives everything from 32 secret bytes.
     #[must_use]
     pub fn new(secret: &[u8; 32], ids: SharedIdSource) -> Self {
+        let mut store_check = [0; SHORT];
+        store_check.copy_from_slice(&hmac(secret, b"trade-thesis store check v1")[..SHORT]);
         Self {
             pepper: hmac(secret, b"trade-thesis api key pepper v1"),
             cipher: ChaCha20Poly1305::new(&Array::from(hmac(secret, b"trade-thesis sealing v1"))),
@@ -66,8 +61,14 @@ impl KeyRing {
             sessions: hmac(secret, b"trade-thesis sessions v1"),
             links: hmac(secret, b"trade-thesis one-time links v1"),
             emails: hmac(secret, b"trade-thesis e-mails v1"),
+            store_check,
             ids,
         }
+    }
+
+    /// A keyed hash that tells the secret from another one, and nothing of it.
+    pub(super) const fn store_check(&self) -> &[u8] {
+        &self.store_check
     }
 
     /// The keyed hash under which an API key is stored.

@@ -2,56 +2,233 @@
 //!
 //! With another key no API key, webhook secret or session of the store can be used, and nothing else would tell: a copy
 //! would begin without its customers. So the first start leaves a keyed hash of a fixed text in the store.
+//!
+//! A store of an earlier version has no hash. There the webhooks tell, whose secrets are encrypted. API keys cannot
+//! tell: the store has their hashes alone.
+
+use std::iter;
 
 use bytes::Bytes;
 use subtle::ConstantTimeEq as _;
 
-use super::key_ring::store_check;
+use super::key_ring::KeyRing;
 use crate::{
+    domain::control::ControlChange,
     key,
-    store::{Backend, Change, Consistency, StoreResult, Table, Value, schema::CONTROL},
+    store::{
+        Backend, ConditionalWrite, Consistency, Expect, Row, Scan, StoreError, StoreResult, Transaction,
+        schema::ACCOUNT,
+    },
+    tables::control,
 };
 
-/// The table of the hash, and its key there.
-#[must_use]
-pub fn place() -> (&'static Table, Vec<Value>) {
-    (&CONTROL, key!["secret_key", 0_i64, "check"])
+/// The partition of the hash. Ids of users begin with `usr_`.
+const SERVICE: &str = "service";
+/// The item of the hash.
+const HASH: &str = "secret_key";
+
+/// What a store tells of a secret key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// The store was made with this key.
+    Right,
+    /// Nothing in the store tells.
+    Unknown,
+    /// The hash is of another key.
+    Other,
+    /// There is no hash, and this key decrypts none of the webhook secrets that were read.
+    Undecrypted,
 }
 
-/// Whether a hash found at that place was made with this key.
+/// What to read to judge a key: the hash, and a webhook of each partition. Where there is a hash, it alone counts.
 #[must_use]
-pub fn is_of(found: &[u8], secret_key: &[u8; 32]) -> bool {
-    found.ct_eq(&store_check(secret_key)).into()
+pub fn scans() -> Vec<Scan> {
+    iter::once(Scan::all(&ACCOUNT, key![SERVICE], 1)).chain(control::some_webhooks()).collect()
 }
 
-/// Whether the store was made with this key. A store without the hash, or one that shall go on with this key from now
-/// on (`replace`), gets it.
+/// What the rows of [`scans`] tell of a key. One webhook is enough: others may be older than a key that was lost before
+/// there was a hash.
+#[must_use]
+pub fn judge(rows: &[Row], keys: &KeyRing) -> Fit {
+    if let Some(hash) = hash_in(rows) {
+        return if is_of(&hash.body, keys) { Fit::Right } else { Fit::Other };
+    }
+    // A row that cannot be read tells nothing here; the start fails on it later, with its own error.
+    let changes = rows.iter().filter_map(|row| control::decode(row.body.clone()).ok()).flatten();
+    let decrypted: Vec<bool> = changes
+        .filter_map(|change| match change {
+            ControlChange::Webhook(webhook) => Some(keys.open(&webhook.secret).is_some()),
+            _ => None,
+        })
+        .collect();
+    if decrypted.contains(&true) {
+        Fit::Right
+    } else if decrypted.is_empty() {
+        Fit::Unknown
+    } else {
+        Fit::Undecrypted
+    }
+}
+
+/// Judges the key with which a core starts. A store without a hash gets one if nothing tells against the key; with
+/// `replace` the store goes on with this key in any case. Of cores that start at once with different keys one gets
+/// [`Fit::Right`].
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn fits(backend: &dyn Backend, secret_key: &[u8; 32], now_ms: i64, replace: bool) -> StoreResult<bool> {
-    let (table, key) = place();
-    let row = backend.get(table, &key, Consistency::Quorum).await?;
-    let fits = row.as_ref().map(|row| is_of(&row.body, secret_key));
-    if fits == Some(true) || (fits == Some(false) && !replace) {
-        return Ok(fits == Some(true));
+pub async fn fits(backend: &dyn Backend, keys: &KeyRing, replace: bool) -> StoreResult<Fit> {
+    settle(backend, keys, &read(backend).await?, replace).await
+}
+
+async fn read(backend: &dyn Backend) -> StoreResult<Vec<Row>> {
+    let mut rows = Vec::new();
+    for scan in scans() {
+        rows.extend(backend.scan(&scan).await?);
+        if hash_in(&rows).is_some() {
+            break;
+        }
     }
-    let version = row.map_or(now_ms, |row| now_ms.max(row.version + 1));
-    let body = Some(Bytes::copy_from_slice(&store_check(secret_key)));
-    backend.apply(vec![Change { table, key, version, body, ttl: None }]).await?;
-    Ok(true)
+    Ok(rows)
+}
+
+async fn settle(backend: &dyn Backend, keys: &KeyRing, rows: &[Row], replace: bool) -> StoreResult<Fit> {
+    let (hash, fit) = (hash_in(rows), judge(rows, keys));
+    let stays = match fit {
+        Fit::Right => hash.is_some(),
+        Fit::Unknown => false,
+        Fit::Other | Fit::Undecrypted => !replace,
+    };
+    if stays {
+        return Ok(fit);
+    }
+    let write = ConditionalWrite {
+        clustering: key![HASH],
+        expect: hash.map_or(Expect::Absent, |hash| Expect::Version(hash.version)),
+        version: hash.map_or(1, |hash| hash.version + 1),
+        body: Some(Bytes::copy_from_slice(keys.store_check())),
+    };
+    let transaction = Transaction { table: &ACCOUNT, partition: key![SERVICE], writes: vec![write], ttl: None };
+    let written = backend.transact(transaction).await;
+    if !matches!(written, Ok(false) | Err(StoreError::InDoubt(_))) {
+        return written.map(|_| Fit::Right);
+    }
+    // Another core was faster, perhaps with the same key; or a write in doubt was made.
+    let found = backend.get(&ACCOUNT, &key![SERVICE, HASH], Consistency::Serial).await?;
+    if found.is_some_and(|hash| is_of(&hash.body, keys)) { Ok(Fit::Right) } else { written.map(|_| Fit::Other) }
+}
+
+fn hash_in(rows: &[Row]) -> Option<&Row> {
+    rows.iter().find(|row| row.clustering == key![HASH])
+}
+
+fn is_of(hash: &[u8], keys: &KeyRing) -> bool {
+    hash.ct_eq(keys.store_check()).into()
 }
 
 #[cfg(test)]
 mod tests {
+    use futures::future::join_all;
+
     use super::*;
-    use crate::testing::{ManualClock, memory};
+    use crate::{
+        domain::{account::Act, control::Webhook},
+        store::{
+            SharedBackend,
+            faulty::{Fault, Process},
+        },
+        testing::{ManualClock, NOON, ids, memory},
+    };
+
+    fn ring(key: u8) -> KeyRing {
+        KeyRing::new(&[key; 32], ids(1))
+    }
+
+    fn store() -> SharedBackend {
+        memory(&ManualClock::new())
+    }
+
+    async fn start(backend: &SharedBackend, key: u8, replace: bool) -> Fit {
+        fits(backend.as_ref(), &ring(key), replace).await.unwrap()
+    }
+
+    /// A store of a version without the hash, with a webhook for each of the keys.
+    async fn older(keys: &[u8]) -> SharedBackend {
+        let backend = store();
+        for (seq, key) in (1..).zip(keys) {
+            let webhook =
+                Webhook { id: format!("wh_{seq}"), secret: ring(*key).seal(b"whsec_x"), ..Webhook::default() };
+            let entry = control::encode(NOON, vec![ControlChange::Webhook(webhook)], Act::default());
+            backend.apply(control::entry_changes(seq, entry).unwrap().collect()).await.unwrap();
+        }
+        backend
+    }
 
     #[tokio::test]
     async fn only_the_first_key_fits_until_it_is_replaced() {
-        let backend = memory(&ManualClock::new());
-        let fits = async |key, replace| fits(backend.as_ref(), &[key; 32], 5, replace).await.unwrap();
-        assert!(fits(1, false).await && fits(1, false).await && !fits(2, false).await && fits(1, false).await);
-        assert!(fits(2, true).await && fits(2, false).await && !fits(1, false).await);
+        let backend = store();
+        for (key, replace, fit) in [
+            (1, false, Fit::Right),
+            (1, false, Fit::Right),
+            (2, false, Fit::Other),
+            (1, false, Fit::Right),
+            (2, true, Fit::Right),
+            (2, false, Fit::Right),
+            (1, false, Fit::Other),
+        ] {
+            assert_eq!(start(&backend, key, replace).await, fit, "{key}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_without_a_hash_takes_only_a_key_that_decrypts_a_webhook() {
+        let backend = older(&[1, 1]).await;
+        for _ in 0..2 {
+            assert_eq!(start(&backend, 2, false).await, Fit::Undecrypted);
+            assert_eq!(hash_in(&read(backend.as_ref()).await.unwrap()), None);
+        }
+        assert_eq!(start(&backend, 1, false).await, Fit::Right);
+        assert!(hash_in(&read(backend.as_ref()).await.unwrap()).is_some());
+        assert_eq!(start(&backend, 2, false).await, Fit::Other);
+
+        assert_eq!(start(&older(&[1]).await, 2, true).await, Fit::Right);
+        // Key 1 was lost before there was a hash.
+        let mixed = older(&[1, 2]).await;
+        assert_eq!(start(&mixed, 3, false).await, Fit::Undecrypted);
+        assert_eq!(start(&mixed, 2, false).await, Fit::Right);
+    }
+
+    #[tokio::test]
+    async fn of_several_keys_at_once_one_fits() {
+        for replace in [false, true] {
+            let backend = store();
+            if replace {
+                start(&backend, 9, false).await;
+            }
+            // Both have looked before one of them writes.
+            let (one, other) = (read(backend.as_ref()).await.unwrap(), read(backend.as_ref()).await.unwrap());
+            assert_eq!(settle(backend.as_ref(), &ring(1), &one, replace).await.unwrap(), Fit::Right);
+            assert_eq!(settle(backend.as_ref(), &ring(2), &other, replace).await.unwrap(), Fit::Other);
+            assert_eq!(settle(backend.as_ref(), &ring(1), &other, replace).await.unwrap(), Fit::Right);
+            assert_eq!((start(&backend, 1, false).await, start(&backend, 2, false).await), (Fit::Right, Fit::Other));
+        }
+        let backend = store();
+        let all = join_all((1..=8).map(|key| start(&backend, key, false))).await;
+        assert_eq!(all.iter().filter(|fit| **fit == Fit::Right).count(), 1, "{all:?}");
+    }
+
+    #[tokio::test]
+    async fn a_write_in_doubt_counts_if_it_was_made() {
+        for (fault, made) in [(Fault::Done, true), (Fault::NotDone, false)] {
+            let backend = store();
+            let process = Process::new(backend.clone());
+            process.count(false);
+            process.set_chooser(Box::new(move |_, _| Some(fault)));
+            let told = fits(process.as_ref(), &ring(1), false).await;
+            match told {
+                Ok(fit) => assert!(made && fit == Fit::Right, "{fit:?}"),
+                Err(error) => assert!(!made && matches!(error, StoreError::InDoubt(_)), "{error}"),
+            }
+            assert_eq!(hash_in(&read(backend.as_ref()).await.unwrap()).is_some(), made);
+        }
     }
 }

@@ -44,8 +44,12 @@ impl ScyllaStore {
     pub async fn connect(options: ScyllaOptions, clock: SharedClock) -> Result<Self, ConnectError> {
         let session = session::open(&options).await?;
         migrate::run(&session, &options, migrate::ALL, clock.as_ref()).await?;
+        Ok(Self::on(session, options))
+    }
+
+    fn on(session: Session, options: ScyllaOptions) -> Self {
         let statements = Statements::new(options.keyspace, &options.datacenter);
-        Ok(Self { session, statements, hearing: Hearing::start(), leave: Leave::new() })
+        Self { session, statements, hearing: Hearing::start(), leave: Leave::new() }
     }
 
     /// Waits for `request`, retries included, at most `limit` once it is sent; `late` and `wrong` make its errors.

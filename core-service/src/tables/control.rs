@@ -89,6 +89,11 @@ fn decode_entry(body: Bytes) -> StoreResult<(Vec<ControlChange>, i64, Option<Act
     Ok((changes, entry.created_at, entry.act))
 }
 
+/// Webhooks for a look at some: one of each partition.
+pub fn some_webhooks() -> impl Iterator<Item = Scan> {
+    (0..SHARDS).map(|shard| Scan::all(&schema::CONTROL, key!["webhook", shard], 1))
+}
+
 /// Reads every row.
 ///
 /// # Errors

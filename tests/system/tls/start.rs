@@ -37,6 +37,9 @@ fn what_cannot_be_used_refuses_the_start() {
         let said = refused(&secured);
         assert!(said.contains(setting) && said.contains(reason), "{said}");
     }
+    authority.renew(dir.path());
+    let plain = refused(&secured.clone().role("core").set("SVC_ADVERTISE_URL", "http://core-1:50051"));
+    assert!(plain.contains("SVC_ADVERTISE_URL: `http://core-1:50051` is plain"), "{plain}");
     // Nothing was made before the refusal.
     assert!(!dir.path().join("data").exists());
     fs::write(dir.path().join("root.pem"), "nonsense").unwrap();

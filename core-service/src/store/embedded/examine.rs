@@ -6,7 +6,6 @@ use std::{
     path::Path,
 };
 
-use bytes::Bytes;
 use redb::ReadableDatabase as _;
 
 use super::{
@@ -14,7 +13,7 @@ use super::{
     open::{FILE, LOCK, OpenError, Options, at, disk, judge_format, open_error},
     read,
 };
-use crate::store::{Table, Value};
+use crate::store::{Row, Scan};
 
 /// What the folder of a store holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,28 +28,28 @@ pub enum Examined {
         bytes: u64,
         /// Whether every page was verified, as a start does with a file of this size.
         verified: bool,
-        /// The body of the row that was asked for.
-        row: Option<Bytes>,
+        /// The rows that were asked for.
+        rows: Vec<Row>,
     },
 }
 
-/// Opens the store in a folder as a start does, but for writing, which goes to memory and is dropped. Reads one row.
+/// Opens the store in a folder as a start does, but for writing, which goes to memory and is dropped. Reads some rows.
 ///
 /// # Errors
 /// Those of a start with this folder, [`OpenError::InUse`] among them: a store in use cannot be looked at from outside.
-pub fn examine(dir: &Path, options: Options, table: &Table, key: &[Value]) -> Result<Examined, OpenError> {
+pub fn examine(dir: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenError> {
     let path = dir.join(FILE);
     // A store that begins to be used meanwhile changes under this reader, who could take it for damaged.
     free(dir)?;
     if !path.try_exists().map_err(at(&path))? {
         return Ok(Examined::Nothing);
     }
-    let examined = open(&path, options, table, key);
+    let examined = open(&path, options, scans);
     free(dir)?;
     examined
 }
 
-fn open(path: &Path, options: Options, table: &Table, key: &[Value]) -> Result<Examined, OpenError> {
+fn open(path: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenError> {
     let (disk, bytes) = disk(path, File::options().read(true))?;
     let file = path.display().to_string();
     if bytes == 0 {
@@ -60,9 +59,11 @@ fn open(path: &Path, options: Options, table: &Table, key: &[Value]) -> Result<E
     let failed = |error| open_error(&file, error);
     let (database, _fence) = database::open(&disk, Target::Memory, options.cache_bytes, verified).map_err(failed)?;
     judge_format(database::format(&database).map_err(failed)?, file.clone())?;
-    let rows = guarded(|| read::rows(&database.begin_read()?, table, [key].into_iter())).map_err(failed)?;
-    let row = rows.into_iter().next().flatten().map(|row| row.body);
-    Ok(Examined::Sound { format: FORMAT, bytes, verified, row })
+    let slices = guarded(|| {
+        let tx = database.begin_read()?;
+        scans.iter().map(|scan| read::slice(&tx, scan)).collect::<Result<Vec<_>, _>>()
+    });
+    Ok(Examined::Sound { format: FORMAT, bytes, verified, rows: slices.map_err(failed)?.concat() })
 }
 
 /// Refuses a folder that a process holds. The lock is only tried, and given back at once.
@@ -85,11 +86,12 @@ fn free(dir: &Path) -> Result<(), OpenError> {
 mod tests {
     use std::{fs, sync::Arc};
 
+    use bytes::Bytes;
     use thesis_net::clock::SystemClock;
 
     use super::{super::EmbeddedStore, *};
     use crate::{
-        shared::secret_check,
+        key,
         store::{Backend as _, Change, schema::CONTROL},
     };
 
@@ -100,8 +102,8 @@ mod tests {
     }
 
     fn examine(dir: &Path, options: Options) -> Result<Examined, OpenError> {
-        let (table, key) = secret_check::place();
-        super::examine(dir, options, table, &key)
+        let part = |shard| Scan::all(&CONTROL, key!["kind", shard], 1);
+        super::examine(dir, options, &[part(0), part(1)])
     }
 
     #[tokio::test]
@@ -117,10 +119,16 @@ mod tests {
         // A killed process leaves a file that the next start repairs.
         let killed = tempfile::tempdir().unwrap();
         fs::copy(dir.path().join(FILE), killed.path().join(FILE)).unwrap();
-        let body = Some(Bytes::from_static(b"hash"));
-        let change =
-            Change { table: &CONTROL, key: secret_check::place().1, version: 1, body: body.clone(), ttl: None };
-        store.apply(vec![change]).await.unwrap();
+        let change = |shard, id: &str, body| Change {
+            table: &CONTROL,
+            key: key!["kind", shard, id],
+            version: 1,
+            body: Some(body),
+            ttl: None,
+        };
+        let [one, other] = [Bytes::from_static(b"one"), Bytes::from_static(b"other")];
+        store.apply(vec![change(0, "a", one.clone()), change(0, "b", one.clone())]).await.unwrap();
+        store.apply(vec![change(1, "c", other.clone())]).await.unwrap();
         store.close().await.unwrap();
         drop(store);
         for dir in [dir.path(), killed.path()] {
@@ -129,11 +137,11 @@ mod tests {
             assert!(matches!(found, Examined::Sound { format: FORMAT, verified: true, .. }), "{found:?}");
             assert_eq!(contents(dir), before);
         }
-        let row = |dir: &Path| match examine(dir, Options::default()).unwrap() {
-            Examined::Sound { row, .. } => row,
+        let rows = |dir: &Path| match examine(dir, Options::default()).unwrap() {
+            Examined::Sound { rows, .. } => rows.into_iter().map(|row| row.body).collect::<Vec<_>>(),
             Examined::Nothing => panic!("there is a store"),
         };
-        assert_eq!((row(dir.path()), row(killed.path())), (body, None));
+        assert_eq!((rows(dir.path()), rows(killed.path())), (vec![one, other], vec![]));
 
         let path = dir.path().join(FILE);
         let whole = fs::read(&path).unwrap();

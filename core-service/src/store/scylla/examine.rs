@@ -1,16 +1,15 @@
 //! Looks at a cluster without changing it.
 
-use bytes::Bytes;
 use scylla::{client::session::Session, value::CqlTimestamp};
 use thesis_net::clock::Clock;
 
 use super::{
+    ScyllaStore,
     migrate::{self, repeatable, run_step},
     options::{ConnectError, ScyllaOptions},
-    session,
-    statements::{Bind, Shape},
+    read, session,
 };
-use crate::store::{Table, Value};
+use crate::store::{Row, Scan};
 
 /// What a start would find.
 #[derive(Clone, Debug)]
@@ -25,8 +24,8 @@ pub struct Cluster {
     pub ahead_ms: i64,
     /// Milliseconds that the query of the time took; the difference is not known better than that.
     pub within_ms: i64,
-    /// The body of the row that was asked for.
-    pub row: Option<Bytes>,
+    /// The rows that were asked for.
+    pub rows: Vec<Row>,
 }
 
 /// The keyspace of a cluster.
@@ -38,37 +37,30 @@ pub enum Keyspace {
     Known(Vec<&'static str>),
 }
 
-/// Connects as a start does, and only reads; one row among others.
+/// Connects as a start does, and only reads; some rows among others.
 ///
 /// # Errors
 /// Those of a start with these options.
-pub async fn examine(
-    options: &ScyllaOptions,
-    clock: &dyn Clock,
-    table: &Table,
-    key: &[Value],
-) -> Result<Cluster, ConnectError> {
+pub async fn examine(options: &ScyllaOptions, clock: &dyn Clock, scans: &[Scan]) -> Result<Cluster, ConnectError> {
     let session = session::open(options).await?;
     let (copies, nodes) = session::judge_copies(&session, options)?;
     let keyspace = keyspace(&session, options).await?;
     let (ahead_ms, within_ms) = time(&session, clock).await?;
-    let row = row(&session, &options.keyspace, table, key).await?;
-    Ok(Cluster { nodes, copies, keyspace, ahead_ms, within_ms, row })
+    let rows = rows(session, options, scans).await?;
+    Ok(Cluster { nodes, copies, keyspace, ahead_ms, within_ms, rows })
 }
 
-/// The body of a row; none where there is no such row, or not even its table.
-async fn row(session: &Session, keyspace: &str, table: &Table, key: &[Value]) -> Result<Option<Bytes>, ConnectError> {
-    let made = session.get_cluster_state().get_keyspace(keyspace).map(|made| made.tables.contains_key(table.name));
-    if made != Some(true) {
-        return Ok(None);
+/// The rows of those tables that are made.
+async fn rows(session: Session, options: &ScyllaOptions, scans: &[Scan]) -> Result<Vec<Row>, ConnectError> {
+    let cluster = session.get_cluster_state();
+    let Some(keyspace) = cluster.get_keyspace(&options.keyspace) else { return Ok(Vec::new()) };
+    let store = ScyllaStore::on(session, options.clone());
+    let mut rows = Vec::new();
+    for scan in scans.iter().filter(|scan| keyspace.tables.contains_key(scan.table.name)) {
+        let slice = read::scan(&store, scan).await;
+        rows.extend(slice.map_err(|error| ConnectError::step("reading rows", error))?);
     }
-    let step = "reading a row";
-    let values: Vec<Bind<'_>> = key.iter().map(Bind::from).collect();
-    let text = Shape::Get { serial: false }.text(keyspace, table);
-    let answer = run_step(session, step, repeatable(&text), values).await?;
-    let answer = answer.ok_or_else(|| ConnectError::step(step, "no rows"))?;
-    let row = answer.maybe_first_row::<(Vec<u8>, i64)>().map_err(|error| ConnectError::step(step, error))?;
-    Ok(row.map(|(body, _version)| Bytes::from(body)))
+    Ok(rows)
 }
 
 async fn keyspace(session: &Session, options: &ScyllaOptions) -> Result<Keyspace, ConnectError> {
