@@ -2,7 +2,7 @@
 
 use std::{env, error::Error, path::Path, process::Command};
 
-/// What the program is made of. Anything else may differ from the commit, and the program is still the commit's.
+/// The sources of the program. Any other file may differ from the commit, and the program is still the commit's.
 const PARTS: [&str; 13] = [
     "Cargo.lock",
     "Cargo.toml",
@@ -18,7 +18,7 @@ const PARTS: [&str; 13] = [
     "streams",
     "upstream-sim",
 ];
-/// Letters of a commit that are told.
+/// Letters of a commit that the program shows.
 const SHOWN: usize = 12;
 /// Most letters of a commit that somebody names.
 const MOST: usize = 40;
@@ -57,7 +57,7 @@ fn of_the_clone() -> Option<String> {
     }
     let commit = git(&["rev-parse", "--verify", "HEAD"])?;
     for file in ["HEAD", "logs/HEAD"].map(str::to_owned).into_iter().chain(git(&["symbolic-ref", "--quiet", "HEAD"])) {
-        // A path that is not there would have this run at every build.
+        // A missing path would run this at every build.
         if let Some(path) = git(&["rev-parse", "--git-path", &file]).filter(|path| Path::new(path).exists()) {
             println!("cargo:rerun-if-changed={path}");
         }
@@ -69,7 +69,7 @@ fn of_the_clone() -> Option<String> {
 
 /// What git prints; none when it fails or is not there.
 fn git(arguments: &[&str]) -> Option<String> {
-    // Asking must not write the index, beside a git of somebody else.
+    // Asking must not write the index: another git may be at work here.
     let output = Command::new("git").env("GIT_OPTIONAL_LOCKS", "0").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     Some(text.trim().to_owned())

@@ -4,6 +4,7 @@ mod abuse;
 mod answer;
 mod audit;
 mod backup;
+pub(crate) mod client;
 mod dataset;
 mod ingest;
 mod key;
@@ -21,27 +22,12 @@ use std::{
 use clap::{Args, Subcommand};
 use core_service::domain::window::parse_span;
 use prost_types::Timestamp;
-use secrecy::ExposeSecret as _;
-use thesis_net::{
-    channel::CoreChannel,
-    clock::{Clock as _, SystemClock},
-};
-use thesis_proto::{
-    metadata,
-    time::{from_millis, parse_iso8601},
-    v1::admin_service_client::AdminServiceClient,
-};
-use tonic::{
-    Request, Status,
-    metadata::{Ascii, MetadataValue},
-    service::{Interceptor, interceptor::InterceptedService},
-};
+use thesis_net::clock::{Clock as _, SystemClock};
+use thesis_proto::time::{from_millis, parse_iso8601};
+use tonic::Status;
 
-use self::answer::Answer;
-use crate::{
-    config::{self, Refused, Settings},
-    secrets,
-};
+use self::{answer::Answer, client::Client};
+use crate::config::{self, Settings};
 
 /// Operate a running core.
 #[derive(Debug, Args)]
@@ -87,22 +73,10 @@ enum Subject {
     Import(dataset::Import),
 }
 
-/// A client that shows the service token.
-type Client = AdminServiceClient<InterceptedService<CoreChannel, Credential>>;
-
-#[derive(Clone)]
-struct Credential(MetadataValue<Ascii>);
-
-impl Interceptor for Credential {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        request.metadata_mut().insert(metadata::SERVICE_TOKEN, self.0.clone());
-        Ok(request)
-    }
-}
-
 /// Runs a command and prints its answer.
 pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
-    let client = match client(settings) {
+    let client = settings.core_channel(Arc::new(SystemClock)).and_then(|channel| client::client(channel, settings));
+    let client = match client {
         Ok(client) => client,
         Err(reason) => return refused(&reason.to_string(), admin.json),
     };
@@ -149,19 +123,6 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
     if writeln!(io::stdout(), "{text}").is_ok() { code } else { ExitCode::FAILURE }
 }
 
-fn client(settings: &Settings) -> Result<Client, Refused> {
-    let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
-    let token = MetadataValue::try_from(token.expose_secret());
-    let mut token = token.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?;
-    token.set_sensitive(true);
-    let authorities = settings.tls.authorities()?;
-    let channel =
-        CoreChannel::new(&settings.addresses.core_url, &authorities, Arc::new(SystemClock)).map_err(|error| {
-            Refused::new("SVC_CORE_URL", format!("`{}`: {error}", settings.addresses.core_url.join(",")))
-        })?;
-    Ok(AdminServiceClient::with_interceptor(channel, Credential(token)))
-}
-
 /// The part of an answer that a well-formed one always has.
 fn part<T>(part: Option<T>) -> Result<T, Status> {
     part.ok_or_else(|| Status::internal("core left out the resource"))
@@ -177,7 +138,7 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 pub(crate) enum Since {
     /// A time.
     At(Timestamp),
-    /// So many milliseconds ago.
+    /// Milliseconds before now.
     Ago(i64),
 }
 

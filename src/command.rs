@@ -21,7 +21,7 @@ use crate::{
 /// Most words that are told as what may be meant.
 const MOST_NEAR: usize = 3;
 
-/// The settings that decide where `doctor` looks; it judges the others too.
+/// The settings that decide where `doctor` looks, for its help. It judges the others too.
 const DOCTORS: &[&str] = &[
     "http_addr",
     "grpc_addr",
@@ -111,8 +111,8 @@ fn parse(command: &mut clap::Command, arguments: Vec<OsString>) -> Result<Invoca
     command.try_get_matches_from_mut(arguments).and_then(|matches| Invocation::from_arg_matches(&matches))
 }
 
-/// The invocation of `doctor` without the settings that cannot be read, which it tells all at once. None for another
-/// command, or when leaving settings out does not help.
+/// The invocation of `doctor` without the settings that cannot be read: it tells all of them at once. None for another
+/// command, or when the command line is still wrong without them.
 fn without_refused(mut arguments: Vec<OsString>, error: &clap::Error, first: &clap::Command) -> Option<Invocation> {
     let mut command = first.clone();
     let mut refused = vec![explain(error, first)];
@@ -219,7 +219,7 @@ pub(crate) fn explain(error: &clap::Error, command: &clap::Command) -> String {
 fn without_password(error: &clap::Error) -> Option<String> {
     let ContextValue::String(value) = error.get(ContextKind::InvalidValue)? else { return None };
     let ContextValue::String(flag) = error.get(ContextKind::InvalidArg)? else { return None };
-    // A list is cut at each comma, one in a password too.
+    // A list is cut at each comma, even at one in a password.
     let authority = value.split_once("//").and_then(|(_, rest)| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let may_hold = value.contains('@') || port.contains(|letter: char| !letter.is_ascii_digit());

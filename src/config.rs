@@ -14,7 +14,10 @@ mod traces;
 mod upstream;
 mod webhooks;
 
+use std::{fmt::Display, path::Path};
+
 use clap::Args;
+use thesis_net::{channel::CoreChannel, clock::SharedClock};
 
 pub(crate) use self::{
     accounts::Accounts,
@@ -52,6 +55,17 @@ pub(crate) struct Settings {
     pub(crate) traces: Traces,
 }
 
+impl Settings {
+    /// The way to a core in another process.
+    pub(crate) fn core_channel(&self, clock: SharedClock) -> Result<CoreChannel, Refused> {
+        let (urls, authorities) = (&self.addresses.core_url, self.tls.authorities()?);
+        CoreChannel::new(urls, &authorities, clock).map_err(|error| {
+            Refused::new("SVC_CORE_URL", format!("`{}`: {error}", urls.join(",")))
+                .remedy("set it as http://host:port, for each core one")
+        })
+    }
+}
+
 /// A setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{setting}: {reason}{}", remedy.as_deref().map(|remedy| format!("; {remedy}")).unwrap_or_default())]
@@ -67,6 +81,12 @@ pub(crate) struct Refused {
 impl Refused {
     pub(crate) fn new(setting: &'static str, reason: impl ToString) -> Self {
         Self { setting, reason: reason.to_string(), remedy: None }
+    }
+
+    /// A setting that names a file of root certificates, which may also be left out.
+    fn roots(setting: &'static str, file: &Path, reason: impl Display) -> Self {
+        Self::new(setting, format!("{}: {reason}", file.display()))
+            .remedy("name a PEM file of root certificates that the service's user can read, or unset it")
     }
 
     /// Adds what to do, as a command to the reader: `set …`.

@@ -17,7 +17,7 @@ use crate::{
 };
 
 const FLAG: &str = "--demo-live";
-/// The simulated world: so many profiles, tokens, theses of the last day, and new ones a second.
+/// The simulated world: numbers of profiles, of tokens, of theses of the last day, and of new ones a second.
 const PROFILES: usize = 500;
 const TOKENS: usize = 80;
 const THESES: usize = 2_000;

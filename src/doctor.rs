@@ -45,12 +45,12 @@ pub(crate) struct Doctor {
     /// Print one JSON document on stdout
     #[arg(long)]
     json: bool,
-    /// What the command line's parser refused.
+    /// The settings that the command line's parser refused.
     #[arg(skip)]
     pub(crate) refused: Vec<String>,
 }
 
-/// What was found so far. A person reads each finding as it comes, a program all of them at the end.
+/// The findings so far. A person reads each one as it comes, a program all of them at the end.
 struct Report {
     json: bool,
     findings: Vec<Finding>,

@@ -32,7 +32,7 @@ static BUSY: Figure<Gauge> = Figure::new(
 );
 static PARKS: Figure<Counter> = Figure::new("tokio_parks_total", &[], "How often threads found nothing to do");
 
-/// Begins to record. Only series that are begun later are recorded.
+/// Begins to record. Only series that begin later are recorded.
 pub(crate) fn record() -> Result<PrometheusHandle, BuildError> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)?

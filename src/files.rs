@@ -28,7 +28,7 @@ impl Files {
         Self::shared(if raised.is_ok() { maximum } else { current }.unwrap_or(MANY))
     }
 
-    /// The limit of this process, the highest that it can have, and what a start makes of it.
+    /// The limit of this process, the highest that it can have, and the files after a start has raised it.
     pub(crate) fn known() -> (Option<u64>, Option<u64>, Self) {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
         (current, maximum, Self::shared(maximum.unwrap_or(MANY)))

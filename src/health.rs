@@ -1,8 +1,13 @@
-//! `health`: asks the process of this machine whether it is ready, for containers that have neither shell nor curl.
+//! The health of processes: `health` asks the one of this machine whether it is ready, for containers that have neither
+//! shell nor curl, and edges and workers ask core.
 
 use std::time::Duration;
 
 use reqwest::{Client, StatusCode};
+use thesis_net::channel::CoreChannel;
+use thesis_proto::v1::gate_service_server::SERVICE_NAME as GATE;
+use tonic::{Response, Status};
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_client::HealthClient};
 
 use crate::{
     Failure,
@@ -30,4 +35,9 @@ pub(crate) async fn run(settings: &Settings) -> Result<(), Failure> {
         StatusCode::OK => Ok(()),
         status => Err(format!("not ready: {address} answers {}", status.as_u16()).into()),
     }
+}
+
+/// Asks a core for the health of a service that only roles call: a stopping core still serves it.
+pub(crate) async fn of_core(channel: CoreChannel) -> Result<Response<HealthCheckResponse>, Status> {
+    HealthClient::new(channel).check(HealthCheckRequest { service: GATE.to_owned() }).await
 }

@@ -9,12 +9,11 @@ use thesis_net::{
     channel::CoreChannel,
     server::{self, Limits, ServiceAnswers},
 };
-use thesis_proto::v1::gate_service_server::SERVICE_NAME as GATE;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
+use tonic_health::pb::health_check_response::ServingStatus;
 
-use crate::{figures, version};
+use crate::{figures, health, version};
 
 /// Longest wait for what the process needs, and longest time to end a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -35,9 +34,7 @@ impl Need {
         match self {
             Self::Store(core) => core.shared.control.is_current() && core.shared.backend.check().await.is_ok(),
             Self::Core(channel) => {
-                // A service for the roles: a stopping core still serves it.
-                let service = GATE.to_owned();
-                let answer = HealthClient::new(channel.clone()).check(HealthCheckRequest { service }).await;
+                let answer = health::of_core(channel.clone()).await;
                 answer.is_ok_and(|answer| answer.get_ref().status() == ServingStatus::Serving)
             }
         }

@@ -8,7 +8,6 @@ use core_service::grpc::{self, Serving};
 use delivery_worker::WorkerConfig;
 use rest_edge::EdgeConfig;
 use thesis_net::{
-    channel::CoreChannel,
     clock::{SharedClock, SharedIdSource, SystemClock, SystemIdSource},
     services::Services,
     tls::Identity,
@@ -134,11 +133,7 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
 
 /// The services of a core in another process.
 fn core_elsewhere(settings: &Settings, clock: &SharedClock) -> Result<(Services, Need), Refused> {
-    let authorities = settings.tls.authorities()?;
-    let channel = CoreChannel::new(&settings.addresses.core_url, &authorities, Arc::clone(clock)).map_err(|error| {
-        Refused::new("SVC_CORE_URL", format!("`{}`: {error}", settings.addresses.core_url.join(",")))
-            .remedy("set it as http://host:port, for each core one")
-    })?;
+    let channel = settings.core_channel(Arc::clone(clock))?;
     let token = secrets::service_token(&settings.keys, &settings.store.data_dir)?;
     let services = Services::remote(channel.clone(), channel.each(), &token);
     Ok((services.map_err(|error| Refused::new("SVC_SERVICE_TOKEN", error))?, Need::Core(channel)))

@@ -70,7 +70,7 @@ impl Secrets {
 
     /// The secrets that are set or kept in the data folder; made there at the first start.
     pub(crate) fn kept(keys: &Keys, dir: &Path, ids: &dyn IdSource) -> Result<Self, Refused> {
-        // Both are judged before one is made.
+        // Both are judged before either is made.
         let (secret_key, service_token) = (found_secret_key(keys, dir)?, found_service_token(keys, dir)?);
         let secret_key = match secret_key {
             Some(key) => key,
@@ -90,7 +90,7 @@ fn missing(setting: &'static str) -> Refused {
         .remedy("set what `openssl rand -base64 32` prints, the same for every process")
 }
 
-/// The secret key that is set or kept in the data folder; none where a start makes one.
+/// The secret key that is set or kept in the data folder; none if a start would make one.
 pub(crate) fn found_secret_key(keys: &Keys, dir: &Path) -> Result<Option<[u8; 32]>, Refused> {
     if let Some(key) = keys.secret_key()? {
         return Ok(Some(key));
@@ -110,7 +110,7 @@ pub(crate) fn found_secret_key(keys: &Keys, dir: &Path) -> Result<Option<[u8; 32
     Ok(Some(key))
 }
 
-/// The service token that is set or kept in the data folder; none where core makes one.
+/// The service token that is set or kept in the data folder; none if core would make one.
 pub(crate) fn found_service_token(keys: &Keys, dir: &Path) -> Result<Option<SecretString>, Refused> {
     if let Some(token) = keys.service_token()? {
         return Ok(Some(token));

@@ -1,4 +1,4 @@
-//! Sends spans to a collector by OTLP. Whatever becomes of them, no request waits for it.
+//! Sends spans to a collector by OTLP. No request waits for it, even if they are lost.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,10 +33,10 @@ const GATHER: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time for the last messages when the process ends.
 const LAST_SPANS: Duration = Duration::from_secs(1);
-/// How often at most the log tells that spans are lost.
+/// Least time between two log lines that spans are lost.
 const WARN_EVERY: Duration = Duration::from_mins(1);
 
-/// The sending of spans, if they are sent.
+/// The task that sends spans; none without a collector.
 pub(crate) struct Sending(Option<(CancellationToken, JoinHandle<()>)>);
 
 /// Begins to send spans where a collector is named.
@@ -95,7 +95,7 @@ struct Sender {
     exporter: SpanExporter,
     spans: mpsc::Receiver<SpanData>,
     scope: InstrumentationScope,
-    /// Spans that were not taken since the log told of it.
+    /// Spans lost since the last log line about it.
     lost: u64,
 }
 
@@ -133,11 +133,11 @@ impl Sender {
         }
         let others =
             async { while batch.len() < BATCH && self.spans.recv_many(batch, BATCH - batch.len()).await > 0 {} };
-        // What came until then is in the batch.
+        // Spans that came until then are in the batch.
         let _ = timeout(GATHER, others).await;
     }
 
-    /// Sends a message. Gives the reason if it was not taken.
+    /// Sends a message. Gives the reason if the collector did not take it.
     async fn export(&mut self, batch: Vec<SpanData>) -> Option<String> {
         let count = batch.len() as u64;
         let batch = batch.into_iter().map(|span| exported(span, &self.scope)).collect();

@@ -51,6 +51,16 @@ install_node() {
 # install_go_program FOLDER PACKAGE@VERSION: a program that is written in Go.
 install_go_program() { GOBIN="$1" go install "$2"; }
 
+# install_go_source FOLDER NAME SOURCE MODULE@VERSION…: a program of one file of this tree that needs these modules. Its folder
+# appears when it is whole.
+install_go_source() {
+  local folder="$1" name="$2" source="$3"
+  shift 3
+  rm -rf "$folder.new" && mkdir -p "$folder.new" && cp "$source" "$folder.new/main.go" &&
+    (cd "$folder.new" && go mod init "$name" && go get "$@" && go mod tidy && go build -trimpath -ldflags '-s -w' -o "$name" .) &&
+    rm -rf "$folder" && mv "$folder.new" "$folder"
+}
+
 # install_go_modules FOLDER NAME MODULE@VERSION…: the `go.mod` and the `go.sum` of a module with this name that needs others,
 # which are in Go's cache then.
 install_go_modules() {
@@ -78,6 +88,15 @@ unpack_debian() {
     dpkg-deb --extract "$file" "$folder.new" || return
   done
   rm -rf "$folder.new/archives" "$folder" && mv "$folder.new" "$folder"
+}
+
+# find_program: sets `program` to the path that PROGRAM names; without it, to this tree's program, which it builds.
+find_program() {
+  program="${PROGRAM:-}"
+  if [ -z "$program" ]; then
+    cargo build --locked --quiet --bin trade-thesis
+    program="$(realpath "${CARGO_TARGET_DIR:-target}/debug/trade-thesis")"
+  fi
 }
 
 # Tells what was left out. Fails if that is something, with CI=true.

@@ -102,7 +102,7 @@ impl Worker {
         let _under_way = UnderWay::begin(figures::IN_PROGRESS.one());
         let (delivery_id, attempt, traced) = (claim.delivery_id.clone(), claim.attempt, Traced::begin(&claim));
         let Sent { started_at, latency_ms, outcome, kind, answer, deadline } = self.sender.send(claim).await;
-        count(&outcome, latency_ms);
+        figures::count(&outcome, latency_ms);
         traced.end(&outcome, kind, latency_ms);
         let report =
             AttemptReport { delivery_id, attempt, started_at: Some(started_at), latency_ms, outcome: Some(outcome) };
@@ -119,14 +119,4 @@ impl Worker {
         };
         self.cores.report(core, report).await;
     }
-}
-
-fn count(outcome: &Outcome, latency_ms: i32) {
-    let outcome = match outcome {
-        Outcome::Response(answer) if (200..300).contains(&answer.status) => "delivered",
-        Outcome::Response(_) => "refused",
-        Outcome::Failure(_) | Outcome::Released(_) => "failed",
-    };
-    figures::ATTEMPTS.at(outcome).increment(1);
-    figures::SECONDS.one().record(f64::from(latency_ms) / 1000.0);
 }

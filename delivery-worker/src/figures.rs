@@ -1,7 +1,8 @@
-//! What is counted of attempts.
+//! The metrics of attempts.
 
 use metrics::{Counter, Gauge, Histogram};
-use thesis_net::figures::{self, Figure};
+use thesis_net::figures::{self, Figure, seconds};
+use thesis_proto::v1::{AttemptResponse, attempt_report::Outcome};
 
 pub(crate) static ATTEMPTS: Figure<Counter> = Figure::new(
     "webhook_attempts_total",
@@ -26,4 +27,19 @@ pub(crate) static STREAMS_LOST: Figure<Counter> = Figure::new(
 /// Declares them. The recorder must be there.
 pub(crate) fn declare() {
     figures::declare(&[&ATTEMPTS, &SECONDS, &IN_PROGRESS, &FAILURES, &STREAMS_LOST]);
+}
+
+/// Counts an attempt that ended.
+pub(crate) fn count(outcome: &Outcome, latency_ms: i32) {
+    ATTEMPTS.at(name(outcome)).increment(1);
+    SECONDS.one().record(seconds(latency_ms.into()));
+}
+
+/// An outcome's name in metrics and in the log.
+pub(crate) const fn name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Response(AttemptResponse { status: 200..300 }) => "delivered",
+        Outcome::Response(_) => "refused",
+        Outcome::Failure(_) | Outcome::Released(_) => "failed",
+    }
 }

@@ -27,7 +27,7 @@ pub use self::{client::tls_config, error::WorkerError, send::headers};
 /// The settings that a worker starts with.
 #[derive(Clone)]
 pub struct WorkerConfig {
-    /// Most attempts under way at once for which core waits; twice as many with those that are late.
+    /// Most attempts under way at once for which core waits. With late ones there may be twice this number.
     pub capacity: usize,
     /// Longest time for DNS, connection, request and response of an attempt together.
     pub timeout: Duration,

@@ -1,4 +1,4 @@
-//! What is told of each attempt afterwards: a line in the access log, and a span if its trace is sampled.
+//! The record of each attempt: a line in the access log, and a span if its trace is sampled.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,12 @@ use thesis_net::trace::{self, Kind, Span, Trace};
 use thesis_proto::v1::{ClaimResponse, attempt_report::Outcome};
 use tracing::Level;
 
+use crate::figures::name;
+
 /// The target of the lines, off unless `SVC_LOG` names it.
 const TARGET: &str = "access";
 
-/// An attempt under way; nothing if nobody wants to know.
+/// An attempt under way; empty if neither log nor collector asks for it.
 pub(crate) struct Traced(Option<Box<Told>>);
 
 struct Told {
@@ -22,8 +24,8 @@ struct Told {
 }
 
 impl Traced {
-    /// Begins to watch an attempt. Its trace is that of the request that caused the event; without one all attempts of a
-    /// delivery have an own one.
+    /// Begins to watch an attempt. Its trace is that of the request that caused the event; without a request, all attempts of
+    /// a delivery share one.
     pub(crate) fn begin(claim: &ClaimResponse) -> Self {
         let is_logged = tracing::enabled!(target: TARGET, Level::DEBUG);
         if !is_logged && !trace::is_exported() {
@@ -43,18 +45,16 @@ impl Traced {
         Self((is_logged || told.span.is_some()).then(|| Box::new(told)))
     }
 
-    /// Tells how it ended, with the kind of its failure. Neither the address nor the endpoint's answer is told.
+    /// Records how it ended, with the kind of its failure. The address and the endpoint's answer are left out.
     pub(crate) fn end(self, outcome: &Outcome, kind: Option<&'static str>, took_ms: i32) {
         let Some(told) = self.0 else { return };
         let Told { delivery, webhook, attempt, trace, is_logged, span } = *told;
-        let (outcome, status, why) = match outcome {
-            Outcome::Response(answer) if (200..300).contains(&answer.status) => {
-                ("delivered", Some(answer.status), None)
-            }
-            Outcome::Response(answer) => ("refused", Some(answer.status), None),
-            Outcome::Failure(failure) => ("failed", None, Some(failure.reason.as_str())),
-            Outcome::Released(_) => ("released", None, None),
+        let (status, why) = match outcome {
+            Outcome::Response(answer) => (Some(answer.status), None),
+            Outcome::Failure(failure) => (None, Some(failure.reason.as_str())),
+            Outcome::Released(_) => (None, None),
         };
+        let outcome = name(outcome);
         if is_logged {
             tracing::debug!(
                 target: TARGET, trace_id = %trace, delivery, webhook, attempt, outcome, status, why, took_ms, "attempt"
@@ -64,7 +64,7 @@ impl Traced {
         if let Some(status) = status {
             span.set("http.response.status_code", i64::from(status));
         }
-        if matches!(outcome, "refused" | "failed") {
+        if outcome != "delivered" {
             let status = || status.unwrap_or_default().to_string();
             let kind: Cow<'static, str> = kind.map_or_else(|| Cow::Owned(status()), Cow::Borrowed);
             span.set("error.type", kind.clone().into_owned());

@@ -32,7 +32,7 @@ use crate::{clock::SharedClock, tls::Authorities};
 
 /// Longest time, in milliseconds, in which an address that failed is tried last.
 const AVOID_MS: i64 = 2_000;
-/// Least time, in milliseconds, after TLS last failed until that is told again.
+/// Least time, in milliseconds, between two log lines about TLS with one core.
 const TELL_AGAIN_MS: i64 = 60_000;
 /// Longest wait for a core to begin its answer while another can be tried.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -161,7 +161,8 @@ impl Cores {
 }
 
 impl Core {
-    /// Notes that the core was not reached. Whether that is to be told: TLS failed, and had not failed a moment ago.
+    /// Notes that the core was not reached. Returns whether the log should tell it: TLS failed, for the first time in a
+    /// while.
     fn failed(&self, error: &(dyn std::error::Error + 'static), now_ms: i64) -> bool {
         self.avoid_until.store(now_ms + AVOID_MS, Ordering::Relaxed);
         is_tls(error) && self.tls_failed_at.swap(now_ms, Ordering::Relaxed) + TELL_AGAIN_MS <= now_ms

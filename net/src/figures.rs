@@ -1,15 +1,18 @@
-//! How metrics are declared: each once, with its labels and what it tells. All series of a declared metric exist from the
-//! start, so that the first failure of a kind is seen as a rise from 0. A series is found without a look-up by label.
+//! Declarations of metrics: each once, with its labels and its text. All series of a declared metric exist from the start,
+//! so that the first failure of a kind is seen as a rise from 0. A series is found without a look-up by label.
 //!
 //! A label has a fixed number of values. None is an id, a path, a key or an address.
 
-use std::{collections::VecDeque, sync::OnceLock};
+mod behind;
+
+use std::sync::OnceLock;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 use parking_lot::Mutex;
-use tokio::time::Instant;
 
-/// Said of every series. The recorder for Prometheus does not look at it.
+pub use self::behind::Behind;
+
+/// Goes with every series. The recorder for Prometheus does not look at it.
 const METADATA: Metadata<'static> = Metadata::new("", Level::INFO, None);
 
 /// A counter, a gauge or a histogram.
@@ -17,7 +20,7 @@ pub trait Series: Sized + 'static {
     /// A series that nobody reads.
     const NOTHING: Self;
 
-    /// Tells the recorder of a metric.
+    /// Names a metric to the recorder, with its text.
     fn describe(recorder: &dyn Recorder, name: KeyName, unit: Option<Unit>, text: &'static str);
 
     /// Begins a series.
@@ -137,38 +140,38 @@ pub fn declare(figures: &[&dyn Declared]) {
     figures.iter().for_each(|figure| figure.declare());
 }
 
-/// What sets gauges whenever somebody reads the metrics.
+/// Functions that set gauges whenever somebody reads the metrics.
 static LOOKS: Mutex<Vec<Box<dyn Fn() + Send>>> = Mutex::new(Vec::new());
 
-/// Has gauges set before each reading of the metrics.
+/// Adds a function that sets gauges before each reading of the metrics.
 pub fn before_reading(look: impl Fn() + Send + 'static) {
     LOOKS.lock().push(Box::new(look));
 }
 
-/// Sets the gauges that are set before a reading.
+/// Calls those functions.
 pub fn look() {
     LOOKS.lock().iter().for_each(|look| look());
 }
 
-/// A gauge's value of a count or of a time in milliseconds.
+/// A count, or a time in milliseconds, as a gauge takes it.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "counts and times are far below 2^52")]
 pub const fn value(count: u64) -> f64 {
     count as f64
 }
 
-/// Seconds of a time in milliseconds; one that is negative counts as 0.
+/// A time in milliseconds as seconds; a negative one counts as 0.
 #[must_use]
 pub fn seconds(milliseconds: i64) -> f64 {
     value(u64::try_from(milliseconds).unwrap_or_default()) / 1_000.0
 }
 
-/// Counts one under way in a gauge until it is dropped.
+/// A piece of work under way: a gauge counts it until it is dropped.
 #[derive(Debug)]
 pub struct UnderWay(Gauge);
 
 impl UnderWay {
-    /// Counts one.
+    /// Begins a piece of work.
     #[must_use]
     pub fn begin(gauge: &Gauge) -> Self {
         gauge.increment(1.0);
@@ -182,42 +185,8 @@ impl Drop for UnderWay {
     }
 }
 
-/// Most ends of a log that are remembered.
-const MAX_ENDS: usize = 64;
-
-/// How long the first entry that a follower of a log has not reached has been there.
-#[derive(Debug, Default)]
-pub struct Behind {
-    /// Ends that the log had and that are not reached, each with the time when it was first seen.
-    ends: VecDeque<(u64, Instant)>,
-}
-
-impl Behind {
-    /// Seconds for which an entry that is not reached has been there, with the head and the reached position as they are
-    /// now.
-    pub fn seconds(&mut self, head: u64, reached: u64) -> f64 {
-        while self.ends.front().is_some_and(|(end, _)| *end <= reached) {
-            self.ends.pop_front();
-        }
-        if self.ends.len() >= MAX_ENDS {
-            // Every second one, but not the first: what it stood for counts from the next one.
-            let mut is_kept = false;
-            self.ends.retain(|_| {
-                is_kept = !is_kept;
-                is_kept
-            });
-        }
-        if head > self.ends.back().map_or(reached, |(end, _)| *end) {
-            self.ends.push_back((head, Instant::now()));
-        }
-        self.ends.front().map_or(0.0, |(_, since)| since.elapsed().as_secs_f64())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -242,38 +211,6 @@ mod tests {
                 assert!(std::ptr::eq(figure.of(unknown), &figure.series()[1]), "{unknown:?}");
             }));
             assert_eq!(found.is_err(), cfg!(debug_assertions), "{unknown:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_follower_is_behind_until_it_reaches_what_it_missed() {
-        let mut behind = Behind::default();
-        let wait = async || tokio::time::advance(Duration::from_secs(3)).await;
-        assert_eq!(behind.seconds(5, 5), 0.0);
-        assert_eq!(behind.seconds(7, 5), 0.0);
-        wait().await;
-        assert_eq!(behind.seconds(9, 6), 3.0);
-        wait().await;
-        // The end of before is reached, and another is awaited that has been there for a while.
-        assert_eq!(behind.seconds(9, 7), 3.0);
-        wait().await;
-        assert_eq!(behind.seconds(9, 8), 6.0);
-        assert_eq!(behind.seconds(9, 9), 0.0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_steady_lag_is_steady_and_a_long_one_takes_little_room() {
-        let mut behind = Behind::default();
-        for head in 2..100 {
-            let lag = behind.seconds(head, head - 2);
-            assert!(head < 4 || lag == 2.0, "{head}: {lag}");
-            tokio::time::advance(Duration::from_secs(2)).await;
-        }
-        let mut behind = Behind::default();
-        for look in 0..10_000_u32 {
-            assert_eq!(behind.seconds(u64::from(look) + 1, 0), f64::from(look) * 2.0);
-            assert!(behind.ends.len() <= MAX_ENDS);
-            tokio::time::advance(Duration::from_secs(2)).await;
         }
     }
 }

@@ -18,7 +18,7 @@ use hickory_resolver::{
 pub struct ResolverError(#[from] NetError);
 
 impl ResolverError {
-    /// Whether a name server answered: it knows of no such address.
+    /// Whether a name server answered that it knows no such address.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         self.0.is_no_records_found()

@@ -81,9 +81,9 @@ struct Wrong {
 enum Look {
     /// They hold what is shown.
     Same,
-    /// They held something new, which is shown from now on.
+    /// They held a new certificate, which is shown from now on.
     Renewed,
-    /// They cannot be used, and what was shown before is still shown. A renewal may be half written, so only a second
+    /// They cannot be used, and the earlier certificate is still shown. A renewal may be half written, so only a second
     /// look tells of it, once.
     Kept(Option<Unusable>),
 }
@@ -100,7 +100,7 @@ impl Identity {
         Ok(Arc::new(Self { files, clock, shown: RwLock::new(Arc::new(key)), seen }))
     }
 
-    /// Accepts TLS for these protocols, those that the server likes best first.
+    /// Accepts TLS for these protocols, the preferred one first.
     #[must_use]
     pub fn acceptor(self: &Arc<Self>, protocols: &[&str]) -> Acceptor {
         let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
@@ -113,7 +113,7 @@ impl Identity {
         Acceptor(Arc::new(config))
     }
 
-    /// Looks at the files again and again, and takes up what is new. Tells when what is shown expires.
+    /// Looks at the files again and again, and takes up a new certificate. Tells when the shown one expires.
     pub async fn watch(self: Arc<Self>) {
         figures::declare(&[&EXPIRES]);
         let mut ticks = interval(LOOK_EVERY);
@@ -142,7 +142,7 @@ impl Identity {
         }
     }
 
-    /// Whether what is shown has expired, the first time that this is seen.
+    /// Whether the shown certificate has expired; true only once for each.
     fn has_just_expired(&self, expires_at: Option<i64>) -> bool {
         let has_expired = expires_at.is_some_and(|expires_at| expires_at < self.clock.now_ms());
         has_expired && !std::mem::replace(&mut self.seen.lock().is_expiry_told, true)

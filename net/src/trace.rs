@@ -44,14 +44,14 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads `traceparent` as the recommendation says: what is wrong in any way counts as no header.
+    /// Reads `traceparent` as the recommendation says: a header that is wrong in any way counts as none.
     #[must_use]
     pub fn parse(header: &[u8]) -> Option<Self> {
         let [version] = hex_bytes::<1>(header.get(..2)?)?;
         let is_whole = match version {
             0 => header.len() == LENGTH,
             0xff => false,
-            // What a future version adds follows a dash.
+            // A future version adds its fields after a dash.
             _ => header.len() == LENGTH || header.get(LENGTH) == Some(&b'-'),
         };
         let dashes = [2, 35, 52].iter().all(|&place| header.get(place) == Some(&b'-'));
@@ -82,7 +82,7 @@ impl Trace {
     /// A new trace of random bytes.
     #[must_use]
     pub fn random(mut random: [u8; STORED]) -> Self {
-        // All zeros would be no id; they come once in 2^64.
+        // Zeros alone would be no id; they come once in 2^64.
         random[0] |= u8::from(random[..16] == [0; 16]);
         random[STORED - 1] |= u8::from(random[16..] == [0; 8]);
         Self::split(&random, false)
@@ -111,13 +111,13 @@ impl Trace {
         String::from_utf8_lossy(&self.header()).into_owned()
     }
 
-    /// What stored rows keep of it: nothing, unless it is sampled.
+    /// The bytes that stored rows keep of it: none unless it is sampled.
     #[must_use]
     pub fn to_stored(&self) -> Vec<u8> {
         if self.sampled { [&self.id[..], &self.span].concat() } else { Vec::new() }
     }
 
-    /// What a stored row kept.
+    /// The trace that a stored row kept, if any.
     #[must_use]
     pub fn from_stored(stored: &[u8]) -> Option<Self> {
         Some(Self::split(stored.try_into().ok()?, true))
@@ -138,23 +138,13 @@ impl fmt::Display for Trace {
     }
 }
 
-/// Bytes of lower-case hexadecimal digits, as many as there must be.
+/// Bytes of lower-case hexadecimal digits; none if they are not `N`.
 fn hex_bytes<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
-    let digit = |letter: u8| match letter {
-        b'0'..=b'9' => Some(letter - b'0'),
-        b'a'..=b'f' => Some(letter - b'a' + 10),
-        _ => None,
-    };
     let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    (text.len() == 2 * N).then_some(bytes)
+    let is_lower_case = !text.iter().any(u8::is_ascii_uppercase);
+    (is_lower_case && hex::decode_to_slice(text, &mut bytes).is_ok()).then_some(bytes)
 }
 
 fn write_hex(text: &mut [u8], bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
-        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-    }
+    hex::encode_to_slice(bytes, text).expect("two digits a byte");
 }

@@ -1,4 +1,4 @@
-//! What is told of each request afterwards: a line in the access log, and a span if its trace is sampled.
+//! The record of each request: a line in the access log, and a span if its trace is sampled.
 
 use http::{HeaderMap, HeaderValue, Response};
 use thesis_net::{
@@ -15,7 +15,7 @@ const TARGET: &str = "access";
 /// The status of a request that its client gave up. It is never sent.
 pub(crate) const GIVEN_UP: u16 = 499;
 
-/// A request that is being answered. It is told of when it is dropped: as given up unless it has ended.
+/// A request that is being answered. Its line is written when it is dropped: as given up unless it has ended.
 pub(crate) struct Access<'a> {
     /// The request's id.
     pub(crate) id: HeaderValue,
@@ -39,7 +39,7 @@ impl<'a> Access<'a> {
         ids: &dyn IdSource,
         clock: &'a SharedClock,
     ) -> Self {
-        // The randomness of its id and of its trace at once.
+        // Its id and its trace take their randomness at once.
         let mut random = [0; ID_BYTES + STORED];
         ids.fill(&mut random);
         let (for_id, for_trace) = (random.first_chunk(), random.last_chunk());
@@ -58,7 +58,7 @@ impl<'a> Access<'a> {
         Self { id, trace, started_ms, method, route, clock, span, status: GIVEN_UP, code: None }
     }
 
-    /// Tells how it was answered.
+    /// Notes the answer.
     pub(crate) fn end<B>(mut self, response: &Response<B>) {
         self.status = response.status().as_u16();
         self.code = response.extensions().get::<ErrorCode>().map(|code| code.as_str());

@@ -65,7 +65,7 @@ pub(crate) const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
 ];
-/// A browser that has seen the console by https goes there by https alone, for a year.
+/// Tells a browser that has seen the console by https to go there by https alone, for a year.
 const SECURE_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
@@ -198,7 +198,7 @@ impl Site {
     }
 }
 
-/// Whether a URL is one of https on its default port. On another one the host may be somebody else's on the default one.
+/// Whether a URL is one of https on its default port. If it names another port, the default one may be somebody else's.
 fn is_usual_https(url: &str) -> bool {
     let is_usual = |url: Uri| url.scheme_str() == Some("https") && url.port_u16().is_none_or(|port| port == 443);
     url.parse().is_ok_and(is_usual)

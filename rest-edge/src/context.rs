@@ -47,11 +47,7 @@ pub(crate) fn request_id(ids: &dyn IdSource) -> HeaderValue {
 
 /// The request id of random bytes.
 pub(crate) fn id_of(random: &[u8; ID_BYTES]) -> HeaderValue {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = *b"req_000000000000000000000000";
-    for (pair, byte) in text[4..].chunks_exact_mut(2).zip(random) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
+    hex::encode_to_slice(random, &mut text[4..]).expect("two digits a byte");
     HeaderValue::from_bytes(&text).expect("digits are printable")
 }

@@ -1,4 +1,4 @@
-//! What is counted of requests over HTTP. A request counts under its route's template, never under its path.
+//! The metrics of requests over HTTP. A request counts under its route's template, never under its path.
 
 use std::sync::LazyLock;
 
@@ -21,9 +21,9 @@ const REQUESTS: &str = "http_requests_total";
 const SECONDS: &str = "http_request_seconds";
 const IN_PROGRESS: &str = "http_requests_in_progress";
 
-/// What a request counts under whose path is no route's.
+/// The route of requests whose path is no route's.
 const UNKNOWN: &str = "unknown";
-/// What a request counts under whose method is none of [`METHODS`].
+/// The method of requests whose own is none of [`METHODS`].
 const OTHER: &str = "OTHER";
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT", OTHER];
 /// The class of a route whose requests no rate limits.
@@ -31,7 +31,7 @@ const NO_CLASS: &str = "none";
 /// Statuses that alerts ask about.
 const WATCHED: [u16; 3] = [429, 500, 503];
 
-/// Too much is going on for a request, for a reason that metrics name: `calls`, `openings` or `bodies`.
+/// Refuses a request because the edge has too much to do. The reason is that of metrics: `calls`, `openings` or `bodies`.
 pub(crate) fn crowded(reason: &'static str) -> ApiError {
     count_refused(SERVER, reason);
     ApiError::unavailable()

@@ -32,7 +32,7 @@ pub(super) enum Answer {
     List(Vec<Resource>),
     /// Some rows of a list, and where the others begin.
     Page(Vec<Resource>, Option<String>),
-    /// Nothing more: stdout has what was asked for.
+    /// Nothing more: stdout has the answer already.
     Told,
 }
 

@@ -140,7 +140,7 @@ fn judge_key(setting: &'static str, prefix: &str, key: Option<&SecretString>) ->
     }
 }
 
-/// A service token that has its form; `holder` is said to hold it.
+/// Demands that a service token has its form. `holder` names the token's place in the error.
 pub(crate) fn judge_token(token: SecretString, holder: &str) -> Result<SecretString, Refused> {
     let text = token.expose_secret();
     let length = text.chars().count();

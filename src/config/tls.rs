@@ -54,9 +54,6 @@ impl Tls {
         let Some(path) = &self.core_ca_file else { return Ok(Authorities::default()) };
         let pem = fs::read(path).map_err(|error| error.to_string());
         let read = pem.and_then(|pem| Authorities::own(&pem));
-        read.map_err(|reason| {
-            Refused::new("SVC_CORE_CA_FILE", format!("{}: {reason}", path.display()))
-                .remedy("name a PEM file of root certificates that the service's user can read, or unset it")
-        })
+        read.map_err(|reason| Refused::roots("SVC_CORE_CA_FILE", path, reason))
     }
 }

@@ -63,9 +63,7 @@ impl Webhooks {
     }
 
     fn refused(&self, error: &dyn Error) -> Refused {
-        let path = self.webhook_ca_file.as_deref().unwrap_or(Path::new("")).display();
-        Refused::new("SVC_WEBHOOK_CA_FILE", format!("{path}: {error}"))
-            .remedy("name a PEM file of root certificates that the service's user can read, or unset it")
+        Refused::roots("SVC_WEBHOOK_CA_FILE", self.webhook_ca_file.as_deref().unwrap_or(Path::new("")), error)
     }
 
     fn unresolved(&self, error: &dyn Error) -> Refused {
@@ -76,7 +74,7 @@ impl Webhooks {
             .remedy("set it to a name server, such as 10.0.0.2")
     }
 
-    /// Asks the name servers that the hosts of webhooks are looked up at.
+    /// The resolver that looks the hosts of webhooks up.
     pub(crate) fn resolver(&self) -> Result<Resolver, Refused> {
         Resolver::new(&self.dns_servers).map_err(|error| self.unresolved(&error))
     }

@@ -8,7 +8,7 @@ use super::finding::Finding;
 const NAME: &str = "clock";
 /// 2026-01-01: no machine that runs this version lives before it.
 const EARLIEST_MS: i64 = 1_767_225_600_000;
-/// Largest difference, in milliseconds, that no rule of the service notices.
+/// Largest difference, in milliseconds, that changes nothing in the service.
 const UNNOTICED_MS: i64 = 1_000;
 /// What to do about a wrong clock.
 const SET: &str = "set this machine's clock, and keep it right by NTP (`timedatectl set-ntp true`)";
@@ -26,7 +26,7 @@ fn judge(now_ms: i64) -> Finding {
     Finding::ok(NAME, seen)
 }
 
-/// How far another clock is ahead of this machine's, known to within some milliseconds.
+/// Judges another clock, which is `ahead_ms` ahead of this machine's, give or take `within_ms`.
 pub(super) fn against(whose: &str, ahead_ms: i64, within_ms: i64) -> Finding {
     let (far, way) = (ahead_ms.saturating_abs(), if ahead_ms < 0 { "behind" } else { "ahead of" });
     let seen = format!("{whose} is {far} ms {way} this machine, known to within {within_ms} ms");

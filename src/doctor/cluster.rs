@@ -9,12 +9,12 @@ use thesis_net::clock::SystemClock;
 use super::{clock, finding::Finding, store};
 use crate::config::Settings;
 
-/// Copies of which one may be away.
+/// Least number of copies with which one node may be away.
 const ENOUGH: usize = 3;
 
 /// Looks at the cluster that the settings name.
 pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
-    // Wrong settings are told already.
+    // The check of the settings tells of wrong ones.
     let Ok(options) = settings.store.scylla() else { return Vec::new() };
     match examine(&options, &SystemClock, &secret_check::scans()).await {
         Ok(cluster) => {

@@ -3,21 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::fmt::rfc2822;
-use secrecy::ExposeSecret as _;
 use thesis_net::{
     channel::CoreChannel,
     clock::{Clock as _, SystemClock},
 };
-use thesis_proto::{
-    metadata,
-    v1::{self, admin_service_client::AdminServiceClient, gate_service_server::SERVICE_NAME as GATE},
-};
+use thesis_proto::v1;
 use tokio::time::timeout;
-use tonic::{Code, Request, Status, metadata::MetadataMap};
-use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
+use tonic::{Code, Status, metadata::MetadataMap};
+use tonic_health::pb::health_check_response::ServingStatus;
 
 use super::{clock, finding::Finding};
-use crate::{config::Settings, secrets};
+use crate::{admin::client, config::Settings, health};
 
 /// Longest wait for each answer of a core.
 const ANSWER: Duration = Duration::from_secs(3);
@@ -26,11 +22,10 @@ const SECOND_MS: i64 = 1_000;
 
 /// Asks every core that the settings name.
 pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
-    let urls = &settings.addresses.core_url;
-    // Wrong settings are told already.
-    let Ok(authorities) = settings.tls.authorities() else { return Vec::new() };
-    let Ok(channel) = CoreChannel::new(urls, &authorities, Arc::new(SystemClock)) else { return Vec::new() };
-    let asking = urls.iter().zip(channel.each()).map(|(url, channel)| one(url, channel, settings));
+    // The check of the settings tells of wrong ones.
+    let Ok(channel) = settings.core_channel(Arc::new(SystemClock)) else { return Vec::new() };
+    let asking =
+        settings.addresses.core_url.iter().zip(channel.each()).map(|(url, channel)| one(url, channel, settings));
     let asked = futures::future::join_all(asking).await;
     let any = asked.iter().any(|core| core.is_ok());
     let finding = |core: Result<Vec<Finding>, String>| match core {
@@ -47,8 +42,7 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
 /// What is found at one core, or why it cannot be asked.
 async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec<Finding>, String> {
     let asked = SystemClock.now_ms();
-    let request = HealthCheckRequest { service: GATE.to_owned() };
-    let answer = timeout(ANSWER, HealthClient::new(channel.clone()).check(request)).await;
+    let answer = timeout(ANSWER, health::of_core(channel.clone())).await;
     let took = SystemClock.now_ms() - asked;
     let answer = match answer {
         Err(_) => return Err(format!("SVC_CORE_URL: {url} does not answer within {} s", ANSWER.as_secs())),
@@ -75,12 +69,9 @@ fn time(head: &MetadataMap) -> Option<i64> {
 
 /// Whether the core takes the service token, by a question that changes nothing.
 async fn token(url: &str, channel: CoreChannel, settings: &Settings) -> Option<Finding> {
-    let token = secrets::service_token(&settings.keys, &settings.store.data_dir).ok()?;
-    let mut value = token.expose_secret().parse().ok()?;
-    let mut request = Request::new(v1::GetIngestStatusRequest {});
-    tonic::metadata::MetadataValue::set_sensitive(&mut value, true);
-    request.metadata_mut().insert(metadata::SERVICE_TOKEN, value);
-    let answer = timeout(ANSWER, AdminServiceClient::new(channel).get_ingest_status(request)).await;
+    // The check of the settings tells of a wrong one.
+    let mut client = client::client(channel, settings).ok()?;
+    let answer = timeout(ANSWER, client.get_ingest_status(v1::GetIngestStatusRequest {})).await;
     let silent = |why: &str| {
         let seen = format!("SVC_SERVICE_TOKEN: {url} did not say whether it takes the token: {why}");
         Finding::warning("token", seen, "look at that core's log, and try again")

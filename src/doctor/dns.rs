@@ -8,14 +8,14 @@ use super::finding::Finding;
 use crate::config::Settings;
 
 const NAME: &str = "dns";
-/// A name that is there for such questions (RFC 2606).
+/// A name that is reserved for examples (RFC 2606).
 const ASKED: &str = "example.com";
 /// Longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(4);
 
 /// Asks the name servers.
 pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
-    // A resolver that cannot be made is told among the settings.
+    // The check of the settings tells of a resolver that cannot be made.
     let Ok(resolver) = settings.webhooks.resolver() else { return Vec::new() };
     let servers = &settings.webhooks.dns_servers;
     let whose = if servers.is_empty() {

@@ -3,10 +3,10 @@
 use super::finding::Finding;
 use crate::files::Files;
 
-/// Connections of clients that a service in use soon has.
+/// Connections of clients below which the limit is told as low.
 const SOME: usize = 1_000;
 
-/// What the limit means.
+/// Judges the limit of open files.
 pub(super) fn look() -> Finding {
     let (soft, hard, files) = Files::known();
     let text = |limit: Option<u64>| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());

@@ -1,6 +1,7 @@
 //! What a check found.
 
 use serde::Serialize;
+use tokio::task::JoinError;
 
 use crate::config::Refused;
 
@@ -47,6 +48,11 @@ impl Finding {
     pub(super) fn refused(name: &'static str, refused: Refused) -> Self {
         let todo = refused.remedy.unwrap_or_else(|| "set it as `trade-thesis --help` tells".to_owned());
         Self::problem(name, format!("{}: {}", refused.setting, refused.reason), todo)
+    }
+
+    /// The look itself failed: a fault of the program.
+    pub(super) fn broken_off(name: &'static str, error: &JoinError) -> Self {
+        Self::problem(name, format!("looking at it failed: {error}"), "report this, with the line above")
     }
 
     /// Its lines for people.

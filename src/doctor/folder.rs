@@ -9,7 +9,6 @@ use rustix::{
     fs::{Access, Mode, OFlags, access, open, statvfs},
     io::Errno,
 };
-
 use tokio::task::spawn_blocking;
 
 use super::finding::Finding;
@@ -27,9 +26,7 @@ const SOME_ROOM: u64 = 1 << 30;
 pub(super) async fn look(dir: &Path) -> Vec<Finding> {
     let dir = dir.to_owned();
     // A disk over the network may hang.
-    spawn_blocking(move || judge(&dir)).await.unwrap_or_else(|error| {
-        vec![Finding::problem("folder", format!("looking at it failed: {error}"), "report this, with the line above")]
-    })
+    spawn_blocking(move || judge(&dir)).await.unwrap_or_else(|error| vec![Finding::broken_off("folder", &error)])
 }
 
 fn judge(dir: &Path) -> Vec<Finding> {
@@ -58,7 +55,7 @@ fn existing(dir: &Path) -> io::Result<PathBuf> {
     for (depth, folder) in absolute.ancestors().enumerate() {
         match fs::metadata(folder) {
             Ok(found) if found.is_dir() => return Ok(if depth == 0 { dir.to_owned() } else { folder.to_owned() }),
-            // What the system says when a folder is to be made there, or below it.
+            // The system's own errors for a folder that is to be made there, or below it.
             Ok(_) => return Err(if depth == 0 { Errno::EXIST } else { Errno::NOTDIR }.into()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),

@@ -4,21 +4,19 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use reqwest::{Client, Response, StatusCode, redirect::Policy};
 use thesis_net::{channel::CoreChannel, clock::SystemClock, tls::Authorities};
-use thesis_proto::v1::gate_service_server::SERVICE_NAME as GATE;
 use tokio::time::timeout;
-use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
 use super::finding::Finding;
 use crate::{
     config::{Settings, reachable},
-    port,
+    health, port,
     role::Role,
 };
 
 /// Longest wait for whoever holds a port.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// What listens at an address.
+/// A listener of this service.
 #[derive(Clone, Copy, PartialEq)]
 enum Door {
     Http,
@@ -35,7 +33,7 @@ impl Door {
         }
     }
 
-    /// Whether this service answers at an address, and by what that is seen.
+    /// The sign by which this service is known at an address, if it answers there.
     async fn is_served(self, address: SocketAddr) -> Option<&'static str> {
         let at = reachable(address);
         let asking = async {
@@ -53,8 +51,7 @@ impl Door {
                 Self::Grpc => {
                     let url = [format!("http://{at}")];
                     let channel = CoreChannel::new(&url, &Authorities::default(), Arc::new(SystemClock)).ok()?;
-                    let request = HealthCheckRequest { service: GATE.to_owned() };
-                    HealthClient::new(channel).check(request).await.ok().map(|_| "it answers for core's health")
+                    health::of_core(channel).await.ok().map(|_| "it answers for core's health")
                 }
             }
         };
@@ -73,7 +70,7 @@ async fn get(at: SocketAddr, path: &str) -> Option<Response> {
     client.get(format!("http://{at}{path}")).send().await.ok()
 }
 
-/// Looks at each address of the role, except those among the settings that could not be read.
+/// Looks at each address of the role, except those whose setting could not be read.
 pub(super) async fn look(role: Role, settings: &Settings, unread: &[String]) -> Vec<Finding> {
     let addresses = &settings.addresses;
     let doors = [

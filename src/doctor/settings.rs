@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use thesis_net::{
-    channel::CoreChannel,
-    clock::{SharedClock, SystemClock},
-};
+use thesis_net::clock::{SharedClock, SystemClock};
 
 use super::finding::Finding;
 use crate::{
@@ -17,7 +14,7 @@ use crate::{
 
 const NAME: &str = "settings";
 
-/// Judges the settings of a role; `refused` is what the command line's parser could not read.
+/// Judges the settings of a role. `refused` has those that the command line's parser could not read.
 pub(super) fn look(role: Role, settings: &Settings, refused: Vec<String>) -> Vec<Finding> {
     let todo = "correct it; `trade-thesis --help` tells its form";
     let mut findings: Vec<_> = refused.into_iter().map(|seen| Finding::problem(NAME, seen, todo)).collect();
@@ -30,12 +27,7 @@ pub(super) fn look(role: Role, settings: &Settings, refused: Vec<String>) -> Vec
         worker(settings, &mut errors);
     }
     if !role.is(Role::Core) {
-        if let Ok(authorities) = settings.tls.authorities() {
-            let channel = CoreChannel::new(&settings.addresses.core_url, &authorities, Arc::new(SystemClock));
-            errors.of(channel.map_err(|error| {
-                Refused::new("SVC_CORE_URL", format!("`{}`: {error}", settings.addresses.core_url.join(",")))
-            }));
-        }
+        errors.of(settings.core_channel(Arc::new(SystemClock)));
         errors.of(secrets::service_token(&settings.keys, &settings.store.data_dir));
     }
     findings.extend(errors.0.into_iter().map(|refused| Finding::refused(NAME, refused)));

@@ -21,7 +21,7 @@ use crate::{
 /// Looks at the store in the data folder.
 pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
     let dir = settings.store.data_dir.clone();
-    // A wrong secret key is told already.
+    // The check of the settings tells of a wrong secret key.
     let secret_key = secrets::found_secret_key(&settings.keys, &dir).ok().flatten();
     // A large file takes a while.
     let looking = spawn_blocking(move || {
@@ -35,13 +35,7 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
             let fits = judge("store", &settings.keys, secret_key, &rows);
             [finding].into_iter().chain(fits).collect()
         }
-        Err(error) => {
-            vec![Finding::problem(
-                "store",
-                format!("looking at it failed: {error}"),
-                "report this, with the line above",
-            )]
-        }
+        Err(error) => vec![Finding::broken_off("store", &error)],
     }
 }
 

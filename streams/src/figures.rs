@@ -1,9 +1,9 @@
-//! What is counted of streams.
+//! The metrics of streams.
 
 use metrics::{Counter, Gauge};
 use thesis_net::figures::{self, Figure};
 
-/// How streams reach their clients.
+/// The ways in which streams reach their clients.
 const TRANSPORTS: &[&str] = &["sse", "websocket", "grpc"];
 
 pub(crate) static OPEN: Figure<Gauge> =

@@ -42,7 +42,7 @@ struct PageReading {
     /// A page, and how many of its entries were read.
     page: Option<(Arc<Page>, usize)>,
     fetching: Option<Fetching>,
-    /// Counts it among those that are behind.
+    /// Counts it in `streams_lagging`.
     _lags: UnderWay,
 }
 

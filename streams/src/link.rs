@@ -258,7 +258,7 @@ pub struct OpenStream {
     pub(crate) signal: Arc<Signal>,
     /// How the client is reached; empty until the stream is open.
     pub(crate) transport: &'static str,
-    /// Why this side ends it, if not for a reason of core's.
+    /// This side's reason to end it; core's reasons are in `signal`.
     why_ended: OnceLock<&'static str>,
 }
 

@@ -225,7 +225,7 @@ impl Client {
         Self { stream, subscription, got: Vec::new() }
     }
 
-    /// Takes at most so many events, of those that are there.
+    /// Takes the events that are there, up to this number.
     pub(super) fn read(&mut self, events: usize) {
         let enough = self.got.len() + events;
         let got = &mut self.got;

@@ -8,11 +8,10 @@ use self::{people::People, tries::Tries};
 use crate::{
     Failure, Options,
     client::Protocol,
-    data::thesis_id,
     load,
     process::Service,
     report::{aim, median, number, percentile, row},
-    rounds::{Figures, Kind, beside},
+    rounds::{Figures, Kind, beside, reads_by_id},
     store::Place,
 };
 
@@ -66,9 +65,7 @@ async fn sign_ins(options: &Options, place: &Place, service: &Service, people: &
 }
 
 async fn reads(options: &Options, place: &Place, service: &Service, people: &People) -> Result<(), Failure> {
-    let requests = place.dir.join("bench-by-id");
-    let paths: Vec<String> = (0..place.theses).map(|number| format!("/v1/theses/{}", thesis_id(number))).collect();
-    std::fs::write(&requests, paths.join("\n"))?;
+    let requests = reads_by_id(&place.dir, place.theses)?;
     let kind = Kind { service, protocol: Protocol::Http, requests: &requests };
     let tries = Tries::start(people, ACCOUNTS, TRIED);
     let figures = beside(options, options.connections, &kind, async |on| tries.set(on).await).await?;

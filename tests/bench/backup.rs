@@ -19,11 +19,11 @@ use tokio::{
 use crate::{
     Failure, Options, StoreKind,
     client::Protocol,
-    data::{Random, thesis_id},
+    data::Random,
     load,
     process::{SERVICE_TOKEN, Service},
     report::{median, number, row},
-    rounds::{Figures, Kind, beside},
+    rounds::{Figures, Kind, beside, reads_by_id},
     store::Place,
 };
 
@@ -114,9 +114,7 @@ async fn save_on_and_on(core: String, file: PathBuf) {
 }
 
 async fn meanwhile(options: &Options, place: &Place, service: &Service, core: &str, dir: &Path) -> Result<(), Failure> {
-    let (reads, posts) = (dir.join("bench-reads"), dir.join("bench-posts"));
-    let paths: Vec<String> = (0..place.theses).map(|number| format!("/v1/theses/{}", thesis_id(number))).collect();
-    std::fs::write(&reads, paths.join("\n"))?;
+    let (reads, posts) = (reads_by_id(dir, place.theses)?, dir.join("bench-posts"));
     std::fs::write(&posts, bodies().join("\n"))?;
     let (saving, files) = (Mutex::new(None::<JoinHandle<()>>), dir.join("meanwhile"));
     std::fs::create_dir(&files)?;

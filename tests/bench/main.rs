@@ -82,7 +82,7 @@ struct Options {
     /// Seconds of each reading run
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Runs of each kind, of which the median counts
+    /// Runs of each kind; their median counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Theses posted one after the other to see them arrive

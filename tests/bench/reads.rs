@@ -8,8 +8,8 @@ use crate::{
     connection::{Connection, get},
     data::thesis_id,
     process::{Service, test_key},
-    report::{aim, number, row},
-    rounds::{Figures, Kind, compare},
+    report::aim,
+    rounds::{Figures, Kind, compare, reads_by_id},
 };
 
 const LIST: &str = "/v1/theses?limit=25";
@@ -22,40 +22,25 @@ pub(crate) async fn run(
     theses: u64,
     dir: &Path,
 ) -> Result<f64, Failure> {
-    let (by_id, list) = (dir.join("bench-by-id"), dir.join("bench-list"));
-    let paths: Vec<String> = (0..theses).map(|number| format!("/v1/theses/{}", thesis_id(number))).collect();
-    std::fs::write(&by_id, paths.join("\n"))?;
+    let (by_id, list) = (reads_by_id(dir, theses)?, dir.join("bench-list"));
     std::fs::write(&list, LIST)?;
-    let bare = bare_with_answers(service, paths.first().ok_or("there are no theses")?, dir).await?;
+    let one = format!("/v1/theses/{}", thesis_id(0));
+    let bare = bare_with_answers(service, &one, dir).await?;
     let kinds = |requests| {
         let of = |service, protocol| Kind { service, protocol, requests };
         [of(&bare, Protocol::Http), of(service, Protocol::Http), of(service, Protocol::Grpc)]
     };
 
     println!("\nReads, {} connections, medians of {} runs; {name}", options.connections, options.rounds);
-    row(&["", "requests/s", "of bare", "p50 ms", "p99 ms", "CPU µs", "aim"]);
+    Figures::heads("bare");
     let one = compare(options, options.connections, &kinds(&by_id)).await?;
-    print("bare handler, one thesis", &one[0], &one[0], "");
-    print("GET /v1/theses/{id}", &one[1], &one[0], &aim(one[1].rate / one[0].rate, 0.5));
-    print("gRPC GetThesis", &one[2], &one[0], "");
+    one[0].print("bare handler, one thesis", &one[0], "");
+    one[1].print("GET /v1/theses/{id}", &one[0], &aim(one[1].rate / one[0].rate, 0.5));
+    one[2].print("gRPC GetThesis", &one[0], "");
     let page = compare(options, options.connections, &kinds(&list)[..2]).await?;
-    print("bare handler, 25 theses", &page[0], &page[0], "");
-    print(&format!("GET {LIST}"), &page[1], &page[0], &aim(page[1].rate / page[0].rate, 0.3));
+    page[0].print("bare handler, 25 theses", &page[0], "");
+    page[1].print(&format!("GET {LIST}"), &page[0], &aim(page[1].rate / page[0].rate, 0.3));
     Ok(one[1].cpu_us)
-}
-
-fn print(name: &str, figures: &Figures, bare: &Figures, aim: &str) {
-    let ratio = format!("{:.2}", figures.rate / bare.rate);
-    let milliseconds = |time: f64| format!("{time:.2}");
-    row(&[
-        name,
-        &number(figures.rate),
-        &ratio,
-        &milliseconds(figures.p50_ms),
-        &milliseconds(figures.p99_ms),
-        &number(figures.cpu_us),
-        aim,
-    ]);
 }
 
 /// Starts the bare handler with the service's answers.

@@ -1,14 +1,18 @@
 //! Clients in turns: kinds of requests, or services, are asked round by round, since machines are noisy.
 
-use std::{path::Path, process::Stdio};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use tokio::process::Command;
 
 use crate::{
     Failure, Options,
     client::{Outcome, Protocol},
+    data::thesis_id,
     process::{Service, test_key},
-    report::median,
+    report::{median, number, row},
 };
 
 /// A service, and the requests to it.
@@ -18,6 +22,14 @@ pub(crate) struct Kind<'a> {
     pub(crate) protocol: Protocol,
     /// The file of requests.
     pub(crate) requests: &'a Path,
+}
+
+/// Writes the file of requests that read each thesis by id; gives its path.
+pub(crate) fn reads_by_id(dir: &Path, theses: u64) -> Result<PathBuf, Failure> {
+    let file = dir.join("bench-by-id");
+    let paths: Vec<String> = (0..theses).map(|number| format!("/v1/theses/{}", thesis_id(number))).collect();
+    std::fs::write(&file, paths.join("\n"))?;
+    Ok(file)
 }
 
 /// One run of a client.
@@ -32,6 +44,27 @@ pub(crate) struct Figures {
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
     pub(crate) cpu_us: f64,
+}
+
+impl Figures {
+    /// Prints the heads of rows that are compared with `base`.
+    pub(crate) fn heads(base: &str) {
+        row(&["", "requests/s", &format!("of {base}"), "p50 ms", "p99 ms", "CPU µs", "aim"]);
+    }
+
+    /// Prints them as a row, compared with those of `base`.
+    pub(crate) fn print(&self, name: &str, base: &Self, aim: &str) {
+        let milliseconds = |time: f64| format!("{time:.2}");
+        row(&[
+            name,
+            &number(self.rate),
+            &format!("{:.3}", self.rate / base.rate),
+            &milliseconds(self.p50_ms),
+            &milliseconds(self.p99_ms),
+            &number(self.cpu_us),
+            aim,
+        ]);
+    }
 }
 
 /// Runs the kinds in turns, after a short run of each that does not count.

@@ -14,11 +14,10 @@ use axum::{Router, body::Bytes, routing::post};
 use crate::{
     Failure, Options,
     client::Protocol,
-    data::thesis_id,
     load,
     process::Service,
-    report::{aim, number, row},
-    rounds::{Figures, Kind, compare},
+    report::aim,
+    rounds::{Figures, Kind, compare, reads_by_id},
     store::Place,
 };
 
@@ -53,16 +52,14 @@ async fn measure(options: &Options, places: &[Place], dir: &std::path::Path) -> 
     for service in [&off, &on] {
         service.indexed().await?;
     }
-    let by_id = dir.join("bench-by-id");
-    let paths: Vec<String> = (0..options.theses).map(|number| format!("/v1/theses/{}", thesis_id(number))).collect();
-    std::fs::write(&by_id, paths.join("\n"))?;
+    let by_id = reads_by_id(dir, options.theses)?;
     let of = |service, protocol| Kind { service, protocol, requests: &by_id };
     println!("\nReads by id, {} connections, medians of {} runs", options.connections, options.rounds);
-    row(&["", "requests/s", "of off", "p50 ms", "p99 ms", "CPU µs", "aim"]);
+    Figures::heads("off");
     for (name, protocol) in [("GET /v1/theses/{id}", Protocol::Http), ("gRPC GetThesis", Protocol::Grpc)] {
         let figures = compare(options, options.connections, &[of(&off, protocol), of(&on, protocol)]).await?;
-        print(&format!("{name}, traces off"), &figures[0], &figures[0], "");
-        print(&format!("{name}, traces on"), &figures[1], &figures[0], &aim(figures[1].rate / figures[0].rate, LEAST));
+        figures[0].print(&format!("{name}, traces off"), &figures[0], "");
+        figures[1].print(&format!("{name}, traces on"), &figures[0], &aim(figures[1].rate / figures[0].rate, LEAST));
     }
     println!("The collector took {} messages.", taken.load(Relaxed));
     off.stop().await?;
@@ -79,17 +76,4 @@ async fn collector(taken: Arc<AtomicUsize>) -> Result<String, Failure> {
     let url = format!("http://{}", listener.local_addr()?);
     tokio::spawn(axum::serve(listener, Router::new().route("/v1/traces", take)).into_future());
     Ok(url)
-}
-
-fn print(name: &str, figures: &Figures, off: &Figures, aim: &str) {
-    let milliseconds = |time: f64| format!("{time:.2}");
-    row(&[
-        name,
-        &number(figures.rate),
-        &format!("{:.3}", figures.rate / off.rate),
-        &milliseconds(figures.p50_ms),
-        &milliseconds(figures.p99_ms),
-        &number(figures.cpu_us),
-        aim,
-    ]);
 }

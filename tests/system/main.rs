@@ -75,6 +75,7 @@ mod profiles;
 mod recount;
 mod replicas;
 mod roles;
+mod sandbox;
 mod search;
 mod soak;
 mod sockets;

@@ -21,7 +21,7 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 const SECRET_TEXT: &str = "a text that no log may have";
 
-/// A collector that keeps what it is sent.
+/// A collector that keeps all spans.
 struct Collector {
     url: String,
     spans: Arc<Mutex<Vec<(String, Span)>>>,
@@ -100,7 +100,7 @@ async fn a_request_is_found_in_all_roles() {
     let webhook = client.webhook(&format!("{}?secret_of_the_url=1", receiver.url), &["thesis.created"]).await;
     let request_id = post_in(&client, TRACE, "01").await;
     client.get("/v1/theses?limit=1&token=QUERIED").await;
-    // Flags that ask for nothing: ids in the logs, no spans.
+    // Without the flag the ids are in the logs, and there are no spans.
     let quiet = TRACE.replace('4', "5");
     post_in(&client, &quiet, "00").await;
 
@@ -142,7 +142,7 @@ async fn a_request_is_found_in_all_roles() {
     assert!(spans.iter().any(|(_, span)| span.attributes.iter().any(|at| at.key == "db.collection.name")), "{spans:?}");
     assert!(collector.of(&quiet).is_empty());
 
-    // What nobody may read is in no log and no span.
+    // No secret is in a log or in a span.
     let mut told = format!("{:?}", collector.spans.lock().unwrap());
     for process in &processes {
         told += &process.log();
@@ -153,7 +153,7 @@ async fn a_request_is_found_in_all_roles() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_force_only_so_many_traces() {
+async fn strangers_force_a_bounded_number_of_traces() {
     let collector = Collector::start().await;
     let mut service = Service::embedded(|setup| setup.set("SVC_OTLP_URL", &collector.url).set("SVC_TRACE_SAMPLE", "0"));
     let client = service.client(TEST_KEY);
@@ -165,7 +165,7 @@ async fn strangers_force_only_so_many_traces() {
     }));
     asked.await;
     let seconds = began.elapsed().as_secs() + 2;
-    // It sends what it has at the end.
+    // It sends its last spans at the end.
     service.processes[0].signal("TERM");
     service.processes[0].exit(SOON).await;
     let traces: BTreeSet<_> = collector.spans.lock().unwrap().iter().map(|(_, span)| span.trace_id.clone()).collect();

@@ -111,7 +111,7 @@ async fn nobody() -> String {
     format!("http://{}", listener.local_addr().unwrap())
 }
 
-/// An address by TLS where connections are taken and nothing is ever said, as long as the listener is kept.
+/// An address of `https` whose listener takes connections and stays silent.
 async fn silent() -> (String, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     (format!("https://{}", listener.local_addr().unwrap()), listener)

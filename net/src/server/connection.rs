@@ -182,7 +182,7 @@ async fn http<A: Answers>(
 ) -> Result<Option<(Takeover, Socket)>, Box<dyn Error + Send + Sync>> {
     let Served { name, answers, tls, lag, protocols, shutdown } = &*served;
     if tls.is_some() && lag.is_overload() {
-        // The handshake would cost more than what is refused after it.
+        // The handshake would cost more than the request that is refused after it.
         count_refused(name, "lag");
         return Ok(None);
     }

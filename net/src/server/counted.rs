@@ -1,4 +1,4 @@
-//! What a server counts of its connections, and of the requests that it refuses because there is too much.
+//! A server's metrics: its connections, and the requests that it refuses because it has too much to do.
 
 use std::sync::{Arc, Weak};
 
@@ -13,16 +13,16 @@ const UNTAKEN: &str = "answers_untaken_bytes";
 const CLOSED: &str = "connections_closed_total";
 const REFUSED: &str = "overload_refused_total";
 
-/// Why requests are refused, besides those of the caller: tasks wait too long for their turn, or answers that nobody takes
-/// leave no room.
+/// Reasons of every server to refuse a request: tasks wait too long for their turn, or answers that nobody takes leave no
+/// room. A server may have more of its own.
 const REASONS: [&str; 2] = ["lag", "answers"];
 
-/// Counts a request that a server refuses because there is too much.
+/// Counts a request that a server refuses because it has too much to do.
 pub fn count_refused(server: &'static str, reason: &'static str) {
     counter!(REFUSED, "server" => server, "reason" => reason).increment(1);
 }
 
-/// Begins to count what a server refuses for these reasons.
+/// Begins to count the requests that a server refuses for these reasons.
 pub fn begin_refused(server: &'static str, reasons: &[&'static str]) {
     describe::<Counter>(REFUSED, "Requests refused because there was too much to do, by server and reason");
     for reason in reasons {

@@ -38,7 +38,7 @@ impl Wire {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if first[0] != HANDSHAKE {
-            // Best effort: the connection is closed either way. What is unread would make the system drop the answer.
+            // Best effort: the connection is closed either way. Unread bytes would make the system drop the answer.
             let _answered = (stream.try_read(&mut [0; 4096]), stream.try_write(SPEAK_TLS));
             return Err(io::Error::other("it does not speak TLS"));
         }
@@ -60,7 +60,7 @@ impl AsyncRead for Wire {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Tls(stream) => {
-                // Who writes without flushing, as streams do, reads as well: what waits goes on then.
+                // Streams write without flushing, but they read as well: waiting bytes go on then.
                 if stream.get_ref().1.wants_write()
                     && let Poll::Ready(Err(error)) = Pin::new(&mut *stream).poll_flush(context)
                 {

@@ -106,7 +106,7 @@ impl PairFiles {
     }
 }
 
-/// Reads a file that is no pipe, whose other end might never come, and not too large.
+/// Reads a file of bounded size. A pipe is refused: its other end might never come.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let refused = |error: std::io::Error| error.to_string();
     let about = std::fs::metadata(path).map_err(refused)?;

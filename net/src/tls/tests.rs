@@ -90,7 +90,7 @@ fn a_renewal_is_taken_up_and_a_broken_one_told_once() {
     let shown = || identity.shown.read().cert.clone();
     let before = shown();
     assert_eq!(identity.look(), Look::Same);
-    // Half of a renewal is no error until it stays so.
+    // Half of a renewal is an error only if the other half does not come.
     put(dir.path(), &(second.0.clone(), first.1.clone()));
     assert_eq!(identity.look(), Look::Kept(None));
     assert_eq!(shown(), before);
@@ -98,7 +98,7 @@ fn a_renewal_is_taken_up_and_a_broken_one_told_once() {
     assert_eq!(identity.look(), Look::Renewed);
     let renewed = shown();
     assert!(renewed != before && identity.look() == Look::Same);
-    // What stays wrong is told once.
+    // A lasting error is told once.
     fs::write(dir.path().join("cert.pem"), "nonsense").unwrap();
     assert_eq!(identity.look(), Look::Kept(None));
     assert!(matches!(identity.look(), Look::Kept(Some(told)) if told.setting == "SVC_TLS_CERT"));

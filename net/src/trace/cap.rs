@@ -12,7 +12,7 @@ const COUNT_BITS: u32 = 16;
 pub(super) struct Cap(AtomicU64);
 
 impl Cap {
-    /// A cap of which nothing is taken.
+    /// A cap with the whole of it left.
     pub(super) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }

@@ -1,4 +1,4 @@
-//! Spans: what is measured of a sampled request, and the queue to whoever exports it.
+//! Spans: the measured steps of sampled requests, and the queue to their exporter.
 
 use std::{
     borrow::Cow,
@@ -22,7 +22,7 @@ const MAX_WAITING: usize = 4_096;
 
 /// Where spans of this process go; empty where none are exported.
 static SPANS: OnceLock<Spans> = OnceLock::new();
-/// What callers have taken of this process.
+/// The traces that callers have forced on this process.
 static FORCED: Cap = Cap::new();
 
 tokio::task_local! {
@@ -75,7 +75,7 @@ pub fn take_dropped() -> u64 {
     SPANS.get().map_or(0, |spans| spans.dropped.swap(0, Relaxed))
 }
 
-/// The trace of a request from outside: the caller's, or the new one. Tells also whether it is the caller's.
+/// The trace of a request from outside: the caller's, or the new one; and whether it is the caller's.
 pub fn enter(headers: &HeaderMap, new: impl FnOnce() -> Trace, now_ms: i64) -> (Trace, bool) {
     match Trace::of(headers) {
         Some(trace) => (Trace { sampled: trace.sampled && FORCED.take(now_ms), ..trace }, true),
@@ -83,7 +83,7 @@ pub fn enter(headers: &HeaderMap, new: impl FnOnce() -> Trace, now_ms: i64) -> (
     }
 }
 
-/// The trace of a delivery: its event's, or its own. Tells also whether it is the event's.
+/// The trace of a delivery: its event's, or its own; and whether it is the event's.
 #[must_use]
 pub fn of_delivery(traceparent: &str, delivery_id: &str) -> (Trace, bool) {
     let of_event = Trace::parse(traceparent.as_bytes()).map(|trace| (trace, true));
@@ -109,14 +109,14 @@ pub fn current() -> Option<Trace> {
 
 /// Does work as part of a span, if it is sampled.
 pub fn within<F: Future>(trace: Option<Trace>, work: F) -> impl Future<Output = F::Output> {
-    // No function that is async: its future would hold `work` twice.
+    // It is not `async`: such a future would hold `work` twice.
     match trace {
         Some(trace) => Either::Left(CURRENT.scope(trace, work)),
         None => Either::Right(work),
     }
 }
 
-/// What a span is to the one before it.
+/// The role of a span towards its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Answers a request.
@@ -159,11 +159,11 @@ impl From<i64> for Value {
 pub struct SpanData {
     /// Its trace and its own id.
     pub trace: Trace,
-    /// The span before it; none for the first one.
+    /// Its parent; none for the first one of a trace.
     pub parent: Option<SpanId>,
-    /// Whether that span is another process's.
+    /// Whether the parent is another process's.
     pub is_remote: bool,
-    /// What it is to that span.
+    /// Its role towards the parent.
     pub kind: Kind,
     /// Its name: never anything that a caller chose.
     pub name: Cow<'static, str>,
@@ -171,7 +171,7 @@ pub struct SpanData {
     pub start: SystemTime,
     /// When it ended.
     pub end: SystemTime,
-    /// What is known of it.
+    /// Facts about it, by the names of OpenTelemetry's conventions or of this service.
     pub attributes: Vec<(&'static str, Value)>,
     /// Why it failed, if it did.
     pub error: Option<Cow<'static, str>>,
@@ -189,7 +189,7 @@ impl Span {
         Self::open(trace, continues, true, kind, Cow::Borrowed(""))
     }
 
-    /// A step of the work that this task does. None unless that is sampled.
+    /// A step of this task's work. None unless the work is sampled.
     #[must_use]
     pub fn step(kind: Kind, name: impl FnOnce() -> Cow<'static, str>) -> Option<Self> {
         Self::open(&current()?, true, false, kind, name())

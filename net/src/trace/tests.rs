@@ -16,7 +16,7 @@ fn a_header_of_the_recommendation_is_read() {
     for (given, read) in [
         (GOOD.to_owned(), GOOD),
         (unsampled.clone(), &unsampled),
-        // Unknown flags are not handed on.
+        // Unknown flags are dropped.
         (GOOD.replace("-01", "-ff"), GOOD),
         (GOOD.replace("-01", "-fe"), &unsampled),
         // A future version may have more after a dash.
@@ -91,7 +91,7 @@ fn the_share_decides_by_the_id() {
 }
 
 #[test]
-fn callers_force_only_so_many_traces_a_second() {
+fn callers_force_a_bounded_number_of_traces_a_second() {
     let cap = Cap::new();
     let take = |now_ms: i64| (0..100).filter(|_| cap.take(now_ms)).count() as u64;
     assert_eq!(take(1_764_000_000_000), MOST_FORCED);
@@ -128,7 +128,7 @@ proptest! {
         let mut header = GOOD.as_bytes().to_vec();
         header[place] = byte;
         if let Some(trace) = Trace::parse(&header) {
-            // What is taken is lower-case and of the same length.
+            // Such a header is lower-case and of the same length.
             prop_assert!(header.iter().all(|byte| b"0123456789abcdef-".contains(byte)));
             prop_assert!(trace.id != [0; 16] && trace.span != [0; 8]);
         }

@@ -15,7 +15,7 @@ use thesis_proto::{
 use tonic::Status;
 
 use super::{
-    HOME, Page, assets,
+    HOME, Page,
     form::span,
     visit::{SignedIn, Visit},
 };
@@ -48,8 +48,6 @@ pub(crate) struct Layout {
     pub(crate) notice: Option<String>,
     /// The part of the console that the page is in: `organizations`, `administration` or `account`.
     pub(crate) active: &'static str,
-    /// Where the style and the script are.
-    pub(crate) assets: &'static str,
 }
 
 impl Layout {
@@ -80,7 +78,6 @@ impl Layout {
             is_administrator: false,
             notice: None,
             active: "",
-            assets: assets::folder(),
         }
     }
 

@@ -3,7 +3,6 @@
 use askama::Template;
 
 use super::markdown::escaped;
-use crate::console::assets;
 
 /// A heading of the second level, for the list of a page's parts.
 #[derive(Debug)]
@@ -55,7 +54,6 @@ pub(super) struct Group {
 struct Frame<'a> {
     page: &'a Page,
     groups: &'static [Group],
-    assets: &'static str,
 }
 
 /// A list of pages: path, title and summary of each.
@@ -70,7 +68,7 @@ pub(super) fn cards<'a>(pages: impl Iterator<Item = (&'a str, &'a str, &'a str)>
 impl Page {
     /// The whole page.
     pub(super) fn html(&self) -> String {
-        let frame = Frame { page: self, groups: super::guides::GROUPS, assets: assets::folder() };
+        let frame = Frame { page: self, groups: super::guides::GROUPS };
         frame.render().expect("texts always render")
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Client {
     address: IpAddr,
     /// The id of the request that opened the socket, and of the connection.
     pub(super) id: HeaderValue,
-    /// The trace in which the stream was opened. It is not sampled further: a connection may last for days.
+    /// The trace in which the stream was opened. Later calls in it are not sampled: a connection may last for days.
     trace: Trace,
 }
 

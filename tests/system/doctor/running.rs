@@ -1,4 +1,4 @@
-//! Beside a service that runs.
+//! The doctor beside a service that runs.
 
 use super::{Said, doctor, name_server, place};
 use crate::harness::{Service, Setup, cluster};

@@ -8,6 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::{load::Load, watch::Watch};
 use crate::harness::{Client, Ledger, Project, Receiver, Service};
 
+/// Least share of requests that are answered other than by 5xx once one retry was allowed.
+const ANSWERED: f64 = 0.999;
 /// Longest wait for the owed events at the end.
 const REST: Duration = Duration::from_secs(120);
 
@@ -73,5 +75,14 @@ impl Customer {
         let again = ledger.delivered(&self.receiver, &events, REST).await;
         assert!(again * 100 < events.len(), "a hundredth or more was delivered twice");
         total
+    }
+
+    /// The same; demands too that nearly all requests were answered.
+    pub(super) async fn judge_answers(self, service: &Service) {
+        let (sent, failed) = self.judge(service).await;
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let answered = 1.0 - failed as f64 / sent as f64;
+        println!("{:.3} % were answered other than by 5xx once one retry was allowed", 100.0 * answered);
+        assert!(answered >= ANSWERED);
     }
 }

@@ -1,0 +1,152 @@
+//! Settings that cannot be used: each is named, and no secret is shown.
+
+use std::{fs, sync::Arc};
+
+use secrecy::ExposeSecret as _;
+use thesis_net::clock::{SharedClock, SystemClock};
+
+use super::{parse, settings};
+use crate::config::{decode_secret, encode_secret};
+
+#[test]
+fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
+    for (arguments, variable) in [
+        (&["--http-addr", "localhost"][..], "SVC_HTTP_ADDR"),
+        (&["--store", "sqlite"], "SVC_STORE"),
+        (&["--core-url", "core:50051"], "SVC_CORE_URL"),
+        (&["edge", "--core-url", "http://a:1,ftp://b"], "SVC_CORE_URL"),
+        (&["--public-url", "example.com"], "SVC_PUBLIC_URL"),
+        (&["--public-url", "https://example.com/theses"], "SVC_PUBLIC_URL"),
+        (&["--public-url", "https://example.com/?a=b"], "SVC_PUBLIC_URL"),
+        (&["--public-url", "http://a;b"], "SVC_PUBLIC_URL"),
+        (&["--public-url", "http://a\"b"], "SVC_PUBLIC_URL"),
+        (&["--trusted-proxies", "10.0.0.0/33"], "SVC_TRUSTED_PROXIES"),
+        (&["--webhook-allow-networks", "x"], "SVC_WEBHOOK_ALLOW_NETWORKS"),
+        (&["--dns-servers", "dns.example"], "SVC_DNS_SERVERS"),
+        (&["--sandbox-tick-seconds=-1"], "SVC_SANDBOX_TICK_SECONDS"),
+        (&["--drain-seconds=301"], "SVC_DRAIN_SECONDS"),
+        (&["--drain-seconds=1.5"], "SVC_DRAIN_SECONDS"),
+        (&["--upstream-timeout-ms=99"], "SVC_UPSTREAM_TIMEOUT_MS"),
+        (&["--upstream-timeout-ms=60001"], "SVC_UPSTREAM_TIMEOUT_MS"),
+        (&["--upstream-rps=0"], "SVC_UPSTREAM_RPS"),
+        (&["--upstream-rps=10001"], "SVC_UPSTREAM_RPS"),
+        (&["--upstream-backfill=24"], "SVC_UPSTREAM_BACKFILL"),
+        (&["--upstream-backfill=366d"], "SVC_UPSTREAM_BACKFILL"),
+        (&["--upstream-refresh-seconds=0"], "SVC_UPSTREAM_REFRESH_SECONDS"),
+        (&["--upstream-refresh-seconds=86401"], "SVC_UPSTREAM_REFRESH_SECONDS"),
+        (&["--scylla-replication-factor", "0"], "SVC_SCYLLA_REPLICATION_FACTOR"),
+        (&["--theses-api-enabled", "yes"], "THESES_API_ENABLED"),
+        (&["--sign-up", "closed"], "SVC_SIGN_UP"),
+    ] {
+        let said = parse(arguments).unwrap_err();
+        assert!(said.starts_with(&format!("{variable}: ")) && !said.contains('\n'), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_wrong_url_is_told_without_its_password() {
+    for flag in ["--otlp-url", "--core-url", "--advertise-url", "--public-url"] {
+        for wrong in
+            ["http://user:hunter2@c:4318", "http://hunter2@c", "user:hunter2@c", "http://c:1,http://u:hunter2,3@c"]
+        {
+            let said = parse(&[flag, wrong]).unwrap_err();
+            assert!(!said.contains("hunter2") && said.contains(&format!(": invalid value for '{flag} <URL")), "{said}");
+        }
+        assert!(parse(&[flag, "http://user:hunter2@c"]).unwrap_err().contains(": it may hold no credentials"));
+        let said = parse(&[flag, "c:4318/path"]).unwrap_err();
+        assert!(said.contains("'c:4318/path'") && said.contains("it must begin with http:// or https://"), "{said}");
+        assert!(parse(&[flag, "c"]).unwrap_err().contains("it must begin with http:// or https://"));
+    }
+    let said = parse(&["--ops-addr", "localhost:80"]).unwrap_err();
+    assert!(said.ends_with("it must be an IP address and a port, such as 0.0.0.0:8080"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_used_is_named_without_telling_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        fs::write(dir.path().join(name), text).unwrap();
+        dir.path().join(name).display().to_string()
+    };
+    let no_plan = file("none.toml", "[plans]");
+    let half_plan = file("half.toml", "[plans.free]\nhistory_days = 7");
+    let secret = "0123456789abcdefghijklmnopqrstuvwxyzABCD";
+    let (live, spaced) = (format!("svc_live_{secret}"), format!("{secret} {secret}"));
+    let [ftp, half] = [format!("ftp://me:{secret}@a"), format!("smtp://{secret}@a")];
+    for (arguments, variable) in [
+        (&["--semantic-search-enabled", "true"][..], "SEMANTIC_SEARCH_ENABLED"),
+        (&["--secret-key", secret], "SVC_SECRET_KEY"),
+        (&["--service-token", &secret[..31]], "SVC_SERVICE_TOKEN"),
+        (&["--bootstrap-test-key", &live], "SVC_BOOTSTRAP_TEST_KEY"),
+        (&["--bootstrap-live-key", secret], "SVC_BOOTSTRAP_LIVE_KEY"),
+        (&["--bootstrap-plan", "gold"], "SVC_BOOTSTRAP_PLAN"),
+        (&["--plans-file", "/nowhere"], "SVC_PLANS_FILE"),
+        (&["--plans-file", &no_plan], "SVC_PLANS_FILE"),
+        (&["--plans-file", &half_plan], "SVC_PLANS_FILE"),
+        (&["--webhook-ca-file", "/nowhere"], "SVC_WEBHOOK_CA_FILE"),
+        (&["--tls-cert", "/nowhere"], "SVC_TLS_KEY"),
+        (&["--tls-key", "/nowhere"], "SVC_TLS_CERT"),
+        (&["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "SVC_TLS_CERT"),
+        (&["--core-ca-file", "/nowhere"], "SVC_CORE_CA_FILE"),
+        (&["--core-ca-file", &no_plan], "SVC_CORE_CA_FILE"),
+        (&["--scylla-nodes", "a,"], "SVC_SCYLLA_NODES"),
+        (&["--scylla-nodes", "a", "--scylla-user", "u"], "SVC_SCYLLA_PASSWORD"),
+        (&["--upstream-url", "http://a"], "SVC_UPSTREAM_TOKEN"),
+        (&["--upstream-url", "http://a", "--upstream-token", &spaced], "SVC_UPSTREAM_TOKEN"),
+        (&["--upstream-token", secret], "SVC_UPSTREAM_URL"),
+        (&["--smtp-url", "smtp://a"], "SVC_MAIL_FROM"),
+        (&["--smtp-url", "smtp://a", "--mail-from", secret], "SVC_MAIL_FROM"),
+        (&["--mail-from", "a@example.com"], "SVC_SMTP_URL"),
+        (&["--smtp-url", &ftp, "--mail-from", "a@example.com"], "SVC_SMTP_URL"),
+        (&["--smtp-url", &half, "--mail-from", "a@example.com"], "SVC_SMTP_URL"),
+    ] {
+        let settings = settings(arguments);
+        let judged = || {
+            settings.features.features()?;
+            settings.upstream.settings()?;
+            settings.accounts.settings(true)?;
+            settings.keys.secret_key()?;
+            settings.keys.service_token()?;
+            settings.keys.bootstrap(&settings.keys.plans()?)?;
+            settings.webhooks.root_certificate()?;
+            settings.tls.identity(&(Arc::new(SystemClock) as SharedClock))?;
+            settings.tls.authorities()?;
+            settings.store.scylla().map(drop)
+        };
+        let said = judged().unwrap_err().to_string();
+        assert!(said.starts_with(&format!("{variable}: ")) && !said.contains(&secret[..31]), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn settings_show_no_secret() {
+    let key = |prefix: &str| format!("{prefix}0123456789abcdefghijklmnopqrstuvwxyzABCD");
+    let (test_key, live_key) = (key("svc_test_"), key("svc_live_"));
+    let (secret_key, token) = (encode_secret([7; 32]), key("service-token-"));
+    let secrets = [
+        ("--secret-key", secret_key.as_str()),
+        ("--service-token", &token),
+        ("--bootstrap-test-key", &test_key),
+        ("--bootstrap-live-key", &live_key),
+        ("--scylla-password", "a password of the cluster"),
+        ("--upstream-token", "a token of the upstream"),
+        ("--smtp-url", "smtp://me:password@mail.example"),
+    ];
+    let arguments: Vec<&str> = secrets.iter().flat_map(|(flag, secret)| [*flag, *secret]).collect();
+    let invocation = parse(&arguments).unwrap();
+    let keys = &invocation.settings.keys;
+    let bootstrap = keys.bootstrap(&keys.plans().unwrap()).unwrap();
+    let shown = format!("{invocation:?} {invocation:#?} {bootstrap:?}");
+    for (flag, secret) in secrets {
+        assert!(!shown.contains(secret), "{flag} shows: {shown}");
+    }
+    assert_eq!(keys.service_token().unwrap().unwrap().expose_secret(), token);
+}
+
+#[test]
+fn secrets_are_32_bytes_in_base64() {
+    let text = encode_secret([7; 32]);
+    assert_eq!(decode_secret("X", &text).unwrap(), [7; 32]);
+    assert_eq!(decode_secret("X", text.trim_end_matches('=')).unwrap(), [7; 32]);
+    assert!(decode_secret("X", "c2hvcnQ=").is_err());
+}
