@@ -7,6 +7,7 @@ mod backup;
 mod dataset;
 mod ingest;
 mod key;
+mod new_file;
 mod organization;
 mod project;
 mod user;
