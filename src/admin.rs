@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod dataset;
 mod ingest;
 mod key;
+mod new_file;
 mod organization;
 mod project;
 mod user;

@@ -317,11 +317,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Whether the store answers.
     async fn check(&self) -> StoreResult<()>;
 
-    /// Begins a backup of everything as it is now, with the time that it is told to be of. To be called in a runtime.
+    /// Makes changes that tell of a backup, then begins one of everything as it is now, these changes too. It tells the
+    /// time that it is of. If none begins, no change is made.
     ///
     /// # Errors
-    /// When the store cannot be read.
-    fn backup(&self, _made_at_ms: i64) -> StoreResult<Backup> {
+    /// When the store cannot be read or written.
+    async fn backup(&self, _made_at_ms: i64, _told: Vec<Change>) -> StoreResult<Backup> {
         Ok(Backup::Elsewhere)
     }
 

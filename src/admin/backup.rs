@@ -1,10 +1,8 @@
 //! A backup of the embedded store, sent by a running core into a file here.
 
 use std::{
-    fs::{self, File},
     io::{self, BufReader, IsTerminal as _, Seek as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -12,10 +10,9 @@ use clap::Args;
 use core_service::store::embedded::backup::{Verified, verify};
 use rustix::process::nice;
 use serde_json::json;
-use tempfile::TempPath;
 use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::{
-    error::{ApiError, ErrorCode},
+    error::ErrorCode,
     time::from_millis,
     v1::{BackupRequest, BackupResponse},
 };
@@ -25,6 +22,7 @@ use tonic::Status;
 use super::{
     Client,
     answer::{Answer, Resource, time},
+    new_file::{NewFile, broken, failed, unless_interrupted},
 };
 
 /// Longest wait for the next piece.
@@ -44,60 +42,16 @@ pub(crate) struct Command {
     to: PathBuf,
 }
 
-/// A refusal of what was asked for, or a failure on this machine.
-fn failed(code: ErrorCode, text: String) -> Status {
-    ApiError::new(code, text).to_status("")
-}
-
-fn broken(path: &Path) -> impl Fn(io::Error) -> Status + '_ {
-    move |error| failed(ErrorCode::InternalError, format!("{}: {error}", path.display()))
-}
-
-/// The file under its name until it is whole. It is removed unless it gets its own name.
-struct Draft {
-    file: File,
-    path: TempPath,
-    to: PathBuf,
-}
-
-impl Draft {
-    /// Makes the file, for its owner alone.
-    fn make(to: PathBuf) -> Result<Self, Status> {
-        let refused = |text: String| failed(ErrorCode::InvalidRequest, format!("--to: {text}"));
-        // A link that leads nowhere would be overwritten too.
-        if to.symlink_metadata().is_ok() {
-            return Err(refused(format!("{} exists; name a file that does not", to.display())));
-        }
-        let mut path = to.clone().into_os_string();
-        path.push(".partial");
-        let path = PathBuf::from(path);
-        let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
-        let file = made.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => refused(format!(
-                "{} exists: another backup writes it, or one did not end. If none runs, delete it",
-                path.display()
-            )),
-            _ => refused(format!("{} cannot be made: {error}", path.display())),
-        })?;
-        let path = TempPath::try_from_path(&path).map_err(broken(&path))?;
-        Ok(Self { file, path, to })
+/// Reads a whole file back, and keeps it if it is a whole backup.
+fn finish(mut new: NewFile, rows: u64) -> Result<(Verified, PathBuf), Status> {
+    new.file.rewind().map_err(broken(new.draft()))?;
+    let verified = verify(BufReader::new(&new.file))
+        .map_err(|error| failed(ErrorCode::InternalError, format!("nothing was saved; what core sent: {error}")))?;
+    if verified.contents.rows() != rows {
+        let text = format!("nothing was saved: {rows} rows were sent, {} arrived", verified.contents.rows());
+        return Err(failed(ErrorCode::InternalError, text));
     }
-
-    /// Reads the whole file back, and gives it its name if it is a whole backup.
-    fn finish(mut self, rows: u64) -> Result<(Verified, PathBuf), Status> {
-        self.file.sync_all().and_then(|()| self.file.rewind()).map_err(broken(&self.path))?;
-        let verified = verify(BufReader::new(&self.file))
-            .map_err(|error| failed(ErrorCode::InternalError, format!("nothing was saved; what core sent: {error}")))?;
-        if verified.contents.rows() != rows {
-            let text = format!("nothing was saved: {rows} rows were sent, {} arrived", verified.contents.rows());
-            return Err(failed(ErrorCode::InternalError, text));
-        }
-        self.path.persist_noclobber(&self.to).map_err(|error| broken(&self.to)(error.error))?;
-        let file = std::path::absolute(&self.to).map_err(broken(&self.to))?;
-        let folder = file.parent().unwrap_or(Path::new("/"));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(broken(folder))?;
-        Ok((verified, fs::canonicalize(&file).unwrap_or(file)))
-    }
+    Ok((verified, new.keep()?))
 }
 
 /// A line on a terminal that is written again and again.
@@ -119,7 +73,7 @@ impl Progress {
 }
 
 /// Writes everything that core sends; gives the number of its rows.
-async fn receive(mut client: Client, draft: &mut Draft, progress: &mut Option<Progress>) -> Result<u64, Status> {
+async fn receive(mut client: Client, new: &mut NewFile, progress: &mut Option<Progress>) -> Result<u64, Status> {
     let broke_off = |why: &str| Status::unavailable(format!("nothing was saved: {why}"));
     let late = |_| broke_off(&format!("core sent nothing for {} seconds", PATIENCE.as_secs()));
     let mut pieces = timeout(PATIENCE, client.backup(BackupRequest {})).await.map_err(late)??.into_inner();
@@ -132,7 +86,7 @@ async fn receive(mut client: Client, draft: &mut Draft, progress: &mut Option<Pr
             _ => status,
         })?;
         let Some(piece) = piece else { break };
-        draft.file.write_all(&piece.data).map_err(broken(&draft.path))?;
+        new.file.write_all(&piece.data).map_err(broken(new.draft()))?;
         if let Some(progress) = progress {
             progress.draw(&piece, SystemClock.now_ms());
         }
@@ -143,20 +97,17 @@ async fn receive(mut client: Client, draft: &mut Draft, progress: &mut Option<Pr
 
 /// Runs the command. The progress is shown on a terminal, unless a program reads the answer.
 pub(super) async fn run(command: Command, client: Client, for_program: bool) -> Result<Answer, Status> {
-    let mut draft = Draft::make(command.to)?;
+    let mut new = NewFile::make(command.to)?;
     // Without the right to do so it only competes.
     let _ = nice(STAND_BACK);
     let mut progress = (!for_program && io::stderr().is_terminal()).then_some(Progress { drawn_at: 0, bytes: 0 });
     let client = client.max_decoding_message_size(LARGEST);
-    let received = tokio::select! {
-        received = receive(client, &mut draft, &mut progress) => received,
-        _ = tokio::signal::ctrl_c() => Err(failed(ErrorCode::InternalError, "nothing was saved: interrupted".to_owned())),
-    };
+    let received = unless_interrupted(receive(client, &mut new, &mut progress)).await;
     if progress.is_some_and(|progress| progress.drawn_at > 0) {
         eprintln!();
     }
     let rows = received?;
-    let (verified, file) = draft.finish(rows)?;
+    let (verified, file) = finish(new, rows)?;
     if !for_program {
         eprintln!(
             "The backup has no keys in it. Without the service's secret key (SVC_SECRET_KEY, or secret_key in the data \

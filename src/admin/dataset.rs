@@ -4,7 +4,7 @@ mod check;
 mod file;
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::File,
     io::{self, BufReader, BufWriter, Seek as _, Write},
     path::{Path, PathBuf},
 };
@@ -13,10 +13,10 @@ use clap::Args;
 use core_service::domain::{dataset::Dataset, entry::Entry};
 use serde_json::json;
 use thesis_proto::{
-    error::{ApiError, ErrorCode},
-    v1::{ExportDatasetRequest, ExportDatasetResponse, ImportDatasetRequest},
+    error::ErrorCode,
+    v1::{ExportDatasetRequest, ImportDatasetRequest},
 };
-use tonic::{Status, Streaming};
+use tonic::Status;
 
 use self::{
     check::{Checked, check},
@@ -25,6 +25,7 @@ use self::{
 use super::{
     Client,
     answer::{Answer, Resource},
+    new_file::{NewFile, broken, failed, unless_interrupted},
 };
 
 /// Most entries that are sent at once.
@@ -49,9 +50,9 @@ pub(crate) struct Import {
     /// The dataset that gets the entries: `live`, `sandbox` or `project/<id>`
     #[arg(long, value_name = "DATASET", value_parser = known)]
     dataset: Dataset,
-    /// The file of an export [default: stdin]
+    /// The file of an export; no pipe, since it is read twice
     #[arg(long, value_name = "FILE")]
-    from: Option<PathBuf>,
+    from: PathBuf,
 }
 
 fn known(text: &str) -> Result<Dataset, String> {
@@ -60,78 +61,62 @@ fn known(text: &str) -> Result<Dataset, String> {
 
 /// A command that cannot be carried out for what it was given.
 fn refused(why: impl Into<String>) -> Status {
-    ApiError::new(ErrorCode::InvalidRequest, why).to_status("")
-}
-
-/// A file that cannot be used.
-fn unusable(path: &Path, error: &io::Error) -> Status {
-    refused(format!("{} cannot be used: {error}", path.display()))
+    failed(ErrorCode::InvalidRequest, why)
 }
 
 /// Writes a dataset to a new file or stdout.
-pub(super) async fn export(asked: Export, mut client: Client, now_ms: i64) -> Result<Answer, Status> {
+pub(super) async fn export(asked: Export, client: Client, now_ms: i64) -> Result<Answer, Status> {
     let Export { dataset, to } = asked;
-    let request = ExportDatasetRequest { dataset: dataset.clone() };
-    let mut parts = client.export_dataset(request).await?.into_inner();
-    let Some(path) = to else {
-        write(&mut parts, &dataset, now_ms, io::stdout()).await?;
+    let Some(to) = to else {
+        write(client, &dataset, now_ms, io::stdout()).await?;
         return Ok(Answer::Told);
     };
-    let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| unusable(&path, &error))?;
-    let written = async {
-        let (entries, sha256) = write(&mut parts, &dataset, now_ms, &file).await?;
-        file.sync_all().map_err(|error| unusable(&path, &error))?;
-        Ok::<_, Status>((entries, sha256))
-    };
-    match written.await {
-        Ok((entries, sha256)) => Ok(Answer::One(Resource(vec![
-            ("dataset", json!(dataset)),
-            ("entries", json!(entries)),
-            ("sha256", json!(sha256)),
-            ("file", json!(path)),
-        ]))),
-        Err(status) => {
-            // Half an export is of no use. If it stays, its missing last line tells.
-            let _ = fs::remove_file(&path);
-            Err(status)
-        }
-    }
+    let new = NewFile::make(to)?;
+    let (entries, sha256) = unless_interrupted(write(client, &dataset, now_ms, &new.file)).await?;
+    let file = new.keep()?;
+    Ok(Answer::One(Resource(vec![
+        ("dataset", json!(dataset)),
+        ("entries", json!(entries)),
+        ("sha256", json!(sha256)),
+        ("file", json!(file.display().to_string())),
+    ])))
 }
 
 /// Writes all lines; gives the number of entries and their sum.
-async fn write(
-    parts: &mut Streaming<ExportDatasetResponse>,
-    dataset: &str,
-    now_ms: i64,
-    to: impl Write,
-) -> Result<(u64, String), Status> {
-    let broken = |error: io::Error| refused(format!("the export cannot be written: {error}"));
+async fn write(mut client: Client, dataset: &str, now_ms: i64, to: impl Write) -> Result<(u64, String), Status> {
+    let unwritten = |error: io::Error| refused(format!("the export cannot be written: {error}"));
+    let mut parts = client.export_dataset(ExportDatasetRequest { dataset: dataset.to_owned() }).await?.into_inner();
     let first = parts.message().await?.ok_or_else(|| Status::internal("core left out the head"))?;
-    let mut file = FileWriter::begin(BufWriter::new(to), dataset, first.head, now_ms).map_err(broken)?;
+    let mut file = FileWriter::begin(BufWriter::new(to), dataset, first.head, now_ms).map_err(unwritten)?;
     let mut next = 1;
     while let Some(part) = parts.message().await? {
         for body in &part.entries {
             let entry = Entry::read_whole(body).map_err(|why| refused(format!("entry {next} of {dataset} {why}")))?;
-            file.entry(&Line { seq: next, entry }).map_err(broken)?;
+            file.entry(&Line { seq: next, entry }).map_err(unwritten)?;
             next += 1;
         }
     }
     if next <= first.head {
         return Err(Status::unavailable(format!("the export stopped after {} of {} entries", next - 1, first.head)));
     }
-    let sha256 = file.end().map_err(broken)?;
+    let sha256 = file.end().map_err(unwritten)?;
     Ok((first.head, sha256))
+}
+
+/// Opens an export, if it can be read again.
+fn open(from: &Path) -> Result<File, Status> {
+    let unusable = |why| refused(format!("--from: {}: {why}; name the file of an export", from.display()));
+    let mut file = File::open(from).map_err(|error| unusable(error.to_string()))?;
+    file.rewind().map_err(|_| unusable("an import reads it twice, and this can be read only once".to_owned()))?;
+    Ok(file)
 }
 
 /// Checks a whole export, then copies its entries.
 pub(super) async fn import(asked: Import, client: Client) -> Result<Answer, Status> {
     let Import { dataset, from } = asked;
-    let mut file = match &from {
-        Some(path) => File::open(path).map_err(|error| unusable(path, &error))?,
-        None => spooled().map_err(|error| refused(format!("stdin cannot be kept in a temporary file: {error}")))?,
-    };
+    let mut file = open(&from)?;
     let checked = check(BufReader::new(&file), &dataset).map_err(refused)?;
-    file.rewind().map_err(|error| refused(format!("the export cannot be read again: {error}")))?;
+    file.rewind().map_err(broken(&from))?;
     let imported = send(&checked, BufReader::new(&file), &dataset, client).await?;
     Ok(Answer::One(Resource(vec![
         ("dataset", json!(dataset.to_string())),
@@ -139,14 +124,6 @@ pub(super) async fn import(asked: Import, client: Client) -> Result<Answer, Stat
         ("imported", json!(imported)),
         ("sha256", json!(hex::encode(checked.sha256))),
     ])))
-}
-
-/// All of stdin, in a file that is gone when it is closed.
-fn spooled() -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    io::copy(&mut io::stdin().lock(), &mut file)?;
-    file.rewind()?;
-    Ok(file)
 }
 
 /// Copies the entries that are not there yet; gives their number.

@@ -18,9 +18,12 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 
-use crate::harness::{
-    Client, LIVE_KEY, Ledger, Receiver, SERVICE_TOKEN, SOON, Service, Setup, assert_fields, eventually, ids, now_ms,
-    text, time,
+use crate::{
+    admin::admin,
+    harness::{
+        Client, LIVE_KEY, Ledger, Receiver, SERVICE_TOKEN, SOON, Service, Setup, assert_fields, eventually, ids,
+        now_ms, rows, text, time,
+    },
 };
 
 const WRITERS: usize = 4;
@@ -109,6 +112,10 @@ async fn a_backup_under_writes_becomes_a_whole_service() {
     let missed = resumed.take(count - SOME / 2).await;
     let missed: Vec<&str> = missed.iter().map(|frame| text(&frame.data, "id")).collect();
     assert_eq!(missed, events[SOME / 2..count].iter().map(String::as_str).collect::<Vec<_>>());
+    // The audit log tells of the backup in the copy too.
+    let acts = admin(&service, &["audit", "list", "--limit", "100"]);
+    let begun: Vec<_> = rows(&acts).iter().filter(|act| act["action"] == "store.backup_begun").collect();
+    assert_eq!((begun.len(), text(begun[0], "actor"), text(begun[0], "subject")), (1, "operator", "store"), "{acts}");
     // Keys, webhooks with their secrets, and deliveries.
     service.client(LIVE_KEY).get("/v1/me").await.ok(200);
     assert_eq!(client.all("/v1/webhooks").await, webhooks);

@@ -1,6 +1,6 @@
 //! Exports of datasets, and imports on either store: ids, cursors and counts come out the same.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use serde_json::{Value, json};
 use thesis_proto::v1::{ExportDatasetRequest, ImportDatasetRequest, observation::Observed};
@@ -10,7 +10,7 @@ use crate::{
     harness::{
         Client, LIVE_KEY, Receiver, SOON, Service, Store, TEST_KEY, eventually,
         ingest::{author, deletion, engagement, revision, thesis, token},
-        now_ms, text,
+        now_ms, rows, text,
     },
 };
 
@@ -52,6 +52,15 @@ fn import(service: &Service, dataset: &str, from: &Path) -> Value {
 fn import_refused(service: &Service, dataset: &str, from: &Path, code: &str) -> String {
     let error = refused(service, &["import", "--dataset", dataset, "--from", from.to_str().unwrap()], code);
     text(&error, "message").to_owned()
+}
+
+/// How often the audit log tells of imports of a dataset, or of its exports.
+fn told(service: &Service, organization: Option<&str>, action: &str, dataset: &str) -> usize {
+    let mut list = vec!["audit", "list", "--limit", "1000"];
+    list.extend(organization.iter().flat_map(|id| ["--organization", id]));
+    let acts = admin(service, &list);
+    let these = rows(&acts).iter().filter(|act| act["action"] == action && act["subject"] == dataset);
+    these.inspect(|act| assert_eq!(text(act, "actor"), "operator", "{act}")).count()
 }
 
 /// The lines of an export without its header.
@@ -144,6 +153,12 @@ async fn datasets_come_out_the_same(from: Store) {
     mix(&source, "live").await;
     settled(&source, "live", &file).await;
     let half = before.take(20).await.last().unwrap().cursor().to_owned();
+    // It is for its owner alone, and nothing is left beside it.
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(files.path()).unwrap().count(), 1);
+    let exported = told(&source, None, "dataset.export_begun", "live");
+    export(&source, "live", &file);
+    assert_eq!(told(&source, None, "dataset.export_begun", "live"), exported + 1);
 
     let stores = [Some(Store::Embedded), Store::cluster()];
     for to in stores.into_iter().flatten() {
@@ -174,6 +189,7 @@ async fn datasets_come_out_the_same(from: Store) {
         export(&source, "live", &again);
         let why = import_refused(&target, "live", &again, "VALIDATION_FAILED");
         assert!(why.contains("must have no entries"), "{why}");
+        assert_eq!(told(&target, None, "dataset.import_begun", "live"), 2);
         projects_and_the_sandbox(&source, &target, files.path()).await;
         settled(&source, "live", &file).await;
     }
@@ -208,6 +224,8 @@ async fn projects_and_the_sandbox(source: &Service, target: &Service, files: &Pa
     // A project of another installation has another id.
     let fresh = target.project().await;
     import(target, &fresh.dataset(), &own);
+    assert_eq!(told(target, None, "dataset.import_begun", &fresh.dataset()), 0);
+    assert_eq!(told(target, Some(&fresh.organization.id), "dataset.import_begun", &fresh.dataset()), 1);
     let moved = fresh.test().await;
     let (made, event) = moved.thesis("own", "TOOK", "goes on").await;
     assert_eq!(made["profile"]["id"], known["profile"]["id"]);
@@ -233,7 +251,10 @@ async fn a_broken_off_import_goes_on(to: Store) {
     fs::write(&again, damaged).unwrap();
     let why = import_refused(&target, "live", &again, "INVALID_REQUEST");
     assert!(why.contains("the file was changed or damaged"), "{why}");
+    let unnamed = refused(&target, &["import", "--dataset", "live"], "INVALID_REQUEST");
+    assert!(text(&unnamed, "message").contains("--from"), "{unnamed}");
     assert_eq!(target.check_log("live").await.head, 0);
+    assert_eq!(told(&target, None, "dataset.import_begun", "live"), 0);
 
     // The first entries, as the command sends them; then the core is killed.
     let request = ExportDatasetRequest { dataset: "live".to_owned() };
@@ -272,7 +293,10 @@ async fn a_broken_off_import_goes_on(to: Store) {
     assert!(text(&error, "message").contains("is being imported"), "{error}");
     assert_eq!(target.check_log("live").await.head, 100);
 
+    // Going on with it is one act more, however many parts it has.
+    let begun = told(&target, None, "dataset.import_begun", "live");
     assert_eq!(import(&target, "live", &file)["imported"], json!(head - 100));
+    assert_eq!(told(&target, None, "dataset.import_begun", "live"), begun + 1);
     export(&target, "live", &again);
     assert!(lines(&again) == whole, "an export of an import differs");
     assert!(target.ingest("live", vec![new]).await[0].applied);

@@ -357,8 +357,8 @@ impl AdminService for Api {
     type BackupStream = BoxStream<'static, Result<v1::BackupResponse, Status>>;
 
     async fn backup(&self, request: Request<v1::BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
-        self.operator(&request).await?;
-        let begun = internal(&self.core, BACKUP, async { backup(&self.core) }).await?.into_inner();
+        let actor = self.operator(&request).await?;
+        let begun = internal(&self.core, BACKUP, backup(&self.core, &actor)).await?.into_inner();
         let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
         let pieces = begun.map_err(move |error| status(&error, &core.gate.new_request_id(), BACKUP));
         Ok(Response::new(pieces.take_until(async move { stop.cancelled().await }).boxed()))
@@ -370,10 +370,9 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ExportDatasetRequest>,
     ) -> Result<Response<Self::ExportDatasetStream>, Status> {
-        self.operator(&request).await?;
-        let message = request.into_inner();
-        let exporting =
-            internal(&self.core, EXPORT, Exporting::begin(&self.core, &message.dataset)).await?.into_inner();
+        let actor = self.operator(&request).await?;
+        let begun = Exporting::begin(&self.core, &actor, &request.get_ref().dataset);
+        let exporting = internal(&self.core, EXPORT, begun).await?.into_inner();
         let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
         let parts = try_unfold(exporting, |mut exporting| async move {
             Ok::<_, Error>(exporting.next().await?.map(|part| (part, exporting)))
@@ -386,8 +385,8 @@ impl AdminService for Api {
         &self,
         request: Request<v1::ImportDatasetRequest>,
     ) -> Result<Response<v1::ImportDatasetResponse>, Status> {
-        self.change("AdminService/ImportDataset", request, |core, _, message| async move {
-            let head = import_dataset(&core, message).await?;
+        self.change("AdminService/ImportDataset", request, |core, actor, message| async move {
+            let head = import_dataset(&core, &actor, message).await?;
             Ok(v1::ImportDatasetResponse { head })
         })
         .await

@@ -147,8 +147,9 @@ impl Backend for EmbeddedStore {
         self.read(|_| Ok(())).await
     }
 
-    fn backup(&self, made_at_ms: i64) -> StoreResult<Backup> {
+    async fn backup(&self, made_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
         let Ok(slot) = Arc::clone(&self.backups).try_acquire_owned() else { return Ok(Backup::Busy) };
+        self.apply(told).await?;
         let (database, trouble) = {
             let current = self.current.read();
             (current.database.clone(), current.trouble.clone())

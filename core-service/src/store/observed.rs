@@ -131,8 +131,8 @@ impl Backend for Observed {
         self.0.check().await
     }
 
-    fn backup(&self, made_at_ms: i64) -> StoreResult<Backup> {
-        self.0.backup(made_at_ms)
+    async fn backup(&self, made_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
+        self.0.backup(made_at_ms, told).await
     }
 
     async fn sweep(&self, now_ms: i64) -> StoreResult<()> {

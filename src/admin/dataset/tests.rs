@@ -1,5 +1,7 @@
 //! Exports that are whole, and those that an import must refuse.
 
+use std::os::fd::AsRawFd as _;
+
 use core_service::domain::entry::Entry;
 use serde_json::Value;
 
@@ -73,6 +75,15 @@ fn every_fault_names_its_line() {
         assert!(fault.contains(expected), "{fault} instead of {expected}");
     }
     assert!(fault(&whole, &Dataset::Project("prj_1".to_owned())).contains("only into a dataset of the same kind"));
+}
+
+#[test]
+fn a_pipe_is_refused_before_it_is_read() {
+    let (reader, _writer) = io::pipe().unwrap();
+    let refused = open(Path::new(&format!("/dev/fd/{}", reader.as_raw_fd()))).unwrap_err();
+    assert!(refused.message().contains("--from: /dev/fd/") && refused.message().contains("only once"), "{refused:?}");
+    let missing = open(Path::new("/missing/live.jsonl")).unwrap_err();
+    assert!(missing.message().contains("--from: /missing/live.jsonl: No such file"), "{missing:?}");
 }
 
 #[test]

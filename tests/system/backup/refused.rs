@@ -8,7 +8,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::harness::{SERVICE_TOKEN, Service, Setup, cluster, text};
+use crate::{
+    admin::admin,
+    harness::{SERVICE_TOKEN, Service, Setup, cluster, text},
+};
 
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -54,6 +57,8 @@ async fn a_cluster_is_saved_by_its_own_tools() {
     let to = service.dir.path().join("cluster.backup");
     refused_backup(service, &to, "BACKUP_UNSUPPORTED", "sctool backup").await;
     assert!(!to.exists() && !to.with_extension("backup.partial").exists());
+    let acts = admin(service, &["audit", "list", "--limit", "1000"]);
+    assert!(!acts.to_string().contains("store.backup_begun"), "{acts}");
 }
 
 #[tokio::test]

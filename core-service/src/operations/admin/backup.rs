@@ -1,21 +1,36 @@
 //! Sends a backup of the store.
 
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
 use futures::{Stream, StreamExt as _};
 use thesis_proto::{error::ErrorCode, v1};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::{
+    accounts::sessions::audit_row,
+    domain::{account::Actor, window::HOUR_MS},
     error::{Error, Result},
     operations::Core,
     store::{Backup, BackupPiece},
 };
 
-/// Begins a backup; it is made as fast as its pieces are taken.
+/// Longest time of a backup, in milliseconds. The file of the store grows meanwhile, since no old page is used again.
+const LONGEST_MS: i64 = 6 * HOUR_MS;
+
+/// Begins a backup; it is made as fast as its pieces are taken. The audit log tells of it, in the backup too.
 ///
 /// # Errors
 /// `BACKUP_IN_PROGRESS`, `BACKUP_UNSUPPORTED`, or when the store does not answer.
-pub fn backup(core: &Core) -> Result<impl Stream<Item = Result<v1::BackupResponse>> + use<>> {
-    let pieces = match core.shared.backend.backup(core.shared.clock.now_ms())? {
+pub async fn backup(
+    core: &Core,
+    actor: &Actor,
+) -> Result<impl Stream<Item = Result<v1::BackupResponse>> + Send + use<>> {
+    let (clock, begun_at) = (Arc::clone(&core.shared.clock), core.shared.clock.now_ms());
+    let told = vec![audit_row(&core.shared, actor, "store.backup_begun", "store")];
+    let pieces = match core.shared.backend.backup(begun_at, told).await? {
         Backup::Begun(pieces) => pieces,
         Backup::Busy => {
             let text = "another backup is being made; wait for its end, then try again";
@@ -29,5 +44,15 @@ pub fn backup(core: &Core) -> Result<impl Stream<Item = Result<v1::BackupRespons
     };
     tracing::info!("a backup begins");
     let message = |BackupPiece { bytes, rows, of }| v1::BackupResponse { data: bytes.into(), rows, rows_total: of };
-    Ok(ReceiverStream::new(pieces).map(move |piece| piece.map(message).map_err(Error::from)))
+    Ok(ReceiverStream::new(pieces)
+        .map(move |piece| if clock.now_ms() - begun_at > LONGEST_MS { Err(too_slow()) } else { Ok(message(piece?)) }))
+}
+
+/// Ends a backup that would keep old pages in use for too long.
+fn too_slow() -> Error {
+    let text = format!(
+        "the backup was not whole after {} hours, so it ends; make it on the core's machine, to a fast disk",
+        LONGEST_MS / HOUR_MS
+    );
+    Error::new(ErrorCode::ServiceUnavailable, text)
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use thesis_proto::v1;
 
-use super::{invalid, known_dataset};
-use crate::{error::Result, operations::Core, store::StoreError};
+use super::{invalid, known_dataset, tell_of_dataset};
+use crate::{domain::account::Actor, error::Result, operations::Core, store::StoreError};
 
 /// Most entries of a part.
 const PAGE: usize = 256;
@@ -23,16 +23,17 @@ pub struct Exporting {
 }
 
 impl Exporting {
-    /// Begins an export of what readers see now.
+    /// Begins an export of what readers see now, and tells the audit log.
     ///
     /// # Errors
     /// 422, `PROJECT_NOT_FOUND`, or when the store does not answer.
-    pub async fn begin(core: &Arc<Core>, name: &str) -> Result<Self> {
+    pub async fn begin(core: &Arc<Core>, actor: &Actor, name: &str) -> Result<Self> {
         let dataset = known_dataset(core, name).await?;
         let head = core.datasets.refresh(&dataset).await?;
         if core.shared.log.import(name).await?.is_some_and(|import| head < import.entries) {
             return Err(invalid("dataset", "is being imported; end its import first"));
         }
+        tell_of_dataset(core, actor, "dataset.export_begun", &dataset).await?;
         Ok(Self { core: Arc::clone(core), dataset: name.to_owned(), head, after: None })
     }
 

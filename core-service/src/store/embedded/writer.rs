@@ -94,7 +94,8 @@ impl Writer {
             }
         }
         let settled = self.settle();
-        // The last user of the database closes it; reads under way are short.
+        // Reads under way are short, and the last of them closes the database. A backup does not hold it: its next read
+        // of the file fails, and so it ends.
         let closed = Current { trouble: Some("the store is closed".to_owned()), ..Current::default() };
         let last = std::mem::replace(&mut *self.current.write(), closed);
         drop(last);

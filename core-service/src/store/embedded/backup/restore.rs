@@ -21,8 +21,9 @@ use super::{
 
 /// The store's name until it is whole.
 const UNFINISHED: &str = "store.restoring";
-/// Files that may be in the folder: keys that were put there, and what a restore that did not end has left.
-const ALLOWED: [&str; 4] = ["secret_key", "service_token", LOCK, UNFINISHED];
+/// Names that may be in the folder: keys that were put there, what a restore that did not end has left, and the folder
+/// that the system makes on a new disk.
+const ALLOWED: [&str; 5] = ["secret_key", "service_token", LOCK, UNFINISHED, "lost+found"];
 /// Bytes of rows that are committed together.
 const BATCH: usize = 32 << 20;
 

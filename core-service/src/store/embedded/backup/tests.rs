@@ -163,7 +163,7 @@ fn what_another_version_or_program_made_is_refused_by_name() {
 
 /// Takes a whole backup into a file.
 async fn save(store: &EmbeddedStore, file: &Path) {
-    let Backup::Begun(mut pieces) = store.backup(7).unwrap() else { panic!("no backup") };
+    let Backup::Begun(mut pieces) = store.backup(7, Vec::new()).await.unwrap() else { panic!("no backup") };
     let (mut bytes, mut told) = (Vec::new(), (0, 0));
     while let Some(piece) = pieces.recv().await {
         let piece = piece.unwrap();
@@ -216,10 +216,10 @@ async fn one_backup_at_a_time_and_it_ends_with_its_reader() {
     for n in 0..200 {
         insert(&store, &n.to_string()).await.unwrap();
     }
-    let Backup::Begun(pieces) = store.backup(1).unwrap() else { panic!("no backup") };
-    assert!(matches!(store.backup(1).unwrap(), Backup::Busy));
+    let Backup::Begun(pieces) = store.backup(1, Vec::new()).await.unwrap() else { panic!("no backup") };
+    assert!(matches!(store.backup(1, Vec::new()).await.unwrap(), Backup::Busy));
     drop(pieces);
-    while matches!(store.backup(1).unwrap(), Backup::Busy) {
+    while matches!(store.backup(1, Vec::new()).await.unwrap(), Backup::Busy) {
         tokio::task::yield_now().await;
     }
 }
@@ -230,7 +230,7 @@ async fn a_backup_is_of_one_moment_and_no_longer_than_its_store() {
     for n in 0..200 {
         insert(&store, &n.to_string()).await.unwrap();
     }
-    let Backup::Begun(mut pieces) = store.backup(1).unwrap() else { panic!("no backup") };
+    let Backup::Begun(mut pieces) = store.backup(1, Vec::new()).await.unwrap() else { panic!("no backup") };
     let first = pieces.recv().await.unwrap().unwrap();
     for n in 200..250 {
         insert(&store, &n.to_string()).await.unwrap();
@@ -241,7 +241,7 @@ async fn a_backup_is_of_one_moment_and_no_longer_than_its_store() {
     }
     assert_eq!(verify(bytes.as_slice()).unwrap().contents.rows(), 200);
 
-    let Backup::Begun(mut pieces) = store.backup(1).unwrap() else { panic!("no backup") };
+    let Backup::Begun(mut pieces) = store.backup(1, Vec::new()).await.unwrap() else { panic!("no backup") };
     store.close().await.unwrap();
     let mut bytes = Vec::new();
     while let Some(Ok(piece)) = pieces.recv().await {
@@ -252,7 +252,7 @@ async fn a_backup_is_of_one_moment_and_no_longer_than_its_store() {
         verify(bytes.as_slice()).is_ok_and(|verified| verified.contents.rows() == 250)
             || verify(bytes.as_slice()).is_err()
     );
-    assert!(!matches!(store.backup(1), Ok(Backup::Begun(_))));
+    assert!(!matches!(store.backup(1, Vec::new()).await, Ok(Backup::Begun(_))));
 }
 
 /// A folder's files, with their lengths.
@@ -299,15 +299,16 @@ async fn a_restore_that_did_not_end_is_told_and_can_be_repeated() {
     let store = open(&dir.path().join("data"), &clock);
     insert(&store, "1").await.unwrap();
     save(&store, &file).await;
-    // What a crash leaves, beside a key that was put there before.
+    // What a crash leaves, beside a key that was put there before and the folder of a new disk.
     fs::create_dir(&copy).unwrap();
     fs::write(copy.join("store.restoring"), "half").unwrap();
     fs::write(copy.join("store.lock"), "").unwrap();
     fs::write(copy.join("secret_key"), "key").unwrap();
+    fs::create_dir(copy.join("lost+found")).unwrap();
     assert_eq!(unfinished(&copy), Some(copy.join("store.restoring")));
     restore(&file, &copy, Options::default()).unwrap();
     assert_eq!(unfinished(&copy), None);
-    assert_eq!(files(&copy).into_keys().collect::<Vec<_>>(), ["secret_key", "store.lock", FILE]);
+    assert_eq!(files(&copy).into_keys().collect::<Vec<_>>(), ["lost+found", "secret_key", "store.lock", FILE]);
     for folder in ["data", "copy"] {
         let mode = fs::metadata(dir.path().join(folder).join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{folder}");

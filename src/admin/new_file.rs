@@ -1,0 +1,77 @@
+//! A file that a command makes of what core sends.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempPath;
+use thesis_proto::error::{ApiError, ErrorCode};
+use tonic::Status;
+
+/// A refusal of what was asked for, or a failure on this machine.
+pub(super) fn failed(code: ErrorCode, text: impl Into<String>) -> Status {
+    ApiError::new(code, text).to_status("")
+}
+
+/// A file or folder that does not do what it should.
+pub(super) fn broken(path: &Path) -> impl Fn(io::Error) -> Status + '_ {
+    move |error| failed(ErrorCode::InternalError, format!("{}: {error}", path.display()))
+}
+
+/// A file under another name until it is whole. It is removed unless it gets its own name.
+pub(super) struct NewFile {
+    pub(super) file: File,
+    draft: TempPath,
+    to: PathBuf,
+}
+
+impl NewFile {
+    /// Makes the file, for its owner alone.
+    pub(super) fn make(to: PathBuf) -> Result<Self, Status> {
+        let refused = |text: String| failed(ErrorCode::InvalidRequest, format!("--to: {text}"));
+        // A link that leads nowhere would be overwritten too.
+        if to.symlink_metadata().is_ok() {
+            return Err(refused(format!("{} exists; name a file that does not", to.display())));
+        }
+        let mut draft = to.clone().into_os_string();
+        draft.push(".partial");
+        let draft = PathBuf::from(draft);
+        let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(&draft);
+        let file = made.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => refused(format!(
+                "{} exists: another command writes it, or one did not end. If none runs, delete it",
+                draft.display()
+            )),
+            _ => refused(format!("{} cannot be made: {error}", draft.display())),
+        })?;
+        let draft = TempPath::try_from_path(&draft).map_err(broken(&draft))?;
+        Ok(Self { file, draft, to })
+    }
+
+    /// The name that it has now.
+    pub(super) fn draft(&self) -> &Path {
+        &self.draft
+    }
+
+    /// Gives it its name, in a way that a loss of power does not undo; gives its whole path.
+    pub(super) fn keep(self) -> Result<PathBuf, Status> {
+        let Self { file, draft, to } = self;
+        file.sync_all().map_err(broken(&draft))?;
+        draft.persist_noclobber(&to).map_err(|error| broken(&to)(error.error))?;
+        let path = std::path::absolute(&to).map_err(broken(&to))?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(broken(folder))?;
+        Ok(fs::canonicalize(&path).unwrap_or(path))
+    }
+}
+
+/// The outcome of `work`, unless the user interrupts it. So a file that is not whole is removed then too.
+pub(super) async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => Err(failed(ErrorCode::InternalError, "nothing was saved: interrupted")),
+    }
+}
