@@ -22,6 +22,7 @@ mod load;
 mod mark;
 mod operations;
 mod pages;
+mod pairs;
 mod process;
 mod reads;
 mod report;
@@ -30,7 +31,6 @@ mod rounds;
 mod starts;
 mod store;
 mod streams;
-mod traces;
 mod upstream;
 mod webhooks;
 
@@ -135,6 +135,12 @@ enum Child {
     Pages,
     /// Measures what traces cost a read by id
     Traces,
+    /// Measures reads by id beside those of another build, such as an older one
+    Against {
+        /// The other program
+        #[arg(value_name = "PROGRAM")]
+        program: PathBuf,
+    },
     /// Measures the way from the feed of a simulated upstream, beside appends of the same texts
     Upstream,
     /// Measures backups of the embedded store, and requests beside them
@@ -169,7 +175,10 @@ fn main() -> Result<(), Failure> {
         }
         Some(Child::Accounts) => Builder::new_multi_thread().enable_all().build()?.block_on(accounts::run(&options)),
         Some(Child::Pages) => Builder::new_multi_thread().enable_all().build()?.block_on(pages::run(&options)),
-        Some(Child::Traces) => Builder::new_multi_thread().enable_all().build()?.block_on(traces::run(&options)),
+        Some(Child::Traces) => Builder::new_multi_thread().enable_all().build()?.block_on(pairs::traces(&options)),
+        Some(Child::Against { program }) => {
+            Builder::new_multi_thread().enable_all().build()?.block_on(pairs::against(&options, &program))
+        }
         Some(Child::Backup) => Builder::new_multi_thread().enable_all().build()?.block_on(backup::run(&options)),
         Some(Child::Capacity) => capacity::run(),
         Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),

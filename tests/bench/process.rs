@@ -19,6 +19,8 @@ use crate::{
     store::Place,
 };
 
+/// The release binary.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trade-thesis");
 pub(crate) const SECRET_KEY: [u8; 32] = [7; 32];
 pub(crate) const SERVICE_TOKEN: &str = "the-service-token-of-the-benchmark";
 /// The credential of the upstream that is simulated.
@@ -95,7 +97,7 @@ impl Service {
 
     /// Starts the simulator of the upstream, at rest and without theses; what it logs goes into `dir`.
     pub(crate) async fn upstream_sim(dir: &Path) -> Result<Self, Failure> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trade-thesis"));
+        let mut command = Command::new(PROGRAM);
         command
             .args(["upstream-sim", "--listen", "127.0.0.1:0", "--rate", "0", "--history-theses", "0"])
             .env("SVC_UPSTREAM_TOKEN", UPSTREAM_TOKEN)
@@ -110,11 +112,16 @@ impl Service {
 
     /// The same with more settings.
     pub(crate) async fn start_with(place: &Place, more: &[(&str, String)]) -> Result<Self, Failure> {
+        Self::start_program(Path::new(PROGRAM), place, more).await
+    }
+
+    /// Starts a program on a loaded place, with settings of its own.
+    pub(crate) async fn start_program(program: &Path, place: &Place, more: &[(&str, String)]) -> Result<Self, Failure> {
         let started = Instant::now();
         let mut service = Self { processes: Vec::new(), ready_ms: 0.0 };
         let roles: &[Option<&str>] = if place.apart { &[Some("core"), Some("edge"), Some("worker")] } else { &[None] };
         for role in roles {
-            let mut command = command(place, role.unwrap_or("all"))?;
+            let mut command = command(program, place, role.unwrap_or("all"))?;
             for (name, value) in more {
                 command.env(name, value);
             }
@@ -181,7 +188,7 @@ impl Service {
     }
 }
 
-fn command(place: &Place, role: &str) -> Result<Command, Failure> {
+fn command(program: &Path, place: &Place, role: &str) -> Result<Command, Failure> {
     let plans = place.dir.join("bench-plans.toml");
     let Limits { history_days, many } = PLAN;
     let plan = format!(
@@ -190,7 +197,7 @@ fn command(place: &Place, role: &str) -> Result<Command, Failure> {
          heavy_per_minute = {many}\nverify_per_minute = {many}\n"
     );
     std::fs::write(&plans, plan)?;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trade-thesis"));
+    let mut command = Command::new(program);
     command
         .envs(place.settings())
         .env("SVC_HTTP_ADDR", "127.0.0.1:0")
