@@ -112,7 +112,8 @@ fn error(status: &Status, cores: &str) -> ApiError {
         );
     }
     let mut error = ApiError::from_status(status);
-    if error.code == ErrorCode::ServiceUnavailable {
+    // What core answers has details.
+    if error.code == ErrorCode::ServiceUnavailable && status.details().is_empty() {
         error.message = format!("core does not answer at {cores}: {}", status.message());
     }
     error

@@ -6,6 +6,7 @@ mod file;
 use std::{
     fs::File,
     io::{self, BufReader, BufWriter, Seek as _, Write},
+    os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
 };
 
@@ -106,8 +107,13 @@ async fn write(mut client: Client, dataset: &str, now_ms: i64, to: impl Write) -
 /// Opens an export, if it can be read again.
 fn open(from: &Path) -> Result<File, Status> {
     let unusable = |why| refused(format!("--from: {}: {why}; name the file of an export", from.display()));
+    let twice = || unusable("an import reads it twice, and this can be read only once".to_owned());
+    // To open a named pipe would wait for a writer.
+    if from.metadata().map_err(|error| unusable(error.to_string()))?.file_type().is_fifo() {
+        return Err(twice());
+    }
     let mut file = File::open(from).map_err(|error| unusable(error.to_string()))?;
-    file.rewind().map_err(|_| unusable("an import reads it twice, and this can be read only once".to_owned()))?;
+    file.rewind().map_err(|_| twice())?;
     Ok(file)
 }
 

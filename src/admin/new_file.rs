@@ -60,10 +60,14 @@ impl NewFile {
     pub(super) fn keep(self) -> Result<PathBuf, Status> {
         let Self { file, draft, to } = self;
         file.sync_all().map_err(broken(&draft))?;
-        draft.persist_noclobber(&to).map_err(|error| broken(&to)(error.error))?;
         let path = std::path::absolute(&to).map_err(broken(&to))?;
         let folder = path.parent().unwrap_or(Path::new("/"));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(broken(folder))?;
+        let opened = File::open(folder).map_err(broken(folder))?;
+        draft.persist_noclobber(&to).map_err(|error| broken(&to)(error.error))?;
+        if let Err(error) = opened.sync_all() {
+            // Some file systems cannot do this.
+            eprintln!("The file is whole, but its folder could not be synced, so a loss of power may undo it: {error}");
+        }
         Ok(fs::canonicalize(&path).unwrap_or(path))
     }
 }

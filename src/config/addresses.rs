@@ -56,7 +56,7 @@ impl Addresses {
         self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", reachable(http)))
     }
 
-    /// Refuses a plain URL for other cores where gRPC speaks TLS alone: they would not reach this one, and look for its work.
+    /// Refuses a plain URL for other cores where gRPC speaks TLS alone: they would not reach this one.
     pub(crate) fn judge_advertised(&self, scheme: &str) -> Result<(), Refused> {
         match &self.advertise_url {
             Some(url) if scheme == "https" && !url.starts_with("https://") => {

@@ -29,12 +29,14 @@ const LEAST_AGAINST: f64 = 0.97;
 
 /// Measures and prints what traces cost.
 pub(crate) async fn traces(options: &Options) -> Result<(), Failure> {
-    let theses = SameTheses::load(options).await?;
     let taken = Arc::new(AtomicUsize::new(0));
     let url = collector(Arc::clone(&taken)).await?;
-    let off = Service::start(&theses.places[0]).await?;
-    let on = Service::start_with(&theses.places[1], &[("SVC_OTLP_URL", url)]).await?;
-    theses.compare(options, [("traces off", off), ("traces on", on)], LEAST_TRACED).await?;
+    let start = async |places: &[Place]| {
+        let off = Service::start(&places[0]).await?;
+        let on = Service::start_with(&places[1], &[("SVC_OTLP_URL", url)]).await?;
+        Ok([("traces off", off), ("traces on", on)])
+    };
+    SameTheses::load(options).await?.compare(options, start, LEAST_TRACED).await?;
     println!("The collector took {} messages.", taken.load(Relaxed));
     Ok(())
 }
@@ -42,11 +44,16 @@ pub(crate) async fn traces(options: &Options) -> Result<(), Failure> {
 /// Measures and prints reads of this build beside those of another program.
 pub(crate) async fn against(options: &Options, program: &Path) -> Result<(), Failure> {
     let program = program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))?;
-    let theses = SameTheses::load(options).await?;
-    let other = Service::start_program(&program, &theses.places[0], &[]).await?;
-    let this = Service::start(&theses.places[1]).await?;
-    theses.compare(options, [("the other", other), ("this build", this)], LEAST_AGAINST).await
+    let start = async |places: &[Place]| {
+        let other = Service::start_program(&program, &places[0], &[]).await?;
+        let this = Service::start(&places[1]).await?;
+        Ok([("the other", other), ("this build", this)])
+    };
+    SameTheses::load(options).await?.compare(options, start, LEAST_AGAINST).await
 }
+
+/// Two services, and their names.
+type Sides = [(&'static str, Service); 2];
 
 /// Two places with the same theses: the embedded store belongs to one process.
 struct SameTheses {
@@ -68,19 +75,29 @@ impl SameTheses {
         Ok(theses)
     }
 
-    /// Asks both services in turns, prints the figures, and clears the places.
-    async fn compare(self, options: &Options, sides: [(&str, Service); 2], least: f64) -> Result<(), Failure> {
-        let compared = self.ask(options, &sides, least).await;
-        for (_, service) in sides {
-            service.stop().await?;
-        }
+    /// Starts both services, asks them in turns, prints the figures, and clears the places whatever came of it.
+    async fn compare(
+        self,
+        options: &Options,
+        start: impl AsyncFnOnce(&[Place]) -> Result<Sides, Failure>,
+        least: f64,
+    ) -> Result<(), Failure> {
+        let compared = async {
+            let sides = start(&self.places).await?;
+            self.ask(options, &sides, least).await?;
+            for (_, service) in sides {
+                service.stop().await?;
+            }
+            Ok(())
+        };
+        let compared = compared.await;
         for place in &self.places {
             place.clear().await?;
         }
         compared
     }
 
-    async fn ask(&self, options: &Options, sides: &[(&str, Service); 2], least: f64) -> Result<(), Failure> {
+    async fn ask(&self, options: &Options, sides: &Sides, least: f64) -> Result<(), Failure> {
         for (_, service) in sides {
             service.indexed().await?;
         }

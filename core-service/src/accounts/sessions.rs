@@ -6,7 +6,7 @@ use super::Person;
 use crate::{
     convert,
     domain::{
-        account::{Actor, User},
+        account::{Act, Actor, User},
         id,
         window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
@@ -39,10 +39,8 @@ impl Session {
 
 /// The audit log's row of something done that the control log does not hold.
 #[must_use]
-pub fn audit_row(shared: &Shared, actor: &Actor, action: &str, subject: &str) -> Change {
-    let mut act = actor.does(action);
-    subject.clone_into(&mut act.subject);
-    audit::change(shared.clock.now_ms(), &id::random("aud_", shared.ids.as_ref()), &act)
+pub fn audit_row(shared: &Shared, act: &Act) -> Change {
+    audit::change(shared.clock.now_ms(), &id::random("aud_", shared.ids.as_ref()), act)
 }
 
 /// The actor that a user is, from an address.
@@ -139,7 +137,7 @@ pub async fn begin(
     others.sort_by_key(|other| (!is_open(other), -other.session.used_at));
     let open = others.iter().filter(|other| is_open(other)).count();
     let instead: Vec<String> = others.into_iter().skip(open.min(MOST_SESSIONS - 1)).map(|other| other.id).collect();
-    let beside = vec![audit_row(shared, &actor(user, address), "session.begun", &id)];
+    let beside = vec![audit_row(shared, &actor(user, address).does("session.begun").to(&id))];
     if !rows::begin_session(&shared.backend, &user.id, (&id, &session), &instead, beside).await? {
         return Err(Error::internal("a new session has the id of another one"));
     }
@@ -196,7 +194,7 @@ pub async fn end(shared: &Shared, person: &Person, id: &str, action: &str) -> Re
         if !stored.session.is_open(generation, person.now_ms) {
             return Ok(false);
         }
-        let beside = vec![audit_row(shared, &person.actor, action, id)];
+        let beside = vec![audit_row(shared, &person.actor.does(action).to(id))];
         if rows::end_session(&shared.backend, user, (id, stored.version), beside).await? {
             return Ok(true);
         }

@@ -169,7 +169,7 @@ impl Actor {
         Self { id: OPERATOR.to_owned(), address, is_member: false }
     }
 
-    /// What they do. Organization and subject are added where the change is made.
+    /// What they do. Organization and subject are added where it is done.
     #[must_use]
     pub fn does(&self, action: &str) -> Act {
         Act {
@@ -179,6 +179,14 @@ impl Actor {
             by_administrator: !self.is_member && self.id.starts_with("usr_"),
             ..Act::default()
         }
+    }
+}
+
+impl Act {
+    /// The same, done to something.
+    #[must_use]
+    pub fn to(self, subject: &str) -> Self {
+        Self { subject: subject.to_owned(), ..self }
     }
 }
 

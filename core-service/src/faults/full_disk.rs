@@ -1,10 +1,12 @@
 //! The embedded store on a disk that is full for a while.
 
+use futures::TryStreamExt as _;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     v1::{
-        self, ingest_service_server::IngestService as _, test_data_service_server::TestDataService as _,
-        thesis_service_server::ThesisService as _, webhook_service_server::WebhookService as _,
+        self, admin_service_server::AdminService as _, ingest_service_server::IngestService as _,
+        test_data_service_server::TestDataService as _, thesis_service_server::ThesisService as _,
+        webhook_service_server::WebhookService as _,
     },
 };
 use tonic::{Response, Status};
@@ -40,6 +42,13 @@ fn new_thesis(text: &str) -> v1::CreateTestThesisRequest {
 async fn listed(api: &Api) -> usize {
     let message = v1::ListThesesRequest { token: Some("FULL".to_owned()), ..v1::ListThesesRequest::default() };
     api.list_theses(public(message, None)).await.unwrap().into_inner().data.len()
+}
+
+/// How many parts an export has.
+async fn exported(api: &Api) -> usize {
+    let message = v1::ExportDatasetRequest { dataset: "sandbox".to_owned() };
+    let parts = api.export_dataset(service(message)).await.unwrap().into_inner();
+    parts.try_collect::<Vec<_>>().await.unwrap().len()
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,6 +88,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
             assert_eq!(listed(&api).await, written);
             let id = before.get_ref().result.as_ref().unwrap().thesis.as_ref().unwrap().id.clone();
             api.get_thesis(public(v1::GetThesisRequest { id }, None)).await.unwrap();
+            assert!(exported(&api).await > 0, "a copy is wanted most now");
             assert!(api.core.shared.backend.check().await.is_err(), "and it says so");
         }
         disk.room(i64::MAX);

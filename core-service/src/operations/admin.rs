@@ -30,16 +30,17 @@ use thesis_proto::{
 use super::Core;
 use crate::{
     access::kinds::unknown_to_operator,
-    accounts::fields::{name_fault, refuse},
+    accounts::{
+        fields::{name_fault, refuse},
+        sessions::audit_row,
+    },
     domain::{
         account::{Act, Actor},
         dataset::Dataset,
-        id,
         operation::Feature,
         scope::Scope,
     },
     error::{Error, Result},
-    tables::audit,
 };
 
 pub(crate) fn invalid(param: &str, rule: &str) -> Error {
@@ -65,15 +66,17 @@ async fn known_dataset(core: &Core, name: &str) -> Result<Dataset> {
 }
 
 /// Tells the audit log what somebody begins to do with a whole dataset.
+///
+/// # Errors
+/// When the store does not answer, or has no room.
 async fn tell_of_dataset(core: &Core, actor: &Actor, action: &str, dataset: &Dataset) -> Result<()> {
     let shared = &core.shared;
     let organization_id = match dataset {
         Dataset::Project(id) => shared.control.state().project(id).map(|project| project.organization_id.clone()),
         Dataset::Live | Dataset::Sandbox => None,
     };
-    let act = Act { organization_id, subject: dataset.to_string(), ..actor.does(action) };
-    let row = audit::change(shared.clock.now_ms(), &id::random("aud_", shared.ids.as_ref()), &act);
-    Ok(shared.backend.apply(vec![row]).await?)
+    let act = Act { organization_id, ..actor.does(action).to(&dataset.to_string()) };
+    Ok(shared.backend.apply(vec![audit_row(shared, &act)]).await?)
 }
 
 fn known_plan(core: &Core, plan: &str) -> Result<String> {

@@ -149,7 +149,10 @@ impl Backend for EmbeddedStore {
 
     async fn backup(&self, made_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
         let Ok(slot) = Arc::clone(&self.backups).try_acquire_owned() else { return Ok(Backup::Busy) };
-        self.apply(told).await?;
+        if let Err(error) = self.apply(told).await {
+            // On a full disk a copy is wanted most.
+            tracing::warn!(%error, "the audit log cannot tell of a backup, which is made all the same");
+        }
         let (database, trouble) = {
             let current = self.current.read();
             (current.database.clone(), current.trouble.clone())

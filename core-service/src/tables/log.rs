@@ -287,8 +287,8 @@ impl LogStore {
         }
     }
 
-    /// The import that a log began with, if it began so. Who knows an entry of the log gets a final answer: a quorum could
-    /// pass over an append that only some replicas have.
+    /// The import that a log began with, if it began so. The read is serial: a quorum could pass over an append that only
+    /// some replicas have. So the answer is final for a caller that knows an entry of the log.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -65,7 +65,8 @@ async fn reading_answers_what_rest_answers(service: &Service) {
     };
     let page = events.list_events(with_key(&key, request)).await.unwrap().into_inner();
     let over_rest = rest.get("/v1/events?types=thesis.created&handle=sbx_scout&limit=4").await.ok(200);
-    assert_eq!(json(canonical::EventList::from(&page)), over_rest);
+    // The cursor tells how far the log was read, and the thesis's derived events may come between the two calls.
+    assert_eq!(json(canonical::EventList::from(&page))["data"], over_rest["data"]);
     let id = text(&made.1, "id").to_owned();
     let event = events.get_event(with_key(&key, v1::GetEventRequest { id })).await.unwrap().into_inner();
     assert_eq!(json(canonical::Event::from(&event.event.unwrap())), made.1);

@@ -58,12 +58,8 @@ impl Writer {
             return Ok(Some(vec![self.import(import).await?]));
         }
         loop {
-            if self.is_importing() {
-                // Another core may have ended it.
-                self.follow_others(false).await?;
-                if self.is_importing() {
-                    return Ok(None);
-                }
+            if self.is_importing() && !self.import_has_ended().await? {
+                return Ok(None);
             }
             let mut entries = Vec::new();
             if self.joins_derived() {

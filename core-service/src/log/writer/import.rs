@@ -6,7 +6,7 @@ use prost::Message as _;
 use super::{BATCH_BYTES, BATCH_ENTRIES, Writer, Written, command::Import};
 use crate::{
     domain::entry::Entry,
-    store::{StoreError, StoreResult},
+    store::{Consistency, StoreError, StoreResult},
     tables::log::room,
 };
 
@@ -22,6 +22,18 @@ impl Writer {
     /// Whether the log is a copy whose end is still missing.
     pub(super) fn is_importing(&self) -> bool {
         self.import.flatten().is_some_and(|mark| self.head < mark.entries)
+    }
+
+    /// Whether another core has brought the import to its end. Its entries are followed then, and not before.
+    pub(super) async fn import_has_ended(&mut self) -> StoreResult<bool> {
+        if self.shared.backend.is_exclusive() {
+            return Ok(false);
+        }
+        let head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
+        if self.import.flatten().is_none_or(|mark| head >= mark.entries) {
+            self.follow_others(false).await?;
+        }
+        Ok(!self.is_importing())
     }
 
     /// Learns whether the log began with an import, once it has entries.

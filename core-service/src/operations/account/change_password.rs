@@ -39,7 +39,7 @@ pub async fn change_password(
     let before = checked?;
     let hash = core.accounts.passwords.hash(&message.password, shared.ids.as_ref()).await?;
     let password = Password { hash, changed_at: shared.clock.now_ms() };
-    let beside = vec![sessions::audit_row(shared, &person.actor, "password.changed", &user.id)];
+    let beside = vec![sessions::audit_row(shared, &person.actor.does("password.changed").to(&user.id))];
     if !rows::set_password(&shared.backend, &user.id, (Some(before), Expect::Any), &password, beside).await? {
         let text = "the password was changed meanwhile; sign in with the new one";
         return Err(Error::new(ErrorCode::ChangedMeanwhile, text));

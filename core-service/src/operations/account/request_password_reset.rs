@@ -42,7 +42,8 @@ async fn send(core: &Core, email: &str, address: Option<&str>) -> Result<()> {
     shared.control.refresh().await?;
     let user = shared.control.state().people().user_by_email(email).cloned();
     let Some(user) = user else { return Ok(()) };
-    let asked = vec![sessions::audit_row(shared, &sessions::actor(&user, address), "password.reset_asked", &user.id)];
+    let asked =
+        vec![sessions::audit_row(shared, &sessions::actor(&user, address).does("password.reset_asked").to(&user.id))];
     let Some(mail) = &core.accounts.mail else {
         // An administrator finds it in the audit log, and makes a link to hand over.
         return Ok(shared.backend.apply(asked).await?);

@@ -37,7 +37,7 @@ pub async fn reset_password(
     let generation = loop {
         let before = rows::password(&shared.backend, &user.id, consistency).await?.map(|(generation, _)| generation);
         let conditions = (before, Expect::Version(found.version));
-        let beside = vec![sessions::audit_row(shared, &actor, "password.reset", &user.id)];
+        let beside = vec![sessions::audit_row(shared, &actor.does("password.reset").to(&user.id))];
         if rows::set_password(&shared.backend, &user.id, conditions, &password, beside).await? {
             break rows::next_generation(before);
         }

@@ -29,7 +29,7 @@ pub async fn backup(
     actor: &Actor,
 ) -> Result<impl Stream<Item = Result<v1::BackupResponse>> + Send + use<>> {
     let (clock, begun_at) = (Arc::clone(&core.shared.clock), core.shared.clock.now_ms());
-    let told = vec![audit_row(&core.shared, actor, "store.backup_begun", "store")];
+    let told = vec![audit_row(&core.shared, &actor.does("store.backup_begun").to("store"))];
     let pieces = match core.shared.backend.backup(begun_at, told).await? {
         Backup::Begun(pieces) => pieces,
         Backup::Busy => {

@@ -22,7 +22,7 @@ pub async fn create_reset_link(
     let shared = &core.shared;
     shared.control.refresh().await?;
     let user = shared.control.state().people().user_by_email(&message.email).cloned().ok_or_else(no_user)?;
-    let beside = vec![sessions::audit_row(shared, actor, "password.reset_link_made", &user.id)];
+    let beside = vec![sessions::audit_row(shared, &actor.does("password.reset_link_made").to(&user.id))];
     let made = resets::make(shared, &user, beside).await?;
     let expires_at = Some(from_millis(made.expires_at));
     Ok(v1::CreateResetLinkResponse { link: core.accounts.link(&made.token), expires_at })

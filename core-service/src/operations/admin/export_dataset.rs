@@ -33,7 +33,10 @@ impl Exporting {
         if core.shared.log.import(name).await?.is_some_and(|import| head < import.entries) {
             return Err(invalid("dataset", "is being imported; end its import first"));
         }
-        tell_of_dataset(core, actor, "dataset.export_begun", &dataset).await?;
+        if let Err(error) = tell_of_dataset(core, actor, "dataset.export_begun", &dataset).await {
+            // On a full disk a copy is wanted most.
+            tracing::warn!(%dataset, %error, "the audit log cannot tell of an export, which is made all the same");
+        }
         Ok(Self { core: Arc::clone(core), dataset: name.to_owned(), head, after: None })
     }
 

@@ -56,9 +56,13 @@ async fn other_cores_write_nothing_before_its_end_and_at_once_after_it() {
     // A core that starts meanwhile learns it from the store.
     let third = core(Arc::clone(&copied.store), &copied.clock, 3).await;
     let new = new_thesis(&copied.dataset, 20);
-    assert!(third.datasets.create_here(&copied.dataset, new.clone()).await.is_err());
     let gone = Observation { observed_at: 1, revision: None, seen: Seen::Deletion("gone".to_owned()) };
-    assert!(third.datasets.observe_here(&copied.dataset, gone).await.is_err());
+    for refused in [
+        third.datasets.create_here(&copied.dataset, new.clone()).await.map(drop).unwrap_err(),
+        third.datasets.observe_here(&copied.dataset, gone).await.map(drop).unwrap_err(),
+    ] {
+        assert!(refused.api.message.contains("is being imported"), "{refused}");
+    }
 
     // Another core goes on with it. Those that knew only its beginning find its end when they are asked to write.
     assert_eq!(copied.import(1, end).await, None);
@@ -71,7 +75,6 @@ async fn other_cores_write_nothing_before_its_end_and_at_once_after_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_write_and_an_import_at_once_one_wins() {
-    let mut won = [0, 0];
     for turn in 0..20 {
         let mut copied = Copied::new().await;
         copied.dataset = Dataset::Project(format!("copy {turn}"));
@@ -79,17 +82,14 @@ async fn of_a_write_and_an_import_at_once_one_wins() {
         let (imported, written) = tokio::join!(copied.import(0, end), copied.write(1, 20));
         let log = entries(&copied.cores[0], &copied.dataset).await;
         if imported.is_some() {
-            won[0] += 1;
             assert_eq!(written.unwrap().seq, 1);
             assert!(log.iter().all(|sequenced| !copied.log.contains(&sequenced.entry)));
         } else {
-            won[1] += 1;
             // The write is refused, or comes after the end.
             assert!(written.is_err() || written.unwrap().seq > end as u64);
             assert!(log.iter().zip(&copied.log).all(|(copy, entry)| copy.entry == *entry));
         }
     }
-    assert_eq!(won[0] + won[1], 20, "{won:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
