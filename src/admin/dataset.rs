@@ -154,13 +154,19 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
         entries.push(stored);
         if entries.len() == PART || bytes >= PART_BYTES || seq == checked.entries {
             let sent = client.import_dataset(part(after, std::mem::take(&mut entries))).await;
-            sent.inspect_err(|_| {
-                eprintln!("{after} of {} entries are imported; run the command again to go on", checked.entries);
-            })?;
+            sent.inspect_err(|_| eprintln!("{}", broken_off(after, checked.entries)))?;
             (after, bytes) = (seq, 0);
         }
     }
     Ok(checked.entries - there)
+}
+
+/// What to do after an import that broke off.
+fn broken_off(imported: u64, of: u64) -> String {
+    match imported {
+        0 => "no entry is known to be imported; run the command again".to_owned(),
+        _ => format!("{imported} of {of} entries are imported; run the command again to go on"),
+    }
 }
 
 #[cfg(test)]
