@@ -11,11 +11,10 @@ use thesis_net::{
 };
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tonic_health::pb::health_check_response::ServingStatus;
 
 use crate::{figures, health, version};
 
-/// Longest wait for what the process needs, and longest time to end a connection.
+/// Longest wait for the store, and longest time to end a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Most bytes of answers that clients have not taken.
 const MAX_UNTAKEN: usize = 16 * 1024 * 1024;
@@ -30,13 +29,15 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    async fn is_met(&self) -> bool {
+    /// Fails with the reason, in few words.
+    async fn is_met(&self) -> Result<(), String> {
         match self {
-            Self::Store(core) => core.shared.control.is_current() && core.shared.backend.check().await.is_ok(),
-            Self::Core(channel) => {
-                let answer = health::of_core(channel.clone()).await;
-                answer.is_ok_and(|answer| answer.get_ref().status() == ServingStatus::Serving)
+            Self::Store(core) if !core.shared.control.is_current() => Err("the store was not read lately".to_owned()),
+            Self::Store(core) => {
+                let answer = timeout(PATIENCE, core.shared.backend.check()).await;
+                answer.map_err(|_| "the store does not answer in time".to_owned())?.map_err(|error| error.to_string())
             }
+            Self::Core(cores) => health::of_cores(cores).await.map_err(|reason| format!("no core serves: {reason}")),
         }
     }
 }
@@ -78,12 +79,12 @@ pub(crate) async fn serve(
     server::serve(listener, None, Arc::new(called), limits, CancellationToken::new()).await;
 }
 
-async fn ready(State(ops): State<Ops>) -> (StatusCode, &'static str) {
+async fn ready(State(ops): State<Ops>) -> (StatusCode, String) {
     if ops.leaving.is_cancelled() {
-        (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
-    } else if timeout(PATIENCE, ops.need.is_met()).await == Ok(true) {
-        (StatusCode::OK, "ready\n")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned());
+    }
+    match ops.need.is_met().await {
+        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
     }
 }

@@ -27,6 +27,7 @@ use crate::{
     demo::Demo,
     figures,
     files::Files,
+    health,
     ops::{self, Need},
     port::listen,
     ready::{self, Listening, Told},
@@ -104,6 +105,9 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     }
     if let Some(tls) = &process.tls {
         tokio::spawn(Arc::clone(tls).watch());
+    }
+    if let Need::Core(cores) = &need {
+        tokio::spawn(process.leaving.clone().run_until_cancelled_owned(health::watch(cores.clone())));
     }
     tokio::spawn(ops::serve(ops, metrics, need, files.ops, process.leaving.clone()));
 

@@ -6,6 +6,7 @@ use futures::{FutureExt as _, TryStreamExt as _};
 use thesis_net::{
     figures::UnderWay,
     services::{ATTEMPTS_A_PLACE, Stream},
+    trouble::Trouble,
 };
 use thesis_proto::v1::{AttemptReleased, AttemptReport, ClaimResponse, attempt_report::Outcome};
 use tokio::{select, task::JoinSet};
@@ -38,7 +39,7 @@ impl Worker {
 
     async fn work_for(self: Arc<Self>, core: usize, shutdown: CancellationToken) {
         let mut attempts = JoinSet::new();
-        let mut backoff = Backoff::new();
+        let (mut backoff, mut trouble) = (Backoff::new(), Trouble::default());
         // Attempts outlive the stream that brought them: core going away is no reason to send twice.
         while !shutdown.is_cancelled() {
             let Some(claims) = shutdown.run_until_cancelled(self.cores.claim(core, self.capacity)).await else {
@@ -47,13 +48,18 @@ impl Worker {
             let ended = match claims {
                 Ok(claims) => {
                     backoff = Backoff::new();
+                    if trouble.ends() {
+                        tracing::info!("claims from core again");
+                    }
                     self.take(core, claims, &mut attempts, &shutdown).await
                 }
                 Err(status) => Some(status),
             };
             if !shutdown.is_cancelled() {
                 figures::STREAMS_LOST.one().increment(1);
-                tracing::warn!(status = ended.map(tracing::field::display), "no claims from core, asking again");
+                if trouble.goes_on() {
+                    tracing::warn!(status = ended.map(tracing::field::display), "no claims from core, asking again");
+                }
                 shutdown.run_until_cancelled(tokio::time::sleep(backoff.next(&**self.cores.ids()))).await;
             }
         }

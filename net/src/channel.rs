@@ -111,6 +111,12 @@ impl CoreChannel {
         };
         self.0.cores.iter().map(alone).collect()
     }
+
+    /// The addresses of its cores, with commas between them.
+    #[must_use]
+    pub fn addresses(&self) -> String {
+        self.0.cores.iter().map(|core| core.address.as_str()).collect::<Vec<_>>().join(",")
+    }
 }
 
 impl Cores {

@@ -1,5 +1,5 @@
 //! The network parts of all roles: the accept loop, its limits, the way to core, TLS, DNS, the guard of webhook URLs, streams
-//! of events, waits, time, traces.
+//! of events, waits, time, traces, how often the log tells of a trouble.
 
 pub mod backoff;
 pub mod channel;
@@ -14,3 +14,4 @@ pub mod services;
 pub mod sse;
 pub mod tls;
 pub mod trace;
+pub mod trouble;

@@ -125,9 +125,13 @@ async fn an_edge_without_core_says_so_and_recovers() {
     client.get("/v1").await.ok(200);
     client.get("/v1/nothing").await.error(404, "ROUTE_NOT_FOUND");
     assert_eq!(ready().await, 503);
+    let says = async |text: &str| eventually(text, SOON, async || edge.log().contains(text).then_some(())).await;
+    says("no core serves; start core").await;
     let address = grpc.strip_prefix("http://").unwrap();
     let _core = service.setup.clone().set("SVC_GRPC_ADDR", address).start();
     eventually("the edge finds core again", SOON, async || (client.get("/v1/me").await.status == 200).then_some(()))
         .await;
     assert_eq!(ready().await, 200);
+    says("a core serves again").await;
+    assert_eq!(edge.log().matches("no core serves; start core").count(), 1);
 }

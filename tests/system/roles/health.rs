@@ -25,6 +25,7 @@ async fn health_tells_by_its_exit_code_whether_a_process_is_ready() {
     let edge = alone.role("edge").start();
     let (code, _, told) = health(&edge.address("ops"));
     assert!(code == Some(1) && told.contains("not ready") && told.contains("503"), "{told}");
+    assert!(told.contains("no core serves: http://127.0.0.1:9: "), "{told}");
     core.signal("TERM");
     core.exit(DRAINED).await;
     for (address, hint) in [(ops.as_str(), "does the process run?"), ("127.0.0.1:0", "name the process's port")] {

@@ -71,6 +71,10 @@ async fn roles_reach_core_and_clients_reach_both_by_tls() {
     let plain = service.grpc.replace("https://", "http://");
     let (code, stdout, _) = role(&service, &authority).set("SVC_CORE_URL", &plain).arguments(&list).run();
     assert!(code == Some(1) && stdout.contains("SERVICE_UNAVAILABLE"), "{stdout}");
+    // An edge that calls it without TLS.
+    let edge = role(&service, &authority).set("SVC_CORE_URL", &plain).role("edge").start();
+    let told = async || edge.log().contains("(https:// if core has TLS)").then_some(());
+    eventually("the edge says what to do", SOON, told).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
