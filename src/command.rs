@@ -3,8 +3,9 @@
 use std::{error::Error as _, ffi::OsString, process::ExitCode};
 
 use clap::{
-    Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
 };
 use thesis_proto::near;
 
@@ -20,6 +21,9 @@ use crate::{
 
 /// Most words that are told as what may be meant.
 const MOST_NEAR: usize = 3;
+
+/// The variable that names the commit when the program is compiled.
+const BUILD: &str = "SVC_BUILD_COMMIT";
 
 /// The settings that decide where `doctor` looks, for its help. It judges the others too.
 const DOCTORS: &[&str] = &[
@@ -108,7 +112,36 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invo
 }
 
 fn parse(command: &mut clap::Command, arguments: Vec<OsString>) -> Result<Invocation, clap::Error> {
-    command.try_get_matches_from_mut(arguments).and_then(|matches| Invocation::from_arg_matches(&matches))
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let mut invocation = Invocation::from_arg_matches(&matches)?;
+    if let Some(Command::Doctor(doctor)) = &mut invocation.command {
+        doctor.given = given(command, &matches);
+    }
+    Ok(invocation)
+}
+
+/// The variables of the settings that are given, whether by flags or by variables.
+fn given(command: &clap::Command, matches: &ArgMatches) -> Vec<String> {
+    let source = |arg: &Arg| matches.value_source(arg.get_id().as_str());
+    let settings = command.get_arguments().filter_map(|arg| Some((arg, arg.get_env()?)));
+    let given = settings.filter(|(arg, _)| source(arg).is_some_and(|source| source != ValueSource::DefaultValue));
+    given.map(|(_, variable)| variable.to_string_lossy().into_owned()).collect()
+}
+
+/// Those of some variables that begin as settings do and are none, each behind the known one that may be meant.
+pub(crate) fn unknown(variables: impl Iterator<Item = String>) -> Vec<(Option<String>, String)> {
+    let known = known(&Invocation::command());
+    let unknown = variables.filter(|name| name.starts_with("SVC_") && name != BUILD && !known.contains(name));
+    let nearest = |name: &str| near::nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+    let mut unknown: Vec<_> = unknown.map(|name| (nearest(&name), name)).collect();
+    unknown.sort_unstable();
+    unknown
+}
+
+/// The variables of a command and of those below it.
+fn known(command: &clap::Command) -> Vec<String> {
+    let own = command.get_arguments().filter_map(Arg::get_env).map(|variable| variable.to_string_lossy().into_owned());
+    own.chain(command.get_subcommands().flat_map(known)).collect()
 }
 
 /// The invocation of `doctor` without the settings that cannot be read: it tells all of them at once. None for another

@@ -48,6 +48,9 @@ pub(crate) struct Doctor {
     /// The settings that the command line's parser refused.
     #[arg(skip)]
     pub(crate) refused: Vec<String>,
+    /// The variables of the settings that are given.
+    #[arg(skip)]
+    pub(crate) given: Vec<String>,
 }
 
 /// The findings so far. A person reads each one as it comes, a program all of them at the end.
@@ -83,8 +86,7 @@ impl Report {
 pub(crate) async fn run(doctor: Doctor, settings: &Settings) -> ExitCode {
     let role = doctor.role;
     let mut report = Report { json: doctor.json, findings: Vec::new(), heard: true };
-    let unread = doctor.refused.clone();
-    report.add(settings::look(role, settings, doctor.refused));
+    report.add(settings::look(&doctor, settings));
     report.add(vec![clock::sane()]);
     if role.is(Role::Core) {
         match settings.store.kind {
@@ -103,7 +105,7 @@ pub(crate) async fn run(doctor: Doctor, settings: &Settings) -> ExitCode {
         report.add(within("core", ANSWER, core::look(settings)).await);
     }
     report.add(folder::secrets(&settings.store.data_dir));
-    report.add(within("ports", ANSWER, ports::look(role, settings, &unread)).await);
+    report.add(within("ports", ANSWER, ports::look(role, settings, &doctor.refused)).await);
     report.add(vec![files::look()]);
     if role != Role::Edge {
         report.add(within("dns", ANSWER, dns::look(settings)).await);

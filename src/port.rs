@@ -9,10 +9,35 @@ use crate::config::Refused;
 /// Most new connections that wait to be accepted; the system may allow fewer.
 const BACKLOG: u32 = 4_096;
 
-/// Listens at an address.
-pub(crate) fn listen(setting: &'static str, address: SocketAddr) -> Result<TcpListener, Refused> {
-    let listening = bind(address).and_then(|socket| socket.listen(BACKLOG));
-    listening.map_err(|error| refused(setting, address, &error))
+/// The addresses that this process has taken, or that a start would take, with their settings.
+#[derive(Default)]
+pub(crate) struct Taken(Vec<(&'static str, SocketAddr)>);
+
+impl Taken {
+    /// Listens at an address.
+    pub(crate) fn listen(&mut self, setting: &'static str, address: SocketAddr) -> Result<TcpListener, Refused> {
+        let listening = bind(address).and_then(|socket| socket.listen(BACKLOG));
+        let twice = self.take(setting, address);
+        listening.map_err(|error| {
+            twice
+                .filter(|_| error.kind() == io::ErrorKind::AddrInUse)
+                .unwrap_or_else(|| refused(setting, address, &error))
+        })
+    }
+
+    /// Takes an address; tells if it is the one of an earlier setting too.
+    pub(crate) fn take(&mut self, setting: &'static str, address: SocketAddr) -> Option<Refused> {
+        let earlier = self.0.iter().find(|(_, earlier)| overlap(*earlier, address)).map(|(other, _)| *other);
+        self.0.push((setting, address));
+        let reason = format!("{address} is the address of {} too", earlier?);
+        Some(Refused::new(setting, reason).remedy("set another port for one of them"))
+    }
+}
+
+/// Whether two listeners cannot have both addresses.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let all = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && one.port() != 0 && (one.ip() == other.ip() || all)
 }
 
 /// Takes an address without listening there, so that no client is taken in.
@@ -37,4 +62,16 @@ pub(crate) fn refused(setting: &'static str, address: SocketAddr, error: &io::Er
         _ => "set another address".to_owned(),
     };
     Refused::new(setting, format!("cannot listen at {address}: {error}")).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_exclude_each_other() {
+        let overlap = |one: &str, other: &str| overlap(one.parse().unwrap(), other.parse().unwrap());
+        assert!(overlap("127.0.0.1:80", "127.0.0.1:80") && overlap("0.0.0.0:80", "127.0.0.1:80"));
+        assert!(!overlap("127.0.0.1:0", "127.0.0.1:0") && !overlap("127.0.0.1:80", "127.0.0.2:80"));
+    }
 }

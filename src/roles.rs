@@ -29,7 +29,7 @@ use crate::{
     files::Files,
     health,
     ops::{self, Need},
-    port::listen,
+    port::Taken,
     ready::{self, Listening, Told},
     role::Role,
     secrets, telemetry, traces, version,
@@ -68,9 +68,10 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     }
     let prepared = role.is(Role::Core).then(|| core::prepare(settings)).transpose()?;
     let addresses = &settings.addresses;
-    let ops = listen("SVC_OPS_ADDR", addresses.ops_addr)?;
-    let http = role.is(Role::Edge).then(|| listen("SVC_HTTP_ADDR", addresses.http_addr)).transpose()?;
-    let grpc = role.is(Role::Core).then(|| listen("SVC_GRPC_ADDR", addresses.grpc_addr)).transpose()?;
+    let mut taken = Taken::default();
+    let ops = taken.listen("SVC_OPS_ADDR", addresses.ops_addr)?;
+    let http = role.is(Role::Edge).then(|| taken.listen("SVC_HTTP_ADDR", addresses.http_addr)).transpose()?;
+    let grpc = role.is(Role::Core).then(|| taken.listen("SVC_GRPC_ADDR", addresses.grpc_addr)).transpose()?;
     let at = Listening {
         http: http.as_ref().map(TcpListener::local_addr).transpose()?,
         grpc: grpc.as_ref().map(TcpListener::local_addr).transpose()?,
@@ -92,6 +93,9 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     // Logging begins only here, so that a refused start says so in one line.
     telemetry::log(filter)?;
     tracing::info!(version = version::VERSION, commit = version::COMMIT, role = role.name(), "starting");
+    if let Some(started) = &started {
+        started.tell();
+    }
     let files = Files::raised();
     tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
     if let (Some(listener), Some(started)) = (grpc, &started) {

@@ -90,18 +90,22 @@ fn missing(setting: &'static str) -> Refused {
         .remedy("set what `openssl rand -base64 32` prints, the same for every process")
 }
 
-/// The secret key that is set or kept in the data folder; none if a start would make one.
+/// The secret key that is set or kept in the data folder; none if a start would make one: the first, or one that may be
+/// without the old key.
 pub(crate) fn found_secret_key(keys: &Keys, dir: &Path) -> Result<Option<[u8; 32]>, Refused> {
     if let Some(key) = keys.secret_key()? {
         return Ok(Some(key));
     }
     let file = dir.join(SECRET_KEY);
     let Some(text) = kept(dir, SECRET_KEY)? else {
-        if !dir.join(STORE).exists() {
+        if keys.replace_secret_key || !dir.join(STORE).exists() {
             return Ok(None);
         }
         let reason = format!("is not set, and {} is missing, with which the data there was made", file.display());
-        return Err(Refused::new("SVC_SECRET_KEY", reason).remedy("put the file back from a copy, or set its text"));
+        return Err(Refused::new("SVC_SECRET_KEY", reason).remedy(
+            "put the file back from a copy, or set its text; if it is lost, so are all API keys, webhook secrets and \
+             sessions: to go on without them, with a new key, set SVC_REPLACE_SECRET_KEY=true for one start",
+        ));
     };
     let key = decode_secret("SVC_SECRET_KEY", &text).map_err(|_| {
         Refused::new("SVC_SECRET_KEY", format!("is not set, and {} is not 32 bytes in base64", file.display()))

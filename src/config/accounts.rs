@@ -50,8 +50,19 @@ impl Accounts {
                 .remedy("set it to the mail server, such as smtp://mail.example.com:25, or unset SVC_MAIL_FROM")),
             (Some(url), Some(from)) => {
                 let settings = MailSettings::new(url.clone(), from.clone());
-                settings.map(Some).map_err(|(setting, reason)| Refused::new(setting, reason))
+                settings.map(Some).map_err(|(setting, reason)| match setting {
+                    "SVC_MAIL_FROM" => unusable_sender(from, reason),
+                    _ => Refused::new(setting, reason),
+                })
             }
         }
     }
+}
+
+/// Tells that nobody of this form can send mail.
+fn unusable_sender(from: &str, form: &str) -> Refused {
+    // A URL stands in the wrong setting, and may hold credentials.
+    let value = if from.contains("://") { "its value".to_owned() } else { format!("`{from}`") };
+    Refused::new("SVC_MAIL_FROM", format!("{value} is no sender: {form}"))
+        .remedy("set it to the sender, such as `Theses <noreply@example.com>`")
 }

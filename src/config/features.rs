@@ -3,14 +3,20 @@
 use clap::{ArgAction, Args};
 use core_service::domain::operation::Features;
 
-use super::Refused;
+use super::{Refused, parse};
 
 /// The sandbox, what is switched on, how it ends, and logs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Features")]
 pub(crate) struct FeatureFlags {
     /// Seconds between two theses of the sandbox; 0 for none
-    #[arg(long, env = "SVC_SANDBOX_TICK_SECONDS", value_name = "SECONDS", default_value_t = 45)]
+    #[arg(
+        long,
+        env = "SVC_SANDBOX_TICK_SECONDS",
+        value_name = "SECONDS",
+        default_value_t = 45,
+        value_parser = parse::whole(0..=u32::MAX)
+    )]
     pub(crate) sandbox_tick_seconds: u32,
     /// The first start fills the sandbox; `false` leaves it empty for an import
     #[arg(long, env = "SVC_SANDBOX_FIXTURES", value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
@@ -32,7 +38,7 @@ pub(crate) struct FeatureFlags {
     semantic_search_enabled: bool,
     /// Seconds between no longer being ready and closing the listeners after a signal, so that load balancers notice
     /// first; at most 300 [default: 5 for a role, 0 for everything in one process]
-    #[arg(long, env = "SVC_DRAIN_SECONDS", value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(..=300))]
+    #[arg(long, env = "SVC_DRAIN_SECONDS", value_name = "SECONDS", value_parser = parse::whole(0..=300_u16))]
     pub(crate) drain_seconds: Option<u16>,
     /// What is logged, such as `info` or `warn,core_service=debug` [default: info, on a terminal warn]
     #[arg(long, env = "SVC_LOG", value_name = "FILTER")]

@@ -31,7 +31,8 @@ pub(crate) struct Keys {
     /// required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SECRET_KEY", value_name = "BASE64")]
     secret_key: Option<SecretString>,
-    /// Go on with another secret key than the store was made with: its API keys, webhook secrets and sessions are lost
+    /// Go on with another secret key than the store was made with: its API keys, webhook secrets and sessions are lost.
+    /// On the embedded store a lost key is made anew
     #[arg(
         long,
         env = "SVC_REPLACE_SECRET_KEY",
@@ -61,7 +62,7 @@ pub(crate) struct Keys {
 /// Tells that a store was made with another secret key, if it was.
 pub(crate) fn other_secret_key(fit: Fit) -> Option<Refused> {
     let (reason, remedy) = match fit {
-        Fit::Right | Fit::Unknown => return None,
+        Fit::Right | Fit::Unknown | Fit::Replaced => return None,
         Fit::Other => (
             "the store was made with another secret key",
             "set that one; if it is lost, so are all API keys, webhook secrets and sessions: to go on without them, or \

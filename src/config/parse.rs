@@ -1,7 +1,10 @@
 //! Reads the values that have a form of their own.
 
 use std::{
+    fmt::Display,
     net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
+    str::FromStr,
     time::Duration,
 };
 
@@ -80,6 +83,25 @@ pub(super) fn name_server(text: &str) -> Result<SocketAddr, String> {
 pub(super) fn span(text: &str) -> Result<Duration, String> {
     let span = parse_span(text.trim()).filter(|span| *span <= 365 * DAY_MS).map(i64::unsigned_abs);
     span.map(Duration::from_millis).ok_or_else(|| "not a span such as 30m, 24h, 7d or 0s, of at most 365d".to_owned())
+}
+
+/// A keyspace that is not the database's own.
+pub(super) fn keyspace(text: &str) -> Result<String, String> {
+    if text == "system" || text.starts_with("system_") {
+        return Err("the database keeps `system` and `system_…` for itself; set another name".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A whole number of a range.
+pub(super) fn whole<N>(range: RangeInclusive<N>) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static
+where
+    N: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    move |text: &str| {
+        let number = text.trim().parse::<N>().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("it must be a whole number from {} to {}", range.start(), range.end()))
+    }
 }
 
 /// A number from 0 to 1.

@@ -12,7 +12,7 @@ use core_service::store::{
 };
 use secrecy::SecretString;
 
-use super::Refused;
+use super::{Refused, parse};
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -34,10 +34,17 @@ pub(crate) struct Store {
     #[arg(long, env = "SVC_DATA_DIR", value_name = "FOLDER", default_value = "./data")]
     pub(crate) data_dir: PathBuf,
     /// Nodes of the cluster, to be named with SVC_STORE=scylla [default: none]
+    // Checked below: the command line's parser would print a wrong one, which may hold credentials.
     #[arg(long, env = "SVC_SCYLLA_NODES", value_name = "HOST[:PORT],…", value_delimiter = ',')]
     pub(crate) scylla_nodes: Vec<String>,
     /// Keyspace, made and migrated on start
-    #[arg(long, env = "SVC_SCYLLA_KEYSPACE", value_name = "NAME", default_value = "trade_thesis")]
+    #[arg(
+        long,
+        env = "SVC_SCYLLA_KEYSPACE",
+        value_name = "NAME",
+        default_value = "trade_thesis",
+        value_parser = parse::keyspace
+    )]
     scylla_keyspace: String,
     /// Copies of each row, for a keyspace that is made
     #[arg(
@@ -45,7 +52,7 @@ pub(crate) struct Store {
         env = "SVC_SCYLLA_REPLICATION_FACTOR",
         value_name = "N",
         default_value_t = 3,
-        value_parser = clap::value_parser!(u32).range(1..=99)
+        value_parser = parse::whole(1..=99_u32)
     )]
     scylla_replication_factor: u32,
     /// Data centre that every core reads and writes
@@ -66,6 +73,12 @@ impl Store {
     /// How to reach the cluster.
     pub(crate) fn scylla(&self) -> Result<ScyllaOptions, Refused> {
         let nodes: Vec<_> = self.scylla_nodes.iter().map(|node| node.trim().to_owned()).collect();
+        if nodes.iter().any(|node| node.contains('@')) {
+            let refused = Refused::new("SVC_SCYLLA_NODES", "its value holds an `@`, but may hold no credentials");
+            return Err(refused.remedy(
+                "set it as host:port,host:port; a user and a password go into SVC_SCYLLA_USER and SVC_SCYLLA_PASSWORD",
+            ));
+        }
         if nodes.is_empty() || nodes.iter().any(String::is_empty) {
             let reason = match self.scylla_nodes.join(",").as_str() {
                 "" => "is not set, but SVC_STORE=scylla needs it".to_owned(),

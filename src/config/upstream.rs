@@ -30,7 +30,7 @@ pub(crate) struct Upstream {
         env = "SVC_UPSTREAM_TIMEOUT_MS",
         value_name = "MILLISECONDS",
         default_value_t = 2_000,
-        value_parser = clap::value_parser!(u32).range(100..=60_000)
+        value_parser = parse::whole(100..=60_000_u32)
     )]
     upstream_timeout_ms: u32,
     /// Most look-ups a second for the whole installation, 1 to 10000
@@ -39,7 +39,7 @@ pub(crate) struct Upstream {
         env = "SVC_UPSTREAM_RPS",
         value_name = "N",
         default_value_t = 20,
-        value_parser = clap::value_parser!(u32).range(1..=10_000)
+        value_parser = parse::whole(1..=10_000_u32)
     )]
     upstream_rps: u32,
     /// How far back a first start fetches what changed, such as 30m, 24h or 7d; 0s for nothing, at most 365d
@@ -51,7 +51,7 @@ pub(crate) struct Upstream {
         env = "SVC_UPSTREAM_REFRESH_SECONDS",
         value_name = "SECONDS",
         default_value_t = 600,
-        value_parser = clap::value_parser!(u32).range(1..=86_400)
+        value_parser = parse::whole(1..=86_400_u32)
     )]
     upstream_refresh_seconds: u32,
 }

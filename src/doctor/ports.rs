@@ -9,7 +9,8 @@ use tokio::time::timeout;
 use super::finding::Finding;
 use crate::{
     config::{Settings, reachable},
-    health, port,
+    health,
+    port::{self, Taken},
     role::Role,
 };
 
@@ -79,25 +80,14 @@ pub(super) async fn look(role: Role, settings: &Settings, unread: &[String]) -> 
         (Door::Grpc, addresses.grpc_addr, role.is(Role::Core)),
     ];
     let is_read = |door: Door| !unread.iter().any(|told| told.starts_with(door.setting()));
-    let doors: Vec<_> = doors.into_iter().filter(|(door, _, needed)| *needed && is_read(*door)).collect();
-    let mut findings = Vec::new();
-    for (place, (door, address, _)) in doors.iter().enumerate() {
-        let earlier = doors[..place].iter().find(|(_, earlier, _)| overlap(*earlier, *address));
-        findings.push(match earlier {
-            Some((other, ..)) => {
-                let seen = format!("{}: {address} is the address of {} too", door.setting(), other.setting());
-                Finding::problem("ports", seen, "set another port for one of them")
-            }
-            None => one(*door, *address).await,
+    let (mut taken, mut findings) = (Taken::default(), Vec::new());
+    for (door, address, _) in doors.into_iter().filter(|(door, _, needed)| *needed && is_read(*door)) {
+        findings.push(match taken.take(door.setting(), address) {
+            Some(twice) => Finding::refused("ports", twice),
+            None => one(door, address).await,
         });
     }
     findings
-}
-
-/// Whether two listeners cannot have both addresses.
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
-    let all = one.ip().is_unspecified() || other.ip().is_unspecified();
-    one.port() == other.port() && one.port() != 0 && (one.ip() == other.ip() || all)
 }
 
 async fn one(door: Door, address: SocketAddr) -> Finding {
@@ -118,16 +108,4 @@ async fn one(door: Door, address: SocketAddr) -> Finding {
         );
     }
     Finding::refused("ports", port::refused(setting, address, &error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_that_exclude_each_other() {
-        let overlap = |one: &str, other: &str| overlap(one.parse().unwrap(), other.parse().unwrap());
-        assert!(overlap("127.0.0.1:80", "127.0.0.1:80") && overlap("0.0.0.0:80", "127.0.0.1:80"));
-        assert!(!overlap("127.0.0.1:0", "127.0.0.1:0") && !overlap("127.0.0.1:80", "127.0.0.2:80"));
-    }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use thesis_net::clock::{SharedClock, SystemClock};
 
-use super::finding::Finding;
+use super::{Doctor, finding::Finding};
 use crate::{
+    command,
     config::{Refused, Settings, StoreKind},
     role::Role,
     secrets::{self, Secrets},
@@ -14,10 +15,11 @@ use crate::{
 
 const NAME: &str = "settings";
 
-/// Judges the settings of a role. `refused` has those that the command line's parser could not read.
-pub(super) fn look(role: Role, settings: &Settings, refused: Vec<String>) -> Vec<Finding> {
+/// Judges the settings of a role, and what stands beside them.
+pub(super) fn look(doctor: &Doctor, settings: &Settings) -> Vec<Finding> {
+    let role = doctor.role;
     let todo = "correct it; `trade-thesis --help` tells its form";
-    let mut findings: Vec<_> = refused.into_iter().map(|seen| Finding::problem(NAME, seen, todo)).collect();
+    let mut findings: Vec<_> = doctor.refused.iter().map(|seen| Finding::problem(NAME, seen, todo)).collect();
     let mut errors = Errors::default();
     everywhere(role, settings, &mut errors);
     if role.is(Role::Core) {
@@ -35,10 +37,46 @@ pub(super) fn look(role: Role, settings: &Settings, refused: Vec<String>) -> Vec
         let seen = "--demo-live is not looked at: a demonstration has its own data and upstream";
         findings.push(Finding::warning(NAME, seen, "leave it out"));
     }
+    findings.extend(unused(doctor, settings));
+    findings.extend(unknown());
+    if role.is(Role::Core) && settings.keys.replace_secret_key {
+        let seen =
+            "SVC_REPLACE_SECRET_KEY is true: a start takes any secret key, and what was made with another is lost";
+        findings.push(Finding::warning(NAME, seen, "unset it after the one start that needs it"));
+    }
     if findings.is_empty() {
         findings.push(Finding::ok(NAME, format!("all that `{}` needs can be used", role.name())));
     }
     findings
+}
+
+/// Settings of the cluster beside the embedded store.
+fn unused(doctor: &Doctor, settings: &Settings) -> Option<Finding> {
+    let is_read = !doctor.refused.iter().any(|told| told.starts_with("SVC_STORE:"));
+    let is_embedded = is_read && settings.store.kind == StoreKind::Embedded;
+    if !is_embedded || !doctor.role.is(Role::Core) {
+        return None;
+    }
+    let cluster = doctor.given.iter().filter(|name| name.starts_with("SVC_SCYLLA_"));
+    let cluster = cluster.map(String::as_str).collect::<Vec<_>>().join(", ");
+    let dir = settings.store.data_dir.display();
+    (!cluster.is_empty()).then(|| {
+        let seen = format!("{cluster}: not used: SVC_STORE is embedded, and a start keeps its data in {dir}");
+        Finding::warning(NAME, seen, "set SVC_STORE=scylla for the cluster, or unset them")
+    })
+}
+
+/// Variables that look like settings and are none. An empty one counts as unset.
+fn unknown() -> impl Iterator<Item = Finding> {
+    let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
+    let names = set.map(|(name, _)| name.to_string_lossy().into_owned());
+    command::unknown(names).into_iter().map(|(near, name)| {
+        let todo = near.map_or_else(
+            || "unset it; `trade-thesis --help` lists the settings".to_owned(),
+            |near| format!("set {near} in its place, or unset it"),
+        );
+        Finding::warning(NAME, format!("{name}: is set, but is no setting, and is not used"), todo)
+    })
 }
 
 /// The errors so far, each once.

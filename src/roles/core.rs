@@ -7,7 +7,10 @@ use core_service::{
     domain::{operation::Features, plan::Plans},
     ingest::settings::UpstreamSettings,
     operations::{Core, admin::bootstrap::Bootstrap},
-    shared::{key_ring::KeyRing, secret_check},
+    shared::{
+        key_ring::KeyRing,
+        secret_check::{self, Fit},
+    },
     start::CoreSettings,
     store::{
         SharedBackend,
@@ -48,6 +51,20 @@ pub(super) struct Started {
     pub(super) first_key: Option<FirstKey>,
     /// While there is no administrator, on the embedded store.
     pub(super) set_up: Option<SetUpLink>,
+    /// Whether the store was made with another secret key, and goes on with this one from now.
+    is_key_replaced: bool,
+}
+
+impl Started {
+    /// Logs what the start has changed for good, once there are logs.
+    pub(super) fn tell(&self) {
+        if self.is_key_replaced {
+            tracing::warn!(
+                "SVC_REPLACE_SECRET_KEY: the store goes on with another secret key, and all API keys, webhook secrets \
+                 and sessions of the old one are lost; unset it, so that no other start does this"
+            );
+        }
+    }
 }
 
 /// Checks the settings, and makes the files of a first start.
@@ -100,7 +117,8 @@ pub(super) async fn start(
     };
     let keys = KeyRing::new(prepared.secrets.secret_key.expose_secret(), Arc::clone(ids));
     let fit = secret_check::fits(store.as_ref(), &keys, settings.keys.replace_secret_key).await;
-    if let Some(refused) = other_secret_key(fit.map_err(|error| settings.store.unstarted(&error))?) {
+    let fit = fit.map_err(|error| settings.store.unstarted(&error))?;
+    if let Some(refused) = other_secret_key(fit) {
         return Err(refused.into());
     }
     let core_settings = CoreSettings {
@@ -131,5 +149,5 @@ pub(super) async fn start(
         StoreKind::Embedded => secrets::set_up_link(&settings.store.data_dir, core.set_up_link.get())?,
         StoreKind::Scylla => None,
     };
-    Ok(Started { core, first_key: prepared.first_key, set_up })
+    Ok(Started { core, first_key: prepared.first_key, set_up, is_key_replaced: fit == Fit::Replaced })
 }

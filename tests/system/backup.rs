@@ -169,7 +169,13 @@ async fn a_core_alone_is_saved_and_a_copy_wants_its_own_secret_key() {
     client.get("/v1/me").await.error(401, "INVALID_API_KEY");
     process.signal("TERM");
     process.exit(SOON).await;
+    assert!(process.log().contains("goes on with another secret key"), "{}", process.log());
     drop(replaced.start());
+    // Without any key a new one is made, and kept.
+    let alone = on(&copy).set("SVC_SERVICE_TOKEN", SERVICE_TOKEN);
+    assert!(refused(alone.clone()).contains("SVC_REPLACE_SECRET_KEY=true"));
+    drop(alone.clone().set("SVC_REPLACE_SECRET_KEY", "true").start());
+    drop(alone.start());
 }
 
 /// A service with enough data that a backup is not over before it is looked at.

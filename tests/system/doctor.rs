@@ -144,6 +144,14 @@ fn a_good_set_up_has_no_problem_and_stays_as_it_is() {
     }
     assert!(said.of("store").1.contains("none yet") && said.of("folder").1.contains("does not exist yet"));
     assert!(said.of("dns").0 == "ok" && said.of("dns").1.contains("they answer"), "{:?}", said.of("dns"));
+    // A start passes over these.
+    let strange = setup.clone().set("SVC_SCYLLA_NODES", "a").set("SVC_SECRETKEY", "b");
+    let said = doctor(&dir, &strange.set("SVC_REPLACE_SECRET_KEY", "true"), "all");
+    for name in ["SVC_SCYLLA_NODES: ", "SVC_SECRETKEY: ", "SVC_REPLACE_SECRET_KEY "] {
+        let is_it =
+            |(status, check, seen, _): &Finding| status == "warning" && check == "settings" && seen.starts_with(name);
+        assert!(said.findings.iter().any(is_it), "{name}: {:?}", said.findings);
+    }
     // A name server that does not answer concerns webhooks alone.
     let said = doctor(&dir, &setup.set("SVC_DNS_SERVERS", "127.0.0.1:1"), "all");
     assert_eq!(said.code, Some(0));
@@ -172,6 +180,7 @@ fn a_start_and_the_doctor_say_the_same_of_settings() {
         ("all", "SVC_WEBHOOK_CA_FILE", "/nothing/ca.pem"),
         ("all", "SVC_LOG", "a=b=c"),
         ("all", "SEMANTIC_SEARCH_ENABLED", "true"),
+        ("all", "SVC_SCYLLA_KEYSPACE", "system_auth"),
         ("all", "SVC_DATA_DIR", "/proc/nothing"),
     ] {
         if value == "/proc/nothing" {
@@ -200,6 +209,7 @@ fn a_start_and_the_doctor_say_the_same_of_ports() {
     as_a_start_says(&dir, &setup.clone().set("SVC_GRPC_ADDR", &address), "core", "SVC_GRPC_ADDR");
     drop(taken);
     let twice = setup.set("SVC_HTTP_ADDR", &address).set("SVC_GRPC_ADDR", &address);
+    as_a_start_says(&dir, &twice, "all", "SVC_GRPC_ADDR");
     let said = doctor(&dir, &twice, "all");
     assert!(said.problems()[0].contains("is the address of SVC_HTTP_ADDR too"), "{:?}", said.findings);
 }
@@ -260,6 +270,7 @@ fn a_folder_of_somebody_else_is_told() {
 #[test]
 fn a_start_and_the_doctor_say_the_same_of_clusters() {
     let (dir, setup) = place();
+    as_a_start_says(&dir, &scylla(setup.clone(), "me:secret@127.0.0.1:1"), "core", "SVC_SCYLLA_NODES");
     let away = scylla(setup.clone(), "127.0.0.1:1");
     as_a_start_says(&dir, &away, "core", "SVC_SCYLLA_NODES");
     as_a_start_says(&dir, &away.clone().set("SVC_SCYLLA_CA_FILE", "/nothing/ca.pem"), "core", "SVC_SCYLLA_CA_FILE");

@@ -38,6 +38,8 @@ pub enum Fit {
     Other,
     /// There is no hash, and this key decrypts none of the webhook secrets that were read.
     Undecrypted,
+    /// The store was made with another key, and has just been told to go on with this one.
+    Replaced,
 }
 
 /// What to read to judge a key: the hash, and a webhook of each partition. Where there is a hash, it alone counts.
@@ -72,7 +74,7 @@ pub fn judge(rows: &[Row], keys: &KeyRing) -> Fit {
 
 /// Judges the key with which a core starts. A store without a hash gets one if nothing tells against the key; with
 /// `replace` the store goes on with this key in any case. Of cores that start at once with different keys one gets
-/// [`Fit::Right`].
+/// [`Fit::Right`] or [`Fit::Replaced`].
 ///
 /// # Errors
 /// When the store does not answer.
@@ -93,10 +95,10 @@ async fn read(backend: &dyn Backend) -> StoreResult<Vec<Row>> {
 
 async fn settle(backend: &dyn Backend, keys: &KeyRing, rows: &[Row], replace: bool) -> StoreResult<Fit> {
     let (hash, fit) = (hash_in(rows), judge(rows, keys));
-    let stays = match fit {
-        Fit::Right => hash.is_some(),
-        Fit::Unknown => false,
-        Fit::Other | Fit::Undecrypted => !replace,
+    let (stays, written_fit) = match fit {
+        Fit::Right | Fit::Replaced => (hash.is_some(), Fit::Right),
+        Fit::Unknown => (false, Fit::Right),
+        Fit::Other | Fit::Undecrypted => (!replace, Fit::Replaced),
     };
     if stays {
         return Ok(fit);
@@ -110,11 +112,11 @@ async fn settle(backend: &dyn Backend, keys: &KeyRing, rows: &[Row], replace: bo
     let transaction = Transaction { table: &ACCOUNT, partition: key![SERVICE], writes: vec![write], ttl: None };
     let written = backend.transact(transaction).await;
     if !matches!(written, Ok(false) | Err(StoreError::InDoubt(_))) {
-        return written.map(|_| Fit::Right);
+        return written.map(|_| written_fit);
     }
     // Another core was faster, perhaps with the same key; or a write in doubt was made.
     let found = backend.get(&ACCOUNT, &key![SERVICE, HASH], Consistency::Serial).await?;
-    if found.is_some_and(|hash| is_of(&hash.body, keys)) { Ok(Fit::Right) } else { written.map(|_| Fit::Other) }
+    if found.is_some_and(|hash| is_of(&hash.body, keys)) { Ok(written_fit) } else { written.map(|_| Fit::Other) }
 }
 
 fn hash_in(rows: &[Row]) -> Option<&Row> {
@@ -171,6 +173,7 @@ mod tests {
             (1, false, Fit::Right),
             (2, false, Fit::Other),
             (1, false, Fit::Right),
+            (2, true, Fit::Replaced),
             (2, true, Fit::Right),
             (2, false, Fit::Right),
             (1, false, Fit::Other),
@@ -190,7 +193,7 @@ mod tests {
         assert!(hash_in(&read(backend.as_ref()).await.unwrap()).is_some());
         assert_eq!(start(&backend, 2, false).await, Fit::Other);
 
-        assert_eq!(start(&older(&[1]).await, 2, true).await, Fit::Right);
+        assert_eq!(start(&older(&[1]).await, 2, true).await, Fit::Replaced);
         // Key 1 was lost before there was a hash.
         let mixed = older(&[1, 2]).await;
         assert_eq!(start(&mixed, 3, false).await, Fit::Undecrypted);
@@ -199,16 +202,16 @@ mod tests {
 
     #[tokio::test]
     async fn of_several_keys_at_once_one_fits() {
-        for replace in [false, true] {
+        for (replace, fit) in [(false, Fit::Right), (true, Fit::Replaced)] {
             let backend = store();
             if replace {
                 start(&backend, 9, false).await;
             }
             // Both have looked before one of them writes.
             let (one, other) = (read(backend.as_ref()).await.unwrap(), read(backend.as_ref()).await.unwrap());
-            assert_eq!(settle(backend.as_ref(), &ring(1), &one, replace).await.unwrap(), Fit::Right);
+            assert_eq!(settle(backend.as_ref(), &ring(1), &one, replace).await.unwrap(), fit);
             assert_eq!(settle(backend.as_ref(), &ring(2), &other, replace).await.unwrap(), Fit::Other);
-            assert_eq!(settle(backend.as_ref(), &ring(1), &other, replace).await.unwrap(), Fit::Right);
+            assert_eq!(settle(backend.as_ref(), &ring(1), &other, replace).await.unwrap(), fit);
             assert_eq!((start(&backend, 1, false).await, start(&backend, 2, false).await), (Fit::Right, Fit::Other));
         }
         let backend = store();

@@ -4,7 +4,7 @@ use clap::{Args as _, error::ErrorKind};
 
 use super::parse;
 use crate::{
-    command::{Command, command},
+    command::{Command, command, unknown},
     config::Settings,
 };
 
@@ -36,6 +36,14 @@ fn an_almost_right_command_line_is_told() {
         let said = parse(arguments).unwrap_err();
         assert!(said.ends_with(advice) && !said.contains('\n'), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+fn variables_that_look_like_settings_are_known() {
+    let names = ["SVC_SECRETKEY", "SVC_SECRET_KEY", "SVC_KEY", "SVC_BUILD_COMMIT", "SVC_NOTHING", "PATH"];
+    let found = unknown(names.into_iter().map(str::to_owned));
+    let meant = Some("SVC_SECRET_KEY".to_owned());
+    assert_eq!(found, [(None, "SVC_NOTHING".to_owned()), (meant, "SVC_SECRETKEY".to_owned())]);
 }
 
 #[test]

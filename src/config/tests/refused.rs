@@ -73,6 +73,8 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
     let secret = "0123456789abcdefghijklmnopqrstuvwxyzABCD";
     let (live, spaced) = (format!("svc_live_{secret}"), format!("{secret} {secret}"));
     let [ftp, half] = [format!("ftp://me:{secret}@a"), format!("smtp://{secret}@a")];
+    // A comma in a password cuts the list.
+    let at_a_node = format!("b,me:{secret},3@a:9042");
     for (arguments, variable) in [
         (&["--semantic-search-enabled", "true"][..], "SEMANTIC_SEARCH_ENABLED"),
         (&["--secret-key", secret], "SVC_SECRET_KEY"),
@@ -90,12 +92,14 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
         (&["--core-ca-file", "/nowhere"], "SVC_CORE_CA_FILE"),
         (&["--core-ca-file", &no_plan], "SVC_CORE_CA_FILE"),
         (&["--scylla-nodes", "a,"], "SVC_SCYLLA_NODES"),
+        (&["--scylla-nodes", &at_a_node], "SVC_SCYLLA_NODES"),
         (&["--scylla-nodes", "a", "--scylla-user", "u"], "SVC_SCYLLA_PASSWORD"),
         (&["--upstream-url", "http://a"], "SVC_UPSTREAM_TOKEN"),
         (&["--upstream-url", "http://a", "--upstream-token", &spaced], "SVC_UPSTREAM_TOKEN"),
         (&["--upstream-token", secret], "SVC_UPSTREAM_URL"),
         (&["--smtp-url", "smtp://a"], "SVC_MAIL_FROM"),
-        (&["--smtp-url", "smtp://a", "--mail-from", secret], "SVC_MAIL_FROM"),
+        (&["--smtp-url", "smtp://a", "--mail-from", "nobody"], "SVC_MAIL_FROM"),
+        (&["--smtp-url", "smtp://a", "--mail-from", &half], "SVC_MAIL_FROM"),
         (&["--mail-from", "a@example.com"], "SVC_SMTP_URL"),
         (&["--smtp-url", &ftp, "--mail-from", "a@example.com"], "SVC_SMTP_URL"),
         (&["--smtp-url", &half, "--mail-from", "a@example.com"], "SVC_SMTP_URL"),
@@ -116,6 +120,23 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
         let said = judged().unwrap_err().to_string();
         assert!(said.starts_with(&format!("{variable}: ")) && !said.contains(&secret[..31]), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+fn a_wrong_value_is_told_with_what_it_must_be() {
+    for (arguments, value, form) in [
+        (["--drain-seconds", "abc"], "'abc'", "it must be a whole number from 0 to 300"),
+        (["--drain-seconds", "301"], "'301'", "it must be a whole number from 0 to 300"),
+        (["--scylla-keyspace", "system"], "'system'", "set another name"),
+        (["--scylla-keyspace", "system_auth"], "'system_auth'", "set another name"),
+    ] {
+        let said = parse(&arguments).unwrap_err();
+        assert!(said.contains(value) && said.ends_with(form), "{said}");
+    }
+    assert!(parse(&["--scylla-keyspace", "systems"]).is_ok());
+    let accounts = settings(&["--smtp-url", "smtp://a", "--mail-from", "nobody"]).accounts;
+    let said = accounts.settings(true).map(drop).unwrap_err().to_string();
+    assert!(said.starts_with("SVC_MAIL_FROM: `nobody` ") && said.ends_with("Theses <noreply@example.com>`"), "{said}");
 }
 
 #[test]
