@@ -1,5 +1,6 @@
 //! `trade-thesis doctor`: checks a set-up with the settings of a start, and changes nothing.
 
+mod certificate;
 mod clock;
 mod cluster;
 mod core;
@@ -85,6 +86,9 @@ pub(crate) async fn run(doctor: Doctor, settings: &Settings) -> ExitCode {
     let mut report = Report { json: doctor.json, findings: Vec::new(), heard: true };
     let unread = doctor.refused.clone();
     report.add(settings::look(role, settings, doctor.refused));
+    if role != Role::Worker {
+        report.add(certificate::look(role, settings));
+    }
     report.add(vec![clock::sane()]);
     if role.is(Role::Core) {
         match settings.store.kind {

@@ -2,6 +2,8 @@
 
 use std::{fs, sync::Arc};
 
+use core_service::store::scylla::ConnectError;
+use scylla::errors::NewSessionError;
 use secrecy::ExposeSecret as _;
 use thesis_net::clock::{SharedClock, SystemClock};
 
@@ -116,6 +118,14 @@ fn what_cannot_be_used_is_named_without_telling_secrets() {
         let said = judged().unwrap_err().to_string();
         assert!(said.starts_with(&format!("{variable}: ")) && !said.contains(&secret[..31]), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+fn nodes_that_are_not_reached_perhaps_speak_tls_or_do_not() {
+    let error = ConnectError::Session(Box::new(NewSessionError::EmptyKnownNodesList));
+    let told = |arguments: &[&str]| settings(arguments).store.refused(&error).to_string();
+    assert!(told(&[]).contains("needs SVC_SCYLLA_CA_FILE"));
+    assert!(told(&["--scylla-ca-file", "root.pem"]).contains("leave out SVC_SCYLLA_CA_FILE"));
 }
 
 #[test]
