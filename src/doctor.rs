@@ -1,5 +1,6 @@
 //! `trade-thesis doctor`: checks a set-up with the settings of a start, and changes nothing.
 
+mod certificate;
 mod clock;
 mod cluster;
 mod core;
@@ -87,6 +88,9 @@ pub(crate) async fn run(doctor: Doctor, settings: &Settings) -> ExitCode {
     let role = doctor.role;
     let mut report = Report { json: doctor.json, findings: Vec::new(), heard: true };
     report.add(settings::look(&doctor, settings));
+    if role != Role::Worker {
+        report.add(certificate::look(role, settings));
+    }
     report.add(vec![clock::sane()]);
     if role.is(Role::Core) {
         match settings.store.kind {

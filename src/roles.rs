@@ -108,6 +108,9 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
         process.work(services, settings, root_certificate).await?;
     }
     if let Some(tls) = &process.tls {
+        for doubt in tls.doubts(addresses.advertise_url.as_deref().filter(|_| role.is(Role::Core))) {
+            tracing::warn!(%doubt, "others refuse the TLS certificate, now or soon");
+        }
         tokio::spawn(Arc::clone(tls).watch());
     }
     if let Need::Core(cores) = &need {

@@ -1,5 +1,6 @@
 //! The way to core over gRPC, at several addresses.
 
+mod remedies;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use tonic::{
 };
 use tower::{Service, ServiceExt as _};
 
+pub use self::remedies::remedy;
 use crate::{clock::SharedClock, tls::Authorities};
 
 /// Longest time, in milliseconds, in which an address that failed is tried last.
@@ -137,6 +139,7 @@ impl Cores {
         let body = body.collect().await?.to_bytes();
         let repeatable = is_repeatable(head.uri.path(), &head.headers);
         let mut last = Err(BoxError::from("no address of core is known"));
+        let mut remedy = None;
         let order = self.order();
         for (place, core) in order.iter().enumerate() {
             let request = Request::from_parts(head.clone(), Body::new(Full::new(body.clone())));
@@ -153,8 +156,9 @@ impl Cores {
             };
             if let Err(error) = &last {
                 let error: &(dyn std::error::Error + 'static) = error.as_ref();
+                remedy = remedies::of(error, &core.address);
                 if core.failed(error, self.clock.now_ms()) {
-                    tracing::error!(core = core.address, error = reason(error), "TLS with core failed");
+                    tracing::error!(core = core.address, error = reason(error), remedy, "TLS with core failed");
                 }
             }
             if !again {
@@ -162,7 +166,7 @@ impl Cores {
             }
         }
         // Whatever broke on the way to core, the caller is told that it is unavailable.
-        last.map_err(|error| Status::unavailable(reason(error.as_ref())).into())
+        last.map_err(|error| remedies::unavailable(reason(error.as_ref()), remedy).into())
     }
 }
 
@@ -171,17 +175,9 @@ impl Core {
     /// while.
     fn failed(&self, error: &(dyn std::error::Error + 'static), now_ms: i64) -> bool {
         self.avoid_until.store(now_ms + AVOID_MS, Ordering::Relaxed);
-        is_tls(error) && self.tls_failed_at.swap(now_ms, Ordering::Relaxed) + TELL_AGAIN_MS <= now_ms
+        let is_tls = remedies::tls_error(error).is_some();
+        is_tls && self.tls_failed_at.swap(now_ms, Ordering::Relaxed) + TELL_AGAIN_MS <= now_ms
     }
-}
-
-/// Whether an error comes from TLS, such as a certificate that is not trusted.
-fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    causes.any(|cause| {
-        let cause = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        cause.is_some_and(|cause| cause.is::<rustls::Error>())
-    })
 }
 
 /// An error with its causes. Those that only repeat the one before are left out.

@@ -100,6 +100,13 @@ impl Identity {
         Ok(Arc::new(Self { files, clock, shown: RwLock::new(Arc::new(key)), seen }))
     }
 
+    /// Why others refuse the certificate, or will refuse it soon. `advertised` is the URL at which other cores find this
+    /// process.
+    #[must_use]
+    pub fn doubts(&self, advertised: Option<&str>) -> Vec<Unusable> {
+        self.files.doubts(&self.shown.read(), self.clock.now_ms(), advertised)
+    }
+
     /// Accepts TLS for these protocols, the preferred one first.
     #[must_use]
     pub fn acceptor(self: &Arc<Self>, protocols: &[&str]) -> Acceptor {

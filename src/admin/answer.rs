@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+use thesis_net::channel::remedy;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     json::{Error, List},
@@ -114,7 +115,8 @@ fn error(status: &Status, cores: &str) -> ApiError {
     let mut error = ApiError::from_status(status);
     // What core answers has details.
     if error.code == ErrorCode::ServiceUnavailable && status.details().is_empty() {
-        error.message = format!("core does not answer at {cores}: {}", status.message());
+        let todo = remedy(status).map(|remedy| format!("; {remedy}")).unwrap_or_default();
+        error.message = format!("core does not answer at {cores}: {}{todo}", status.message());
     }
     error
 }

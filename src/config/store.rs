@@ -137,9 +137,11 @@ impl Store {
             ConnectError::Session(_) => (
                 "SVC_SCYLLA_NODES",
                 format!("`{}`: ", self.scylla_nodes.join(",")),
-                "see that the nodes run, that they serve CQL at these addresses, and that the network lets this machine \
-                 reach them; a node that asks for TLS needs SVC_SCYLLA_CA_FILE"
-                    .to_owned(),
+                format!(
+                    "see that the nodes run, that they serve CQL at these addresses, and that the network lets this \
+                     machine reach them; {}",
+                    self.about_tls()
+                ),
             ),
             ConnectError::Datacenter { .. } => {
                 ("SVC_SCYLLA_DATACENTER", String::new(), "set it to one of these".to_owned())
@@ -166,9 +168,7 @@ impl Store {
                 String::new(),
                 "start the version that last used it, or name another keyspace".to_owned(),
             ),
-            ConnectError::Older { .. } => {
-                ("SVC_SCYLLA_KEYSPACE", String::new(), "name another keyspace".to_owned())
-            }
+            ConnectError::Older { .. } => ("SVC_SCYLLA_KEYSPACE", String::new(), "name another keyspace".to_owned()),
             ConnectError::Locked(_) => (
                 "SVC_SCYLLA_KEYSPACE",
                 String::new(),
@@ -176,6 +176,16 @@ impl Store {
             ),
         };
         Refused::new(setting, format!("{value}{error}")).remedy(remedy)
+    }
+
+    /// What TLS may have to do with nodes that are not reached.
+    fn about_tls(&self) -> &'static str {
+        if self.scylla_ca_file.is_some() {
+            "leave out SVC_SCYLLA_CA_FILE if they speak no TLS; else it must hold the root of their certificates, and \
+             those must name their IP addresses"
+        } else {
+            "a node that asks for TLS needs SVC_SCYLLA_CA_FILE"
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::fmt::rfc2822;
 use thesis_net::{
-    channel::CoreChannel,
+    channel::{CoreChannel, remedy},
     clock::{Clock as _, SystemClock},
 };
 use thesis_proto::v1;
@@ -20,6 +20,9 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// Exactness, in milliseconds, of the time in an answer's head.
 const SECOND_MS: i64 = 1_000;
 
+/// Why a core cannot be asked, and what to do if the error tells it.
+struct Away(String, Option<&'static str>);
+
 /// Asks every core that the settings name.
 pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
     // The check of the settings tells of wrong ones.
@@ -28,29 +31,38 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
         settings.addresses.core_url.iter().zip(channel.each()).map(|(url, channel)| one(url, channel, settings));
     let asked = futures::future::join_all(asking).await;
     let any = asked.iter().any(|core| core.is_ok());
-    let finding = |core: Result<Vec<Finding>, String>| match core {
+    let todo = if any {
+        "start that core, or leave it out of SVC_CORE_URL"
+    } else {
+        "start core, set SVC_CORE_URL to where its gRPC listens, and let the network reach it"
+    };
+    let finding = |core: Result<Vec<Finding>, Away>| match core {
         Ok(findings) => findings,
-        Err(seen) if any => vec![Finding::warning("core", seen, "start that core, or leave it out of SVC_CORE_URL")],
-        Err(seen) => {
-            let todo = "start core, set SVC_CORE_URL to where its gRPC listens, and let the network reach it";
-            vec![Finding::problem("core", seen, todo)]
-        }
+        Err(Away(seen, remedy)) if any => vec![Finding::warning("core", seen, remedy.unwrap_or(todo))],
+        Err(Away(seen, remedy)) => vec![Finding::problem("core", seen, remedy.unwrap_or(todo))],
     };
     asked.into_iter().flat_map(finding).collect()
 }
 
-/// What is found at one core, or why it cannot be asked.
-async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec<Finding>, String> {
+/// What is found at one core.
+async fn one(url: &str, channel: CoreChannel, settings: &Settings) -> Result<Vec<Finding>, Away> {
     let asked = SystemClock.now_ms();
     let answer = timeout(ANSWER, health::of_core(channel.clone())).await;
     let took = SystemClock.now_ms() - asked;
     let answer = match answer {
-        Err(_) => return Err(format!("SVC_CORE_URL: {url} does not answer within {} s", ANSWER.as_secs())),
-        Ok(Err(status)) => return Err(format!("SVC_CORE_URL: no core answers at {url}: {}", status.message())),
+        Err(_) => {
+            let seen = format!("SVC_CORE_URL: {url} does not answer within {} s", ANSWER.as_secs());
+            return Err(Away(seen, None));
+        }
+        Ok(Err(status)) => {
+            let seen = format!("SVC_CORE_URL: no core answers at {url}: {}", status.message());
+            return Err(Away(seen, remedy(&status)));
+        }
         Ok(Ok(answer)) => answer,
     };
     if answer.get_ref().status() != ServingStatus::Serving {
-        return Err(format!("SVC_CORE_URL: the core at {url} does not serve: it starts, stops or lacks its store"));
+        let seen = format!("SVC_CORE_URL: the core at {url} does not serve: it starts, stops or lacks its store");
+        return Err(Away(seen, None));
     }
     let mut findings = vec![Finding::ok("core", format!("{url} serves"))];
     findings.extend(time(answer.metadata()).map(|there| {

@@ -188,6 +188,14 @@ async fn tls_that_fails_is_told_whatever_failed_before() {
 }
 
 #[tokio::test]
+async fn a_plain_call_that_breaks_off_was_perhaps_for_a_listener_of_tls() {
+    let (address, _) = dying().await;
+    let told = remedy(&read(&channel(&[address])).await.unwrap_err());
+    assert!(told.is_some_and(|told| told.contains("by https://")), "{told:?}");
+    assert_eq!(remedy(&read(&channel(&[nobody().await])).await.unwrap_err()), None);
+}
+
+#[tokio::test]
 async fn only_what_may_be_repeated_is_after_a_core_died_with_it() {
     for _ in 0..2 {
         let core = Counting::default();

@@ -10,21 +10,26 @@ use std::{
 
 use rustls::{
     CertificateError, Error, RootCertStore,
-    client::verify_server_cert_signed_by_trust_anchor,
-    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject as _},
+    client::{verify_server_cert_signed_by_trust_anchor, verify_server_name},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
     server::ParsedCertificate,
     sign::CertifiedKey,
 };
 use secrecy::{ExposeSecret as _, SecretSlice};
 use thesis_proto::time::format_millis;
+use url::Url;
 
 use super::provider;
 
 /// Most bytes of a file. A chain of certificates has a few thousand.
 const MOST_BYTES: u64 = 1024 * 1024;
+/// The time, in milliseconds, in which a certificate should have been renewed before it expires.
+const SOON_MS: i64 = 86_400_000;
 /// The settings that name the files.
 const CERTIFICATE: &str = "SVC_TLS_CERT";
 const KEY: &str = "SVC_TLS_KEY";
+/// The setting with the URL at which other cores find this one.
+const ADVERTISED: &str = "SVC_ADVERTISE_URL";
 
 /// The files of a certificate with those of its issuers, and of its private key, in PEM.
 #[derive(Clone, Debug)]
@@ -35,13 +40,13 @@ pub struct PairFiles {
     pub key: PathBuf,
 }
 
-/// The setting whose file cannot be used, and why.
+/// The setting that cannot be used, or whose certificate others refuse, and why.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("{setting}: {reason}; {remedy}")]
 pub struct Unusable {
-    /// The setting that names the file.
+    /// The setting.
     pub setting: &'static str,
-    /// The file and the reason.
+    /// Its value and the reason.
     pub reason: String,
     /// What to do about it.
     pub remedy: &'static str,
@@ -95,6 +100,19 @@ impl PairFiles {
         Ok(certified)
     }
 
+    /// Why others refuse a certificate that can be used, or will refuse it soon. `advertised` is the URL at which other
+    /// cores find the process.
+    pub(super) fn doubts(&self, certified: &CertifiedKey, now_ms: i64, advertised: Option<&str>) -> Vec<Unusable> {
+        let own = certified.end_entity_cert().and_then(ParsedCertificate::try_from);
+        // One that is used could be read.
+        let Ok(own) = own else { return Vec::new() };
+        let doubt =
+            |(reason, remedy): (String, &'static str)| Unusable::new(CERTIFICATE, &self.certificate, reason, remedy);
+        let (refused, soon) = (refused(&own, now_ms), ends_soon(expires_at(certified), now_ms));
+        let doubts = refused.into_iter().chain(soon).map(doubt);
+        doubts.chain(advertised.and_then(|url| other_host(&own, url))).collect()
+    }
+
     fn wrong_certificate(&self, reason: impl fmt::Display) -> Unusable {
         let remedy = "name a PEM file that the service's user can read, with the certificate and then its issuers'";
         Unusable::new(CERTIFICATE, &self.certificate, reason, remedy)
@@ -129,6 +147,33 @@ fn judge_time(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Result<(), (S
         }
         _ => Ok(()),
     }
+}
+
+/// Why clients refuse a certificate that is valid at a time, whoever its issuer is.
+fn refused(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Option<(String, &'static str)> {
+    match judge(certificate, Duration::from_millis(u64::try_from(now_ms).unwrap_or_default())) {
+        // No issuer is known here.
+        Ok(()) | Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => None,
+        Err(error) => Some((
+            format!("roles, commands and many clients refuse it: {error}"),
+            "take a certificate for servers that is no authority itself (CA:FALSE), issued by your authority",
+        )),
+    }
+}
+
+/// Tells that a certificate expires soon.
+fn ends_soon(expires_at: Option<i64>, now_ms: i64) -> Option<(String, &'static str)> {
+    let expires_at = expires_at.filter(|expires_at| expires_at - now_ms < SOON_MS)?;
+    Some((format!("the certificate expires at {}", format_millis(expires_at)), "renew it"))
+}
+
+/// Tells that a certificate does not name the host of a URL.
+fn other_host(certificate: &ParsedCertificate<'_>, url: &str) -> Option<Unusable> {
+    let parsed = Url::parse(url).ok()?;
+    let host = ServerName::try_from(parsed.host_str()?.trim_matches(['[', ']'])).ok()?;
+    let error = verify_server_name(certificate, &host).err()?;
+    let remedy = "name a host that the certificate in SVC_TLS_CERT names, or take one that names this host";
+    Some(Unusable { setting: ADVERTISED, reason: format!("`{url}`: other cores refuse it: {error}"), remedy })
 }
 
 /// When a certificate expires, in milliseconds; none if it cannot be read.

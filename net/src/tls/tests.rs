@@ -4,7 +4,7 @@ use std::{
     sync::atomic::{AtomicI64, Ordering},
 };
 
-use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
 use super::*;
@@ -25,8 +25,13 @@ impl Clock for FixedClock {
 
 /// A certificate and its key in PEM, valid in 2029 and 2030.
 fn made(host: &str) -> (String, String) {
+    made_as(host, IsCa::NoCa)
+}
+
+fn made_as(host: &str, is_ca: IsCa) -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new([host.to_owned()]).unwrap();
+    params.is_ca = is_ca;
     (params.not_before, params.not_after) = (date_time_ymd(2029, 1, 1), date_time_ymd(2030, 12, 31));
     (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
@@ -130,6 +135,29 @@ fn a_certificate_that_expires_while_it_is_shown_is_told_once() {
     assert!(!is_told());
     clock.0.store(1_924_905_601_000 - NOW_MS, Ordering::Relaxed);
     assert!(is_told() && !is_told());
+}
+
+#[test]
+fn what_others_refuse_is_told() {
+    let dir = TempDir::new().unwrap();
+    let told = |(certificate, key): &(String, String), now_ms: i64, advertised: Option<&str>| {
+        let doubts = load(dir.path(), certificate, key, now_ms).unwrap().doubts(advertised);
+        doubts.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let (pair, by_ip) = (made("core-1"), made("::1"));
+    let none = Vec::<String>::new();
+    assert_eq!(told(&pair, NOW_MS, None), none);
+    assert_eq!(told(&pair, NOW_MS, Some("https://core-1:50051")), none);
+    assert_eq!(told(&by_ip, NOW_MS, Some("https://[::1]:50051")), none);
+    let other = told(&pair, NOW_MS, Some("https://core-2:50051"));
+    assert!(matches!(&*other, [told] if told.starts_with("SVC_ADVERTISE_URL: `https://core-2:50051`: ")), "{other:?}");
+    let authority = told(&made_as("core-1", IsCa::Ca(BasicConstraints::Unconstrained)), NOW_MS, None);
+    assert!(matches!(&*authority, [told] if told.contains("CaUsedAsEndEntity")), "{authority:?}");
+    // 2030-12-31
+    let expires_at = 1_924_905_600_000;
+    assert_eq!(told(&pair, expires_at - 86_400_000, None), none);
+    let late = told(&pair, expires_at - 86_399_000, None);
+    assert!(matches!(&*late, [told] if told.contains("expires at 2030-12-31T00:00:00")), "{late:?}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::{fs, sync::Arc};
 
+use core_service::store::scylla::ConnectError;
+use scylla::errors::NewSessionError;
 use secrecy::ExposeSecret as _;
 use thesis_net::clock::{SharedClock, SystemClock};
 
@@ -137,6 +139,14 @@ fn a_wrong_value_is_told_with_what_it_must_be() {
     let accounts = settings(&["--smtp-url", "smtp://a", "--mail-from", "nobody"]).accounts;
     let said = accounts.settings(true).map(drop).unwrap_err().to_string();
     assert!(said.starts_with("SVC_MAIL_FROM: `nobody` ") && said.ends_with("Theses <noreply@example.com>`"), "{said}");
+}
+
+#[test]
+fn nodes_that_are_not_reached_perhaps_speak_tls_or_do_not() {
+    let error = ConnectError::Session(Box::new(NewSessionError::EmptyKnownNodesList));
+    let told = |arguments: &[&str]| settings(arguments).store.refused(&error).to_string();
+    assert!(told(&[]).contains("needs SVC_SCYLLA_CA_FILE"));
+    assert!(told(&["--scylla-ca-file", "root.pem"]).contains("leave out SVC_SCYLLA_CA_FILE"));
 }
 
 #[test]

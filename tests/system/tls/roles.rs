@@ -70,7 +70,7 @@ async fn roles_reach_core_and_clients_reach_both_by_tls() {
     assert_eq!(code, Some(0), "{stdout} {stderr}");
     let plain = service.grpc.replace("https://", "http://");
     let (code, stdout, _) = role(&service, &authority).set("SVC_CORE_URL", &plain).arguments(&list).run();
-    assert!(code == Some(1) && stdout.contains("SERVICE_UNAVAILABLE"), "{stdout}");
+    assert!(code == Some(1) && stdout.contains("SERVICE_UNAVAILABLE") && stdout.contains("by https://"), "{stdout}");
     // An edge that calls it without TLS.
     let edge = role(&service, &authority).set("SVC_CORE_URL", &plain).role("edge").start();
     let told = async || edge.log().contains("(https:// if core has TLS)").then_some(());
@@ -91,11 +91,14 @@ async fn a_core_of_another_authority_is_refused() {
         (log.contains("TLS with core failed") && log.contains(reason)).then_some(())
     };
     eventually("the edge says why", SOON, told).await;
+    let (code, stdout, _) = role(&service, &other).arguments(&["doctor", "--role", "edge"]).run();
+    assert!(code == Some(1) && stdout.contains("do: set SVC_CORE_CA_FILE"), "{stdout}");
     let list = ["admin", "--json", "organization", "list"];
     for setup in [role(&service, &other), role(&service, &other).set("SVC_CORE_CA_FILE", "")] {
         let (code, stdout, _) = setup.arguments(&list).run();
         let error: serde_json::Value = serde_json::from_str(&stdout).unwrap();
         assert_eq!((code, &error["code"]), (Some(1), &json!("SERVICE_UNAVAILABLE")), "{error}");
-        assert!(text(&error, "message").contains(reason), "{error}");
+        let message = text(&error, "message");
+        assert!(message.contains(reason) && message.contains("set SVC_CORE_CA_FILE"), "{error}");
     }
 }

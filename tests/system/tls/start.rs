@@ -40,6 +40,9 @@ fn what_cannot_be_used_refuses_the_start() {
     authority.renew(dir.path());
     let plain = refused(&secured.clone().role("core").set("SVC_ADVERTISE_URL", "http://core-1:50051"));
     assert!(plain.contains("SVC_ADVERTISE_URL: `http://core-1:50051` is plain"), "{plain}");
+    let elsewhere = secured.clone().set("SVC_ADVERTISE_URL", "https://core-1:50051");
+    let (_, said, _) = elsewhere.arguments(&["doctor", "--role", "core"]).run();
+    assert!(said.contains("SVC_ADVERTISE_URL: `https://core-1:50051`: other cores refuse it"), "{said}");
     // Nothing was made before the refusal.
     assert!(!dir.path().join("data").exists());
     fs::write(dir.path().join("root.pem"), "nonsense").unwrap();

@@ -1,0 +1,108 @@
+//! What to do about a core that is not reached because of TLS.
+
+use std::{error::Error, io, iter::successors, sync::Arc};
+
+use rustls::CertificateError;
+use tonic::Status;
+
+/// What to do about a failed call, as the source of its error.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Remedy(&'static str);
+
+/// What to do about a call that reached no core because of TLS; none when the error does not tell it.
+#[must_use]
+pub fn remedy(status: &Status) -> Option<&'static str> {
+    status.source()?.downcast_ref::<Remedy>().map(|remedy| remedy.0)
+}
+
+/// The error of a call that no core answered.
+pub(super) fn unavailable(reason: String, remedy: Option<&'static str>) -> Status {
+    let mut status = Status::unavailable(reason);
+    if let Some(remedy) = remedy {
+        status.set_source(Arc::new(Remedy(remedy)));
+    }
+    status
+}
+
+/// What to do about an error of a core at an address.
+pub(super) fn of(error: &(dyn Error + 'static), address: &str) -> Option<&'static str> {
+    match tls_error(error) {
+        Some(rustls::Error::InvalidCertificate(error)) => Some(of_certificate(error)),
+        Some(rustls::Error::InvalidMessage(_)) => Some(
+            "name the core by http:// if it has no SVC_TLS_CERT: in SVC_CORE_URL, between cores in its \
+             SVC_ADVERTISE_URL",
+        ),
+        // A listener of TLS ends what begins otherwise.
+        None if !address.starts_with("https://") && is_broken_off(error) => {
+            Some("name the core by https:// in SVC_CORE_URL if it has SVC_TLS_CERT; otherwise look at its log")
+        }
+        _ => None,
+    }
+}
+
+fn of_certificate(error: &CertificateError) -> &'static str {
+    match error {
+        // Two authorities may have the same name.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "set SVC_CORE_CA_FILE to the root certificate of the authority that issued the core's certificate; issuers \
+             in between belong into the core's SVC_TLS_CERT"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "name the core by a host that its certificate names: in SVC_CORE_URL, between cores in its \
+             SVC_ADVERTISE_URL; or give it a certificate that names this host"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "renew the core's certificate, and look at this machine's clock"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "look at this machine's clock",
+        _ => {
+            "give the core a certificate for servers that is no authority itself (CA:FALSE), issued by the authority \
+             in SVC_CORE_CA_FILE"
+        }
+    }
+}
+
+/// The error of TLS that an error comes from, such as a certificate that is not trusted.
+pub(super) fn tls_error(error: &(dyn Error + 'static)) -> Option<&rustls::Error> {
+    let mut causes = successors(Some(error), |error| error.source());
+    causes.find_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref())
+}
+
+/// Whether a connection was made and then ended by the other side.
+fn is_broken_off(error: &(dyn Error + 'static)) -> bool {
+    let mut causes = successors(Some(error), |error| error.source());
+    causes.any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(|error| !error.is_timeout()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::InvalidMessage;
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_tls_tells_what_to_do() {
+        let of = |error: rustls::Error| of(&io::Error::other(error), "https://core-1:50051");
+        for (error, todo) in [
+            (CertificateError::UnknownIssuer, "set SVC_CORE_CA_FILE"),
+            (CertificateError::BadSignature, "set SVC_CORE_CA_FILE"),
+            (CertificateError::NotValidForName, "a host that its certificate names"),
+            (CertificateError::Expired, "renew the core's certificate"),
+            (CertificateError::NotValidYet, "clock"),
+            (CertificateError::InvalidPurpose, "CA:FALSE"),
+        ] {
+            let told = of(error.clone().into()).unwrap();
+            assert!(told.contains(todo), "{error:?}: {told}");
+        }
+        assert!(of(InvalidMessage::InvalidContentType.into()).unwrap().contains("by http://"));
+        assert_eq!(of(rustls::Error::DecryptError), None);
+    }
+
+    #[test]
+    fn a_remedy_is_beside_the_reason() {
+        let status = unavailable("away".to_owned(), Some("come back"));
+        assert_eq!((status.message(), remedy(&status)), ("away", Some("come back")));
+        assert_eq!(remedy(&unavailable("away".to_owned(), None)), None);
+    }
+}
