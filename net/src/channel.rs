@@ -23,7 +23,7 @@ use prost_types::{FileDescriptorSet, MethodDescriptorProto, MethodOptions, metho
 use thesis_proto::{metadata::IDEMPOTENCY_KEY, v1};
 use tokio::time::timeout;
 use tonic::{
-    Code, ConnectError, Status,
+    Code, ConnectError,
     body::Body,
     transport::{Channel, Endpoint},
 };

@@ -64,15 +64,21 @@ fn of_certificate(error: &CertificateError) -> &'static str {
 }
 
 /// The error of TLS that an error comes from, such as a certificate that is not trusted.
-pub(super) fn tls_error(error: &(dyn Error + 'static)) -> Option<&rustls::Error> {
-    let mut causes = successors(Some(error), |error| error.source());
-    causes.find_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref())
+pub(super) fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref())
+}
+
+/// An error and its sources.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    successors(Some(error), |error| {
+        let error: &'a (dyn Error + 'static) = *error;
+        error.source()
+    })
 }
 
 /// Whether a connection was made and then ended by the other side.
 fn is_broken_off(error: &(dyn Error + 'static)) -> bool {
-    let mut causes = successors(Some(error), |error| error.source());
-    causes.any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(|error| !error.is_timeout()))
+    causes(error).any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(|error| !error.is_timeout()))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use tonic::{
-    Request, Response,
+    Request, Response, Status,
     transport::{Server, server::TcpIncoming},
 };
 
