@@ -85,10 +85,23 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
     span.map(Duration::from_millis).ok_or_else(|| "not a span such as 30m, 24h, 7d or 0s, of at most 365d".to_owned())
 }
 
+/// Keyspaces that ScyllaDB or Cassandra keep for themselves.
+const KEPT: [&str; 9] = [
+    "system",
+    "system_auth",
+    "system_distributed",
+    "system_distributed_everywhere",
+    "system_replicated_keys",
+    "system_schema",
+    "system_traces",
+    "system_views",
+    "system_virtual_schema",
+];
+
 /// A keyspace that is not the database's own.
 pub(super) fn keyspace(text: &str) -> Result<String, String> {
-    if text == "system" || text.starts_with("system_") {
-        return Err("the database keeps `system` and `system_…` for itself; set another name".to_owned());
+    if KEPT.contains(&text) {
+        return Err("the database keeps this one for itself; set another name".to_owned());
     }
     Ok(text.to_owned())
 }

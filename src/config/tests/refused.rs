@@ -135,7 +135,7 @@ fn a_wrong_value_is_told_with_what_it_must_be() {
         let said = parse(&arguments).unwrap_err();
         assert!(said.contains(value) && said.ends_with(form), "{said}");
     }
-    assert!(parse(&["--scylla-keyspace", "systems"]).is_ok());
+    assert!(parse(&["--scylla-keyspace", "system_of_mine"]).is_ok());
     let accounts = settings(&["--smtp-url", "smtp://a", "--mail-from", "nobody"]).accounts;
     let said = accounts.settings(true).map(drop).unwrap_err().to_string();
     assert!(said.starts_with("SVC_MAIL_FROM: `nobody` ") && said.ends_with("Theses <noreply@example.com>`"), "{said}");
