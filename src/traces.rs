@@ -14,6 +14,7 @@ use opentelemetry_sdk::{
 use thesis_net::{
     clock::{IdSource as _, SystemIdSource},
     trace::{self, Kind, Sampling, SpanData, Value},
+    trouble::Trouble,
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -33,8 +34,6 @@ const GATHER: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time for the last messages when the process ends.
 const LAST_SPANS: Duration = Duration::from_secs(1);
-/// Least time between two log lines that spans are lost.
-const WARN_EVERY: Duration = Duration::from_mins(1);
 
 /// The task that sends spans; none without a collector.
 pub(crate) struct Sending(Option<(CancellationToken, JoinHandle<()>)>);
@@ -101,7 +100,7 @@ struct Sender {
 
 impl Sender {
     async fn run(mut self, stop: CancellationToken) {
-        let mut warned: Option<tokio::time::Instant> = None;
+        let mut trouble = Trouble::default();
         loop {
             let mut batch = Vec::new();
             let is_last = stop.run_until_cancelled(self.gather(&mut batch)).await.is_none();
@@ -115,8 +114,7 @@ impl Sender {
             }
             let error = self.export(batch).await;
             self.lost += trace::take_dropped();
-            if self.lost > 0 && warned.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
-                warned = Some(tokio::time::Instant::now());
+            if self.lost > 0 && trouble.goes_on() {
                 let lost = std::mem::take(&mut self.lost);
                 tracing::warn!(spans = lost, error, "spans were lost; look at SVC_OTLP_URL and at the collector");
             }

@@ -6,7 +6,7 @@ mod tests;
 use std::sync::Arc;
 
 use futures::{
-    StreamExt as _, TryFutureExt as _, TryStreamExt as _,
+    Stream, StreamExt as _, TryFutureExt as _, TryStreamExt as _,
     stream::{BoxStream, try_unfold},
 };
 use thesis_proto::{
@@ -78,6 +78,17 @@ impl Api {
     /// Makes changes that another replica has acknowledged visible here.
     async fn refresh(&self, method: &str) -> Result<(), Status> {
         internal(&self.core, method, self.core.shared.control.refresh()).await.map(drop)
+    }
+
+    /// Answers piece by piece, until the core stops.
+    fn streamed<T: 'static>(
+        &self,
+        method: &'static str,
+        pieces: impl Stream<Item = Outcome<T>> + Send + 'static,
+    ) -> Response<BoxStream<'static, Result<T, Status>>> {
+        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
+        let pieces = pieces.map_err(move |error| status(&error, &core.gate.new_request_id(), method));
+        Response::new(pieces.take_until(async move { stop.cancelled().await }).boxed())
     }
 
     /// Answers a change by who calls. Once it has begun, it goes on when its caller gives up.
@@ -271,13 +282,11 @@ impl AdminService for Api {
         self.operator(&request).await?;
         let begun = Replaying::begin(&self.core, request.into_inner());
         let replaying = internal(&self.core, REPLAY, begun).await?.into_inner();
-        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
         let told = try_unfold(replaying, |mut replaying| async move {
             let told = replaying.next().await?;
             Ok::<_, Error>(told.map(|told| (told, replaying)))
         });
-        let told = told.map_err(move |error| status(&error, &core.gate.new_request_id(), REPLAY));
-        Ok(Response::new(told.take_until(async move { stop.cancelled().await }).boxed()))
+        Ok(self.streamed(REPLAY, told))
     }
 
     async fn get_ingest_status(
@@ -295,9 +304,7 @@ impl AdminService for Api {
         self.operator(&request).await?;
         let begun = ingest::backfill(&self.core, request.into_inner());
         let told = internal(&self.core, BACKFILL, begun).await?.into_inner();
-        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
-        let told = told.map_err(move |error| status(&error, &core.gate.new_request_id(), BACKFILL));
-        Ok(Response::new(told.take_until(async move { stop.cancelled().await }).boxed()))
+        Ok(self.streamed(BACKFILL, told))
     }
 
     async fn create_user(
@@ -359,9 +366,7 @@ impl AdminService for Api {
     async fn backup(&self, request: Request<v1::BackupRequest>) -> Result<Response<Self::BackupStream>, Status> {
         let actor = self.operator(&request).await?;
         let begun = internal(&self.core, BACKUP, backup(&self.core, &actor)).await?.into_inner();
-        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
-        let pieces = begun.map_err(move |error| status(&error, &core.gate.new_request_id(), BACKUP));
-        Ok(Response::new(pieces.take_until(async move { stop.cancelled().await }).boxed()))
+        Ok(self.streamed(BACKUP, begun))
     }
 
     type ExportDatasetStream = BoxStream<'static, Result<v1::ExportDatasetResponse, Status>>;
@@ -373,12 +378,10 @@ impl AdminService for Api {
         let actor = self.operator(&request).await?;
         let begun = Exporting::begin(&self.core, &actor, &request.get_ref().dataset);
         let exporting = internal(&self.core, EXPORT, begun).await?.into_inner();
-        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
         let parts = try_unfold(exporting, |mut exporting| async move {
             Ok::<_, Error>(exporting.next().await?.map(|part| (part, exporting)))
         });
-        let parts = parts.map_err(move |error| status(&error, &core.gate.new_request_id(), EXPORT));
-        Ok(Response::new(parts.take_until(async move { stop.cancelled().await }).boxed()))
+        Ok(self.streamed(EXPORT, parts))
     }
 
     async fn import_dataset(

@@ -138,7 +138,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 
 /// Whether a certificate is valid at a time. Whether its issuer is trusted is for the clients to judge.
 fn judge_time(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Result<(), (String, &'static str)> {
-    match judge(certificate, Duration::from_millis(u64::try_from(now_ms).unwrap_or_default())) {
+    match judge(certificate, moment(now_ms)) {
         Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
             Err((format!("the certificate expired at {}", text(not_after)), "renew it"))
         }
@@ -151,7 +151,7 @@ fn judge_time(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Result<(), (S
 
 /// Why clients refuse a certificate that is valid at a time, whoever its issuer is.
 fn refused(certificate: &ParsedCertificate<'_>, now_ms: i64) -> Option<(String, &'static str)> {
-    match judge(certificate, Duration::from_millis(u64::try_from(now_ms).unwrap_or_default())) {
+    match judge(certificate, moment(now_ms)) {
         // No issuer is known here.
         Ok(()) | Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => None,
         Err(error) => Some((
@@ -184,6 +184,10 @@ pub(super) fn expires_at(certified: &CertifiedKey) -> Option<i64> {
         Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => Some(millis(not_after)),
         _ => None,
     }
+}
+
+fn moment(now_ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(now_ms).unwrap_or_default())
 }
 
 /// Judges a certificate at a time. It is judged itself before its issuers, and there are none.
