@@ -22,9 +22,9 @@ macro_rules! figures {
 
 figures! {
     LIMITS: Counter = "limits_refused_total",
-        &[("limit", &["standard", "heavy", "verify", "month", "streams", "address", "sends", "tries"])],
+        &[("limit", &["standard", "heavy", "verify", "month", "streams", "address", "sends", "tries", "searches"])],
         "Requests refused by a limit: a rate class, the month's quota, open streams, failed authentications of an address, \
-         test sends and replays, or tries to sign in";
+         test sends and replays, tries to sign in, or searches of a project at once";
 
     STORE_CALLS: Counter = "store_calls_total",
         &[

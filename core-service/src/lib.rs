@@ -25,3 +25,4 @@ pub mod store;
 pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
+mod threads;

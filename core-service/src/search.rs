@@ -5,6 +5,8 @@ pub mod ask;
 
 mod best;
 
+mod cancel;
+
 mod compile;
 
 mod filter;
@@ -23,12 +25,15 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+mod turns;
+
 mod words;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fs,
     path::Path,
+    sync::Arc,
 };
 
 use parking_lot::Mutex;
@@ -42,8 +47,10 @@ use tokio::sync::{Notify, watch};
 
 use self::{
     best::{Best, Order, Rank, highest},
-    compile::{Frequencies, has, has_one},
+    cancel::Cancellable,
+    compile::{Frequencies, MAX_EXPANSIONS, count_expansions, has, has_one},
     schema::{Fields, Kind, Terms, VERSION, WORDS},
+    turns::Turns,
     words::WordTokenizer,
 };
 use crate::domain::{
@@ -52,6 +59,7 @@ use crate::domain::{
     row::{Profile, Token},
 };
 
+pub use self::cancel::Cancellation;
 pub use self::filter::{ListedThesis, SearchFilter};
 pub use self::near::Near;
 pub use self::syntax::{Looked, Malformed, parse};
@@ -74,6 +82,12 @@ pub enum SearchError {
     /// It was made by another version of this service, or never finished.
     #[error("the search index is of another version")]
     Version,
+    /// A prefix of a search stands for too many words.
+    #[error("the prefix `{0}*` stands for too many words")]
+    TooBroad(String),
+    /// The search was cancelled before its end.
+    #[error("the search was cancelled")]
+    Cancelled,
     /// Some of its files are not as they were written.
     #[error("files of the search index are damaged")]
     Damaged,
@@ -116,6 +130,7 @@ pub struct SearchIndex {
     /// The datasets that were asked for.
     asked: Mutex<HashSet<String>>,
     wanted: Notify,
+    turns: Turns,
 }
 
 impl SearchIndex {
@@ -160,7 +175,16 @@ impl SearchIndex {
         let writer = Mutex::new(Writer { writer: index.writer_with_options(options)?, marks: marks.clone() });
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let (committed, lacking) = (watch::Sender::new(marks), watch::Sender::default());
-        Ok(Self { fields, reader, writer, committed, lacking, asked: Mutex::default(), wanted: Notify::new() })
+        Ok(Self {
+            fields,
+            reader,
+            writer,
+            committed,
+            lacking,
+            asked: Mutex::default(),
+            wanted: Notify::new(),
+            turns: Turns::new(),
+        })
     }
 
     /// Takes in a dataset's entries in order; those up to its position are skipped. Searches see them after the next
@@ -312,7 +336,10 @@ impl SearchIndex {
         let searcher = self.reader.searcher();
         let datasets: Vec<Terms> = view.datasets().iter().map(|dataset| Terms::new(self.fields, dataset)).collect();
         let frequencies = Frequencies { searcher: &searcher, datasets: &datasets, kind };
-        let mut found = Vec::new();
+        let (mut found, mut left) = (Vec::new(), MAX_EXPANSIONS);
+        if let Some(looked) = looked {
+            datasets.iter().try_for_each(|terms| count_expansions(&searcher, terms, kind, looked, &mut left))?;
+        }
         for (terms, dataset) in datasets.iter().zip(view.datasets()) {
             let query = BooleanQuery::intersection(clauses(terms, kind, looked, narrow));
             if kind == Kind::Thesis {
@@ -320,6 +347,9 @@ impl SearchIndex {
             }
             let ranks = searcher.search_with_statistics_provider(&query, &best, &frequencies)?;
             found.extend(ranks.into_iter().map(|rank| (rank, dataset)));
+        }
+        if narrow.cancellation.is_cancelled() {
+            return Err(SearchError::Cancelled);
         }
         Ok(highest(found, best.limit))
     }
@@ -369,8 +399,10 @@ impl Writer {
 fn clauses(terms: &Terms, kind: Kind, looked: Option<&Looked>, narrow: &SearchFilter) -> Vec<Box<dyn Query>> {
     let fields = &terms.fields;
     let mut clauses = vec![match looked {
-        Some(looked) => compile::query(terms, kind, looked),
-        None => has(terms.term(fields.kind, kind.prefix())),
+        Some(looked) => compile::query(terms, kind, looked, &narrow.cancellation),
+        None => {
+            Box::new(Cancellable::new(Arc::from(has(terms.term(fields.kind, kind.prefix()))), &narrow.cancellation))
+        }
     }];
     let (profile, token) = match kind {
         Kind::Thesis => (fields.author, fields.about),

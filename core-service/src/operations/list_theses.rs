@@ -13,7 +13,7 @@ use crate::{
         list_cursor::{TimePosition, list_name},
     },
     error::{Error, Result},
-    search::{SearchFilter, ask::likes_page},
+    search::{Cancellation, SearchFilter, ask::likes_page},
     tables::index_scope::IndexScope,
 };
 
@@ -119,9 +119,10 @@ pub async fn list_theses(core: &Core, call: &Call, query: &ThesisQuery) -> Resul
             chain: query.chain.clone(),
             floor,
             to: query.created_before.unwrap_or(i64::MAX),
+            cancellation: Cancellation::default(),
         };
         let after = position.map(|position| (position.likes, position.created_at, position.id));
-        likes_page(&core.search, &core.datasets, view, narrow, after, wanted).await?
+        likes_page((&core.search, &call.caller.project.id), &core.datasets, view, narrow, after, wanted).await?
     } else {
         let slices = Slices {
             scopes: named.scopes(query.chain.as_ref()),

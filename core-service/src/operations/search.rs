@@ -14,8 +14,8 @@ use crate::{
     domain::dataset::Dataset,
     error::Result,
     search::{
-        Looked, SearchFilter,
-        ask::{in_time, whole, with_index},
+        Cancellation, Looked, SearchFilter,
+        ask::{in_time, in_turn, whole},
     },
 };
 
@@ -51,7 +51,8 @@ pub struct SearchQuery {
 /// Searches.
 ///
 /// # Errors
-/// `HISTORY_LIMIT`, 422 on `token`, `SERVICE_UNAVAILABLE` while the index is made after a start, or when the store or
+/// `HISTORY_LIMIT`, 422 on `token` or for a search that is too broad, `RATE_LIMITED` while too many searches of the project
+/// are under way, `SERVICE_UNAVAILABLE` for a search that takes too long, while the index is made after a start, or when the store or
 /// the index does not answer.
 pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
     let view = &call.caller.view;
@@ -68,7 +69,8 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
     let SearchQuery { text, looked, limit, newest, .. } = query;
     let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
     let searched = view.clone();
-    let (theses, profiles, tokens) = with_index(&core.search, move |index| {
+    let cancellation = narrow.cancellation.clone();
+    let (theses, profiles, tokens) = in_turn(&core.search, &call.caller.project.id, &cancellation, move |index| {
         // Twice the limit, since some may be deleted by now.
         let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
         let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
@@ -95,7 +97,7 @@ async fn narrow(core: &Core, call: &Call, query: &SearchQuery) -> Result<SearchF
     };
     let tokens = resolve::filtered_tokens(shared, view, query.token.as_deref(), query.chain.as_deref()).await?;
     let to = query.created_before.unwrap_or(i64::MAX);
-    Ok(SearchFilter { profile, tokens, chain: query.chain.clone(), floor, to })
+    Ok(SearchFilter { profile, tokens, chain: query.chain.clone(), floor, to, cancellation: Cancellation::default() })
 }
 
 fn keys(found: &[(Dataset, String)]) -> Vec<(String, &str)> {

@@ -1,6 +1,6 @@
 //! Compiles a search into a query over the terms of one dataset; gives the frequencies for scores.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
 use tantivy::{
     Searcher, Term,
@@ -12,6 +12,8 @@ use tantivy::{
 };
 
 use super::{
+    SearchError,
+    cancel::{Cancellable, Cancellation},
     schema::{Kind, Terms},
     syntax::{Item, Looked},
     words::Word,
@@ -21,6 +23,10 @@ use super::{
 const EXACT: f32 = 10_000.0;
 /// Words of a text, assumed as the average in every dataset: no score may depend on rows that its reader cannot see.
 const AVERAGE_WORDS: u64 = 24;
+
+/// Words that the prefixes of one search may stand for, counted in each part of the index. The time and memory of a
+/// search grow with them: ten thousand take some milliseconds and megabytes.
+pub(super) const MAX_EXPANSIONS: u32 = 10_000;
 
 type Clause = (Occur, Box<dyn Query>);
 
@@ -34,12 +40,12 @@ pub(super) fn has_one(terms: impl Iterator<Item = Term>) -> Box<dyn Query> {
     Box::new(BooleanQuery::union(terms.map(has).collect()))
 }
 
-/// Matches a search among a dataset's rows of a kind.
-pub(super) fn query(terms: &Terms, kind: Kind, looked: &Looked) -> Box<dyn Query> {
+/// Matches a search among a dataset's rows of a kind, until it is cancelled.
+pub(super) fn query(terms: &Terms, kind: Kind, looked: &Looked, cancellation: &Cancellation) -> Box<dyn Query> {
     let alternatives = looked.alternatives.iter().map(|items| -> Box<dyn Query> {
         let clause = |item: &Item| -> Clause {
             let occur = if item.excluded { Occur::MustNot } else { Occur::Must };
-            (occur, self::item(terms, kind, item))
+            (occur, Box::new(Cancellable::new(Arc::from(self::item(terms, kind, item)), cancellation)))
         };
         Box::new(BooleanQuery::new(items.iter().map(clause).collect()))
     });
@@ -61,6 +67,7 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
             };
             let patterns = item.words.iter().enumerate().map(pattern).collect();
             let mut phrase = RegexPhraseQuery::new_with_offset(field, patterns);
+            // The words that the last one stands for are counted before, with those of the whole search.
             phrase.set_max_expansions(u32::MAX);
             // A phrase with a score would count the words of every dataset.
             Box::new(ConstScoreQuery::new(Box::new(phrase), 1.0))
@@ -80,6 +87,33 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
     Box::new(BooleanQuery::new(clauses))
 }
 
+/// Counts the words of a dataset that the prefixes of a search stand for, and takes them from what is `left`.
+///
+/// # Errors
+/// `TooBroad` with the first prefix for which nothing is left, or when the index fails.
+pub(super) fn count_expansions(
+    searcher: &Searcher,
+    terms: &Terms,
+    kind: Kind,
+    looked: &Looked,
+    left: &mut u32,
+) -> Result<(), SearchError> {
+    let field = terms.fields.words_of(kind);
+    for word in looked.alternatives.iter().flatten().filter(|item| item.prefix).filter_map(|item| item.words.last()) {
+        let (start, end) = (terms.term(field, &word.text), end_of(terms, field, &word.text));
+        for segment in searcher.segment_readers() {
+            let index = segment.inverted_index(field)?;
+            let range = index.terms().range().without_keys();
+            let range = range.ge(start.serialized_value_bytes()).lt(end.serialized_value_bytes());
+            let mut words = range.into_stream()?;
+            while words.advance() {
+                *left = left.checked_sub(1).ok_or_else(|| SearchError::TooBroad(word.text.clone()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A pattern that only this text matches.
 fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
@@ -92,12 +126,20 @@ fn escaped(text: &str) -> String {
     pattern
 }
 
-/// Matches words that begin with `prefix`.
-pub(super) fn begins(terms: &Terms, field: Field, prefix: &str) -> InvertedIndexRangeQuery {
-    // No UTF-8 text has a byte as high as this.
+/// A term after all that begin with `prefix`.
+fn end_of(terms: &Terms, field: Field, prefix: &str) -> Term {
     let mut end = terms.term(field, prefix);
+    // No UTF-8 text has a byte as high as this.
     end.append_bytes(&[0xff]);
-    InvertedIndexRangeQuery::new(Bound::Included(terms.term(field, prefix)), Bound::Excluded(end))
+    end
+}
+
+/// Matches words that begin with `prefix`: the first [`MAX_EXPANSIONS`] of each part of the index.
+pub(super) fn begins(terms: &Terms, field: Field, prefix: &str) -> InvertedIndexRangeQuery {
+    let (start, end) = (terms.term(field, prefix), end_of(terms, field, prefix));
+    let mut query = InvertedIndexRangeQuery::new(Bound::Included(start), Bound::Excluded(end));
+    query.limit(MAX_EXPANSIONS.into());
+    query
 }
 
 /// Frequencies in the datasets of one view alone.

@@ -1,8 +1,9 @@
 //! What a search is narrowed to, and the rows of a list by likes.
 
+use super::Cancellation;
 use crate::domain::{dataset::Dataset, window::Floor};
 
-/// Which rows a search is narrowed to.
+/// Which rows a search is narrowed to, and what ends it.
 #[derive(Clone, Debug)]
 pub struct SearchFilter {
     /// A thesis's author, or the profile itself.
@@ -15,11 +16,20 @@ pub struct SearchFilter {
     pub floor: Floor,
     /// A thesis was not created after this, in unix milliseconds.
     pub to: i64,
+    /// Ends the search before it has found all.
+    pub cancellation: Cancellation,
 }
 
 impl Default for SearchFilter {
     fn default() -> Self {
-        Self { profile: None, tokens: None, chain: None, floor: Floor::NONE, to: i64::MAX }
+        Self {
+            profile: None,
+            tokens: None,
+            chain: None,
+            floor: Floor::NONE,
+            to: i64::MAX,
+            cancellation: Cancellation::default(),
+        }
     }
 }
 

@@ -130,7 +130,15 @@ async fn likes_are_exact_once_written() {
     // On a busy machine the index may take more than a quarter of a second, and says so.
     let page = async |after: Option<(Option<i64>, i64, String)>, limit| {
         loop {
-            match likes_page(&core.search, &core.datasets, live(), SearchFilter::default(), after.clone(), limit).await
+            match likes_page(
+                (&core.search, "prj"),
+                &core.datasets,
+                live(),
+                SearchFilter::default(),
+                after.clone(),
+                limit,
+            )
+            .await
             {
                 Err(error) if error.api.code == thesis_proto::error::ErrorCode::ServiceUnavailable => {}
                 outcome => return outcome,
@@ -167,9 +175,10 @@ async fn nothing_is_answered_from_a_part_of_the_logs_of_the_start() {
     let (live, test) = (call(&second, LIVE_KEY), call(&second, TEST_KEY));
     let is_refused = async |call: &Call| {
         let found = search(&second, call, query("moon OR run")).await.map(|found| found.theses.len());
-        let liked = likes_page(&second.search, &second.datasets, &call.caller.view, SearchFilter::default(), None, 9)
-            .await
-            .map(|page| page.len());
+        let liked =
+            likes_page((&second.search, "prj"), &second.datasets, &call.caller.view, SearchFilter::default(), None, 9)
+                .await
+                .map(|page| page.len());
         for outcome in [found, liked] {
             let Err(error) = outcome else { return false };
             assert_eq!((error.api.code.http_status(), error.api.retry_after), (503, Some(1)));
@@ -207,6 +216,7 @@ async fn an_index_that_is_behind_is_said_to_be() {
     core.stop.cancel();
     tokio::time::pause();
     let view = call(&core, TEST_KEY).caller.view.clone();
-    let error = likes_page(&core.search, &core.datasets, &view, SearchFilter::default(), None, 9).await.unwrap_err();
+    let error =
+        likes_page((&core.search, "prj"), &core.datasets, &view, SearchFilter::default(), None, 9).await.unwrap_err();
     assert_eq!(error.api.code.http_status(), 503);
 }

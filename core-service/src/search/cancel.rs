@@ -1,0 +1,111 @@
+//! Ends a search whose request has ended.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use tantivy::{
+    DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED,
+    query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight},
+};
+
+/// Tells a search that nobody waits for it any more. The default one never does.
+#[derive(Clone, Debug, Default)]
+pub struct Cancellation(Arc<AtomicBool>);
+
+impl Cancellation {
+    /// Ends the search soon.
+    pub fn cancel(&self) {
+        self.0.store(true, Relaxed);
+    }
+
+    /// True once the search is to end.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Cancels a search when it is dropped.
+pub(super) struct CancelOnDrop(pub(super) Cancellation);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// A query that finds nothing more once its search is cancelled. What it has found until then is of no use.
+#[derive(Clone, Debug)]
+pub(super) struct Cancellable<T> {
+    inner: T,
+    cancellation: Cancellation,
+}
+
+impl<T> Cancellable<T> {
+    pub(super) fn new(inner: T, cancellation: &Cancellation) -> Self {
+        Self { inner, cancellation: cancellation.clone() }
+    }
+}
+
+impl Query for Cancellable<Arc<dyn Query>> {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(Cancellable::new(self.inner.weight(scoring)?, &self.cancellation)))
+    }
+}
+
+impl Weight for Cancellable<Box<dyn Weight>> {
+    fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        if self.cancellation.is_cancelled() {
+            return Ok(Box::new(EmptyScorer));
+        }
+        Ok(Box::new(Cancellable::new(self.inner.scorer(segment, boost)?, &self.cancellation)))
+    }
+
+    fn scorer_danger(
+        &self,
+        segment: &SegmentReader,
+        target: DocId,
+        boost: Score,
+    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+        let (result, scorer) = self.inner.scorer_danger(segment, target, boost)?;
+        Ok((result, Box::new(Cancellable::new(scorer, &self.cancellation))))
+    }
+
+    fn explain(&self, segment: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.inner.explain(segment, doc)
+    }
+}
+
+impl DocSet for Cancellable<Box<dyn Scorer>> {
+    fn advance(&mut self) -> DocId {
+        if self.cancellation.is_cancelled() { self.inner.seek(TERMINATED) } else { self.inner.advance() }
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.inner.seek(if self.cancellation.is_cancelled() { TERMINATED } else { target })
+    }
+
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        self.inner.seek_danger(if self.cancellation.is_cancelled() { TERMINATED } else { target })
+    }
+
+    fn doc(&self) -> DocId {
+        self.inner.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.inner.size_hint()
+    }
+
+    fn cost(&self) -> u64 {
+        self.inner.cost()
+    }
+}
+
+impl Scorer for Cancellable<Box<dyn Scorer>> {
+    fn score(&mut self) -> Score {
+        self.inner.score()
+    }
+}
