@@ -74,7 +74,8 @@ pub(crate) async fn serve(
         lag: Duration::MAX,
         drain: PATIENCE,
     };
-    let called = ServiceAnswers { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response() };
+    let called =
+        ServiceAnswers { service: router, refusal: || StatusCode::SERVICE_UNAVAILABLE.into_response(), calls: 0 };
     // It tells that the other listeners stop, and does not stop itself.
     server::serve(listener, None, Arc::new(called), limits, CancellationToken::new()).await;
 }

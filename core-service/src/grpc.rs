@@ -5,6 +5,7 @@ mod admin;
 mod answer;
 mod deadline;
 mod delivery;
+mod entrance;
 mod event;
 mod fields;
 mod gate;
@@ -31,48 +32,35 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    body::Body,
-    extract::{Request, State},
-    middleware::{Next, from_fn, from_fn_with_state},
-    response::Response,
-};
+use axum::middleware::{from_fn, from_fn_with_state};
 use http::{HeaderName, HeaderValue, Method, header::ACCESS_CONTROL_ALLOW_ORIGIN};
 use ipnet::IpNet;
 use prost::Message as _;
 use thesis_net::{
-    server::{Bodies, BodyError, Limits, ServiceAnswers, begin_refused, count_refused},
+    server::{Limits, ServiceAnswers},
     services::{Services, Streams},
     tls::Acceptor,
 };
 use thesis_proto::{error::ApiError, v1};
 use thesis_streams::{Hub, Render};
-use tokio::{
-    net::TcpListener,
-    sync::{Semaphore, watch},
-};
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
-use tonic::{Status, service::Routes};
+use tonic::service::Routes;
 use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::ServiceBuilder;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
-use self::{answer::error_status, guard::Guard};
+use self::{
+    answer::error_status,
+    entrance::{Entrance, MAX_CALLS_OF_CONNECTION},
+    guard::Guard,
+};
 use crate::operations::Core;
 
 /// The name of gRPC among servers.
 const SERVER: &str = "grpc";
 /// Most bytes of a request message; bodies over REST are smaller.
 const MAX_MESSAGE: usize = 256 * 1024;
-/// Most bytes of a request message with its frame.
-const MAX_FRAME: usize = MAX_MESSAGE + 5;
-/// Most bytes still read of a message that is too large, so that its sender can read the answer.
-const MAX_DISCARDED: usize = 1024 * 1024;
-/// Most bytes of request messages held at once.
-const MAX_MESSAGES: usize = 128 * 1024 * 1024;
-/// Most calls worked on at once. More are refused, so that the others are answered soon. A stream counts until it is
-/// open.
-const MAX_WORKED_ON: usize = 2_048;
 /// Most calls that one connection may have open: every stream of an edge is one.
 const MAX_CALLS: u32 = 100_000;
 /// Most calls that a connection may give up beyond those it lets end. An edge gives up calls while the store hangs.
@@ -156,35 +144,6 @@ fn services(core: &Arc<Core>) -> Routes {
     )
 }
 
-/// The room that all calls share.
-#[derive(Clone)]
-struct Room {
-    core: Arc<Core>,
-    messages: Bodies,
-    calls: Arc<Semaphore>,
-}
-
-/// Reads a call's message, then lets the call in if there is room.
-async fn enter(State(room): State<Room>, request: Request, next: Next) -> Response {
-    let (mut head, body) = request.into_parts();
-    thesis_proto::metadata::hide_secrets(&mut head.headers);
-    let full = |reason| {
-        count_refused(SERVER, reason);
-        error_status(&ApiError::unavailable(), &room.core.gate.new_request_id())
-    };
-    let refused = match room.messages.read(body, MAX_FRAME, MAX_DISCARDED).await {
-        Ok(body) => match room.calls.try_acquire() {
-            Ok(_slot) => return next.run(Request::from_parts(head, Body::from(body))).await,
-            Err(_) => full("calls"),
-        },
-        Err(BodyError::NoRoom) => full("bodies"),
-        Err(error @ BodyError::Late) => Status::deadline_exceeded(error.to_string()),
-        Err(error @ BodyError::TooLarge) => Status::out_of_range(error.to_string()),
-        Err(error @ BodyError::Broken) => Status::invalid_argument(error.to_string()),
-    };
-    refused.into_http()
-}
-
 /// How gRPC is served.
 #[derive(Debug)]
 pub struct Serving {
@@ -211,12 +170,10 @@ pub async fn serve(
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let Serving { tls, connections, trusted_proxies, leaving, shutdown } = serving;
     let (health, health_service) = tonic_health::server::health_reporter();
-    let calls = Arc::new(Semaphore::new(MAX_WORKED_ON));
-    let room = Room { core: Arc::clone(&core), messages: Bodies::new(MAX_MESSAGES), calls };
+    let routes = reflection::add(services(&core).add_service(health_service), &core)?;
     // An edge in this process bounds its calls itself.
-    let routes = Routes::from(services(&core).into_axum_router().layer(from_fn_with_state(room, enter)));
-    let routes = reflection::add(routes.add_service(health_service), &core)?;
-    let routes = guarded(routes, Guard::new(&core, trusted_proxies));
+    let entrance = from_fn_with_state(Entrance::new(&core, SERVER), entrance::enter);
+    let routes = guarded(Routes::from(routes.into_axum_router().layer(entrance)), Guard::new(&core, trusted_proxies));
     let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes);
     // A refusal does not pass the layers, but browsers must be able to read it.
     let refusing = Arc::clone(&core);
@@ -226,7 +183,6 @@ pub async fn serve(
         response
     };
     measured::declare();
-    begin_refused(SERVER, &["calls", "bodies"]);
     let limits = Limits {
         server: SERVER,
         connections,
@@ -241,7 +197,7 @@ pub async fn serve(
         thesis_net::server::serve(
             listener,
             tls,
-            Arc::new(ServiceAnswers { service, refusal }),
+            Arc::new(ServiceAnswers { service, refusal, calls: MAX_CALLS_OF_CONNECTION }),
             limits,
             shutdown.clone()
         ),

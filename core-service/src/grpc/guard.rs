@@ -122,7 +122,8 @@ fn patience(headers: &HeaderMap) -> Result<Option<Duration>, ()> {
     }))
 }
 
-fn late(message: &str, request_id: &str) -> Status {
+/// The status of a call whose time is over.
+pub(super) fn late(message: &str, request_id: &str) -> Status {
     let error = ApiError { message: message.to_owned(), ..ApiError::unavailable() };
     with_request_id(error.to_status_of(Code::DeadlineExceeded, request_id), request_id)
 }

@@ -28,6 +28,9 @@ const PUBLIC: [&str; 8] = [
     "WebhookService",
 ];
 
+/// Bytes of a request, which names a file or a symbol.
+const MAX_REQUEST: usize = 4 * 1024;
+
 /// The prefix of each name of the contract.
 const PACKAGE: &str = "thesis.v1.";
 
@@ -69,7 +72,11 @@ pub(super) fn add(routes: Routes, core: &Arc<Core>) -> Result<Routes, Error> {
     };
     macro_rules! both {
         ($build:ident) => {
-            ByCredential { core: Arc::clone(core), public: builder(&public).$build()?, all: builder(&FILES).$build()? }
+            ByCredential {
+                core: Arc::clone(core),
+                public: builder(&public).$build()?.max_decoding_message_size(MAX_REQUEST),
+                all: builder(&FILES).$build()?.max_decoding_message_size(MAX_REQUEST),
+            }
         };
     }
     Ok(routes.add_service(both!(build_v1)).add_service(both!(build_v1alpha)))

@@ -1,8 +1,10 @@
 //! Tests of calls that no operation answers.
 
-use axum::{Router, routing::any};
+mod entrance;
+
+use axum::{Router, body::Body, extract::Request, response::Response, routing::any};
 use http::HeaderMap;
-use tonic::Code;
+use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use tower::ServiceExt as _;
 
@@ -105,7 +107,7 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
         lag: Duration::MAX,
         drain: Duration::ZERO,
     };
-    let called = ServiceAnswers { service, refusal: || Status::unavailable("").into_http() };
+    let called = ServiceAnswers { service, refusal: || Status::unavailable("").into_http(), calls: 1 };
     tokio::spawn(thesis_net::server::serve(listener, None, Arc::new(called), limits, CancellationToken::new()));
     for _ in 0..2 {
         let head = format!(

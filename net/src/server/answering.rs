@@ -11,6 +11,7 @@ use http::{Response, Version};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::{
+    Unattended,
     connections::{Connections, Room, SLOW},
     counted::count_refused,
     meter::Meter,
@@ -53,7 +54,7 @@ impl Begun {
     pub(super) fn taken_over(mut self) -> Taking {
         let place = self.0.take().expect("it is answered once");
         place.meter.is_ready(false);
-        Taking { place, whole: false, _room: None }
+        Taking { place, kind: Kind::Stream, _room: None }
     }
 
     /// Takes the answer, or the refusal where waiting answers leave no room for it.
@@ -65,7 +66,13 @@ impl Begun {
         let place = self.0.take().expect("it is answered once");
         let Some(size) = answer.body().size_hint().exact() else {
             place.meter.is_ready(false);
-            return answer.map(|body| Metering { body, taking: Some(Taking { place, whole: false, _room: None }) });
+            let kind = if answer.extensions().get::<Unattended>().is_some() {
+                place.meter.ended();
+                Kind::Unattended
+            } else {
+                Kind::Stream
+            };
+            return answer.map(|body| Metering { body, taking: Some(Taking { place, kind, _room: None }) });
         };
         let room = place.hold(usize::try_from(size).unwrap_or(usize::MAX));
         let answer = if room.is_some() {
@@ -75,7 +82,7 @@ impl Begun {
             refusal()
         };
         place.meter.is_ready(true);
-        answer.map(|body| Metering { body, taking: Some(Taking { place, whole: true, _room: room }) })
+        answer.map(|body| Metering { body, taking: Some(Taking { place, kind: Kind::Whole, _room: room }) })
     }
 }
 
@@ -87,18 +94,33 @@ impl Drop for Begun {
     }
 }
 
+/// How an answer comes and counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It came whole, so its frames take no room of their own.
+    Whole,
+    /// It comes in parts.
+    Stream,
+    /// It comes in parts, and its connection is idle beside it.
+    Unattended,
+}
+
 /// An answer on its way.
 #[derive(Debug)]
 pub(super) struct Taking {
     pub(super) place: Place,
-    /// It came whole, so its frames take no room of their own.
-    whole: bool,
+    kind: Kind,
     _room: Option<Room>,
 }
 
 impl Drop for Taking {
     fn drop(&mut self) {
-        self.place.meter.was_taken(self.whole);
+        match self.kind {
+            Kind::Whole => self.place.meter.was_taken(true),
+            Kind::Stream => self.place.meter.was_taken(false),
+            // It was counted when it began.
+            Kind::Unattended => {}
+        }
     }
 }
 
@@ -133,7 +155,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Metering<B> {
         let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
         let ends = this.body.is_end_stream();
         let hold = |bytes: Bytes| {
-            let part_of = this.taking.as_ref().filter(|taking| !taking.whole);
+            let part_of = this.taking.as_ref().filter(|taking| taking.kind != Kind::Whole);
             let room = part_of.and_then(|Taking { place, .. }| place.hold_part(bytes.len()));
             // The connection may drop the body long before it has written its last bytes.
             let taking = if ends { this.taking.take() } else { None };

@@ -5,10 +5,20 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::{Body, Incoming};
+use tokio::sync::Semaphore;
 use tonic::transport::server::TcpConnectInfo;
 use tower::{Service, ServiceExt as _};
 
 use super::{Answers, Socket};
+
+/// The places for open calls on the connection of a request, which carries this as an extension.
+#[derive(Clone, Debug)]
+pub struct ConnectionCalls(pub Arc<Semaphore>);
+
+/// Marks an answer that may go on for long without anybody who waits for it. Its connection counts as idle beside it, so
+/// that it gives way to others when all connections are in use.
+#[derive(Clone, Copy, Debug)]
+pub struct Unattended;
 
 /// A tower service that answers. Requests carry the peer's address as tonic's own server adds it.
 #[derive(Clone, Debug)]
@@ -17,6 +27,8 @@ pub struct ServiceAnswers<S, R> {
     pub service: S,
     /// Makes the answer for a request that is refused.
     pub refusal: R,
+    /// Places of a connection in [`ConnectionCalls`]; the service decides which calls take one.
+    pub calls: usize,
 }
 
 impl<S, R, B> Answers for ServiceAnswers<S, R>
@@ -26,20 +38,21 @@ where
     S::Future: Send,
     B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static,
 {
-    type Peer = SocketAddr;
+    type Peer = (SocketAddr, ConnectionCalls);
     type Body = B;
     type Io = Socket;
 
-    fn peer(&self, address: SocketAddr) -> SocketAddr {
-        address
+    fn peer(&self, address: SocketAddr) -> Self::Peer {
+        (address, ConnectionCalls(Arc::new(Semaphore::new(self.calls))))
     }
 
     fn wrap(self: &Arc<Self>, stream: Socket) -> Self::Io {
         stream
     }
 
-    async fn answer(&self, peer: &SocketAddr, mut request: Request<Incoming>) -> Response<B> {
-        request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr: Some(*peer) });
+    async fn answer(&self, (address, calls): &Self::Peer, mut request: Request<Incoming>) -> Response<B> {
+        request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr: Some(*address) });
+        request.extensions_mut().insert(calls.clone());
         self.service.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
     }
 

@@ -236,7 +236,8 @@ impl Meter {
         true
     }
 
-    fn ended(&self) {
+    /// Counts the end of a request.
+    pub(super) fn ended(&self) {
         self.last_ms.store(self.now_ms(), Relaxed);
         self.open.fetch_sub(1, Relaxed);
     }

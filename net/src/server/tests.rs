@@ -50,7 +50,8 @@ fn text(bytes: impl Into<Bytes>) -> BoxBody<Bytes, Infallible> {
     Full::new(bytes.into()).boxed()
 }
 
-/// A server that answers `/wait` when told, `/large` with many bytes, and `/stream` with as many and no end.
+/// A server that answers `/wait` when told, `/large` with many bytes, `/stream` with as many and no end, and `/unattended`
+/// with nothing and no end.
 async fn start(limits: Limits) -> (SocketAddr, Arc<Gate>) {
     start_with(limits, None).await
 }
@@ -71,6 +72,12 @@ async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<G
                     go.await;
                 }
                 "/large" => return Ok(Response::new(text(vec![b'x'; LARGE]))),
+                "/unattended" => {
+                    let frames = futures::stream::pending::<Result<Frame<Bytes>, Infallible>>();
+                    let mut answer = Response::new(BoxBody::new(StreamBody::new(frames)));
+                    answer.extensions_mut().insert(Unattended);
+                    return Ok(answer);
+                }
                 "/stream" => {
                     let frame = Ok(Frame::data(Bytes::from(vec![b'x'; LARGE])));
                     let gone = Gone(gate);
@@ -90,7 +97,13 @@ async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<G
         *refusal.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
         refusal
     };
-    tokio::spawn(serve(listener, tls, Arc::new(ServiceAnswers { service, refusal }), limits, CancellationToken::new()));
+    tokio::spawn(serve(
+        listener,
+        tls,
+        Arc::new(ServiceAnswers { service, refusal, calls: 0 }),
+        limits,
+        CancellationToken::new(),
+    ));
     (address, gate)
 }
 
@@ -145,6 +158,15 @@ async fn idle_connections_give_way_and_busy_ones_do_not() {
     assert!(ends(&mut silent).await && ends(&mut dripping).await);
     gate.go.notify_waiters();
     assert!(read_until(&mut busy, "hello").await.ends_with("hello"));
+}
+
+#[tokio::test]
+async fn a_connection_with_an_unattended_answer_gives_way() {
+    let (address, _) = start(Limits { connections: 1, ..LIMITS }).await;
+    let mut unattended = send(address, get("/unattended")).await;
+    assert_eq!(status(&mut unattended).await.as_deref(), Some("200"));
+    assert!(is_served(address).await);
+    assert!(ends(&mut unattended).await);
 }
 
 #[tokio::test]

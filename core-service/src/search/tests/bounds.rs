@@ -63,7 +63,7 @@ fn blocked(
     let index = Arc::clone(index);
     let searching = tokio::spawn(async move {
         in_turn(&index, project, &Cancellation::default(), move |_| {
-            drop(ended.recv());
+            let _ended = ended.recv();
             Ok(())
         })
         .await
@@ -105,7 +105,7 @@ async fn a_search_that_takes_too_long_is_cancelled_and_refused() {
         while !seen.is_cancelled() {
             std::hint::spin_loop();
         }
-        drop(cancelled.send(()));
+        let _sent = cancelled.send(());
         Ok(())
     });
     let error = searching.await.unwrap_err().api;

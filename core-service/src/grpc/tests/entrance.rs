@@ -1,0 +1,78 @@
+//! What callers without the service credential may take of a server.
+
+use futures::StreamExt as _;
+use http_body_util::BodyExt as _;
+use thesis_net::server::ConnectionCalls;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
+
+use super::*;
+use crate::grpc::entrance;
+
+/// Health and reflection as they are served.
+async fn entered() -> Routes {
+    let core = core().await;
+    let (_, health) = tonic_health::server::health_reporter();
+    let routes = reflection::add(Routes::new(health), &core).unwrap().into_axum_router();
+    let entered = routes.layer(from_fn_with_state(Entrance::new(&core, "tests"), entrance::enter));
+    guarded(Routes::from(entered), Guard::new(&core, Vec::new()))
+}
+
+/// A request on a connection that has this many places left.
+fn on_connection(mut request: Request, calls: &Arc<Semaphore>) -> Request {
+    request.extensions_mut().insert(ConnectionCalls(Arc::clone(calls)));
+    request
+}
+
+async fn code(routes: &Routes, request: Request) -> (Code, Response) {
+    let answer = routes.clone().oneshot(request).await.unwrap().map(Body::new);
+    let code = answer.headers().get(Status::GRPC_STATUS).map_or(Code::Ok, |code| Code::from_bytes(code.as_bytes()));
+    (code, answer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_has_few_watches_and_each_ends() {
+    let routes = entered().await;
+    let calls = Arc::new(Semaphore::new(2));
+    let watch = |headers| on_connection(request("/grpc.health.v1.Health/Watch", headers, &[]), &calls);
+    let (first, watched) = code(&routes, watch(&[])).await;
+    let (second, other) = code(&routes, watch(&[("x-service-token", "guessed")])).await;
+    assert_eq!((first, second), (Code::Ok, Code::Ok));
+    let (third, refused) = code(&routes, watch(&[])).await;
+    assert_eq!(third, Code::ResourceExhausted);
+    assert_failure(refused.headers(), third, "RATE_LIMITED");
+    // The roles watch as they like.
+    let (trusted, _roles) = code(&routes, watch(&[("x-service-token", SERVICE_TOKEN)])).await;
+    assert_eq!(trusted, Code::Ok);
+    drop(other);
+    assert_eq!(code(&routes, watch(&[])).await.0, Code::Ok);
+    let began = Instant::now();
+    let ended = watched.into_body().collect().await.unwrap();
+    assert_eq!(began.elapsed().as_secs(), 300);
+    assert_failure(ended.trailers().unwrap(), Code::DeadlineExceeded, "SERVICE_UNAVAILABLE");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_incomplete_message_and_a_silent_call_end() {
+    let routes = entered().await;
+    let incomplete = |path: &str| {
+        let begun = futures::stream::iter([Ok::<_, axum::Error>(vec![0, 0])]).chain(futures::stream::pending());
+        let calls = Arc::new(Semaphore::new(1));
+        on_connection(request(path, &[], &[]).map(|_| Body::from_stream(begun)), &calls)
+    };
+    let began = Instant::now();
+    for path in ["/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"] {
+        assert_eq!(code(&routes, incomplete(path)).await.0, Code::DeadlineExceeded, "{path}");
+    }
+    assert_eq!(began.elapsed().as_secs(), 20);
+    for version in ["v1", "v1alpha"] {
+        let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
+        let (code, answer) = code(&routes, incomplete(&path)).await;
+        assert_eq!(code, Code::Ok);
+        let ended = timeout(Duration::from_secs(31), answer.into_body().collect()).await;
+        ended.unwrap_or_else(|_| panic!("{path} goes on")).unwrap();
+    }
+    assert_eq!(began.elapsed().as_secs(), 80);
+}
