@@ -39,7 +39,7 @@ pub fn limit_factor(network: &str) -> u8 {
 /// An address as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbusiveAddress {
-    /// An IPv4 address, or a network of IPv6: a /64, or a /48 of which several /64 failed.
+    /// An IPv4 address, or a network of IPv6: a /64, or a /48 in which several /64 failed.
     pub address: String,
     /// Failures in the minutes that had too many.
     pub failures: u64,

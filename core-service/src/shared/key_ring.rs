@@ -29,7 +29,7 @@ const SESSION_LENGTH: usize = 40;
 /// Bytes of a hash that names a session, or signs a link: 128 bits.
 const SHORT: usize = 16;
 
-/// What a sealed value is for, with the identity of its row. A value opens for nothing else.
+/// The purpose of a sealed value, with the identity of its row. A value opens for no other one.
 #[derive(Clone, Copy, Debug)]
 pub enum SealPurpose<'a> {
     /// The signing secret of the webhook with this id: the present one or the old one.

@@ -80,7 +80,7 @@ async fn a_48_of_ipv6_has_sixteen_times_the_limit_of_a_64() {
     let backend = memory(&ManualClock::new());
     let limits = Limits::new(&backend, "embedded");
     let record = |network: u16| limits.failures.record(&format!("2001:db8:1:{network:x}::/64"), NOON);
-    // What the limit of a /64 refuses does not count in its /48.
+    // Failures that the limit of a /64 refuses do not count in its /48.
     for network in 0..16 {
         assert_eq!((0..100).filter(|_| record(network)).count(), 20, "{network}");
     }
