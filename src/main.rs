@@ -5,6 +5,7 @@ mod command;
 mod config;
 mod demo;
 mod doctor;
+mod encryption;
 mod figures;
 mod files;
 mod health;

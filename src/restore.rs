@@ -15,7 +15,7 @@ use thesis_proto::time::format_millis;
 use crate::{
     Failure,
     config::{Keys, Refused, Settings},
-    secrets,
+    encryption, secrets,
 };
 
 /// Make a data folder of a backup
@@ -24,12 +24,20 @@ pub(crate) struct Restore {
     /// The file that `admin backup` made
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
+    /// The file with an age identity, if the backup is encrypted
+    #[arg(long, value_name = "KEYFILE")]
+    identity: Option<PathBuf>,
 }
 
 /// Restores into the data folder, and tells what remains to be done.
 pub(crate) fn run(command: &Restore, settings: &Settings) -> Result<(), Failure> {
     let dir = &settings.store.data_dir;
-    let verified = restore(&command.from, dir, Options::default()).map_err(|error| match error {
+    let identities = match &command.identity {
+        Some(file) => encryption::identities_in(file).map_err(|error| format!("--identity: {error}"))?,
+        None => Vec::new(),
+    };
+    let restored = restore(&command.from, |file| encryption::open(file, &identities), dir, Options::default());
+    let verified = restored.map_err(|error| match error {
         RestoreError::Backup { .. } => Failure::from(format!("--from: {error}")),
         RestoreError::Occupied { .. } | RestoreError::Open(_) => Refused::new("SVC_DATA_DIR", error).into(),
     })?;

@@ -8,6 +8,8 @@ pub const AUTHORIZATION: &str = "authorization";
 pub const SERVICE_TOKEN: &str = "x-service-token";
 /// The session of the person who calls.
 pub const SESSION: &str = "x-session";
+/// The cookies of a browser: one of them may carry a session.
+const COOKIE: &str = "cookie";
 /// The project in which the person of a session calls a public service, in place of a key.
 pub const PROJECT: &str = "x-project";
 /// The environment of that project: [`LIVE`] or [`TEST`].
@@ -40,11 +42,11 @@ pub const IETF_LIMIT: &str = "ratelimit";
 pub const ANSWER_HEADERS: [&str; 6] =
     [RATE_LIMIT, RATE_REMAINING, RATE_RESET, IETF_POLICY, IETF_LIMIT, IDEMPOTENT_REPLAYED];
 
-/// Marks the headers that carry a key, a credential or a session as sensitive: they are shown nowhere, and HTTP/2 never keeps them
+/// Marks the headers that carry a key, a credential or a session, cookies included, as sensitive: they are shown nowhere, and HTTP/2 never keeps them
 /// in its table of headers.
 pub fn hide_secrets(headers: &mut HeaderMap) {
     for (name, value) in headers.iter_mut() {
-        if [AUTHORIZATION, SERVICE_TOKEN, SESSION].contains(&name.as_str()) {
+        if [AUTHORIZATION, SERVICE_TOKEN, SESSION, COOKIE].contains(&name.as_str()) {
             value.set_sensitive(true);
         }
     }

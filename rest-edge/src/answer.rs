@@ -7,7 +7,7 @@ use std::{convert::Infallible, sync::LazyLock};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
-    header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, LOCATION},
+    header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS},
 };
 use http_body_util::{BodyExt as _, Either, Full, combinators::UnsyncBoxBody};
 use serde::Serialize;
@@ -33,6 +33,12 @@ static ANSWER_HEADERS: LazyLock<[HeaderName; metadata::ANSWER_HEADERS.len()]> =
 
 /// The media type of the API's answers.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The media type is what the answer says, whatever its body looks like.
+pub(crate) const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+
+/// No cache may keep the answer.
+pub(crate) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// Why a request failed.
 #[derive(Debug)]
@@ -95,6 +101,12 @@ pub(crate) fn copy_headers(from: &MetadataMap, to: &mut HeaderMap) {
             to.insert(name.clone(), value.clone());
         }
     }
+}
+
+/// Adds the headers that protect every answer of the API. An answer that says itself how it may be kept keeps saying so.
+pub(crate) fn protect_answer(headers: &mut HeaderMap) {
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+    headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
 }
 
 /// Core's answer as JSON.

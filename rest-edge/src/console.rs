@@ -40,7 +40,7 @@ use thesis_proto::error::{ApiError, ErrorCode};
 use tower::ServiceExt as _;
 
 use crate::{
-    answer::Body,
+    answer::{Body, NO_SNIFF, NO_STORE},
     console::{
         view::{Failed, Told},
         visit::{Cookies, Visit},
@@ -62,12 +62,11 @@ pub(crate) const HEADERS: [(HeaderName, HeaderValue); 3] = [
              form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         ),
     ),
-    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (X_CONTENT_TYPE_OPTIONS, NO_SNIFF),
     (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
 ];
 /// Tells a browser that has seen the console by https to go there by https alone, for a year.
 const SECURE_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The result of a page's handler.
 pub(crate) type Page = Result<Answered, Failed>;

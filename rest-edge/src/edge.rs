@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     EdgeConfig,
     access::Access,
-    answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, redirect},
+    answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer, redirect},
     call::{Call, Origin},
     conditional,
     console::{self, Site},
@@ -136,6 +136,7 @@ impl Edge {
         response.headers_mut().insert(REQUEST_ID, id);
         if cors::covers(&path) {
             cors::open(response.headers_mut());
+            protect_answer(response.headers_mut());
         }
         // A page has a token and texts that others may choose: its compressed length would tell of the token.
         if !(console::covers(&path) && console::is_page(response.headers())) {

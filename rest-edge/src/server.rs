@@ -216,6 +216,7 @@ mod tests {
             assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{start}: {told}");
             assert!(told.contains("x-service-request-id: req_") && told.contains("INVALID_REQUEST"), "{told}");
             assert!(told.contains("\r\nconnection: close\r\n"), "{told}");
+            assert!(told.contains("\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n"), "{told}");
         }
     }
 

@@ -1,15 +1,18 @@
 //! A backup of the embedded store, sent by a running core into a file here.
 
 use std::{
-    io::{self, BufReader, IsTerminal as _, Seek as _, Write as _},
-    path::PathBuf,
+    fs::File,
+    io::{self, BufReader, IsTerminal as _, Read, Seek as _, Write},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
+use age::x25519::Recipient;
 use clap::Args;
-use core_service::store::embedded::backup::{Verified, verify};
+use core_service::store::embedded::backup::{BackupError, Verified, verify};
 use rustix::process::nice;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use thesis_net::clock::{Clock as _, SystemClock};
 use thesis_proto::{
     error::ErrorCode,
@@ -24,6 +27,7 @@ use super::{
     answer::{Answer, Resource, time},
     new_file::{NewFile, broken, failed, unless_interrupted},
 };
+use crate::encryption::{self, Encryption};
 
 /// Longest wait for the next piece.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -40,12 +44,38 @@ pub(crate) struct Command {
     /// The file to make; it must not exist
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
+    /// Encrypt the file by age to this public key, such as age1...; may be given several times
+    #[arg(long, value_name = "PUBLIC_KEY", value_parser = encryption::recipient)]
+    recipient: Vec<Recipient>,
+}
+
+/// A file with the hash of its bytes that were read.
+struct Hashed<'a> {
+    file: &'a File,
+    hash: &'a mut Sha256,
+}
+
+impl Read for Hashed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut file = self.file;
+        let count = file.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+/// Reads a whole file back. Length and hash of an encrypted one are those of the file, not of what is in it.
+fn read_back(file: &File, encryption: Option<&Encryption>) -> Result<Verified, BackupError> {
+    let Some(encryption) = encryption else { return verify(BufReader::new(file)) };
+    let mut hash = Sha256::new();
+    let verified = encryption.reader(Hashed { file, hash: &mut hash }).and_then(verify)?;
+    Ok(Verified { bytes: file.metadata()?.len(), sha256: hex::encode(hash.finalize()), ..verified })
 }
 
 /// Reads a whole file back, and keeps it if it is a whole backup.
-fn finish(mut new: NewFile, rows: u64) -> Result<(Verified, PathBuf), Status> {
+fn finish(mut new: NewFile, encryption: Option<&Encryption>, rows: u64) -> Result<(Verified, PathBuf), Status> {
     new.file.rewind().map_err(broken(new.draft()))?;
-    let verified = verify(BufReader::new(&new.file))
+    let verified = read_back(&new.file, encryption)
         .map_err(|error| failed(ErrorCode::InternalError, format!("nothing was saved; what core sent: {error}")))?;
     if verified.contents.rows() != rows {
         let text = format!("nothing was saved: {rows} rows were sent, {} arrived", verified.contents.rows());
@@ -72,8 +102,28 @@ impl Progress {
     }
 }
 
+/// Writes everything that core sends into the file; gives the number of its rows.
+async fn receive(
+    client: Client,
+    new: &NewFile,
+    encryption: Option<&Encryption>,
+    progress: &mut Option<Progress>,
+) -> Result<u64, Status> {
+    let (mut file, draft) = (&new.file, new.draft());
+    let Some(encryption) = encryption else { return write_pieces(client, &mut file, draft, progress).await };
+    let mut writer = encryption.writer(file).map_err(broken(draft))?;
+    let rows = write_pieces(client, &mut writer, draft, progress).await?;
+    writer.finish().map_err(broken(draft))?;
+    Ok(rows)
+}
+
 /// Writes everything that core sends; gives the number of its rows.
-async fn receive(mut client: Client, new: &mut NewFile, progress: &mut Option<Progress>) -> Result<u64, Status> {
+async fn write_pieces(
+    mut client: Client,
+    to: &mut impl Write,
+    draft: &Path,
+    progress: &mut Option<Progress>,
+) -> Result<u64, Status> {
     let broke_off = |why: &str| Status::unavailable(format!("nothing was saved: {why}"));
     let late = |_| broke_off(&format!("core sent nothing for {} seconds", PATIENCE.as_secs()));
     let mut pieces = timeout(PATIENCE, client.backup(BackupRequest {})).await.map_err(late)??.into_inner();
@@ -86,7 +136,7 @@ async fn receive(mut client: Client, new: &mut NewFile, progress: &mut Option<Pr
             _ => status,
         })?;
         let Some(piece) = piece else { break };
-        new.file.write_all(&piece.data).map_err(broken(new.draft()))?;
+        to.write_all(&piece.data).map_err(broken(draft))?;
         if let Some(progress) = progress {
             progress.draw(&piece, SystemClock.now_ms());
         }
@@ -97,17 +147,18 @@ async fn receive(mut client: Client, new: &mut NewFile, progress: &mut Option<Pr
 
 /// Runs the command. The progress is shown on a terminal, unless a program reads the answer.
 pub(super) async fn run(command: Command, client: Client, for_program: bool) -> Result<Answer, Status> {
-    let mut new = NewFile::make(command.to)?;
+    let new = NewFile::make(command.to)?;
+    let encryption = Encryption::for_recipients(command.recipient);
     // Without the right to do so it only competes.
     let _ = nice(STAND_BACK);
     let mut progress = (!for_program && io::stderr().is_terminal()).then_some(Progress { drawn_at: 0, bytes: 0 });
     let client = client.max_decoding_message_size(LARGEST);
-    let received = unless_interrupted(receive(client, &mut new, &mut progress)).await;
+    let received = unless_interrupted(receive(client, &new, encryption.as_ref(), &mut progress)).await;
     if progress.is_some_and(|progress| progress.drawn_at > 0) {
         eprintln!();
     }
     let rows = received?;
-    let (verified, file) = finish(new, rows)?;
+    let (verified, file) = finish(new, encryption.as_ref(), rows)?;
     if !for_program {
         eprintln!(
             "The backup has no keys in it. Without the service's secret key (SVC_SECRET_KEY, or secret_key in the data \

@@ -1,6 +1,7 @@
 //! Backups while the service runs, and restored copies of it.
 
 mod broken;
+mod encrypted;
 mod refused;
 
 use std::{

@@ -34,7 +34,7 @@ const CREATED: &str = "?types=thesis.created";
 async fn events_arrive_as_in_the_history(service: &Service) {
     let client = service.test_client().await;
     let mut stream = client.stream("?token=STREAMED").await;
-    assert_eq!(stream.headers["cache-control"], "no-cache, no-transform");
+    assert_eq!(stream.headers["cache-control"], "no-store, no-transform");
     let mut made = Vec::new();
     for number in 0..3 {
         made.push(client.thesis("writer", "STREAMED", &format!("line\nand 🚀 {number}")).await.1);

@@ -19,7 +19,7 @@ use super::gate::Call;
 use crate::{
     domain::operation::Operation,
     error::{Error, Result},
-    shared::key_ring::KeyRing,
+    shared::key_ring::{KeyRing, SealPurpose},
     store::{Expect, SharedBackend, StoreResult},
     tables::idempotency::{KeptKey, KeptRequest},
 };
@@ -100,7 +100,7 @@ impl Idempotency {
         let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };
         if let Some(sealed) = place.0.take(dead_before).await? {
             *call.replayed.lock() = true;
-            return self.replay(&sealed);
+            return self.replay(&place.0.key, &sealed);
         }
         let result = perform(&place.0.kept.seed).await;
         let answer = match &result {
@@ -119,12 +119,14 @@ impl Idempotency {
                 return result;
             }
         };
-        place.keep(self.keys.seal(&answer.encode_to_vec())).await;
+        let sealed = self.keys.seal(seal_purpose(&place.0.key), &answer.encode_to_vec());
+        place.keep(sealed).await;
         result
     }
 
-    fn replay<T: Message + Default>(&self, sealed: &[u8]) -> Result<T> {
-        let plain = self.keys.open(sealed).ok_or_else(|| Error::internal("a kept answer cannot be decrypted"))?;
+    fn replay<T: Message + Default>(&self, key: &KeptKey, sealed: &[u8]) -> Result<T> {
+        let plain = self.keys.open(seal_purpose(key), sealed);
+        let plain = plain.ok_or_else(|| Error::internal("a kept answer cannot be decrypted"))?;
         let answer = Answer::decode(plain.as_slice()).map_err(Error::internal)?;
         match answer.message {
             Some(message) => T::decode(message.as_slice()).map_err(Error::internal),
@@ -134,6 +136,11 @@ impl Idempotency {
             }
         }
     }
+}
+
+/// The answer in a key's row opens for that row alone.
+fn seal_purpose(key: &KeptKey) -> SealPurpose<'_> {
+    SealPurpose::IdempotentAnswer { scope: &key.scope, key: &key.key }
 }
 
 /// A key's row, as this try writes it.

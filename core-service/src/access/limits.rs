@@ -13,7 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::abuse::BadAddresses;
 use crate::{
-    domain::{operation::RateClass, window::MINUTE_MS},
+    domain::{
+        abuse::{limit_factor, limited_networks},
+        operation::RateClass,
+        window::MINUTE_MS,
+    },
     replicas::shared_counts::{Counted, SharedCounts, Stored},
     store::SharedBackend,
     tables::counts::{CountKey, CountTable},
@@ -104,11 +108,17 @@ impl RateWindows {
     }
 }
 
-/// A minute's failed authentications of a client address.
+/// A minute's failed authentications of a client address, or of a network of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Failures {
     address: Arc<str>,
     minute: i64,
+}
+
+impl Failures {
+    fn limit(&self) -> u64 {
+        AUTH_FAILURES_PER_MINUTE * u64::from(limit_factor(&self.address))
+    }
 }
 
 impl Counted for Failures {
@@ -125,18 +135,24 @@ impl Counted for Failures {
 pub struct AuthFailures(SharedCounts<Failures>, BadAddresses);
 
 impl AuthFailures {
-    /// Counts a failure; false when the address has had too many.
+    /// Counts a failure; false when the address, or the network around it, has had too many. Failures that the address's
+    /// own limit refuses do not count in the network: a single broken client must not use up the limit of its neighbours.
     pub fn record(&self, address: &str, now_ms: i64) -> bool {
-        let key = Failures { address: address.into(), minute: now_ms.div_euclid(MINUTE_MS) };
+        limited_networks(address).all(|network| self.record_in(&network, now_ms))
+    }
+
+    fn record_in(&self, network: &str, now_ms: i64) -> bool {
+        let key = Failures { address: network.into(), minute: now_ms.div_euclid(MINUTE_MS) };
         if self.0.size() >= ADDRESSES && !self.0.has(&key) {
             return true;
         }
-        let failures = self.0.add(&key, AUTH_FAILURES_PER_MINUTE, now_ms);
-        if failures >= AUTH_FAILURES_PER_MINUTE {
+        let limit = key.limit();
+        let failures = self.0.add(&key, limit, now_ms);
+        if failures >= limit {
             let own = self.0.own(&key);
             self.1.note(key, own, now_ms);
         }
-        failures <= AUTH_FAILURES_PER_MINUTE
+        failures <= limit
     }
 
     /// Closes minutes that have ended, and stores new bad ones, until stopped.
@@ -153,13 +169,14 @@ impl AuthFailures {
     /// others' failures known for certain: a replica that had its own early in a minute has heard nothing since.
     async fn close(&self, now_ms: i64) {
         let ended_by = now_ms - SETTLED_MS;
-        self.0.read_ended(AUTH_FAILURES_PER_MINUTE, MOST_CLOSED, ended_by).await;
+        self.0.read_ended(MOST_CLOSED, ended_by).await;
         for (key, own, failures) in self.0.sweep(ended_by) {
-            if failures >= AUTH_FAILURES_PER_MINUTE {
+            let limit = key.limit();
+            if failures >= limit {
                 self.1.note_end(key.clone(), own);
             }
             let Failures { address, minute } = key;
-            if failures > AUTH_FAILURES_PER_MINUTE {
+            if failures > limit {
                 tracing::warn!(%address, minute, failures, "too many failed authentications");
             } else {
                 tracing::info!(%address, minute, failures, "failed authentications");

@@ -4,7 +4,7 @@ use thesis_proto::error::{ApiError, ErrorCode};
 
 use crate::{
     domain::{
-        abuse::network_of,
+        abuse::{limit_factor, limited_networks, network_of},
         account::folded_email,
         window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
@@ -70,18 +70,26 @@ fn kept(window_ms: i64) -> Option<u32> {
     u32::try_from((window_ms + KEPT_MS) / 1_000).ok()
 }
 
-/// Reserves a try for an address, if it is known.
+/// Reserves a try for an address, if it is known, and for the network around it.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Option<Try>> {
-    match address {
-        Some(address) => {
-            let counted = address.parse().map_or_else(|_| address.to_owned(), network_of);
-            reserve(shared, limit, &counted).await.map(Some)
+pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Vec<Try>> {
+    let mut tries = Vec::new();
+    let Some(address) = address else { return Ok(tries) };
+    let counted = address.parse().map_or_else(|_| address.to_owned(), network_of);
+    for network in limited_networks(&counted) {
+        let limit = Limit { most: limit.most * usize::from(limit_factor(&network)), ..*limit };
+        match reserve(shared, &limit, &network).await {
+            Ok(reserved) => tries.push(reserved),
+            Err(error) => {
+                // The network around it is full, so nothing is tried.
+                give_back(shared, tries).await;
+                return Err(error);
+            }
         }
-        None => Ok(None),
     }
+    Ok(tries)
 }
 
 /// Reserves a try for the account with an e-mail, whether there is one or not.
@@ -209,6 +217,44 @@ mod tests {
         assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some("192.0.2.1")).await.is_err());
         assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some("192.0.2.2")).await.is_ok());
         assert!(from_address(&core.shared, &SIGN_IN_FROM_ADDRESS, Some("192.0.2.1")).await.is_ok());
-        assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, None).await.unwrap().is_none());
+        assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, None).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_48_of_ipv6_has_sixteen_times_the_limit_of_a_64() {
+        let clock = ManualClock::new();
+        let core = core(shared_memory(&clock), &clock, 1).await;
+        let sign_up = async |network: usize, host: usize| {
+            let address = format!("2001:db8:1:{network:x}::{host:x}");
+            from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some(&address)).await
+        };
+        for network in 0..16 {
+            for host in 0..10 {
+                sign_up(network, host).await.unwrap();
+            }
+            assert!(sign_up(network, 10).await.is_err(), "{network}");
+        }
+        // The /64 is fresh, but its /48 is full. Refused tries are not kept, so the limits end together.
+        for host in 0..20 {
+            assert!(sign_up(16, host).await.is_err(), "{host}");
+        }
+        let elsewhere = Some("2001:db8:2::1");
+        let tries = from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, elsewhere).await.unwrap();
+        assert_eq!(tries.len(), 2);
+        clock.advance(HOUR_MS);
+        for host in 0..10 {
+            sign_up(16, host).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_try_given_back_counts_neither_for_the_64_nor_for_the_48() {
+        let clock = ManualClock::new();
+        let core = core(shared_memory(&clock), &clock, 1).await;
+        for turn in 0..400 {
+            let address = format!("2001:db8:1:{:x}::1", turn % 4);
+            let tries = from_address(&core.shared, &SIGN_IN_FROM_ADDRESS, Some(&address)).await.unwrap();
+            give_back(&core.shared, tries).await;
+        }
     }
 }

@@ -1,11 +1,15 @@
 //! Addresses that failed to authenticate too often.
 
-use std::net::IpAddr;
+use std::{iter, net::IpAddr};
 
 use super::window::DAY_MS;
 
 /// Longest time that an address is kept after its last failure.
 pub const KEPT_MS: i64 = 30 * DAY_MS;
+
+/// How many times the limit of one address a whole /48 network of IPv6 has. It holds 65,536 networks of /64, and whoever
+/// rents one must not have as many limits.
+const WIDE_FACTOR: u8 = 16;
 
 /// The address that failures are counted by: an IPv6 client counts as its /64 network.
 #[must_use]
@@ -19,10 +23,23 @@ pub fn network_of(address: IpAddr) -> String {
     }
 }
 
+/// The networks whose limits hold a client that is counted as this network: the network itself, then the /48 network
+/// around a /64.
+pub fn limited_networks(network: &str) -> impl Iterator<Item = String> {
+    let prefix = network.strip_suffix("::/64").and_then(|prefix| prefix.rsplit_once(':'));
+    iter::once(network.to_owned()).chain(prefix.map(|(wider, _)| format!("{wider}::/48")))
+}
+
+/// How many times the limit of one address a network from [`limited_networks`] has.
+#[must_use]
+pub fn limit_factor(network: &str) -> u8 {
+    if network.ends_with("/48") { WIDE_FACTOR } else { 1 }
+}
+
 /// An address as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbusiveAddress {
-    /// An IPv4 address, or the /64 network of an IPv6 one.
+    /// An IPv4 address, or a network of IPv6: a /64, or a /48 in which several /64 failed.
     pub address: String,
     /// Failures in the minutes that had too many.
     pub failures: u64,
@@ -106,6 +123,19 @@ mod tests {
 
     fn bad(minute: i64, failures: u64, stored: u64) -> BadMinute {
         BadMinute { minute, failures, stored, first_at: minute * 100, last_at: minute * 100 + 1 }
+    }
+
+    #[test]
+    fn an_ipv6_client_is_held_by_its_64_and_by_its_48() {
+        let networks = |address: &str| {
+            let network = network_of(address.parse().unwrap());
+            limited_networks(&network).map(|network| (limit_factor(&network), network)).collect::<Vec<_>>()
+        };
+        let pair = |factor: u8, network: &str| (factor, network.to_owned());
+        let expected = [pair(1, "2001:db8:0:7::/64"), pair(16, "2001:db8:0::/48")];
+        assert_eq!(networks("2001:db8:0:7:1:2:3:4"), expected);
+        assert_eq!(networks("192.0.2.1"), [pair(1, "192.0.2.1")]);
+        assert_eq!(networks("::ffff:192.0.2.1"), [pair(1, "192.0.2.1")]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::{
         id,
     },
     error::{Error, Result},
+    shared::key_ring::SealPurpose,
 };
 
 /// Most characters of a signing secret that may be shown.
@@ -42,7 +43,7 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
     core.urls.vet(&new.url, caller.key.live).await?;
     let id = id::derive("wh_", &[seed]);
     let secret = core.shared.keys.signing_secret(&format!("{id} {seed}"));
-    let sealed = core.shared.keys.seal(secret.as_bytes());
+    let sealed = core.shared.keys.seal(SealPurpose::WebhookSecret(&id), secret.as_bytes());
     let limit = caller.plan.webhook_endpoints;
     let webhook = core
         .shared
@@ -91,6 +92,7 @@ pub async fn create_webhook(core: &Core, call: &Call, new: &NewWebhook, seed: &s
 /// # Errors
 /// When it was encrypted with another secret key.
 pub fn signing_secret(core: &Core, webhook: &Webhook) -> Result<String> {
-    let plain = core.shared.keys.open(&webhook.secret).and_then(|plain| String::from_utf8(plain).ok());
-    plain.ok_or_else(|| Error::internal(format!("the secret of {} cannot be decrypted", webhook.id)))
+    let plain = core.shared.keys.open(SealPurpose::WebhookSecret(&webhook.id), &webhook.secret);
+    let secret = plain.and_then(|plain| String::from_utf8(plain).ok());
+    secret.ok_or_else(|| Error::internal(format!("the secret of {} cannot be decrypted", webhook.id)))
 }

@@ -11,7 +11,7 @@ use crate::{
     access::gate::Call,
     domain::control::{ControlChange, Webhook},
     error::Result,
-    shared::control::ControlState,
+    shared::{control::ControlState, key_ring::SealPurpose},
 };
 
 /// Gives a webhook of the caller's project and environment a new signing secret, which is named after the seed and told
@@ -21,12 +21,13 @@ use crate::{
 /// `WEBHOOK_NOT_FOUND`, or when the store does not answer.
 pub async fn rotate_webhook_secret(core: &Core, call: &Call, id: &str, seed: &str) -> Result<(Arc<Webhook>, String)> {
     let secret = core.shared.keys.signing_secret(&format!("{id} {seed}"));
-    let sealed = core.shared.keys.seal(secret.as_bytes());
+    let purpose = SealPurpose::WebhookSecret(id);
+    let sealed = core.shared.keys.seal(purpose, secret.as_bytes());
     let rotate = |state: &ControlState| {
         let webhook = own_webhook(state, &call.caller, id)?;
         call.demand_right(state)?;
         // An earlier try of this very request has done it.
-        if core.shared.keys.open(&webhook.secret).as_deref() == Some(secret.as_bytes()) {
+        if core.shared.keys.open(purpose, &webhook.secret).as_deref() == Some(secret.as_bytes()) {
             return Ok((Vec::new(), Arc::clone(webhook)));
         }
         let rotated = Webhook {

@@ -363,18 +363,17 @@ impl<K: Counted> SharedCounts<K> {
         self.counts.lock().by_key.len()
     }
 
-    /// Reads the others' counts once more where the time is over and the sum, as it is known here, is below `limit`: for
+    /// Reads the others' counts once more where the time is over and the sum, as it is known here, is below its limit: for
     /// `most` counts, those with the largest own first.
-    pub async fn read_ended(&self, limit: u64, most: usize, now_ms: i64) {
+    pub async fn read_ended(&self, most: usize, now_ms: i64) {
         if self.is_local() {
             return;
         }
         let mut ended: Vec<(u64, K)> = {
             let counts = self.counts.lock();
-            let open = counts
-                .by_key
-                .iter()
-                .filter(|(key, count)| key.has_ended(now_ms) && count.own >= self.stored.from && count.total() < limit);
+            let open = counts.by_key.iter().filter(|(key, count)| {
+                key.has_ended(now_ms) && count.own >= self.stored.from && count.total() < count.limit
+            });
             open.map(|(key, count)| (count.own, key.clone())).collect()
         };
         ended.sort_unstable_by_key(|(own, _)| Reverse(*own));

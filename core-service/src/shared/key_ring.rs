@@ -3,7 +3,7 @@
 
 use chacha20poly1305::{
     ChaCha20Poly1305, KeyInit as _,
-    aead::{Aead as _, array::Array},
+    aead::{Aead as _, Payload, array::Array},
 };
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
@@ -28,6 +28,31 @@ const SESSION_PREFIX: &str = "ses_";
 const SESSION_LENGTH: usize = 40;
 /// Bytes of a hash that names a session, or signs a link: 128 bits.
 const SHORT: usize = 16;
+
+/// The purpose of a sealed value, with the identity of its row. A value opens for no other one.
+#[derive(Clone, Copy, Debug)]
+pub enum SealPurpose<'a> {
+    /// The signing secret of the webhook with this id: the present one or the old one.
+    WebhookSecret(&'a str),
+    /// The answer that is kept for an idempotency key.
+    IdempotentAnswer {
+        /// The project and environment of the key.
+        scope: &'a str,
+        /// The key as the client gave it.
+        key: &'a str,
+    },
+}
+
+impl SealPurpose<'_> {
+    /// The text that the cipher authenticates beside the value. No id or scope has a NUL, so no two purposes share one.
+    fn associated_data(self) -> Vec<u8> {
+        match self {
+            Self::WebhookSecret(id) => ["webhook secret", id].join("\0"),
+            Self::IdempotentAnswer { scope, key } => ["idempotent answer", scope, key].join("\0"),
+        }
+        .into_bytes()
+    }
+}
 
 /// Holds the keys derived from the service's secret.
 #[derive(Clone)]
@@ -83,23 +108,26 @@ impl KeyRing {
         CursorSigner::new(self.cursors)
     }
 
-    /// Encrypts a value to store.
+    /// Encrypts a value to store, for one purpose.
     #[must_use]
-    pub fn seal(&self, plain: &[u8]) -> Vec<u8> {
+    pub fn seal(&self, purpose: SealPurpose<'_>, plain: &[u8]) -> Vec<u8> {
         let mut nonce = [0; NONCE];
         self.ids.fill(&mut nonce);
         let mut sealed = nonce.to_vec();
-        let text = self.cipher.encrypt(&Array::from(nonce), plain);
+        let payload = Payload { msg: plain, aad: &purpose.associated_data() };
+        let text = self.cipher.encrypt(&Array::from(nonce), payload);
         sealed.extend(text.expect("ChaCha20-Poly1305 takes any message of this service's sizes"));
         sealed
     }
 
-    /// Decrypts a value from [`KeyRing::seal`]; none when it was made with another secret or is damaged.
+    /// Decrypts a value from [`KeyRing::seal`]; none when it was made with another secret or for another purpose, or is
+    /// damaged.
     #[must_use]
-    pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+    pub fn open(&self, purpose: SealPurpose<'_>, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, text) = sealed.split_at_checked(NONCE)?;
         let nonce: [u8; NONCE] = nonce.try_into().ok()?;
-        self.cipher.decrypt(&Array::from(nonce), text).ok()
+        let payload = Payload { msg: text, aad: &purpose.associated_data() };
+        self.cipher.decrypt(&Array::from(nonce), payload).ok()
     }
 
     /// Makes a new raw API key.
@@ -215,12 +243,31 @@ mod tests {
     fn sealed_text_opens_only_with_its_secret_and_whole() {
         let ids = Arc::new(SystemIdSource);
         let ring = KeyRing::new(&[1; 32], ids.clone());
-        let sealed = ring.seal(b"whsec_x");
-        assert_eq!(ring.open(&sealed).as_deref(), Some(b"whsec_x".as_slice()));
+        let purpose = SealPurpose::WebhookSecret("wh_1");
+        let sealed = ring.seal(purpose, b"whsec_x");
+        assert_eq!(ring.open(purpose, &sealed).as_deref(), Some(b"whsec_x".as_slice()));
         assert!(!sealed.windows(7).any(|window| window == b"whsec_x"));
-        assert_eq!(KeyRing::new(&[2; 32], ids).open(&sealed), None);
-        assert_eq!(ring.open(&sealed[..sealed.len() - 1]), None);
-        assert_eq!(ring.open(b""), None);
+        assert_eq!(KeyRing::new(&[2; 32], ids).open(purpose, &sealed), None);
+        assert_eq!(ring.open(purpose, &sealed[..sealed.len() - 1]), None);
+        assert_eq!(ring.open(purpose, b""), None);
+    }
+
+    #[test]
+    fn sealed_text_opens_only_for_its_purpose_and_row() {
+        let ring = KeyRing::new(&[1; 32], Arc::new(SystemIdSource));
+        let purposes = [
+            SealPurpose::WebhookSecret("wh_1"),
+            SealPurpose::WebhookSecret("wh_2"),
+            SealPurpose::IdempotentAnswer { scope: "prj_1/test", key: "wh_1" },
+            SealPurpose::IdempotentAnswer { scope: "prj_1/live", key: "wh_1" },
+            SealPurpose::IdempotentAnswer { scope: "prj_1/test", key: "wh_2" },
+        ];
+        for (sealed_for, purpose) in purposes.iter().enumerate() {
+            let sealed = ring.seal(*purpose, b"whsec_x");
+            for (opened_for, purpose) in purposes.iter().enumerate() {
+                assert_eq!(ring.open(*purpose, &sealed).is_some(), sealed_for == opened_for, "{purpose:?}");
+            }
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::iter;
 use bytes::Bytes;
 use subtle::ConstantTimeEq as _;
 
-use super::key_ring::KeyRing;
+use super::key_ring::{KeyRing, SealPurpose};
 use crate::{
     domain::control::ControlChange,
     key,
@@ -59,7 +59,9 @@ pub fn judge(rows: &[Row], keys: &KeyRing) -> Fit {
     let changes = rows.iter().filter_map(|row| control::decode(row.body.clone()).ok()).flatten();
     let decrypted: Vec<bool> = changes
         .filter_map(|change| match change {
-            ControlChange::Webhook(webhook) => Some(keys.open(&webhook.secret).is_some()),
+            ControlChange::Webhook(webhook) => {
+                Some(keys.open(SealPurpose::WebhookSecret(&webhook.id), &webhook.secret).is_some())
+            }
             _ => None,
         })
         .collect();
@@ -157,8 +159,9 @@ mod tests {
     async fn older(keys: &[u8]) -> SharedBackend {
         let backend = store();
         for (seq, key) in (1..).zip(keys) {
-            let webhook =
-                Webhook { id: format!("wh_{seq}"), secret: ring(*key).seal(b"whsec_x"), ..Webhook::default() };
+            let id = format!("wh_{seq}");
+            let secret = ring(*key).seal(SealPurpose::WebhookSecret(&id), b"whsec_x");
+            let webhook = Webhook { id, secret, ..Webhook::default() };
             let entry = control::encode(NOON, vec![ControlChange::Webhook(webhook)], Act::default());
             backend.apply(control::entry_changes(seq, entry).unwrap().collect()).await.unwrap();
         }

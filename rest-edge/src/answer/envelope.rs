@@ -51,7 +51,8 @@ impl Envelopes {
         let retry = error.retry_after.map(|seconds| format!("retry-after: {seconds}\r\n")).unwrap_or_default();
         let head = format!(
             "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{retry}\
-             x-service-request-id: {request_id}\r\nconnection: close\r\n\r\n",
+             cache-control: no-store\r\nx-content-type-options: nosniff\r\nx-service-request-id: {request_id}\r\n\
+             connection: close\r\n\r\n",
             body.len()
         );
         [head.as_bytes(), &body].concat().into()

@@ -1,5 +1,7 @@
 //! The console's door: who may post a form, what every answer carries, and where people are led.
 
+mod cookies;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -116,20 +118,6 @@ async fn a_form_needs_the_token_of_its_browser() {
 }
 
 #[tokio::test]
-async fn cookies_of_others_beside_its_own_do_no_harm() {
-    let core = core();
-    let edge = edge(&core, "http://edge.test");
-    let (cookie, token) = visitor(&edge).await;
-    let body = format!("email=a&password=right&csrf={token}");
-    for others in ["city=Zürich; ", "form=00; ", "form=; session=%20bad; ", "form; "] {
-        let mut request = post("/console/sign-in", "", &body);
-        let cookie = http::HeaderValue::from_bytes(format!("{others}{cookie}").as_bytes()).unwrap();
-        request.headers_mut().insert("cookie", cookie);
-        assert_eq!(ask(&edge, request).await.0, StatusCode::SEE_OTHER, "{others}");
-    }
-}
-
-#[tokio::test]
 async fn a_form_of_another_site_is_refused() {
     let core = core();
     let edge = edge(&core, "https://data.example");
@@ -222,44 +210,6 @@ async fn a_session_that_ended_leads_to_sign_in() {
         (status, headers["location"].to_str().unwrap()),
         (StatusCode::SEE_OTHER, "/console/sign-in?next=%2Fconsole%2Faccount")
     );
-}
-
-#[tokio::test]
-async fn cookies_are_for_the_console_alone() {
-    for (url, prefix, secure) in [("http://edge.test", "", ""), ("https://edge.test", "__Secure-", "; Secure")] {
-        let core = core();
-        let edge = edge(&core, url);
-        let (_, headers, _) = get(&edge, "/console/sign-in", "").await;
-        let set = headers["set-cookie"].to_str().unwrap();
-        let (pair, bounds) = set.split_once("; ").unwrap();
-        let value = pair.strip_prefix(&format!("{prefix}form=")).unwrap();
-        assert!(value.len() == 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit()), "{value}");
-        assert_eq!(bounds, format!("Path=/console; HttpOnly; SameSite=Lax{secure}"));
-        // It stays.
-        let (cookie, token) = visitor(&edge).await;
-        let (_, headers, page) = get(&edge, "/console/sign-in", &cookie).await;
-        assert!(!headers.contains_key("set-cookie"));
-        assert_eq!(csrf(&page), token);
-
-        let body = format!("email=a&password=right&csrf={token}");
-        let (_, headers, _) = ask(&edge, post("/console/sign-in", &cookie, &body)).await;
-        let expected = format!("{prefix}session={SESSION}; Path=/console; HttpOnly; SameSite=Lax{secure}");
-        assert_eq!(headers["set-cookie"], expected);
-
-        let session = format!("{prefix}session={SESSION}");
-        let (status, headers, page) = get(&edge, "/console/account", &session).await;
-        assert_eq!(status, StatusCode::OK, "{page}");
-        assert!(!headers.contains_key("set-cookie"));
-        let body = format!("csrf={}", csrf(&page));
-        let (_, headers, _) = ask(&edge, post("/console/sign-out", &session, &body)).await;
-        let expected = format!("{prefix}session=; Path=/console; Max-Age=0; HttpOnly; SameSite=Lax{secure}");
-        assert_eq!(headers["set-cookie"], expected);
-        let seen = core.seen.lock();
-        let out = seen.iter().find(|seen| seen.operation == "AccountService/SignOut").unwrap();
-        assert_eq!(out.headers["x-session"], SESSION);
-        assert_eq!(out.headers["x-client-address"], "192.0.2.1");
-        assert!(out.headers["x-session"].is_sensitive());
-    }
 }
 
 #[tokio::test]

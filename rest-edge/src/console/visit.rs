@@ -27,7 +27,8 @@ const MAX_SESSION: usize = 256;
 /// Characters of the cookie that guards the forms of visitors.
 const FORM_LENGTH: usize = 32;
 
-/// How the console's cookies are named and bound.
+/// How the console's cookies are named and bound. With https their names begin with `__Host-`: a browser then takes them
+/// from this very host by https alone, so no other host of the domain can plant one. The prefix demands the path `/`.
 #[derive(Clone, Copy)]
 pub(crate) struct Cookies {
     /// Whether browsers send them by https only.
@@ -37,18 +38,18 @@ pub(crate) struct Cookies {
 impl Cookies {
     /// The name of the cookie with the session's token.
     pub(crate) const fn session(self) -> &'static str {
-        if self.is_secure { "__Secure-session" } else { "session" }
+        if self.is_secure { "__Host-session" } else { "session" }
     }
 
     /// The name of the cookie that guards the forms of visitors without a session.
     const fn form(self) -> &'static str {
-        if self.is_secure { "__Secure-form" } else { "form" }
+        if self.is_secure { "__Host-form" } else { "form" }
     }
 
     /// The header that sets a cookie until the browser closes; none when the value cannot travel in one.
     pub(crate) fn set(self, name: &str, value: &str) -> Option<HeaderValue> {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        let text = format!("{name}={value}; Path={HOME}; HttpOnly; SameSite=Lax{secure}");
+        let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}");
         let mut header = HeaderValue::try_from(text).ok()?;
         header.set_sensitive(true);
         Some(header)
@@ -57,7 +58,7 @@ impl Cookies {
     /// The header that takes the session's cookie away.
     pub(crate) fn end_session(self) -> HeaderValue {
         let (name, secure) = (self.session(), if self.is_secure { "; Secure" } else { "" });
-        let text = format!("{name}=; Path={HOME}; Max-Age=0; HttpOnly; SameSite=Lax{secure}");
+        let text = format!("{name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure}");
         HeaderValue::try_from(text).expect("it is ASCII")
     }
 }
@@ -122,6 +123,8 @@ impl Visit {
         hex::decode(csrf).is_ok_and(|told| self.mac().verify_slice(&told).is_ok())
     }
 
+    /// The session's token keys it, also that of a session that has ended. So a token from before a sign-in is worth
+    /// nothing after it. Only visitors without a session have the key of their form cookie.
     fn mac(&self) -> Hmac<Sha256> {
         let key = self.session.as_deref().unwrap_or(&self.form);
         let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");

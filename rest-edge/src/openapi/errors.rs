@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use thesis_proto::error::ErrorCode as Code;
 
-use super::headers::{RATE_HEADERS, header_refs};
+use super::headers::{GENERAL_HEADERS, RATE_HEADERS, header_refs};
 use crate::{
     answer::Envelopes,
     route::{Answers, Route},
@@ -135,7 +135,7 @@ pub(super) fn responses(routes: &[Route]) -> Value {
 }
 
 fn response(route: &Route, status: u16, codes: &[Code]) -> Value {
-    let mut headers = vec!["X-Service-Request-Id"];
+    let mut headers = GENERAL_HEADERS.to_vec();
     headers.extend(match status {
         405 => Some("Allow"),
         429 | 503 => Some("Retry-After"),

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 pub(super) const RATE_HEADERS: [&str; 5] =
     ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit-Policy", "RateLimit"];
 
+/// The headers of every answer.
+pub(super) const GENERAL_HEADERS: [&str; 3] = ["X-Service-Request-Id", "Cache-Control", "X-Content-Type-Options"];
+
 /// Every header that an answer may carry.
 pub(super) fn headers() -> Value {
     let header = |about: &str, schema: Value, example: Value| json!({"description": about, "schema": schema, "example": example});
@@ -40,7 +43,12 @@ pub(super) fn headers() -> Value {
         "ETag": header(
             "Names the resource's state, for `If-None-Match`.", text(), json!("W/\"72e52122f8ceb153fdeb5425f50e9fa6\""),
         ),
-        "Cache-Control": header("How the answer may be kept.", text(), json!("private, no-cache")),
+        "Cache-Control": header(
+            "How the answer may be kept: not at all, unless it has an `ETag`.", text(), json!("no-store"),
+        ),
+        "X-Content-Type-Options": header(
+            "Tells browsers to believe the media type.", json!({"type": "string", "enum": ["nosniff"]}), json!("nosniff"),
+        ),
         "Retry-After": header("Seconds to wait before the next try.", json!({"type": "integer", "minimum": 1}), json!(12)),
         "Sec-WebSocket-Version": header("The version that is spoken.", text(), json!("13")),
         "Sec-WebSocket-Accept": header(

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     errors,
     examples::{self, Example, example},
-    headers::{RATE_HEADERS, header_refs},
+    headers::{GENERAL_HEADERS, RATE_HEADERS, header_refs},
     schema::{reference, schema},
     streams,
 };
@@ -92,7 +92,7 @@ fn security(route: &Route) -> Value {
 }
 
 fn headers(route: &Route) -> Vec<&'static str> {
-    let mut headers = vec!["X-Service-Request-Id"];
+    let mut headers = GENERAL_HEADERS.to_vec();
     if route.operation.is_some() {
         headers.extend(RATE_HEADERS);
     }
@@ -100,12 +100,10 @@ fn headers(route: &Route) -> Vec<&'static str> {
         headers.push("Idempotent-Replayed");
     }
     if route.tagged {
-        headers.extend(["ETag", "Cache-Control"]);
+        headers.push("ETag");
     }
-    match route.answers {
-        Answers::Events => headers.push("Cache-Control"),
-        Answers::Upgrade => headers.push("Sec-WebSocket-Accept"),
-        Answers::Resource(..) | Answers::Object => {}
+    if matches!(route.answers, Answers::Upgrade) {
+        headers.push("Sec-WebSocket-Accept");
     }
     headers
 }

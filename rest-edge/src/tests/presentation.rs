@@ -245,6 +245,25 @@ async fn pages_of_any_origin_may_ask_first_and_read_every_answer() {
 }
 
 #[tokio::test]
+async fn no_answer_is_kept_unless_it_says_how_and_none_is_sniffed() {
+    for (method, target, kept) in [
+        ("GET", "/v1", "no-store"),
+        ("GET", "/v1/theses", "no-store"),
+        ("GET", "/v1/theses/th_1", "private, no-cache"),
+        ("GET", "/v1/openapi.json", "public, no-cache"),
+        ("GET", "/v1/nowhere", "no-store"),
+        ("GET", "/v1/me?key=1", "no-store"),
+        ("GET", "/v1/theses?limit=x", "no-store"),
+        ("PUT", "/v1/me", "no-store"),
+        ("OPTIONS", "/v1/me", "no-store"),
+    ] {
+        let (_, headers, _) = send_again(&plain(), method, target, &[]).await;
+        assert_eq!(headers["cache-control"], kept, "{method} {target}");
+        assert_eq!(headers["x-content-type-options"], "nosniff", "{method} {target}");
+    }
+}
+
+#[tokio::test]
 async fn references_reach_core_decoded() {
     use prost::Message as _;
     for (path, reference) in [

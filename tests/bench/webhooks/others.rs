@@ -2,9 +2,12 @@
 
 use std::{ops::Range, path::Path, time::Duration};
 
-use core_service::domain::{
-    account::Actor,
-    control::{ControlChange, Project, Webhook},
+use core_service::{
+    domain::{
+        account::Actor,
+        control::{ControlChange, Project, Webhook},
+    },
+    shared::key_ring::SealPurpose,
 };
 use futures::future::try_join_all;
 use thesis_net::clock::{Clock as _, SystemClock};
@@ -130,19 +133,23 @@ async fn create(place: &Place, projects: usize) -> Result<(), Failure> {
             created_at: now_ms,
             ..Project::default()
         };
-        let webhook = |count: usize| Webhook {
-            id: format!("wh_benchmark{number}x{count}"),
-            project_id: project.id.clone(),
-            live: true,
-            url: "https://customer.example/hook".to_owned(),
-            events: vec![EventType::ThesisCreated.into()],
-            tokens: vec![format!("OTHER{}", number * PER_PROJECT + count)],
-            status: WebhookStatus::Enabled.into(),
-            secret: core.shared.keys.seal(b"whsec_benchmark"),
-            secret_prefix: "whsec_benc".to_owned(),
-            created_at: now_ms,
-            updated_at: now_ms,
-            ..Webhook::default()
+        let webhook = |count: usize| {
+            let id = format!("wh_benchmark{number}x{count}");
+            let secret = core.shared.keys.seal(SealPurpose::WebhookSecret(&id), b"whsec_benchmark");
+            Webhook {
+                id,
+                project_id: project.id.clone(),
+                live: true,
+                url: "https://customer.example/hook".to_owned(),
+                events: vec![EventType::ThesisCreated.into()],
+                tokens: vec![format!("OTHER{}", number * PER_PROJECT + count)],
+                status: WebhookStatus::Enabled.into(),
+                secret,
+                secret_prefix: "whsec_benc".to_owned(),
+                created_at: now_ms,
+                updated_at: now_ms,
+                ..Webhook::default()
+            }
         };
         let mut changes = vec![ControlChange::Project(project.clone())];
         changes.extend((0..PER_PROJECT).map(|count| ControlChange::Webhook(webhook(count))));

@@ -82,7 +82,7 @@ impl Browser {
     /// The secret of the session in its cookie.
     pub(crate) fn session(&self) -> Option<String> {
         let cookies = self.cookies.lock().unwrap();
-        cookies.get("session").or_else(|| cookies.get("__Secure-session")).cloned()
+        cookies.get("session").or_else(|| cookies.get("__Host-session")).cloned()
     }
 
     /// The names of its cookies.
@@ -103,13 +103,13 @@ impl Browser {
             let (name, value) = parts.next().unwrap().split_once('=').unwrap();
             let attributes: Vec<String> = parts.map(str::to_ascii_lowercase).collect();
             let has = |attribute: &str| attributes.iter().any(|one| one == attribute);
-            assert!(has("httponly") && has("samesite=lax") && has("path=/console"), "{cookie}");
+            assert!(has("httponly") && has("samesite=lax") && has("path=/"), "{cookie}");
             assert!(!attributes.iter().any(|one| one.starts_with("domain")), "{cookie}");
             let is_secure = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
             assert_eq!(has("secure"), is_secure, "{cookie}");
-            let plain = name.strip_prefix("__Secure-").unwrap_or(name);
+            let plain = name.strip_prefix("__Host-").unwrap_or(name);
             assert!(["session", "form"].contains(&plain), "{cookie}");
-            assert_eq!(name == "__Secure-session", is_secure && plain == "session", "{cookie}");
+            assert_eq!(name != plain, is_secure, "{cookie}");
             let mut cookies = self.cookies.lock().unwrap();
             if value.is_empty() || has("max-age=0") {
                 cookies.remove(name);

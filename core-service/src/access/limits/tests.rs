@@ -76,6 +76,24 @@ async fn the_twenty_first_failure_in_a_minute_is_too_many() {
 }
 
 #[tokio::test]
+async fn a_48_of_ipv6_has_sixteen_times_the_limit_of_a_64() {
+    let backend = memory(&ManualClock::new());
+    let limits = Limits::new(&backend, "embedded");
+    let record = |network: u16| limits.failures.record(&format!("2001:db8:1:{network:x}::/64"), NOON);
+    // Failures that the limit of a /64 refuses do not count in its /48.
+    for network in 0..16 {
+        assert_eq!((0..100).filter(|_| record(network)).count(), 20, "{network}");
+    }
+    assert!((16..400).all(|network| !record(network)));
+    assert!(limits.failures.record("2001:db8:2:0::/64", NOON));
+    assert!(limits.failures.record("192.0.2.1", NOON));
+    limits.flush(NOON).await;
+    let known = abuse(&backend, NOON).await;
+    let wide = known.iter().find(|(address, ..)| address == "2001:db8:1::/48").unwrap();
+    assert_eq!((known.len(), wide.1), (17, 320 + 384));
+}
+
+#[tokio::test]
 async fn replicas_overshoot_a_window_by_what_arrives_between_two_exchanges() {
     let [one, other] = replicas(&SharedMemory::new(&ManualClock::new()));
     let project: Arc<str> = "prj_1".into();

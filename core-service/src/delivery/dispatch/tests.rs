@@ -23,6 +23,7 @@ use crate::{
         Core,
         admin::change_project::{approve_project, withdraw_project},
     },
+    shared::key_ring::SealPurpose,
     store::{Change, SharedBackend, schema},
     testing::{ManualClock, SharedMemory, core, memory, shared_memory},
 };
@@ -80,7 +81,7 @@ impl Bench {
             url: format!("https://{id}.example.com/"),
             events: vec![EventType::ThesisCreated.into()],
             status: WebhookStatus::Enabled.into(),
-            secret: self.core.shared.keys.seal(b"whsec_x"),
+            secret: self.core.shared.keys.seal(SealPurpose::WebhookSecret(id), b"whsec_x"),
             created_at: self.core.shared.clock.now_ms(),
             ..Webhook::default()
         };
@@ -292,7 +293,7 @@ async fn of_two_replicas_one_hands_out_an_attempt() {
 async fn what_cannot_be_sent_fails_and_holds_up_nothing() {
     let mut bench = Bench::new().await;
     let mut sealed_elsewhere = bench.webhook("wh_secret").await;
-    sealed_elsewhere.secret = b"not sealed with this service's key".to_vec();
+    sealed_elsewhere.secret = bench.core.shared.keys.seal(SealPurpose::WebhookSecret("wh_other"), b"whsec_x");
     bench.change(ControlChange::Webhook(sealed_elsewhere)).await;
     bench.webhook("wh_fine").await;
     // Deliveries whose events are not in the log, or are no events there.

@@ -12,6 +12,7 @@ use crate::{
         delivery::{Attempt, Delivery},
     },
     error::{Error, Result},
+    shared::key_ring::SealPurpose,
     store::StoreError,
     tables::log::decode,
 };
@@ -67,10 +68,14 @@ impl Dispatcher {
 
     /// Reads the secrets that a webhook's deliveries are signed with, the newest first.
     pub(super) fn secrets(&self, webhook: &Webhook, now_ms: i64) -> std::result::Result<Vec<String>, Unsendable> {
-        let open = |sealed: &Vec<u8>| self.shared.keys.open(sealed).and_then(|plain| String::from_utf8(plain).ok());
+        let purpose = SealPurpose::WebhookSecret(&webhook.id);
+        let open =
+            |sealed: &Vec<u8>| self.shared.keys.open(purpose, sealed).and_then(|plain| String::from_utf8(plain).ok());
         let old = webhook.old_secret.as_ref().filter(|_| now_ms < webhook.old_secret_until);
         let secrets: Option<Vec<String>> = [Some(&webhook.secret), old].into_iter().flatten().map(open).collect();
-        secrets.ok_or_else(|| Unsendable::Secret("it was encrypted with another secret key".to_owned()))
+        secrets.ok_or_else(|| {
+            Unsendable::Secret("it was encrypted with another secret key, or for another webhook".to_owned())
+        })
     }
 }
 

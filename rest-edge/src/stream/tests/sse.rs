@@ -63,7 +63,8 @@ async fn gap_replay_live_and_pings() {
     let core = core(&log, 1, 3, Some(gap));
     let (headers, mut body) = open(&core, "", CancellationToken::new()).await;
     assert_eq!(headers["content-type"], "text/event-stream");
-    assert_eq!(headers["cache-control"], "no-cache, no-transform");
+    assert_eq!(headers["cache-control"], "no-store, no-transform");
+    assert_eq!(headers["x-content-type-options"], "nosniff");
     assert_eq!(headers["x-accel-buffering"], "no");
     assert_eq!(headers["x-ratelimit-limit"], "300");
     assert!(headers.contains_key("x-service-request-id"));

@@ -114,6 +114,9 @@ pub enum BackupError {
     /// It is not what was written.
     #[error("it is damaged: {0}")]
     Damaged(&'static str),
+    /// It is encrypted, and whoever reads it cannot decrypt it.
+    #[error("{0}")]
+    Encrypted(&'static str),
     /// It cannot be read.
     #[error("it cannot be read: {0}")]
     Io(io::Error),
@@ -121,7 +124,12 @@ pub enum BackupError {
 
 impl From<io::Error> for BackupError {
     fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::UnexpectedEof { Self::CutOff } else { Self::Io(error) }
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::CutOff,
+            // Only what decrypts a file gives this error.
+            io::ErrorKind::InvalidData => Self::Damaged("an encrypted piece is cut off or was changed"),
+            _ => Self::Io(error),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder, File},
-    io::{self, BufReader, Seek as _},
+    io::{self, Read, Seek as _},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
@@ -59,22 +59,28 @@ pub fn unfinished(dir: &Path) -> Option<PathBuf> {
 }
 
 /// Makes a store in a folder that is empty or missing. Nothing is made or changed before the whole backup was read, and
-/// the store gets its name only when it is whole.
+/// the store gets its name only when it is whole. `open` reads the file from where it stands, and decrypts it if need be.
 ///
 /// # Errors
 /// When the folder has something in it, the backup is not whole, or the store cannot be written.
-pub fn restore(backup: &Path, dir: &Path, options: Options) -> Result<Verified, RestoreError> {
+pub fn restore(
+    backup: &Path,
+    open: impl Fn(&File) -> Result<Box<dyn Read + '_>, BackupError>,
+    dir: &Path,
+    options: Options,
+) -> Result<Verified, RestoreError> {
     demand_empty(dir)?;
     let refused = |error| RestoreError::Backup { file: backup.to_owned(), error };
     let mut from = File::open(backup).map_err(|error| refused(error.into()))?;
-    let verified = verify(BufReader::new(&from)).map_err(refused)?;
+    let verified = open(&from).and_then(verify).map_err(refused)?;
     from.rewind().map_err(|error| refused(error.into()))?;
     // For its owner alone, as a first start makes it.
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at(dir))?;
     let locked = lock(dir)?;
     demand_empty(dir)?;
     let (unfinished, whole) = (dir.join(UNFINISHED), dir.join(FILE));
-    let made = make(&unfinished, BufReader::new(&from), &verified.contents, options, refused);
+    let again = open(&from).map_err(refused)?;
+    let made = make(&unfinished, again, &verified.contents, options, refused);
     if made.is_err() {
         // It would be replaced by the next restore anyhow.
         let _ = fs::remove_file(&unfinished);
@@ -103,7 +109,7 @@ fn demand_empty(dir: &Path) -> Result<(), RestoreError> {
 /// Makes the store's file, with the checksums of pages that every store has.
 fn make(
     path: &Path,
-    from: impl io::Read,
+    from: impl Read,
     contents: &Contents,
     options: Options,
     refused: impl Fn(BackupError) -> RestoreError,
@@ -130,10 +136,7 @@ fn make(
 }
 
 /// Commits the next rows; none when there were none left.
-fn fill<R: io::Read>(
-    database: &Database,
-    reader: &mut Reader<R>,
-) -> Result<Option<Result<(), BackupError>>, redb::Error> {
+fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<Result<(), BackupError>>, redb::Error> {
     guarded(|| {
         let tx = database.begin_write()?;
         let mut size = 0;

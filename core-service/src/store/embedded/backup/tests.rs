@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     os::unix::fs::PermissionsExt as _,
     path::Path,
     sync::{Arc, atomic::Ordering},
@@ -159,6 +159,11 @@ fn what_another_version_or_program_made_is_refused_by_name() {
     let refused = verify(written(newer, &tables, 2).as_slice()).unwrap_err();
     assert!(matches!(refused, BackupError::OtherFormat { found, .. } if found == FORMAT + 1));
     assert!(refused.to_string().contains("1.2.3"), "{refused}");
+}
+
+/// Restores a file that is not encrypted.
+fn restore(file: &Path, dir: &Path, options: Options) -> Result<Verified, RestoreError> {
+    super::restore(file, |file| Ok(Box::new(io::BufReader::new(file))), dir, options)
 }
 
 /// Takes a whole backup into a file.
