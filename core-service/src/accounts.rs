@@ -1,6 +1,7 @@
 //! What people sign in with, and how the service writes to them.
 
 pub mod attempts;
+pub mod confirmations;
 pub mod fields;
 pub mod mail;
 pub mod passwords;
@@ -23,6 +24,8 @@ use crate::{
 pub struct AccountSettings {
     /// Whether only who is invited may sign up.
     pub invited_only: bool,
+    /// True if owners may then invite people without an account. Administrators always may.
+    pub invites_strangers: bool,
     /// The URL at which people reach the service, without a slash at its end; links begin with it.
     pub public_url: String,
     /// How mail is sent; none to have links handed over.
@@ -39,6 +42,7 @@ pub struct Accounts {
     pub mail: Option<Mail>,
     /// Whether only who is invited may sign up.
     pub invited_only: bool,
+    invites_strangers: bool,
     public_url: String,
 }
 
@@ -65,8 +69,15 @@ impl Accounts {
             passwords: Passwords::new(),
             mail: settings.mail.map(Mail::new).transpose()?,
             invited_only: settings.invited_only,
+            invites_strangers: settings.invites_strangers,
             public_url: settings.public_url,
         })
+    }
+
+    /// True if an invitation by a user lets in people without an account.
+    #[must_use]
+    pub fn may_invite_strangers(&self, creator: Option<&User>) -> bool {
+        !self.invited_only || self.invites_strangers || creator.is_some_and(|user| user.administrator)
     }
 
     /// The link that people open, with its token.

@@ -53,6 +53,7 @@ error_codes! {
     InsufficientRole "INSUFFICIENT_ROLE" 403 "permission" PermissionDenied;
     AccountLimitReached "ACCOUNT_LIMIT_REACHED" 403 "permission" PermissionDenied;
     SignUpClosed "SIGN_UP_CLOSED" 403 "permission" PermissionDenied;
+    EmailNotConfirmed "EMAIL_NOT_CONFIRMED" 403 "permission" PermissionDenied;
     TestKeyRequired "TEST_KEY_REQUIRED" 403 "permission" PermissionDenied;
     FeatureDisabled "FEATURE_DISABLED" 404 "not_found" NotFound;
     ProfileNotFound "PROFILE_NOT_FOUND" 404 "not_found" NotFound;

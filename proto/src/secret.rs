@@ -21,6 +21,7 @@ show! {
     AccountServiceCreateKeyResponse by api_key;
     ChangePasswordRequest by user_agent;
     ClaimResponse by delivery_id, webhook_id, attempt, event_id;
+    ConfirmEmailRequest;
     CreateInvitationResponse by invitation;
     CreateKeyResponse by api_key;
     CreateResetLinkResponse by expires_at;
@@ -54,6 +55,7 @@ mod tests {
                 v1::ChangePasswordRequest { current_password: secret(), password: secret(), ..Default::default() }
             ),
             format!("{:?}", v1::ClaimResponse { secrets: vec![secret()], ..Default::default() }),
+            format!("{:?}", v1::ConfirmEmailRequest { token: secret() }),
             format!("{:?}", v1::CreateInvitationResponse { link: Some(secret()), ..Default::default() }),
             format!("{:?}", v1::CreateKeyResponse { key: secret(), ..Default::default() }),
             format!("{:?}", v1::CreateResetLinkResponse { link: secret(), ..Default::default() }),

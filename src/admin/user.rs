@@ -3,7 +3,9 @@
 use clap::Subcommand;
 use prost_types::Timestamp;
 use serde_json::{Value, json};
-use thesis_proto::v1::{CreateResetLinkRequest, CreateUserRequest, ListUsersRequest, SetAdministratorRequest, User};
+use thesis_proto::v1::{
+    ConfirmUserRequest, CreateResetLinkRequest, CreateUserRequest, ListUsersRequest, SetAdministratorRequest, User,
+};
 use tonic::Status;
 
 use super::{
@@ -30,6 +32,11 @@ pub(crate) enum Command {
         /// Their e-mail
         email: String,
     },
+    /// Confirm the e-mail of a user, as the link in their mail does
+    Confirm {
+        /// Their e-mail
+        email: String,
+    },
     /// Print a link by which a user sets a new password
     ResetLink {
         /// Their e-mail
@@ -45,6 +52,7 @@ impl From<User> for Resource {
             ("email", json!(user.email)),
             ("administrator", json!(user.administrator)),
             ("created_at", time(user.created_at.as_ref())),
+            ("email_confirmed_at", time(user.email_confirmed_at.as_ref())),
         ])
     }
 }
@@ -72,6 +80,7 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
             let request = SetAdministratorRequest { email, administrator: true };
             one(client.set_administrator(request).await?.into_inner().user)
         }
+        Command::Confirm { email } => one(client.confirm_user(ConfirmUserRequest { email }).await?.into_inner().user),
         Command::ResetLink { email } => {
             let answer = client.create_reset_link(CreateResetLinkRequest { email }).await?.into_inner();
             Ok(link(Vec::new(), &answer.link, answer.expires_at.as_ref()))

@@ -1,6 +1,6 @@
 //! How people get accounts, and how the service writes to them.
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use core_service::accounts::{AccountSettings, mail::MailSettings};
 use secrecy::SecretString;
 
@@ -22,6 +22,9 @@ pub(crate) struct Accounts {
     /// Who may sign up
     #[arg(long, env = "SVC_SIGN_UP", value_enum, default_value_t = SignUp::Open)]
     sign_up: SignUp,
+    /// With SVC_SIGN_UP=invited owners may invite people who have no account; otherwise administrators alone may
+    #[arg(long, env = "SVC_INVITE_STRANGERS", value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    invite_strangers: bool,
     // Checked below: the command line's parser would print a wrong one, which may hold credentials.
     /// The server that sends mail: smtp://host:port, or smtps://user:password@host:port for TLS from the beginning
     /// [default: none; links are shown to be handed over]
@@ -37,7 +40,8 @@ impl Accounts {
     /// makes the link for the first administrator.
     pub(crate) fn settings(&self, set_up: bool) -> Result<AccountSettings, Refused> {
         let invited_only = self.sign_up == SignUp::Invited;
-        Ok(AccountSettings { invited_only, public_url: String::new(), mail: self.mail()?, set_up })
+        let invites_strangers = self.invite_strangers;
+        Ok(AccountSettings { invited_only, invites_strangers, public_url: String::new(), mail: self.mail()?, set_up })
     }
 
     /// How mail is sent, if it is.

@@ -27,7 +27,15 @@ async function administrator(browser) {
   return someone;
 }
 
-async function customer(browser) {
+// Confirms the customer's e-mail: this installation sends no mail.
+async function confirm(someone) {
+  const { page } = someone;
+  await open(someone, "/console/administration/users", "an e-mail that is not confirmed");
+  const customer = page.getByRole("row", { name: /customer@people\.example/ });
+  await Promise.all([page.waitForEvent("load"), customer.getByRole("button", { name: /^Confirm/ }).click()]);
+}
+
+async function customer(browser, root) {
   const someone = await person(browser, { permissions: ["clipboard-read", "clipboard-write"] });
   const { page } = someone;
   await open(someone, "/console/sign-in", "sign-in");
@@ -45,6 +53,9 @@ async function customer(browser) {
   await look(someone, "wrong sign-up");
   await page.getByLabel("Password").fill(PASSWORD);
   await press(someone, "Sign up");
+  await look(someone, "organization of somebody who is not confirmed");
+  await confirm(root);
+  await page.reload();
   await look(someone, "organization");
   const organization = `/console/organizations/${id(page.url(), "org")}`;
   await open(someone, `${organization}/members`, "members");
@@ -345,7 +356,7 @@ async function administration(someone) {
 
 async function all(browser) {
   const root = await administrator(browser);
-  const walked = await customer(browser);
+  const walked = await customer(browser, root);
   const { project, link } = walked;
   const reset = await administration(root);
   await live(root, walked);

@@ -13,7 +13,8 @@ from aiosmtpd.smtp import SMTP
 TOKEN = "clients-service-token-0123456789abcdef"
 PUBLIC = "https://thesis.example"
 PASSWORD, NEW = "correct horse battery staple", "a wholly new password"
-UNAUTHENTICATED = 16
+PERMISSION_DENIED, UNAUTHENTICATED = 7, 16
+CONFIRMATION = 4
 # Longest wait for one mail.
 SOON = 30
 
@@ -118,8 +119,22 @@ def session_of(told):
     return decode(told[1])[1].decode()
 
 
+async def admin(service, *arguments):
+    """What an operator's command prints."""
+    command = [service.program, "admin", *arguments, "--json"]
+    environment = {"SVC_CORE_URL": service.grpc, "SVC_SERVICE_TOKEN": TOKEN}
+    made = await asyncio.to_thread(subprocess.run, command, env=environment, capture_output=True, check=True)
+    return json.loads(made.stdout)
+
+
+async def user(service, session):
+    """The user of a session by the fields' numbers, and whether they have an organization."""
+    account = await ok(service, "GetAccount", {}, session)
+    return decode(account[1]), 2 in account
+
+
 async def mail(service, start):
-    """Mails with an invitation and with a link for a password arrive; what is in them works, and is told nowhere else."""
+    """Mails that confirm, invite and lead to a new password arrive; what is in them works, and is told nowhere else."""
     inbox = Inbox()
     server = await asyncio.get_running_loop().create_server(lambda: SMTP(inbox), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -135,6 +150,7 @@ async def mail(service, start):
         # Without the server everything goes on, only the mail does not come.
         server.close()
         owner = await ok(own, "SignUp", {1: "second@people.example", 2: PASSWORD, 3: "Second"})
+        await admin(own, "user", "confirm", "second@people.example")
         made = {1: decode(owner[2])[1].decode(), 2: "late@people.example", 3: 1}
         told = await asyncio.wait_for(ok(own, "CreateInvitation", made, session_of(owner)), 3)
         assert 2 not in told, told
@@ -147,14 +163,28 @@ async def links(service, inbox):
     owner = await ok(service, "SignUp", {1: "owner@people.example", 2: PASSWORD, 3: "Acme & Söhne"})
     organization, session = decode(owner[2])[1].decode(), session_of(owner)
 
+    # The link of the sign-up confirms the e-mail, however often it is opened. Before that nobody is invited.
+    invitation = {1: organization, 2: "invited@people.example", 3: 2}
+    assert (await call(service, "CreateInvitation", invitation, session))[0] == PERMISSION_DENIED
+    token = await inbox.link("owner@people.example")
+    await ok(service, "SendConfirmation", {}, session)
+    assert token.rsplit(".", 2)[0] == (await inbox.link("owner@people.example")).rsplit(".", 2)[0]
+    seen = await ok(service, "GetLink", {1: token})
+    assert (seen[1], seen[2]) == (CONFIRMATION, b"owner@people.example"), seen
+    assert 5 not in (await user(service, session))[0]
+    for _ in range(2):
+        await ok(service, "ConfirmEmail", {1: token})
+    assert 5 in (await user(service, session))[0]
+    await ok(service, "SendConfirmation", {}, session)
+
     # An invitation: its link is told by the mail alone.
-    told = await ok(service, "CreateInvitation", {1: organization, 2: "invited@people.example", 3: 2}, session)
+    told = await ok(service, "CreateInvitation", invitation, session)
     assert 1 in told and 2 not in told, told
     token = await inbox.link("invited@people.example")
     seen = await ok(service, "GetLink", {1: token})
     assert (seen[1], seen[2], seen[3].decode()) == (1, b"invited@people.example", "Acme & Söhne"), seen
     invited = session_of(await ok(service, "AcceptInvitation", {1: token, 3: PASSWORD}))
-    await ok(service, "GetAccount", {}, invited)
+    assert 5 in (await user(service, invited))[0], "a mailed link confirms"
 
     # A forgotten password. Nobody gets a mail for an e-mail without an account.
     for forgotten in ("nobody@people.example", "Invited@people.example"):
@@ -165,10 +195,19 @@ async def links(service, inbox):
     assert (await call(service, "GetAccount", {}, invited))[0] == UNAUTHENTICATED
     assert (await call(service, "ResetPassword", {1: token, 2: NEW}))[0] != 0
 
+    # The holder of an address takes over nothing that a stranger set up under it.
+    stranger = session_of(await ok(service, "SignUp", {1: "victim@people.example", 2: PASSWORD, 3: "Squat"}))
+    await inbox.link("victim@people.example")
+    assert (await user(service, stranger))[1]
+    await ok(service, "RequestPasswordReset", {1: "victim@people.example"})
+    token = await inbox.link("victim@people.example")
+    assert (await ok(service, "GetLink", {1: token}))[7] == 1
+    victim = session_of(await ok(service, "ResetPassword", {1: token, 2: NEW}))
+    fields, has_organization = await user(service, victim)
+    assert 5 in fields and not has_organization
+    assert (await call(service, "GetAccount", {}, stranger))[0] == UNAUTHENTICATED
+
     # Operators see the link of whom they invite, and it is sent too.
-    command = [service.program, "admin", "user", "create", "--email", "third@people.example", "--json"]
-    environment = {"SVC_CORE_URL": service.grpc, "SVC_SERVICE_TOKEN": TOKEN}
-    made = await asyncio.to_thread(subprocess.run, command, env=environment, capture_output=True, check=True)
-    link = json.loads(made.stdout)["link"]
+    link = (await admin(service, "user", "create", "--email", "third@people.example"))["link"]
     assert link.rsplit("/", 1)[1] == await inbox.link("third@people.example")
     assert inbox.mails.empty()

@@ -4,6 +4,7 @@ mod approval;
 mod audit;
 mod changes;
 mod closed;
+mod confirmation;
 mod first_minute;
 mod invitations;
 mod last;

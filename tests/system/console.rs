@@ -3,6 +3,7 @@
 mod access;
 mod addresses;
 mod approval;
+mod confirmation;
 mod cookies;
 mod deliveries;
 mod edits;

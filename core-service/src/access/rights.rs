@@ -125,6 +125,25 @@ pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: R
     Ok(found)
 }
 
+/// The error for a user whose e-mail is not confirmed.
+#[must_use]
+pub fn email_not_confirmed() -> Error {
+    let text =
+        "your e-mail is not confirmed; open the link in the letter that confirms it, or ask the operator to do so";
+    Error::new(ErrorCode::EmailNotConfirmed, text)
+}
+
+/// Refuses a member whose e-mail is not confirmed.
+///
+/// # Errors
+/// `EMAIL_NOT_CONFIRMED`
+pub fn demand_confirmed(state: &ControlState, actor: &Actor) -> Result<()> {
+    if !actor.is_member || state.people().user(&actor.id).is_some_and(|user| user.is_confirmed()) {
+        return Ok(());
+    }
+    Err(email_not_confirmed())
+}
+
 /// Refuses a change of a project that is archived.
 ///
 /// # Errors

@@ -46,6 +46,10 @@ pub const RESET_FROM_ADDRESS: Limit = Limit { name: "reset/address", most: 20, w
 pub const CHANGES_OF_USER: Limit = Limit { name: "changes/user", most: 300, window_ms: HOUR_MS };
 /// Invitations of a person to an organization.
 pub const INVITATIONS_TO: Limit = Limit { name: "invitations", most: 5, window_ms: DAY_MS };
+/// Invitations that an organization mails.
+pub const INVITATIONS_OF_ORGANIZATION: Limit = Limit { name: "invitations/organization", most: 50, window_ms: DAY_MS };
+/// Letters with a link that confirms an e-mail, beside the first one.
+pub const CONFIRMATIONS_OF_USER: Limit = Limit { name: "confirmations/user", most: 5, window_ms: HOUR_MS };
 
 /// A reserved try.
 #[derive(Debug)]
@@ -115,6 +119,14 @@ pub async fn of_user(shared: &Shared, limit: &Limit, user_id: &str) -> Result<Tr
 pub async fn of_invitation(shared: &Shared, organization_id: &str, email: &str) -> Result<Try> {
     let to = shared.keys.email_hash(&folded_email(email));
     reserve(shared, &INVITATIONS_TO, &format!("{organization_id}/{to}")).await
+}
+
+/// Reserves a letter with an invitation to an organization.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn of_mailed_invitation(shared: &Shared, organization_id: &str) -> Result<Try> {
+    reserve(shared, &INVITATIONS_OF_ORGANIZATION, organization_id).await
 }
 
 async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
@@ -256,5 +268,19 @@ mod tests {
             let tries = from_address(&core.shared, &SIGN_IN_FROM_ADDRESS, Some(&address)).await.unwrap();
             give_back(&core.shared, tries).await;
         }
+    }
+
+    #[tokio::test]
+    async fn an_organization_mails_fifty_invitations_a_day() {
+        let clock = ManualClock::new();
+        let core = core(shared_memory(&clock), &clock, 1).await;
+        for _ in 0..50 {
+            of_mailed_invitation(&core.shared, "org_1").await.unwrap();
+        }
+        let error = of_mailed_invitation(&core.shared, "org_1").await.unwrap_err();
+        assert_eq!((error.api.code, error.api.retry_after), (ErrorCode::RateLimited, Some(1)));
+        of_mailed_invitation(&core.shared, "org_2").await.unwrap();
+        clock.advance(DAY_MS);
+        of_mailed_invitation(&core.shared, "org_1").await.unwrap();
     }
 }

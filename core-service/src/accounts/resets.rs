@@ -13,6 +13,9 @@ use crate::{
     tables::account::{self as rows, Reset},
 };
 
+/// Begins the nonce of a link that was mailed, not handed over.
+const MAILED: &str = "mail_";
+
 /// The token of a new link, and when the link ends.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewReset {
@@ -31,6 +34,8 @@ pub struct FoundReset {
     pub version: i64,
     /// Unix milliseconds.
     pub expires_at: i64,
+    /// True if it was mailed to the user; otherwise an operator handed it over.
+    pub is_mailed: bool,
 }
 
 /// The error for a link that was never made, was used, or is over.
@@ -43,8 +48,8 @@ pub fn no_link() -> Error {
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn make(shared: &Shared, user: &User, beside: Vec<Change>) -> Result<NewReset> {
-    let nonce = id::random("", shared.ids.as_ref());
+pub async fn make(shared: &Shared, user: &User, is_mailed: bool, beside: Vec<Change>) -> Result<NewReset> {
+    let nonce = id::random(if is_mailed { MAILED } else { "" }, shared.ids.as_ref());
     let expires_at = shared.clock.now_ms() + RESET_MS;
     let token = shared.keys.link_token(&format!("{}.{nonce}", user.id));
     let reset = Reset { nonce, expires_at };
@@ -69,5 +74,6 @@ pub async fn find(shared: &Shared, link: &str, consistency: Consistency) -> Resu
     if reset.nonce != nonce || shared.clock.now_ms() >= reset.expires_at {
         return Err(no_link());
     }
-    Ok(FoundReset { user_id: user_id.to_owned(), version, expires_at: reset.expires_at })
+    let is_mailed = nonce.starts_with(MAILED);
+    Ok(FoundReset { user_id: user_id.to_owned(), version, expires_at: reset.expires_at, is_mailed })
 }

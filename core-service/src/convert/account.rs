@@ -16,6 +16,7 @@ pub fn user(row: &User) -> v1::User {
         email: row.email.clone(),
         administrator: row.administrator,
         created_at: Some(from_millis(row.created_at)),
+        email_confirmed_at: optional_time(row.email_confirmed_at),
     }
 }
 

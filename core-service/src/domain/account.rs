@@ -8,6 +8,10 @@ use super::window::DAY_MS;
 pub const INVITATION_MS: i64 = 7 * DAY_MS;
 /// How long a link for a new password can be used, in milliseconds.
 pub const RESET_MS: i64 = DAY_MS;
+/// Lifetime of a link that confirms an e-mail, in milliseconds.
+pub const CONFIRMATION_MS: i64 = DAY_MS;
+/// Age from which letters repeat texts that an account's user wrote, in milliseconds.
+pub const MIN_AGE_FOR_TEXTS_MS: i64 = DAY_MS;
 /// Most organizations that a user is a member of by founding them.
 pub const MOST_ORGANIZATIONS: usize = 5;
 /// Most projects of an organization that are not archived.
@@ -34,6 +38,23 @@ pub struct User {
     /// Unix milliseconds.
     #[prost(int64, tag = "4")]
     pub created_at: i64,
+    /// Time at which the e-mail was confirmed, in Unix milliseconds; none before.
+    #[prost(int64, optional, tag = "5")]
+    pub email_confirmed_at: Option<i64>,
+}
+
+impl User {
+    /// True if the e-mail is known to be theirs.
+    #[must_use]
+    pub const fn is_confirmed(&self) -> bool {
+        self.email_confirmed_at.is_some()
+    }
+
+    /// The user with a confirmed e-mail. The time of an earlier confirmation stays.
+    #[must_use]
+    pub fn confirmed(&self, now_ms: i64) -> Self {
+        Self { email_confirmed_at: self.email_confirmed_at.or(Some(now_ms)), ..self.clone() }
+    }
 }
 
 /// What a member may do: each role may do what the one before it may. Numbers are those of `thesis.v1.Role`.
@@ -103,9 +124,22 @@ pub struct Invitation {
     /// Unix milliseconds; the set-up link lasts until there is an administrator.
     #[prost(int64, optional, tag = "7")]
     pub expires_at: Option<i64>,
+    /// Id of the actor who created it.
+    #[prost(string, tag = "8")]
+    pub creator: String,
+    /// True if its link went to the e-mail.
+    #[prost(bool, tag = "9")]
+    pub mailed: bool,
 }
 
 impl Invitation {
+    /// True if only the holder of the e-mail, or a person for whom an operator vouches, has the link. An owner may hand
+    /// a link to anybody.
+    #[must_use]
+    pub const fn proves_email(&self) -> bool {
+        self.mailed || self.is_set_up() || self.organization_id.is_none()
+    }
+
     /// Whether it can be used at a time.
     #[must_use]
     pub fn is_open(&self, now_ms: i64) -> bool {

@@ -56,6 +56,14 @@ async fn signed_up(world: &mut World, email: &str) -> String {
     }
 }
 
+/// Signs up, and has an operator confirm the e-mail.
+async fn signed_up_and_confirmed(world: &mut World, email: &str) -> String {
+    let session = signed_up(world, email).await;
+    let request = || service(v1::ConfirmUserRequest { email: email.to_owned() });
+    world.ask(async |api| api.confirm_user(request()).await).await.unwrap();
+    session
+}
+
 /// The use case is over: what is looked at afterwards does not fail.
 async fn over(world: &mut World) {
     world.idle().await;
@@ -152,7 +160,7 @@ pub(super) async fn fail_to_sign_in(world: &mut World) {
 }
 
 pub(super) async fn accept_invitation(world: &mut World) {
-    let owner = signed_up(world, OWNER).await;
+    let owner = signed_up_and_confirmed(world, OWNER).await;
     let organization_id = organization(world, &owner).await;
     let token = invited(world, &owner, &organization_id, OTHER).await;
     ready(world).await;
@@ -173,9 +181,9 @@ pub(super) async fn accept_invitation(world: &mut World) {
 }
 
 pub(super) async fn join(world: &mut World) {
-    let owner = signed_up(world, OWNER).await;
+    let owner = signed_up_and_confirmed(world, OWNER).await;
     let organization_id = organization(world, &owner).await;
-    let other = signed_up(world, OTHER).await;
+    let other = signed_up_and_confirmed(world, OTHER).await;
     let token = invited(world, &owner, &organization_id, OTHER).await;
     ready(world).await;
     let request = || {
@@ -251,7 +259,7 @@ async fn has_new_password(world: &mut World, old: &str) {
 }
 
 pub(super) async fn create_invitation(world: &mut World) {
-    let owner = signed_up(world, OWNER).await;
+    let owner = signed_up_and_confirmed(world, OWNER).await;
     let organization_id = organization(world, &owner).await;
     ready(world).await;
     // People look before they ask again.
@@ -269,9 +277,9 @@ pub(super) async fn create_invitation(world: &mut World) {
 }
 
 pub(super) async fn update_member(world: &mut World) {
-    let owner = signed_up(world, OWNER).await;
+    let owner = signed_up_and_confirmed(world, OWNER).await;
     let organization_id = organization(world, &owner).await;
-    let other = signed_up(world, OTHER).await;
+    let other = signed_up_and_confirmed(world, OTHER).await;
     let token = invited(world, &owner, &organization_id, OTHER).await;
     let join = || {
         person(

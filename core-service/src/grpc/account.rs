@@ -23,7 +23,7 @@ use crate::{
     operations::{
         Core,
         account::{
-            accept_invitation::accept_invitation, change_password::change_password,
+            accept_invitation::accept_invitation, change_password::change_password, confirm_email::confirm_email,
             create_invitation::create_invitation, create_organization::create_organization,
             delete_invitation::delete_invitation, get_account::get_account, get_link::get_link,
             get_organization::get_organization, get_project_usage::get_project_usage, list_audit::list_audit,
@@ -31,8 +31,9 @@ use crate::{
             list_members::list_members, list_projects::list_projects, list_sessions::list_sessions,
             remove_member::remove_member, request_live_access::request_live_access,
             request_password_reset::request_password_reset, reset_password::reset_password,
-            revoke_session::revoke_session, sign_in::sign_in, sign_out::sign_out, sign_up::sign_up,
-            update_member::update_member, update_organization::update_organization, update_project::update_project,
+            revoke_session::revoke_session, send_confirmation::send_confirmation, sign_in::sign_in, sign_out::sign_out,
+            sign_up::sign_up, update_member::update_member, update_organization::update_organization,
+            update_project::update_project,
         },
         admin::{self, change_project, create_key::NewKey},
     },
@@ -137,8 +138,10 @@ account_service!(open {
     get_link "GetLink": GetLinkRequest -> GetLinkResponse;
     request_password_reset "RequestPasswordReset": RequestPasswordResetRequest -> RequestPasswordResetResponse;
     reset_password "ResetPassword": ResetPasswordRequest -> ResetPasswordResponse;
+    confirm_email "ConfirmEmail": ConfirmEmailRequest -> ConfirmEmailResponse;
 } person {
     get_account "GetAccount" by get_account: GetAccountRequest -> GetAccountResponse;
+    send_confirmation "SendConfirmation" by send_confirmation: SendConfirmationRequest -> SendConfirmationResponse;
     sign_out "SignOut" by sign_out: SignOutRequest -> SignOutResponse;
     change_password "ChangePassword" by change_password: ChangePasswordRequest -> ChangePasswordResponse;
     list_sessions "ListSessions" by list_sessions: ListSessionsRequest -> ListSessionsResponse;

@@ -1,12 +1,11 @@
 //! `AdminService`.
 
+mod caller;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use futures::{
-    Stream, StreamExt as _, TryFutureExt as _, TryStreamExt as _,
+    TryFutureExt as _,
     stream::{BoxStream, try_unfold},
 };
 use thesis_proto::{
@@ -17,38 +16,34 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::{address, internal, service_only, session, status, unbroken},
+    answer::{internal, status},
 };
 use crate::{
     access::kinds::unknown_to_operator,
-    accounts::sessions::admit,
     convert,
-    domain::account::Actor,
-    error::{Error, Result as Outcome},
-    operations::{
-        Core,
-        admin::{
-            backup::backup,
-            change_project::{approve_project, archive_project, refuse_project, withdraw_project},
-            check_log::check_log,
-            create_key::{NewKey, create_key},
-            create_organization::create_organization,
-            create_project::create_project,
-            create_reset_link::create_reset_link,
-            create_user::create_user,
-            export_dataset::Exporting,
-            import_dataset::import_dataset,
-            ingest,
-            list_abuse::list_abuse,
-            list_audit_log::list_audit_log,
-            list_keys::list_keys,
-            list_project_webhooks::list_project_webhooks,
-            list_users::list_users,
-            replay_deliveries::Replaying,
-            revoke_key::revoke_key,
-            set_administrator::set_administrator,
-            set_organization_plan::set_organization_plan,
-        },
+    error::Error,
+    operations::admin::{
+        backup::backup,
+        change_project::{approve_project, archive_project, refuse_project, withdraw_project},
+        check_log::check_log,
+        confirm_user::confirm_user,
+        create_key::{NewKey, create_key},
+        create_organization::create_organization,
+        create_project::create_project,
+        create_reset_link::create_reset_link,
+        create_user::create_user,
+        export_dataset::Exporting,
+        import_dataset::import_dataset,
+        ingest,
+        list_abuse::list_abuse,
+        list_audit_log::list_audit_log,
+        list_keys::list_keys,
+        list_project_webhooks::list_project_webhooks,
+        list_users::list_users,
+        replay_deliveries::Replaying,
+        revoke_key::revoke_key,
+        set_administrator::set_administrator,
+        set_organization_plan::set_organization_plan,
     },
 };
 
@@ -56,57 +51,6 @@ const REPLAY: &str = "AdminService/ReplayWebhookDeliveries";
 const BACKUP: &str = "AdminService/Backup";
 const BACKFILL: &str = "AdminService/Backfill";
 const EXPORT: &str = "AdminService/ExportDataset";
-
-impl Api {
-    /// Who calls: with a session its user, who must be an administrator, else somebody with the service credential.
-    async fn operator<T>(&self, request: &Request<T>) -> Result<Actor, Status> {
-        service_only(&self.core, request)?;
-        let (token, from) = (session(request), address(&self.core, request));
-        let Some(token) = token else { return Ok(Actor::operator(from)) };
-        let who = async {
-            // Who was an administrator a moment ago is none.
-            self.core.shared.control.refresh().await?;
-            let person = admit(&self.core.shared, Some(&token), from).await?;
-            if !person.user.administrator {
-                return Err(Error::new(ErrorCode::InsufficientRole, "only an administrator may do this"));
-            }
-            Ok(Actor { is_member: false, ..person.actor })
-        };
-        internal(&self.core, "AdminService", who).await.map(Response::into_inner)
-    }
-
-    /// Makes changes that another replica has acknowledged visible here.
-    async fn refresh(&self, method: &str) -> Result<(), Status> {
-        internal(&self.core, method, self.core.shared.control.refresh()).await.map(drop)
-    }
-
-    /// Answers piece by piece, until the core stops.
-    fn streamed<T: 'static>(
-        &self,
-        method: &'static str,
-        pieces: impl Stream<Item = Outcome<T>> + Send + 'static,
-    ) -> Response<BoxStream<'static, Result<T, Status>>> {
-        let (core, stop) = (Arc::clone(&self.core), self.core.stop.clone());
-        let pieces = pieces.map_err(move |error| status(&error, &core.gate.new_request_id(), method));
-        Response::new(pieces.take_until(async move { stop.cancelled().await }).boxed())
-    }
-
-    /// Answers a change by who calls. Once it has begun, it goes on when its caller gives up.
-    async fn change<M, T, F>(
-        &self,
-        method: &str,
-        request: Request<M>,
-        work: impl FnOnce(Arc<Core>, Actor, M) -> F + Send,
-    ) -> Result<Response<T>, Status>
-    where
-        M: Send + Sync,
-        T: Send + 'static,
-        F: Future<Output = Outcome<T>> + Send + 'static,
-    {
-        let actor = self.operator(&request).await?;
-        unbroken(&self.core, method, work(Arc::clone(&self.core), actor, request.into_inner())).await
-    }
-}
 
 #[async_trait]
 impl AdminService for Api {
@@ -342,6 +286,16 @@ impl AdminService for Api {
     ) -> Result<Response<v1::CreateResetLinkResponse>, Status> {
         self.change("AdminService/CreateResetLink", request, |core, actor, message| async move {
             create_reset_link(&core, &actor, &message).await
+        })
+        .await
+    }
+
+    async fn confirm_user(
+        &self,
+        request: Request<v1::ConfirmUserRequest>,
+    ) -> Result<Response<v1::ConfirmUserResponse>, Status> {
+        self.change("AdminService/ConfirmUser", request, |core, actor, message| async move {
+            confirm_user(&core, &actor, &message).await
         })
         .await
     }

@@ -2,6 +2,7 @@
 
 pub mod accept_invitation;
 pub mod change_password;
+pub mod confirm_email;
 pub mod create_invitation;
 pub mod create_organization;
 pub mod delete_invitation;
@@ -21,6 +22,7 @@ pub mod request_live_access;
 pub mod request_password_reset;
 pub mod reset_password;
 pub mod revoke_session;
+pub mod send_confirmation;
 pub mod set_up;
 pub mod sign_in;
 pub mod sign_out;

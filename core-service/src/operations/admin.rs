@@ -4,6 +4,7 @@ pub mod backup;
 pub mod bootstrap;
 pub mod change_project;
 pub mod check_log;
+pub mod confirm_user;
 pub mod create_key;
 pub mod create_organization;
 pub mod create_project;

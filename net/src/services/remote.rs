@@ -139,7 +139,9 @@ remote!(AccountService by AccountServiceClient {
     accept_invitation: AcceptInvitationRequest -> AcceptInvitationResponse;
     request_password_reset: RequestPasswordResetRequest -> RequestPasswordResetResponse;
     reset_password: ResetPasswordRequest -> ResetPasswordResponse;
+    confirm_email: ConfirmEmailRequest -> ConfirmEmailResponse;
     get_account: GetAccountRequest -> GetAccountResponse;
+    send_confirmation: SendConfirmationRequest -> SendConfirmationResponse;
     sign_out: SignOutRequest -> SignOutResponse;
     change_password: ChangePasswordRequest -> ChangePasswordResponse;
     list_sessions: ListSessionsRequest -> ListSessionsResponse;
@@ -185,6 +187,7 @@ remote!(AdminService by AdminServiceClient {
     list_users: ListUsersRequest -> ListUsersResponse;
     set_administrator: SetAdministratorRequest -> SetAdministratorResponse;
     create_reset_link: CreateResetLinkRequest -> CreateResetLinkResponse;
+    confirm_user: ConfirmUserRequest -> ConfirmUserResponse;
     list_audit_log: ListAuditLogRequest -> ListAuditLogResponse;
     check_log: CheckLogRequest -> CheckLogResponse;
     import_dataset: ImportDatasetRequest -> ImportDatasetResponse;

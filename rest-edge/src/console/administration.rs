@@ -54,6 +54,7 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route(USERS, get(users::show))
         .route("/console/administration/users/invite", post(users::invite).get(to_users))
         .route("/console/administration/users/administrator", post(users::set_administrator).get(to_users))
+        .route("/console/administration/users/confirm", post(users::confirm).get(to_users))
         .route("/console/administration/users/reset-link", post(users::make_reset_link).get(to_users))
         .route(AUDIT, get(audit::show))
         .route(ABUSE, get(abuse::show))

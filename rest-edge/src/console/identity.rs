@@ -32,6 +32,7 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route("/console/forgot", get(forgot::show).post(forgot::send))
         .route("/console/links/{token}", get(links::show).post(links::send))
         .route("/console/account", get(account::show).post(account::change_password))
+        .route("/console/account/confirmation", post(account::send_confirmation).get(account::to_account))
         .route("/console/account/sessions/{id}/revoke", post(account::revoke).get(account::to_account))
 }
 

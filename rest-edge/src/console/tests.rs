@@ -9,6 +9,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use thesis_proto::{
     error::{ApiError, ErrorCode},
+    time::from_millis,
     v1,
 };
 use tokio_util::sync::CancellationToken;
@@ -28,7 +29,9 @@ fn core() -> Arc<FakeCore> {
 }
 
 fn answer(operation: &str, message: &Bytes) -> Reply {
-    let user = v1::User { id: "usr_1".into(), email: "ada@example.com".into(), ..Default::default() };
+    let email_confirmed_at = Some(from_millis(0));
+    let user =
+        v1::User { id: "usr_1".into(), email: "ada@example.com".into(), email_confirmed_at, ..Default::default() };
     match operation {
         "AccountService/SignIn" if message.windows(5).any(|part| part == b"wrong") => {
             Err(ApiError::new(ErrorCode::SignInFailed, "e-mail or password is wrong").to_status("req_core"))

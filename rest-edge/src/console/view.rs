@@ -44,6 +44,10 @@ pub(crate) struct Layout {
     pub(crate) organizations: Vec<OrganizationLink>,
     /// Whether they administer the service.
     pub(crate) is_administrator: bool,
+    /// Their e-mail, while it is not confirmed.
+    pub(crate) unconfirmed: Option<String>,
+    /// True if this installation mails the link that confirms it.
+    pub(crate) sends_mail: bool,
     /// What was just done.
     pub(crate) notice: Option<String>,
     /// The part of the console that the page is in: `organizations`, `administration` or `account`.
@@ -60,6 +64,8 @@ impl Layout {
             user: Some(signed_in.email().to_owned()),
             organizations: organizations.map(link).collect(),
             is_administrator: signed_in.is_administrator(),
+            unconfirmed: (!signed_in.is_confirmed()).then(|| signed_in.email().to_owned()),
+            sends_mail: signed_in.account.sends_mail,
             active,
             ..Self::visitor(&signed_in.visit, title)
         }
@@ -76,6 +82,8 @@ impl Layout {
             user: None,
             organizations: Vec::new(),
             is_administrator: false,
+            unconfirmed: None,
+            sends_mail: false,
             notice: None,
             active: "",
         }

@@ -248,6 +248,11 @@ impl SignedIn {
         self.account.user.as_ref().is_some_and(|user| user.administrator)
     }
 
+    /// True if the user's e-mail is confirmed.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.account.user.as_ref().is_some_and(|user| user.email_confirmed_at.is_some())
+    }
+
     /// The user's e-mail.
     pub(crate) fn email(&self) -> &str {
         self.account.user.as_ref().map_or("", |user| &user.email)

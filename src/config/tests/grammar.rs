@@ -88,6 +88,7 @@ fn admin_commands_have_their_grammar() {
         "user create --email a@example.com --administrator --json",
         "user list",
         "user make-administrator a@example.com",
+        "user confirm a@example.com",
         "user reset-link a@example.com --json",
         "audit list",
         "audit list --organization org_1 --limit 250 --json",

@@ -39,6 +39,7 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         (&["--scylla-replication-factor", "0"], "SVC_SCYLLA_REPLICATION_FACTOR"),
         (&["--theses-api-enabled", "yes"], "THESES_API_ENABLED"),
         (&["--sign-up", "closed"], "SVC_SIGN_UP"),
+        (&["--invite-strangers", "maybe"], "SVC_INVITE_STRANGERS"),
     ] {
         let said = parse(arguments).unwrap_err();
         assert!(said.starts_with(&format!("{variable}: ")) && !said.contains('\n'), "{arguments:?}: {said}");

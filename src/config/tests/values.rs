@@ -22,15 +22,16 @@ fn defaults_need_nothing() {
     assert!(bootstrap.test_key.is_none() && bootstrap.live_key.is_none() && bootstrap.plan.is_none());
     assert!(settings.upstream.settings().unwrap().is_none());
     let accounts = settings.accounts.settings(true).unwrap();
-    assert!(!accounts.invited_only && accounts.mail.is_none() && accounts.set_up);
+    assert!(!accounts.invited_only && !accounts.invites_strangers && accounts.mail.is_none() && accounts.set_up);
 }
 
 #[test]
 fn mail_needs_a_server_and_a_sender() {
     let given = ["--sign-up=invited", "--smtp-url=smtps://me:secret@mail.example", "--mail-from=T <t@mail.example>"];
+    let given = [&given[..], &["--invite-strangers=true"][..]].concat();
     let accounts = settings(&given).accounts.settings(false).unwrap();
     let mail = accounts.mail.unwrap();
-    assert!(accounts.invited_only && !accounts.set_up);
+    assert!(accounts.invited_only && accounts.invites_strangers && !accounts.set_up);
     assert_eq!(mail.url.expose_secret(), "smtps://me:secret@mail.example");
     assert_eq!(mail.from, "T <t@mail.example>");
 }

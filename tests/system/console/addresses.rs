@@ -22,6 +22,7 @@ async fn a_forms_address_leads_to_its_page(service: &Service) {
     }
     leads(&owner, &format!("/console/keys/{}/revoke", customer.key), "/console").await;
     leads(&owner, "/console/account/sessions/ses_1/revoke", "/console/account").await;
+    leads(&owner, "/console/account/confirmation", "/console/account").await;
     leads(&owner, "/console/sign-out", &format!("/console/organizations/{}", customer.organization)).await;
     assert!(owner.is_signed_in().await);
 
@@ -38,6 +39,7 @@ async fn a_forms_address_leads_to_its_page(service: &Service) {
         ("/console/administration/users/invite".to_owned(), "/console/administration/users"),
         ("/console/administration/users/administrator".to_owned(), "/console/administration/users"),
         ("/console/administration/users/reset-link".to_owned(), "/console/administration/users"),
+        ("/console/administration/users/confirm".to_owned(), "/console/administration/users"),
     ] {
         leads(&administrator, &address, page).await;
         owner.get(&address).await.is(404);

@@ -31,6 +31,7 @@ async fn what_customers_type_is_text(service: &Service) {
         owner = service.person();
         owner.sign_up(SCRIPT).await.unwrap();
     }
+    service.confirm(&owner.email).await;
     let organization = owner.account().await.memberships[0].organization.clone().unwrap().id;
     let project = owner.project(&organization, ATTRIBUTE).await.id;
     let key = v1::AccountServiceCreateKeyRequest { name: IMAGE.to_owned(), ..new_key(&project, Environment::Test) };

@@ -15,6 +15,7 @@ async fn no_secret_is_in_a_log() {
     let browser = service.browser();
     let page = browser.sign_up("secret@people.example", PASSWORD, "Acme").await.is(200);
     let organization = id_in(&page.path, "org_");
+    service.confirm("secret@people.example").await;
     let mut secrets = vec![PASSWORD.to_owned(), browser.session().unwrap(), browser.csrf().await];
     let page = create_project(&browser, &organization, "Hive").await;
     secrets.push(create_key(&browser, &project_in(&page), "test").await);

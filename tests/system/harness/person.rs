@@ -115,18 +115,25 @@ impl Service {
         }
     }
 
-    /// A person who has signed up, with the organization that they own.
+    /// Confirms the e-mail of a user as operators do.
+    pub(crate) async fn confirm(&self, email: &str) {
+        self.admin().confirm_user(v1::ConfirmUserRequest { email: email.to_owned() }).await.unwrap();
+    }
+
+    /// A person who has signed up, with the organization that they own. Their e-mail is confirmed.
     pub(crate) async fn owner(&self) -> (Person, String) {
         let mut person = self.person();
         let organization = person.sign_up("Acme").await.unwrap();
+        self.confirm(&person.email).await;
         (person, organization.id)
     }
 
-    /// A person with a role in an owner's organization.
+    /// A person with a role in an owner's organization. Their e-mail is confirmed.
     pub(crate) async fn member(&self, owner: &Person, organization: &str, role: Role) -> Person {
         let mut person = self.person();
         let link = owner.invite(organization, &person.email, role).await;
         person.accept(token_of(&link)).await.unwrap();
+        self.confirm(&person.email).await;
         person
     }
 

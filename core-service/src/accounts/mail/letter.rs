@@ -10,12 +10,23 @@ use lettre::{
 use sha2::{Digest as _, Sha256};
 
 use crate::domain::{
-    account::{INVITATION_MS, RESET_MS},
+    account::{CONFIRMATION_MS, INVITATION_MS, RESET_MS},
     window::{DAY_MS, HOUR_MS},
 };
 
 /// Most characters of a name in a letter.
 const NAME: usize = 200;
+/// Characters that mail programs and browsers read as the dot of a host.
+const DOTS: [char; 4] = ['.', '\u{3002}', '\u{ff0e}', '\u{ff61}'];
+
+/// True if a mail program could make a link of a part of a name: of a URL, a host or an address.
+fn has_link(name: &str) -> bool {
+    let characters: Vec<char> = name.chars().collect();
+    let has_host = characters
+        .windows(3)
+        .any(|part| DOTS.contains(&part[1]) && part[0].is_alphanumeric() && part[2].is_alphanumeric());
+    has_host || name.contains(['/', '\\', ':', '@'])
+}
 
 /// A letter to a person.
 #[derive(Clone)]
@@ -26,14 +37,19 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// Invites somebody to an organization.
+    /// Invites somebody to an organization; the letter says its name, if it is given and cannot pass for a link.
     #[must_use]
-    pub fn invitation(to: &str, organization_name: &str, link: &str) -> Self {
+    pub fn invitation(to: &str, organization_name: Option<&str>, link: &str) -> Self {
         // Its members choose the name: it stays on its line, between quotation marks.
-        let name: String = organization_name.chars().map(|each| if each.is_control() { ' ' } else { each }).collect();
-        let name: String = name.chars().take(NAME).collect();
+        let plain = |name: &str| {
+            let shown = name.chars().map(|each| if each.is_control() || each == '"' { ' ' } else { each });
+            shown.take(NAME).collect::<String>()
+        };
+        let name = organization_name.filter(|name| !has_link(name)).map(plain);
+        let invitation =
+            name.map_or_else(|| "an organization".to_owned(), |name| format!("this organization: \"{name}\""));
         let text = format!(
-            "You are invited to join this organization: \"{name}\".\n\n\
+            "You are invited to join {invitation}.\n\n\
              Open this link to accept:\n\n{link}\n\n\
              The link works once, and for {} days. If you do not know the organization, ignore this letter.\n",
             INVITATION_MS / DAY_MS
@@ -52,6 +68,18 @@ impl Letter {
             RESET_MS / HOUR_MS
         );
         Self { to: to.to_owned(), subject: "Choose a new password", text }
+    }
+
+    /// Lets the user of a new account confirm their e-mail.
+    #[must_use]
+    pub fn confirmation(to: &str, link: &str) -> Self {
+        let text = format!(
+            "Somebody signed up with your e-mail.\n\n\
+             If that was you, open this link to confirm your e-mail:\n\n{link}\n\n\
+             The link works for {} hours. If it was not you, do not open it, and ignore this letter.\n",
+            CONFIRMATION_MS / HOUR_MS
+        );
+        Self { to: to.to_owned(), subject: "Confirm your e-mail", text }
     }
 
     /// Tells somebody that an operator made an account for them.

@@ -45,12 +45,12 @@ async fn mail() -> (TcpListener, Mail) {
 #[tokio::test]
 async fn a_letter_is_sent_once_it_is_posted() {
     let (listener, mail) = mail().await;
-    mail.post(Letter::invitation("ann@example.com", "Acme\r\nBcc: all@example.com", LINK));
+    mail.post(Letter::invitation("ann@example.com", Some("Acme\r\nBcc all"), LINK));
     let said = converse(listener.accept().await.unwrap().0, None).await;
     assert!(said.contains("RCPT TO:<ann@example.com>") && said.contains("To: ann@example.com\r\n"), "{said}");
     assert!(said.contains("From: Theses <noreply@thesis.example>\r\n"), "{said}");
     assert!(said.contains(&format!("\r\n{LINK}\r\n")) && said.contains("for 7 days"), "{said}");
-    assert!(!said.contains("\r\nBcc:") && said.contains("\"Acme  Bcc: all@example.com\""), "{said}");
+    assert!(!said.contains("\r\nBcc:") && said.contains("\"Acme  Bcc all\""), "{said}");
     mail.close(Duration::from_secs(5)).await;
     mail.post(Letter::reset("ann@example.com", LINK));
 }
@@ -66,6 +66,33 @@ async fn a_letter_is_tried_again_unless_it_is_refused_for_good() {
     mail.close(Duration::from_secs(5)).await;
     let more = timeout(Duration::from_millis(50), listener.accept()).await;
     assert!(more.is_err(), "a third try");
+}
+
+#[test]
+fn a_letter_holds_no_link_but_its_own() {
+    let from = sender("noreply@thesis.example").unwrap();
+    let text_of = |name: Option<&str>| {
+        let letter = Letter::invitation("ann@example.com", name, LINK);
+        String::from_utf8(letter.message(&from).unwrap().formatted()).unwrap()
+    };
+    for harmless in ["Acme", "Acme Inc.", "Acme, Sons & Co. of 1900"] {
+        assert!(text_of(Some(harmless)).contains(&format!("\"{harmless}\"")), "{harmless}");
+    }
+    for name in [
+        "Claim at https://evil.example/x",
+        "www.evil.example now",
+        "evil.example",
+        "10.0.0.1",
+        "evil\u{3002}example",
+        "mail ann@evil",
+        "javascript:x",
+        "evil\\x",
+    ] {
+        let text = text_of(Some(name));
+        assert!(text.contains("join an organization.") && !text.contains("evil"), "{name}: {text}");
+    }
+    assert!(text_of(None).contains("join an organization."));
+    assert!(text_of(Some("A\" B")).contains("\"A  B\""));
 }
 
 #[test]

@@ -7,7 +7,10 @@ use thesis_proto::{
 };
 use tonic::{Request, Response, Status};
 
-use super::{OTHER, OWNER, PASSWORD, account, code, invitations, invited, organization, over, ready, signed_up, told};
+use super::{
+    OTHER, OWNER, PASSWORD, account, code, invitations, invited, organization, over, ready, signed_up,
+    signed_up_and_confirmed, told,
+};
 use crate::{
     faults::{
         requests::{person, service},
@@ -35,7 +38,7 @@ struct Scene {
 
 impl Scene {
     async fn new(world: &mut World) -> Self {
-        let owner = signed_up(world, OWNER).await;
+        let owner = signed_up_and_confirmed(world, OWNER).await;
         let organization_id = organization(world, &owner).await;
         let token = invited(world, &owner, &organization_id, OTHER).await;
         let invitation_id = invitations(world, &owner, &organization_id).await.remove(0).id;
@@ -211,6 +214,17 @@ changes! {
         is_done: |state, scene| {
             state.project(&scene.project_id).is_some_and(|row| !row.live_approved && row.live_cancelled_until > 0)
         },
+    };
+    confirm_user: ChangeCase {
+        first: &[JOIN],
+        ask: ask!(AdminService::confirm_user, _scene => {
+            service(v1::ConfirmUserRequest { email: OTHER.to_owned() })
+        }),
+        again: None,
+        // The owner was confirmed before.
+        action: "user.confirmed",
+        most: 2,
+        is_done: |state, _| state.people().user_by_email(OTHER).is_some_and(|user| user.is_confirmed()),
     };
     set_administrator: ChangeCase {
         first: &[],

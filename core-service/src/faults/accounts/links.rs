@@ -7,8 +7,10 @@ use thesis_proto::{
     v1::{self, account_service_server::AccountService as _, admin_service_server::AdminService as _},
 };
 
-use super::{OTHER, OWNER, PASSWORD, account, code, over, ready, signed_up, token_of, told};
+use super::{NEW, OTHER, OWNER, PASSWORD, account, code, over, ready, signed_in, signed_up, token_of, told};
 use crate::{
+    accounts::{confirmations, resets},
+    domain::account::User,
     faults::{
         requests::{person, service},
         world::World,
@@ -94,4 +96,47 @@ pub(in crate::faults) async fn request_password_reset(world: &mut World) {
     assert!((answered - 1..=answered).contains(&told), "{told} of {answered}");
     // Nothing was reset.
     assert!(account(world, &session).await.is_some());
+}
+
+/// The user who signed up first.
+async fn owner(world: &mut World) -> User {
+    let core = world.core().await;
+    let state = core.shared.control.state();
+    User::clone(state.people().user_by_email(OWNER).unwrap())
+}
+
+pub(in crate::faults) async fn confirm_email(world: &mut World) {
+    let session = signed_up(world, OWNER).await;
+    let token = confirmations::token(&world.core().await.shared, &owner(world).await);
+    ready(world).await;
+    let request = || person(v1::ConfirmEmailRequest { token: token.clone() }, None);
+    let confirmed = world.ask(async |api| api.confirm_email(request()).await).await.unwrap();
+    over(world).await;
+    assert!(confirmed.user.unwrap().email_confirmed_at.is_some());
+    assert_eq!(told(world, "user.email_confirmed").await, 1);
+    assert_eq!(account(world, &session).await.unwrap().memberships.len(), 1);
+}
+
+/// The holder of an address takes the account of a stranger over. After a lost answer they ask for another link.
+pub(in crate::faults) async fn take_over(world: &mut World) {
+    let stranger = signed_up(world, OWNER).await;
+    let user = owner(world).await;
+    ready(world).await;
+    while !owner(world).await.is_confirmed() {
+        let core = world.core().await;
+        let link = resets::make(&core.shared, &user, true, Vec::new()).await;
+        drop(core);
+        let Ok(link) = link else {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            continue;
+        };
+        let (token, password) = (link.token, NEW.to_owned());
+        let reset = v1::ResetPasswordRequest { token, password, user_agent: None };
+        world.ask_once(async |api| api.reset_password(person(reset, None)).await).await;
+    }
+    over(world).await;
+    assert!(account(world, &stranger).await.is_none());
+    assert_eq!(signed_in(world, OWNER, PASSWORD).await, Err(ErrorCode::SignInFailed));
+    let session = signed_in(world, OWNER, NEW).await.unwrap();
+    assert!(account(world, &session).await.unwrap().memberships.is_empty());
 }

@@ -69,6 +69,7 @@ fn roles() -> Roles {
 
 fn person(id: &str) -> Person {
     let user = User { id: id.to_owned(), email: format!("{id}@example.com"), created_at: NOON, ..User::default() };
+    let user = user.confirmed(NOON);
     Person {
         user: user.into(),
         session_id: "ses_1".to_owned(),

@@ -10,9 +10,10 @@ use thesis_proto::{error::ErrorCode, v1};
 use super::{
     get_link::{Link, open_invitation, read_link},
     set_up::withdrawn,
-    sign_up::with_password,
+    sign_up::{sign_up_closed, with_password},
 };
 use crate::{
+    access::rights,
     accounts::{
         Person,
         fields::{email_fault, password_fault, refuse},
@@ -27,15 +28,17 @@ use crate::{
     },
     error::{Error, Result},
     operations::Core,
-    shared::{Shared, control::ControlState},
+    shared::control::ControlState,
     tables::account::FIRST_GENERATION,
 };
 
-/// Uses an invitation for the user of the session, or for a new one. A member's role is raised by it, never lowered.
+/// Uses an invitation for the user of the session, or for a new one. A member's role is raised by it, never lowered. An
+/// invitation that proves the e-mail confirms it.
 ///
 /// # Errors
-/// `LINK_NOT_FOUND`; `INSUFFICIENT_ROLE` when it is for another e-mail than the session's; without a session
-/// `SIGN_IN_REQUIRED` when the e-mail has a user, and 422; or when the store does not answer.
+/// `LINK_NOT_FOUND`; `INSUFFICIENT_ROLE` when it is for another e-mail than the session's; `EMAIL_NOT_CONFIRMED` when
+/// neither the link nor the account proves the e-mail; without a session `SIGN_IN_REQUIRED` when the e-mail has a user,
+/// `SIGN_UP_CLOSED`, and 422; or when the store does not answer.
 pub async fn accept_invitation(
     core: &Core,
     person: Option<&Person>,
@@ -50,7 +53,7 @@ pub async fn accept_invitation(
     let invitation = open_invitation(&shared.control.state(), &id, user_id, now_ms).cloned()?;
     let user = match person {
         Some(person) => invited(&invitation, &person.user)?,
-        None => new_user(shared, &invitation, message)?,
+        None => new_user(core, &invitation, message)?,
     };
     let actor = person.map_or_else(|| sessions::actor(&user, address), |person| person.actor.clone());
     let action = match &*invitation {
@@ -95,10 +98,20 @@ fn has_user() -> Error {
 }
 
 /// A user to be made, with the invitation's e-mail or the one that the request chooses.
-fn new_user(shared: &Shared, invitation: &Invitation, message: &v1::AcceptInvitationRequest) -> Result<User> {
+fn new_user(core: &Core, invitation: &Invitation, message: &v1::AcceptInvitationRequest) -> Result<User> {
+    let shared = &core.shared;
     let email = invitation.email.as_ref().or(message.email.as_ref()).map_or("", |email| email.trim());
-    if shared.control.state().people().user_by_email(email).is_some() {
-        return Err(has_user());
+    let is_by_owner = invitation.organization_id.is_some() && !invitation.is_set_up();
+    {
+        let state = shared.control.state();
+        let people = state.people();
+        if people.user_by_email(email).is_some() {
+            return Err(has_user());
+        }
+        let creator = people.user(&invitation.creator).map(|user| &**user);
+        if is_by_owner && !core.accounts.may_invite_strangers(creator) {
+            return Err(sign_up_closed());
+        }
     }
     refuse([email_fault("email", email), password_fault("password", message.password.as_deref().unwrap_or_default())])?;
     Ok(User {
@@ -106,6 +119,7 @@ fn new_user(shared: &Shared, invitation: &Invitation, message: &v1::AcceptInvita
         email: email.to_owned(),
         administrator: false,
         created_at: shared.clock.now_ms(),
+        email_confirmed_at: None,
     })
 }
 
@@ -138,6 +152,12 @@ fn changes(state: &ControlState, id: &str, user: &User, now_ms: i64) -> Result<V
     let before = people.user(&user.id);
     let mut after = before.map_or_else(|| user.clone(), |before| User::clone(before));
     after.administrator |= invitation.administrator;
+    if invitation.proves_email() {
+        after = after.confirmed(now_ms);
+    } else if before.is_some() && !after.is_confirmed() {
+        // Whoever signed up with this e-mail may be somebody else than the person who was invited.
+        return Err(rights::email_not_confirmed());
+    }
     if before.is_none_or(|before| **before != after) {
         changes.push(ControlChange::User(after));
     }

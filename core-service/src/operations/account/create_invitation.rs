@@ -1,5 +1,7 @@
 //! Invites somebody to an organization.
 
+use std::sync::Arc;
+
 use thesis_proto::v1;
 
 use super::update_member::role;
@@ -12,8 +14,8 @@ use crate::{
     },
     convert,
     domain::{
-        account::{INVITATION_MS, Invitation, MOST_INVITATIONS, Role, folded_email},
-        control::ControlChange,
+        account::{INVITATION_MS, Invitation, MIN_AGE_FOR_TEXTS_MS, MOST_INVITATIONS, Role, User, folded_email},
+        control::{ControlChange, Organization},
         id,
     },
     error::Result,
@@ -26,6 +28,17 @@ use crate::{
 
 /// Most expired invitations that go when another is made.
 const MOST_DROPPED: usize = 50;
+
+/// The organization, if the person may invite to it.
+fn demand_inviter<'a>(
+    state: &'a ControlState,
+    person: &Person,
+    organization_id: &str,
+) -> Result<&'a Arc<Organization>> {
+    let organization = rights::organization(state, &person.actor, organization_id, Role::Owner)?;
+    rights::demand_confirmed(state, &person.actor)?;
+    Ok(organization)
+}
 
 /// The changes that make an invitation. One before it for the same person goes, and so do expired ones.
 fn changes(state: &ControlState, new: &Invitation, organization_id: &str) -> Result<Vec<ControlChange>> {
@@ -47,11 +60,18 @@ fn changes(state: &ControlState, new: &Invitation, organization_id: &str) -> Res
     Ok([ControlChange::Invitation(new.clone())].into_iter().chain(gone).collect())
 }
 
-/// Invites somebody to an organization for seven days. Owners only. Where mail is sent, they get the link; elsewhere the
-/// answer has it.
+/// True if a letter may say the name of the organization to which a user invites. A young account's texts are not mailed
+/// to people who did not ask for them.
+fn may_mail_texts(user: &User, now_ms: i64) -> bool {
+    user.is_confirmed() && now_ms - user.created_at >= MIN_AGE_FOR_TEXTS_MS
+}
+
+/// Invites somebody to an organization for seven days. Owners whose e-mail is confirmed. Where mail is sent, the invited
+/// person gets the link; elsewhere the answer has it.
 ///
 /// # Errors
-/// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `ACCOUNT_LIMIT_REACHED`, or when the store does not answer.
+/// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `EMAIL_NOT_CONFIRMED`, `ACCOUNT_LIMIT_REACHED`, `RATE_LIMITED`, or
+/// when the store does not answer.
 pub async fn create_invitation(
     core: &Core,
     person: &Person,
@@ -68,22 +88,44 @@ pub async fn create_invitation(
         administrator: false,
         created_at: person.now_ms,
         expires_at: Some(person.now_ms + INVITATION_MS),
+        creator: person.user.id.clone(),
+        mailed: core.accounts.mail.is_some(),
     };
     core.shared.control.refresh().await?;
-    rights::organization(&core.shared.control.state(), &person.actor, &message.organization_id, Role::Owner)?;
+    demand_inviter(&core.shared.control.state(), person, &message.organization_id)?;
     attempts::of_invitation(&core.shared, &message.organization_id, email).await?;
+    if invitation.mailed {
+        attempts::of_mailed_invitation(&core.shared, &message.organization_id).await?;
+    }
     let invite = |state: &ControlState| {
-        let organization = rights::organization(state, &person.actor, &message.organization_id, Role::Owner)?;
-        Ok((changes(state, &invitation, &message.organization_id)?, organization.name.clone()))
+        let organization = demand_inviter(state, person, &message.organization_id)?;
+        let user = state.people().user(&person.user.id);
+        let name = user.filter(|user| may_mail_texts(user, person.now_ms)).map(|_| organization.name.clone());
+        Ok((changes(state, &invitation, &message.organization_id)?, name))
     };
-    let organization = core.shared.control.change(person.actor.does("invitation.created"), invite).await?;
+    let name = core.shared.control.change(person.actor.does("invitation.created"), invite).await?;
     let link = core.accounts.link(&core.shared.keys.link_token(&invitation.id));
     let link = match &core.accounts.mail {
         Some(mail) => {
-            mail.post(Letter::invitation(email, &organization, &link));
+            mail.post(Letter::invitation(email, name.as_deref(), &link));
             None
         }
         None => Some(link),
     };
     Ok(v1::CreateInvitationResponse { invitation: Some(convert::account::invitation(&invitation)), link })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::window::DAY_MS;
+
+    #[test]
+    fn a_letter_says_no_text_of_a_young_or_unconfirmed_account() {
+        let created = User { created_at: 1_000, ..User::default() };
+        let confirmed = created.confirmed(1_000);
+        assert!(may_mail_texts(&confirmed, 1_000 + DAY_MS));
+        assert!(!may_mail_texts(&confirmed, 999 + DAY_MS));
+        assert!(!may_mail_texts(&created, 1_000 + 2 * DAY_MS));
+    }
 }

@@ -26,5 +26,11 @@ pub async fn get_account(core: &Core, person: &Person, _: &v1::GetAccountRequest
         .collect();
     places.sort_by(|(one, _), (other, _)| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
     let memberships = places.into_iter().map(|(of, member)| convert::account::membership(member, of)).collect();
-    Ok(v1::GetAccountResponse { user: Some(convert::account::user(user)), memberships, session })
+    Ok(v1::GetAccountResponse {
+        user: Some(convert::account::user(user)),
+        memberships,
+        session,
+        sends_mail: core.accounts.mail.is_some(),
+        invites_strangers: core.accounts.may_invite_strangers(Some(&**user)),
+    })
 }

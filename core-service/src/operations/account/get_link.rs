@@ -5,7 +5,10 @@ use std::sync::Arc;
 use thesis_proto::{time::from_millis, v1};
 
 use crate::{
-    accounts::resets::{self, no_link},
+    accounts::{
+        confirmations::{self, Confirmation},
+        resets::{self, no_link},
+    },
     domain::account::Invitation,
     error::Result,
     operations::Core,
@@ -19,6 +22,8 @@ pub(super) enum Link {
     Invitation(String),
     /// A link for a new password.
     Reset(String),
+    /// A link that confirms an e-mail.
+    Confirmation(Confirmation),
 }
 
 /// Reads the token of a link, which may have been used.
@@ -27,6 +32,9 @@ pub(super) enum Link {
 /// `LINK_NOT_FOUND` when this service did not make it.
 pub(super) fn read_link(keys: &KeyRing, token: &str) -> Result<Link> {
     let text = keys.read_link(token).ok_or_else(no_link)?;
+    if let Some(confirmation) = confirmations::parse(&text) {
+        return Ok(Link::Confirmation(confirmation));
+    }
     Ok(if text.starts_with("inv_") { Link::Invitation(text) } else { Link::Reset(text) })
 }
 
@@ -63,11 +71,24 @@ pub async fn get_link(core: &Core, _: Option<&str>, message: &v1::GetLinkRequest
         }
         Link::Reset(text) => {
             let found = resets::find(shared, &text, Consistency::Quorum).await?;
-            let user = shared.control.state().people().user(&found.user_id).cloned().ok_or_else(no_link)?;
+            let state = shared.control.state();
+            let user = state.people().user(&found.user_id).ok_or_else(no_link)?;
+            let is_takeover = found.is_mailed && !user.is_confirmed();
             Ok(v1::GetLinkResponse {
+                ends_memberships: is_takeover && state.people().memberships(&user.id).next().is_some(),
                 purpose: v1::LinkPurpose::PasswordReset.into(),
                 email: Some(user.email.clone()),
                 expires_at: Some(from_millis(found.expires_at)),
+                has_account: true,
+                ..v1::GetLinkResponse::default()
+            })
+        }
+        Link::Confirmation(link) => {
+            let user = confirmations::user_of(shared, &shared.control.state(), &link)?;
+            Ok(v1::GetLinkResponse {
+                purpose: v1::LinkPurpose::Confirmation.into(),
+                email: Some(user.email),
+                expires_at: Some(from_millis(link.expires_at)),
                 has_account: true,
                 ..v1::GetLinkResponse::default()
             })
@@ -87,5 +108,6 @@ fn invitation(state: &ControlState, row: &Invitation) -> v1::GetLinkResponse {
         role,
         expires_at: row.expires_at.map(from_millis),
         has_account: user.is_some(),
+        ends_memberships: false,
     }
 }

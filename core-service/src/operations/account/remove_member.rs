@@ -9,11 +9,21 @@ use crate::{
     domain::{account::Role, control::ControlChange},
     error::Result,
     operations::Core,
-    shared::control::ControlState,
+    shared::control::{ControlState, People},
     tables::control::member_id,
 };
 
-/// Removes a member. Owners remove others, and everybody may leave, except the last owner.
+/// The changes that end the invitations of somebody who is no owner of the organization any more.
+pub(super) fn ended_invitations(
+    people: &People,
+    organization_id: &str,
+    user_id: &str,
+) -> impl Iterator<Item = ControlChange> {
+    people.invitations_by(organization_id, user_id).map(|row| ControlChange::InvitationGone(row.id.clone()))
+}
+
+/// Removes a member, and ends the invitations that they created. Owners remove others, and everybody may leave, except
+/// the last owner.
 ///
 /// # Errors
 /// `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `MEMBER_NOT_FOUND`, `LAST_OWNER`, or when the store does not answer.
@@ -29,7 +39,9 @@ pub async fn remove_member(
         let found = state.people().member(&message.organization_id, &message.user_id);
         let member = found.ok_or_else(rights::no_member)?;
         demand_other_owner(state, member)?;
-        Ok((vec![ControlChange::MemberGone(member_id(member))], v1::RemoveMemberResponse {}))
+        let ended = ended_invitations(state.people(), &member.organization_id, &member.user_id);
+        let changes: Vec<_> = [ControlChange::MemberGone(member_id(member))].into_iter().chain(ended).collect();
+        Ok((changes, v1::RemoveMemberResponse {}))
     };
     core.shared.control.change(person.actor.does(action), remove).await
 }

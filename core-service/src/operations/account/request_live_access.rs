@@ -3,7 +3,7 @@
 use thesis_proto::v1;
 
 use crate::{
-    access::rights::demand_in_use,
+    access::rights::{self, demand_in_use},
     accounts::Person,
     convert,
     domain::control::Project,
@@ -12,15 +12,18 @@ use crate::{
 };
 
 /// Asks an administrator to let a project's live keys work; asking again changes nothing, nor does it where they work.
-/// Developers and owners.
+/// Developers and owners whose e-mail is confirmed.
 ///
 /// # Errors
-/// `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `PROJECT_ARCHIVED`, or when the store does not answer.
+/// `EMAIL_NOT_CONFIRMED`, `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`, `PROJECT_ARCHIVED`, or when the store does not answer.
 pub async fn request_live_access(
     core: &Core,
     person: &Person,
     message: &v1::RequestLiveAccessRequest,
 ) -> Result<v1::RequestLiveAccessResponse> {
+    core.shared.control.refresh().await?;
+    // An e-mail stays confirmed, so this holds when the change is made.
+    rights::demand_confirmed(&core.shared.control.state(), &person.actor)?;
     let ask = |project: &mut Project| {
         demand_in_use(project)?;
         if !project.live_approved && project.live_requested_at.is_none() {

@@ -48,7 +48,7 @@ async fn send(core: &Core, email: &str, address: Option<&str>) -> Result<()> {
         // An administrator finds it in the audit log, and makes a link to hand over.
         return Ok(shared.backend.apply(asked).await?);
     };
-    let made = resets::make(shared, &user, asked).await?;
+    let made = resets::make(shared, &user, true, asked).await?;
     mail.post(Letter::reset(&user.email, &core.accounts.link(&made.token)));
     Ok(())
 }

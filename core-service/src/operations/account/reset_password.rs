@@ -2,20 +2,38 @@
 
 use thesis_proto::v1;
 
-use super::get_link::{Link, read_link};
+use super::{
+    get_link::{Link, read_link},
+    remove_member::ended_invitations,
+};
 use crate::{
     accounts::{
         fields::{password_fault, refuse},
         resets::{self, no_link},
         sessions,
     },
+    domain::{account::User, control::ControlChange},
     error::Result,
     operations::Core,
+    shared::control::{ControlState, People},
     store::{Consistency, Expect},
-    tables::account::{self as rows, Password},
+    tables::{
+        account::{self as rows, Password},
+        control::member_id,
+    },
 };
 
-/// Uses a link for a new password. All sessions of the user end, and a new one begins.
+/// The changes that end everything that a user belongs to. An organization may be left without a member.
+fn ended_memberships(people: &People, user_id: &str) -> impl Iterator<Item = ControlChange> {
+    people.memberships(user_id).flat_map(move |member| {
+        let invitations = ended_invitations(people, &member.organization_id, &member.user_id);
+        [ControlChange::MemberGone(member_id(member))].into_iter().chain(invitations)
+    })
+}
+
+/// Uses a link for a new password. All sessions of the user end, and a new one begins. It confirms the e-mail. If a mailed
+/// link is the first proof of it, memberships end: the holder of the address takes nothing over from a stranger who signed
+/// up with it.
 ///
 /// # Errors
 /// 422, `LINK_NOT_FOUND`, or when the store does not answer.
@@ -44,6 +62,22 @@ pub async fn reset_password(
         // The link was used meanwhile, or the password was changed.
         consistency = Consistency::Serial;
         found = resets::find(shared, &link, consistency).await?;
+    };
+    // The stranger's sessions are over by now. If this fails, the e-mail stays unconfirmed, and another link does the same.
+    let confirm = |state: &ControlState| {
+        let before = state.people().user(&user.id).ok_or_else(no_link)?;
+        let after = before.confirmed(password.changed_at);
+        let mut changes = Vec::new();
+        if !before.is_confirmed() {
+            changes.push(ControlChange::User(after.clone()));
+            changes.extend(ended_memberships(state.people(), &user.id).filter(|_| found.is_mailed));
+        }
+        Ok((changes, after))
+    };
+    let user = if user.is_confirmed() {
+        User::clone(&user)
+    } else {
+        shared.control.change(actor.does("user.email_confirmed"), confirm).await?
     };
     let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), generation).await?;
     Ok(v1::ResetPasswordResponse { session: Some(session) })

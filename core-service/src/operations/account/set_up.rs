@@ -34,6 +34,8 @@ pub async fn set_up_link(core: &Core) -> Result<Option<String>> {
         administrator: true,
         created_at: shared.clock.now_ms(),
         expires_at: None,
+        creator: Actor::service().id,
+        mailed: false,
     };
     let bootstrap = id::derive("org_", &["default"]);
     let make = |state: &ControlState| {

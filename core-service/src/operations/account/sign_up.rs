@@ -6,6 +6,7 @@ use super::create_organization::founded;
 use crate::{
     accounts::{
         attempts::{self, SIGN_UP_FROM_ADDRESS},
+        confirmations,
         fields::{email_fault, name_fault, password_fault, refuse},
         sessions,
     },
@@ -18,20 +19,25 @@ use crate::{
     tables::account::{self as rows, FIRST_GENERATION, Password},
 };
 
+/// The error for a stranger where only invited people get an account.
+pub(super) fn sign_up_closed() -> Error {
+    let text = "only who is invited can sign up here; ask an administrator for an invitation";
+    Error::new(ErrorCode::SignUpClosed, text)
+}
+
 /// The error for an e-mail that a user has already.
 #[must_use]
 pub fn email_taken() -> Error {
     Error::new(ErrorCode::EmailTaken, "there is a user with this e-mail already; sign in, or ask for a new password")
 }
 
-/// Creates a user who owns a new organization, and begins a session.
+/// Creates a user who owns a new organization, begins a session, and mails a link that confirms the e-mail.
 ///
 /// # Errors
 /// `SIGN_UP_CLOSED`, 422, `RATE_LIMITED`, `EMAIL_TAKEN`, or when the store does not answer.
 pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -> Result<v1::SignUpResponse> {
     if core.accounts.invited_only {
-        let text = "only who is invited can sign up here; ask for an invitation";
-        return Err(Error::new(ErrorCode::SignUpClosed, text));
+        return Err(sign_up_closed());
     }
     refuse([
         email_fault("email", &message.email),
@@ -56,7 +62,7 @@ async fn make(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -
     }
     let (ids, created_at) = (shared.ids.as_ref(), shared.clock.now_ms());
     let email = message.email.trim().to_owned();
-    let user = User { id: id::random("usr_", ids), email, administrator: false, created_at };
+    let user = User { id: id::random("usr_", ids), email, administrator: false, created_at, email_confirmed_at: None };
     let (organization, member) = founded(core, &message.organization_name, &user.id);
     let make = |state: &ControlState| {
         if state.people().user_by_email(&user.email).is_some() {
@@ -71,6 +77,7 @@ async fn make(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -
     };
     let change = shared.control.change(sessions::actor(&user, address).does("user.signed_up"), make);
     with_password(core, &user.id, &message.password, change).await?;
+    confirmations::post(&core.accounts, shared, &user);
     let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), FIRST_GENERATION).await?;
     let organization = Some(convert::control::organization(&organization));
     Ok(v1::SignUpResponse { session: Some(session), organization })

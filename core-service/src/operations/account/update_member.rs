@@ -5,7 +5,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::update_organization::demand_revision;
+use super::{remove_member::ended_invitations, update_organization::demand_revision};
 use crate::{
     access::rights,
     accounts::Person,
@@ -33,7 +33,8 @@ pub(super) fn demand_other_owner(state: &ControlState, member: &Member) -> Resul
     Ok(())
 }
 
-/// Changes the role of a member. Owners only; the last owner stays one.
+/// Changes the role of a member, and ends the invitations that a former owner created. Owners only; the last owner stays
+/// one.
 ///
 /// # Errors
 /// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `MEMBER_NOT_FOUND`, `CHANGED_MEANWHILE`, `LAST_OWNER`, or when the
@@ -56,6 +57,8 @@ pub async fn update_member(
             member.role = role.into();
             member.revision += 1;
             changes.push(ControlChange::Member(member.clone()));
+            // Nobody but owners invites; a new owner has created nothing.
+            changes.extend(ended_invitations(people, &member.organization_id, &member.user_id));
         }
         Ok((changes, convert::account::member(&member, people.user(&member.user_id).map(|user| &**user))))
     };

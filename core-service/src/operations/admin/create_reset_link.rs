@@ -10,7 +10,8 @@ use crate::{
     operations::Core,
 };
 
-/// Makes a link by which a user sets a new password, to hand over. It replaces one made before.
+/// Makes a link by which a user sets a new password, to hand over. It replaces one made before. Using it confirms
+/// the user's e-mail: the operator vouches for the person.
 ///
 /// # Errors
 /// `USER_NOT_FOUND`, or when the store does not answer.
@@ -23,7 +24,7 @@ pub async fn create_reset_link(
     shared.control.refresh().await?;
     let user = shared.control.state().people().user_by_email(&message.email).cloned().ok_or_else(no_user)?;
     let beside = vec![sessions::audit_row(shared, &actor.does("password.reset_link_made").to(&user.id))];
-    let made = resets::make(shared, &user, beside).await?;
+    let made = resets::make(shared, &user, false, beside).await?;
     let expires_at = Some(from_millis(made.expires_at));
     Ok(v1::CreateResetLinkResponse { link: core.accounts.link(&made.token), expires_at })
 }

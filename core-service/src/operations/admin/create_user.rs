@@ -38,6 +38,8 @@ pub async fn create_user(
         administrator: message.administrator,
         created_at,
         expires_at: Some(expires_at),
+        creator: actor.id.clone(),
+        mailed: core.accounts.mail.is_some(),
     };
     let folded = folded_email(email);
     let make = |state: &ControlState| {

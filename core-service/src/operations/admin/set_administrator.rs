@@ -25,10 +25,16 @@ pub(super) fn no_user() -> Error {
     Error::new(ErrorCode::UserNotFound, format!("there is no user with this e-mail; {list}"))
 }
 
+fn user_not_confirmed() -> Error {
+    let text = "this user's e-mail is not confirmed; let them open the link in the letter that confirms it, or confirm it \
+                with `trade-thesis admin user confirm`";
+    Error::new(ErrorCode::EmailNotConfirmed, text)
+}
+
 /// Makes a user an administrator, or takes that back; repeating it changes nothing.
 ///
 /// # Errors
-/// `USER_NOT_FOUND`, `LAST_ADMINISTRATOR`, or when the store does not answer.
+/// `USER_NOT_FOUND`, `EMAIL_NOT_CONFIRMED`, `LAST_ADMINISTRATOR`, or when the store does not answer.
 pub async fn set_administrator(
     core: &Core,
     actor: &Actor,
@@ -38,6 +44,9 @@ pub async fn set_administrator(
     let set = |state: &ControlState| {
         let people = state.people();
         let before = people.user_by_email(&message.email).ok_or_else(no_user)?;
+        if administrator && !before.is_confirmed() {
+            return Err(user_not_confirmed());
+        }
         let after = User { administrator, ..User::clone(before) };
         if !administrator && before.administrator && people.administrators() == 1 {
             return Err(last_administrator());

@@ -79,6 +79,14 @@ impl People {
         self.invitations.values()
     }
 
+    /// The invitations to an organization that one actor created.
+    pub fn invitations_by(&self, organization: &str, creator: &str) -> impl Iterator<Item = &Arc<Invitation>> {
+        let is_theirs = move |row: &&Arc<Invitation>| {
+            row.creator == creator && row.organization_id.as_deref() == Some(organization)
+        };
+        self.invitations().filter(is_theirs)
+    }
+
     pub(super) fn set_user(&mut self, row: User) {
         if let Some(before) = self.users.get(&row.id) {
             self.by_email.remove(&folded_email(&before.email));

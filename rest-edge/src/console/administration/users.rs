@@ -23,11 +23,13 @@ use crate::console::{
 const NOTICES: &[(&str, &str)] = &[
     ("administrator-made", "The user is an administrator now."),
     ("administrator-unmade", "The user is no administrator any more."),
+    ("confirmed", "The e-mail is confirmed."),
 ];
 
 struct Row {
     email: String,
     is_administrator: bool,
+    is_confirmed: bool,
     created_at: String,
 }
 
@@ -82,6 +84,7 @@ async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, (typed, fa
     let rows = wanted.map(|user| Row {
         email: user.email,
         is_administrator: user.administrator,
+        is_confirmed: user.email_confirmed_at.is_some(),
         created_at: time(user.created_at.as_ref()),
     });
     let page = Users {
@@ -151,6 +154,17 @@ pub(super) async fn set_administrator(
     }
     let done = if administrator { "administrator-made" } else { "administrator-unmade" };
     Ok(see_other(&format!("{USERS}?done={done}")))
+}
+
+pub(super) async fn confirm(
+    State(console): State<Arc<Console>>,
+    Administrator(signed_in): Administrator,
+    Posted(ChosenUser { email, .. }): Posted<ChosenUser>,
+) -> Page {
+    match console.core.admin.confirm_user(signed_in.visit.request(v1::ConfirmUserRequest { email })).await {
+        Ok(_) => Ok(see_other(&format!("{USERS}?done=confirmed"))),
+        Err(status) => refused(&console, &signed_in, &status, Invitation::default()).await,
+    }
 }
 
 pub(super) async fn make_reset_link(

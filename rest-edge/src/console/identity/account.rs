@@ -18,7 +18,9 @@ use crate::console::{
     visit::SignedIn,
 };
 
-const DONE: [(&str, &str); 2] = [
+const DONE: [(&str, &str); 4] = [
+    ("confirmed", "Your e-mail is confirmed."),
+    ("sent", "A link is on its way. It works for 24 hours."),
     ("password", "The password is changed. Everywhere else you are signed out."),
     ("revoked", "The session is revoked."),
 ];
@@ -88,6 +90,16 @@ pub(super) async fn change_password(
         Ok(answer) => begun(&console, answer.into_inner().session.as_ref(), "/console/account?done=password"),
         Err(status) => page(&console, &signed_in, Faults::of(&status)?, None).await,
     }
+}
+
+/// Has a link that confirms the e-mail sent again.
+pub(super) async fn send_confirmation(
+    State(console): State<Arc<Console>>,
+    signed_in: SignedIn,
+    Posted(NoFields {}): Posted<NoFields>,
+) -> Page {
+    console.core.accounts.send_confirmation(signed_in.visit.request(v1::SendConfirmationRequest {})).await?;
+    Ok(see_other("/console/account?done=sent"))
 }
 
 /// A reload of a form that failed leads to the page that has it.

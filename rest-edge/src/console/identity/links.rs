@@ -1,4 +1,4 @@
-//! One-time links: the set-up of the service, invitations, new passwords.
+//! One-time links: the set-up of the service, invitations, new passwords, the confirmation of an e-mail.
 
 use std::sync::Arc;
 
@@ -15,6 +15,12 @@ use crate::console::{
     view::{Failed, Layout, render, see_other, sign_in_path, time},
     visit::{SignedIn, Visit},
 };
+
+/// Text of a link for a new password of an account whose e-mail nobody ever confirmed.
+const TAKEOVER: &str = "Choose a new password. Everywhere else you are signed out with it. Nobody ever confirmed the e-mail \
+                        of this account, so somebody else may have signed up with it: with the new password the \
+                        account leaves all its organizations. If you signed up yourself, ask the operator to confirm \
+                        your e-mail first.";
 
 #[derive(Template)]
 #[template(path = "link.html")]
@@ -42,6 +48,8 @@ enum Step {
     Accept,
     /// Signs in first: the e-mail has a user.
     SignIn,
+    /// Presses the button, signed in or not. A program that opens links in mails presses none.
+    Confirm,
 }
 
 impl LinkPage {
@@ -51,6 +59,10 @@ impl LinkPage {
 
     fn asks_sign_in(&self) -> bool {
         self.step == Step::SignIn
+    }
+
+    fn is_session_used(&self) -> bool {
+        self.step == Step::Accept
     }
 }
 
@@ -73,7 +85,7 @@ impl Opened {
         let request = visit.anonymous(v1::GetLinkRequest { token: token.clone() });
         let link = console.core.accounts.get_link(request).await?.into_inner();
         let signed_in = match link.purpose() {
-            LinkPurpose::PasswordReset => None,
+            LinkPurpose::PasswordReset | LinkPurpose::Confirmation => None,
             _ => SignedIn::find(console, visit.clone()).await?,
         };
         Ok(Self { token, link, visit, signed_in })
@@ -86,6 +98,7 @@ impl Opened {
     fn step(&self) -> Step {
         match (self.link.purpose(), &self.signed_in) {
             (LinkPurpose::PasswordReset, _) => Step::Password,
+            (LinkPurpose::Confirmation, _) => Step::Confirm,
             (_, Some(_)) => Step::Accept,
             (_, None) if self.link.has_account => Step::SignIn,
             (_, None) => Step::Password,
@@ -95,6 +108,7 @@ impl Opened {
     fn page(&self, faults: Faults, typed_email: String) -> Page {
         let (title, button) = match (self.link.purpose(), self.step()) {
             (LinkPurpose::PasswordReset, _) => ("New password", "Set password"),
+            (LinkPurpose::Confirmation, _) => ("Confirm your e-mail", "Confirm e-mail"),
             (LinkPurpose::SetUp, _) => ("Set up the service", "Become administrator"),
             (_, Step::Accept) => ("Invitation", "Accept"),
             _ => ("Invitation", "Create account"),
@@ -120,8 +134,12 @@ impl Opened {
 
     fn text(&self) -> String {
         match (self.link.purpose(), &self.link.organization_name) {
+            (LinkPurpose::PasswordReset, _) if self.link.ends_memberships => TAKEOVER.to_owned(),
             (LinkPurpose::PasswordReset, _) => {
                 "Choose a new password. Everywhere else you are signed out with it.".to_owned()
+            }
+            (LinkPurpose::Confirmation, _) => {
+                "Somebody signed up here with this e-mail. Confirm it only if that was you.".to_owned()
             }
             (LinkPurpose::SetUp, _) => {
                 "This link makes the first administrator of this service. It works once.".to_owned()
@@ -129,6 +147,11 @@ impl Opened {
             (_, Some(name)) => format!("You are invited to the organization {name} as {}.", role(self.link.role())),
             (_, None) => "You are invited to this service.".to_owned(),
         }
+    }
+
+    /// The page that follows when no session begins.
+    fn next_page(&self) -> &'static str {
+        if self.link.purpose() == LinkPurpose::Confirmation { "/console/account?done=confirmed" } else { HOME }
     }
 
     /// Uses the link, and tells the session that began with it.
@@ -139,6 +162,11 @@ impl Opened {
             let request = v1::ResetPasswordRequest { token: self.token.clone(), password, user_agent };
             let answer = console.core.accounts.reset_password(self.visit.anonymous(request)).await?;
             return Ok(answer.into_inner().session);
+        }
+        if self.link.purpose() == LinkPurpose::Confirmation {
+            let request = v1::ConfirmEmailRequest { token: self.token.clone() };
+            console.core.accounts.confirm_email(self.visit.anonymous(request)).await?;
+            return Ok(None);
         }
         let mut request = v1::AcceptInvitationRequest {
             token: self.token.clone(),
@@ -179,7 +207,7 @@ pub(super) async fn send(
     let opened = Opened::find(&console, visit, token).await?;
     match opened.accept(&console, &form).await {
         Ok(session @ Some(_)) => begun(&console, session.as_ref(), HOME),
-        Ok(None) => Ok(see_other(HOME)),
+        Ok(None) => Ok(see_other(opened.next_page())),
         Err(status) => match Faults::of(&status) {
             Ok(faults) => opened.page(faults, form.email.unwrap_or_default()),
             // Their e-mail has a user.

@@ -88,6 +88,8 @@ fn deed(action: &str) -> Option<&'static str> {
         "invitation.withdrawn" => "Withdrew an invitation",
         "user.signed_up" => "Signed up",
         "user.invited" => "Invited a user",
+        "user.confirmed" => "Confirmed a user's e-mail",
+        "user.email_confirmed" => "Confirmed their e-mail",
         "user.administrator_made" => "Made a user an administrator",
         "user.administrator_unmade" => "Made an administrator a user",
         "session.begun" => "Signed in",

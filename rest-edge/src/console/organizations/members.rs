@@ -80,6 +80,8 @@ struct MembersPage<'a> {
     place: Place,
     members: Vec<MemberRow>,
     invitations: Vec<InvitationRow>,
+    /// True if an invitation lets in people without an account.
+    invites_strangers: bool,
     /// The reader's user id.
     reader: &'a str,
     /// What is wrong with no field.
@@ -150,6 +152,7 @@ pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, comi
         place,
         members,
         invitations: invitations.into_iter().map(invitation_row).collect(),
+        invites_strangers: signed_in.account.invites_strangers,
         reader,
         whole: pressed.whole().or_else(|| inviting.whole()),
         email: &invitee.email,

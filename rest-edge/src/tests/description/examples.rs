@@ -40,6 +40,7 @@ fn every_code_of_rest_has_an_example_that_leads_to_its_paragraph() {
         ErrorCode::InsufficientRole,
         ErrorCode::AccountLimitReached,
         ErrorCode::SignUpClosed,
+        ErrorCode::EmailNotConfirmed,
         ErrorCode::OrganizationNotFound,
         ErrorCode::ProjectNotFound,
         ErrorCode::KeyNotFound,

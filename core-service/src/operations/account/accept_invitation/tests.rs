@@ -41,8 +41,12 @@ async fn invite(core: &Core, email: &str, administrator: bool) -> String {
     token_of(&create_user(core, &Actor::operator(None), &request).await.unwrap().link)
 }
 
-/// Invites to the organization of the bootstrap keys.
+/// Mails an invitation to the organization of the bootstrap keys.
 async fn invite_as(core: &Core, email: &str, role: Role) -> String {
+    invite_by(core, email, role, true).await
+}
+
+async fn invite_by(core: &Core, email: &str, role: Role, mailed: bool) -> String {
     let invitation = Invitation {
         id: id::random("inv_", core.shared.ids.as_ref()),
         organization_id: Some(id::derive("org_", &["default"])),
@@ -51,6 +55,8 @@ async fn invite_as(core: &Core, email: &str, role: Role) -> String {
         administrator: false,
         created_at: core.shared.clock.now_ms(),
         expires_at: Some(core.shared.clock.now_ms() + INVITATION_MS),
+        creator: "usr_owner".to_owned(),
+        mailed,
     };
     let make = |_: &ControlState| Ok((vec![ControlChange::Invitation(invitation.clone())], ()));
     core.shared.control.change(Actor::operator(None).does("invitation.created"), make).await.unwrap();
@@ -166,4 +172,33 @@ async fn an_invitation_raises_a_role_and_never_lowers_it() {
         let has = other.shared.control.state().people().member(&organization, &ada.user.id).unwrap().role();
         assert_eq!(has, role);
     }
+}
+
+#[tokio::test]
+async fn a_mailed_link_confirms_and_a_handed_over_one_joins_nobody_unconfirmed() {
+    let (_clock, [one, other]) = two().await;
+    let ada = signed_up(&one, "ada@example.com").await;
+    let handed_over = invite_by(&one, "ada@example.com", Role::Viewer, false).await;
+    let refused = accept_invitation(&other, Some(&ada), None, &accepting(&handed_over, None)).await;
+    assert_eq!(code(refused), Some(ErrorCode::EmailNotConfirmed));
+    let is_confirmed = |core: &Core, email: &str| {
+        core.shared.control.state().people().user_by_email(email).is_some_and(|user| user.is_confirmed())
+    };
+    assert!(!is_confirmed(&other, "ada@example.com"));
+    let mailed = invite_by(&one, "ada@example.com", Role::Viewer, true).await;
+    accept_invitation(&other, Some(&ada), None, &accepting(&mailed, None)).await.unwrap();
+    assert!(is_confirmed(&other, "ada@example.com"));
+    accept_invitation(&other, Some(&ada), None, &accepting(&handed_over, None)).await.unwrap();
+
+    // A new user joins by either link, and is confirmed by the mailed one.
+    for (email, mailed) in [("bob@example.com", false), ("eve@example.com", true)] {
+        let token = invite_by(&one, email, Role::Owner, mailed).await;
+        let joined = accept_invitation(&other, None, None, &accepting(&token, None)).await.unwrap();
+        let user = joined.session.unwrap().user.unwrap();
+        assert_eq!((joined.organization.is_some(), user.email_confirmed_at.is_some()), (true, mailed), "{email}");
+    }
+    // An operator vouches for whom they let in.
+    let token = invite(&one, "kim@example.com", false).await;
+    accept_invitation(&other, None, None, &accepting(&token, None)).await.unwrap();
+    assert!(is_confirmed(&other, "kim@example.com"));
 }

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{
-    operations::account::{set_up::set_up_link, sign_up::sign_up},
+    operations::{
+        account::{set_up::set_up_link, sign_up::sign_up},
+        admin::confirm_user::confirm_user,
+    },
     testing::{ManualClock, core, shared_memory},
 };
 
@@ -26,6 +29,13 @@ async fn of_two_administrators_who_step_down_at_once_one_stays() {
         sign_up(&one, None, &request).await.unwrap();
     }
     assert!(set_up_link(&one).await.unwrap().is_some());
+    let refused = set(&one, "ada@example.com", true).await.unwrap_err();
+    assert_eq!(refused.api.code, ErrorCode::EmailNotConfirmed);
+    for email in ["Ada@example.com", "bob@example.com", "bob@example.com"] {
+        let request = v1::ConfirmUserRequest { email: email.to_owned() };
+        let confirmed = confirm_user(&one, &Actor::operator(None), &request).await.unwrap();
+        assert!(confirmed.user.unwrap().email_confirmed_at.is_some());
+    }
     for email in ["ADA@example.com", "bob@example.com", "bob@example.com"] {
         assert!(set(&other, email, true).await.unwrap().user.unwrap().administrator);
     }

@@ -1,0 +1,192 @@
+//! What proves an e-mail, and what a person whose e-mail is not proven cannot do.
+
+use std::sync::Arc;
+
+use thesis_proto::error::ErrorCode;
+
+use super::*;
+use crate::{
+    accounts::{Person, resets, sessions},
+    domain::{
+        account::{CONFIRMATION_MS, Member, Role, User},
+        id,
+    },
+    operations::{
+        account::{
+            create_invitation::create_invitation, create_organization::create_organization, get_link::get_link,
+            remove_member::remove_member, request_live_access::request_live_access, reset_password::reset_password,
+            send_confirmation::send_confirmation, sign_up::sign_up, update_member::update_member,
+        },
+        admin::create_project::create_project,
+    },
+    testing::{ManualClock, core, shared_memory},
+};
+
+const PASSWORD: &str = "correct horse battery";
+
+fn code<T>(outcome: Result<T>) -> Option<ErrorCode> {
+    outcome.err().map(|error| error.api.code)
+}
+
+/// Signs up; gives the session's person and their organization.
+async fn signed_up(core: &Core, email: &str) -> (Person, String) {
+    let request = v1::SignUpRequest {
+        email: email.to_owned(),
+        password: PASSWORD.to_owned(),
+        organization_name: "Engines".to_owned(),
+        user_agent: None,
+    };
+    let answer = sign_up(core, None, &request).await.unwrap();
+    let person = sessions::admit(&core.shared, Some(&answer.session.unwrap().token), None).await.unwrap();
+    (person, answer.organization.unwrap().id)
+}
+
+fn stored(core: &Core, person: &Person) -> User {
+    User::clone(core.shared.control.state().people().user(&person.user.id).unwrap())
+}
+
+/// Confirms the e-mail of a person by the link that is mailed to them.
+async fn confirm(core: &Core, person: &Person) -> Result<v1::ConfirmEmailResponse> {
+    let token = confirmations::token(&core.shared, &person.user);
+    confirm_email(core, None, &v1::ConfirmEmailRequest { token }).await
+}
+
+async fn invite(core: &Core, person: &Person, organization: &str, email: &str) -> Result<v1::CreateInvitationResponse> {
+    let (organization_id, email) = (organization.to_owned(), email.to_owned());
+    let request = v1::CreateInvitationRequest { organization_id, email, role: v1::Role::Viewer.into() };
+    create_invitation(core, person, &request).await
+}
+
+/// Makes a person a member of an organization.
+async fn add_member(core: &Core, organization: &str, person: &Person, role: Role) {
+    let member = Member {
+        organization_id: organization.to_owned(),
+        user_id: person.user.id.clone(),
+        role: role.into(),
+        ..Member::default()
+    };
+    let add = |_: &ControlState| Ok((vec![ControlChange::Member(member.clone())], ()));
+    core.shared.control.change(Actor::operator(None).does("test.member_added"), add).await.unwrap();
+}
+
+fn open_invitations(core: &Core) -> usize {
+    core.shared.control.state().people().invitations().count()
+}
+
+/// Resets a password by a link that was mailed, or that an operator handed over.
+async fn reset(core: &Core, person: &Person, is_mailed: bool) -> v1::GetLinkResponse {
+    let token = resets::make(&core.shared, &person.user, is_mailed, Vec::new()).await.unwrap().token;
+    let link = get_link(core, None, &v1::GetLinkRequest { token: token.clone() }).await.unwrap();
+    let request = v1::ResetPasswordRequest { token, password: "another battery".to_owned(), user_agent: None };
+    let session = reset_password(core, None, &request).await.unwrap().session.unwrap();
+    assert!(session.user.unwrap().email_confirmed_at.is_some());
+    link
+}
+
+#[tokio::test]
+async fn a_link_confirms_its_own_e_mail_for_a_day() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let (ada, _) = signed_up(&core, "Ada@example.com").await;
+    let token = confirmations::token(&core.shared, &ada.user);
+    let link = get_link(&core, None, &v1::GetLinkRequest { token: token.clone() }).await.unwrap();
+    assert_eq!((link.purpose(), link.email.as_deref()), (v1::LinkPurpose::Confirmation, Some("Ada@example.com")));
+    assert!(!stored(&core, &ada).is_confirmed(), "reading a link does not use it");
+    let other = User { email: "bob@example.com".to_owned(), ..User::clone(&ada.user) };
+    let unknown = User { id: id::random("usr_", core.shared.ids.as_ref()), ..User::clone(&ada.user) };
+    for wrong in [
+        confirmations::token(&core.shared, &other),
+        confirmations::token(&core.shared, &unknown),
+        resets::make(&core.shared, &ada.user, true, Vec::new()).await.unwrap().token,
+        token.replacen("usr_", "usr_0", 1),
+        String::new(),
+    ] {
+        let refused = confirm_email(&core, None, &v1::ConfirmEmailRequest { token: wrong }).await;
+        assert_eq!(code(refused), Some(ErrorCode::LinkNotFound));
+    }
+    for _ in 0..2 {
+        let request = v1::ConfirmEmailRequest { token: token.clone() };
+        let confirmed = confirm_email(&core, None, &request).await.unwrap().user.unwrap();
+        assert_eq!(confirmed.email_confirmed_at, confirmed.created_at);
+        clock.advance(1);
+    }
+    let (bob, _) = signed_up(&core, "bob@example.com").await;
+    let late = confirmations::token(&core.shared, &bob.user);
+    clock.advance(CONFIRMATION_MS);
+    core.shared.control.catch_up().await.unwrap();
+    assert_eq!(
+        code(confirm_email(&core, None, &v1::ConfirmEmailRequest { token: late }).await),
+        Some(ErrorCode::LinkNotFound)
+    );
+}
+
+#[tokio::test]
+async fn who_is_not_confirmed_neither_invites_nor_asks_for_live_access() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let (ada, organization) = signed_up(&core, "ada@example.com").await;
+    let project = create_project(&core, &ada.actor, &organization, "Hive").await.unwrap();
+    let live = v1::RequestLiveAccessRequest { project_id: project.id };
+    assert_eq!(code(invite(&core, &ada, &organization, "bob@example.com").await), Some(ErrorCode::EmailNotConfirmed));
+    assert_eq!(code(request_live_access(&core, &ada, &live).await), Some(ErrorCode::EmailNotConfirmed));
+    // This core sends no mail, so an operator confirms.
+    let sent = send_confirmation(&core, &ada, &v1::SendConfirmationRequest {}).await;
+    assert_eq!(code(sent), Some(ErrorCode::EmailNotConfirmed));
+    confirm(&core, &ada).await.unwrap();
+    send_confirmation(&core, &ada, &v1::SendConfirmationRequest {}).await.unwrap();
+    invite(&core, &ada, &organization, "bob@example.com").await.unwrap();
+    request_live_access(&core, &ada, &live).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_holder_of_an_address_takes_over_nothing_that_a_stranger_set_up() {
+    let clock = ManualClock::new();
+    let store = shared_memory(&clock);
+    let (one, other) = (core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await);
+    let (squatter, organization) = signed_up(&one, "ada@example.com").await;
+    let founded = v1::AccountServiceCreateOrganizationRequest { name: "Another".to_owned() };
+    create_organization(&one, &squatter, &founded).await.unwrap();
+    let link = reset(&other, &squatter, true).await;
+    assert!(link.ends_memberships);
+    let memberships = |person: &Person| {
+        other.shared.control.state().people().memberships(&person.user.id).map(|row| row.role()).collect::<Vec<_>>()
+    };
+    assert!(memberships(&squatter).is_empty());
+    assert!(other.shared.control.state().organization(&organization).is_some());
+
+    // The user of a confirmed e-mail keeps everything.
+    let (bob, _) = signed_up(&other, "bob@example.com").await;
+    confirm(&other, &bob).await.unwrap();
+    assert!(!reset(&other, &bob, true).await.ends_memberships);
+    assert_eq!(memberships(&bob), [Role::Owner]);
+    // So does the person to whom an operator hands a link.
+    let (eve, _) = signed_up(&other, "eve@example.com").await;
+    assert!(!reset(&other, &eve, false).await.ends_memberships);
+    assert_eq!(memberships(&eve), [Role::Owner]);
+    assert!(stored(&other, &eve).is_confirmed());
+}
+
+#[tokio::test]
+async fn the_invitations_of_a_former_owner_end() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let (ada, organization) = signed_up(&core, "ada@example.com").await;
+    confirm(&core, &ada).await.unwrap();
+    let (bob, _) = signed_up(&core, "bob@example.com").await;
+    confirm(&core, &bob).await.unwrap();
+    add_member(&core, &organization, &bob, Role::Owner).await;
+    invite(&core, &ada, &organization, "kept@example.com").await.unwrap();
+    invite(&core, &bob, &organization, "one@example.com").await.unwrap();
+    invite(&core, &bob, &organization, "two@example.com").await.unwrap();
+    let (organization_id, user_id) = (organization.clone(), bob.user.id.clone());
+    let role = v1::Role::Developer.into();
+    let change = v1::UpdateMemberRequest { organization_id, user_id, role, revision: None };
+    update_member(&core, &ada, &change).await.unwrap();
+    assert_eq!(open_invitations(&core), 1);
+
+    update_member(&core, &ada, &v1::UpdateMemberRequest { role: v1::Role::Owner.into(), ..change }).await.unwrap();
+    invite(&core, &bob, &organization, "three@example.com").await.unwrap();
+    let remove = v1::RemoveMemberRequest { organization_id: organization, user_id: bob.user.id.clone() };
+    remove_member(&core, &ada, &remove).await.unwrap();
+    assert_eq!(open_invitations(&core), 1);
+}

@@ -1,0 +1,32 @@
+//! Confirms the e-mail of a user in place of its link.
+
+use thesis_proto::v1;
+
+use super::set_administrator::no_user;
+use crate::{
+    convert,
+    domain::{account::Actor, control::ControlChange},
+    error::Result,
+    operations::Core,
+    shared::control::ControlState,
+};
+
+/// Confirms the e-mail of a user, for whom the operator vouches; repeating it changes nothing.
+///
+/// # Errors
+/// `USER_NOT_FOUND`, or when the store does not answer.
+pub async fn confirm_user(
+    core: &Core,
+    actor: &Actor,
+    message: &v1::ConfirmUserRequest,
+) -> Result<v1::ConfirmUserResponse> {
+    let now_ms = core.shared.clock.now_ms();
+    let confirm = |state: &ControlState| {
+        let before = state.people().user_by_email(&message.email).ok_or_else(no_user)?;
+        let after = before.confirmed(now_ms);
+        let changes = if before.is_confirmed() { Vec::new() } else { vec![ControlChange::User(after.clone())] };
+        Ok((changes, after))
+    };
+    let user = core.shared.control.change(actor.does("user.confirmed"), confirm).await?;
+    Ok(v1::ConfirmUserResponse { user: Some(convert::account::user(&user)) })
+}
