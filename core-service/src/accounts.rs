@@ -2,6 +2,7 @@
 
 pub mod attempts;
 pub mod fields;
+pub mod known;
 pub mod mail;
 pub mod passwords;
 pub mod resets;

@@ -10,7 +10,8 @@ use crate::{
     operations::Core,
 };
 
-/// Makes a link by which a user sets a new password, to hand over. It replaces one made before.
+/// Makes a link by which a user sets a new password, to hand over. Links made before stay good until one of
+/// them is used.
 ///
 /// # Errors
 /// `USER_NOT_FOUND`, or when the store does not answer.
