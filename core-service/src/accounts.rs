@@ -3,6 +3,7 @@
 pub mod attempts;
 pub mod confirmations;
 pub mod fields;
+pub mod known;
 pub mod mail;
 pub mod passwords;
 pub mod resets;

@@ -62,11 +62,11 @@ mod tests {
             format!("{:?}", v1::CreateUserResponse { link: secret(), ..Default::default() }),
             format!("{:?}", v1::CreateWebhookResponse { secret: secret(), ..Default::default() }),
             format!("{:?}", v1::GetLinkRequest { token: secret() }),
-            format!("{:?}", v1::NewSession { token: secret(), ..Default::default() }),
+            format!("{:?}", v1::NewSession { token: secret(), device: secret(), ..Default::default() }),
             format!("{:?}", v1::OpenRequest { ticket: Some(secret()), ..Default::default() }),
             format!("{:?}", v1::ResetPasswordRequest { token: secret(), password: secret(), ..Default::default() }),
             format!("{:?}", v1::RotateWebhookSecretResponse { secret: secret(), ..Default::default() }),
-            format!("{:?}", v1::SignInRequest { password: secret(), ..Default::default() }),
+            format!("{:?}", v1::SignInRequest { password: secret(), device: Some(secret()), ..Default::default() }),
             format!("{:?}", v1::SignUpRequest { password: secret(), ..Default::default() }),
             format!("{:?}", v1::StreamTicket { ticket: secret(), ..Default::default() }),
         ];

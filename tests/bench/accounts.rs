@@ -15,8 +15,8 @@ use crate::{
     store::Place,
 };
 
-/// Accounts that are signed in to.
-const ACCOUNTS: usize = 20;
+/// Accounts that are signed in to. None of them reaches its 30 sign-ins an hour.
+const ACCOUNTS: usize = 200;
 /// Sign-ins under way at once while they are counted.
 const AT_ONCE: usize = 8;
 /// Sign-ins that are tried a second beside reads.

@@ -2,6 +2,7 @@
 
 use thesis_proto::error::{ApiError, ErrorCode};
 
+use super::known::Origin;
 use crate::{
     domain::{
         abuse::{limit_factor, limited_networks, network_of},
@@ -31,13 +32,25 @@ pub struct Limit {
     window_ms: i64,
 }
 
-/// Failed sign-ins to an account.
-pub const SIGN_IN_TO_ACCOUNT: Limit = Limit { name: "sign_in/account", most: 10, window_ms: HOUR_MS };
+/// Failed sign-ins to an account from one network, or from one of the user's devices.
+pub const SIGN_IN_FROM_ORIGIN: Limit = Limit { name: "sign_in/origin", most: 10, window_ms: HOUR_MS };
+/// Failed sign-ins to an account from all unknown networks together. Further tries are slowed down, not refused for the
+/// hour: an attacker with many networks must not keep the user out.
+pub const SIGN_IN_FROM_UNKNOWN: Limit = Limit { name: "sign_in/unknown", most: 10, window_ms: HOUR_MS };
+/// The pace of these further tries: one in two seconds. With [`SIGN_IN_FROM_UNKNOWN`] an attacker with any number of
+/// networks has at most 43,440 guesses a day at a password of at least 12 characters.
+pub const SIGN_IN_PACE: Limit = Limit { name: "sign_in/pace", most: 1, window_ms: 2_000 };
+/// Sessions that begin with the password of an account. Only the right password counts, so strangers cannot use it up.
+pub const SIGN_INS_OF_ACCOUNT: Limit = Limit { name: "signed_in", most: 30, window_ms: HOUR_MS };
+/// Wrong present passwords in one session, when its user changes the password.
+pub const PASSWORD_IN_SESSION: Limit = Limit { name: "password/session", most: 10, window_ms: HOUR_MS };
 /// Failed sign-ins from an address.
 pub const SIGN_IN_FROM_ADDRESS: Limit = Limit { name: "sign_in/address", most: 20, window_ms: MINUTE_MS };
 /// Sign-ups from an address, successful ones too.
 pub const SIGN_UP_FROM_ADDRESS: Limit = Limit { name: "sign_up/address", most: 10, window_ms: HOUR_MS };
-/// Links for a new password that are asked for an account.
+/// Links for a new password that are requested for an account from one network.
+pub const RESET_FROM_NETWORK: Limit = Limit { name: "reset/network", most: 3, window_ms: HOUR_MS };
+/// Links for a new password that are sent to an account. A request above it is answered as any other.
 pub const RESET_OF_ACCOUNT: Limit = Limit { name: "reset/account", most: 10, window_ms: HOUR_MS };
 /// Links for a new password that are asked for from an address.
 pub const RESET_FROM_ADDRESS: Limit = Limit { name: "reset/address", most: 20, window_ms: MINUTE_MS };
@@ -74,6 +87,12 @@ fn kept(window_ms: i64) -> Option<u32> {
     u32::try_from((window_ms + KEPT_MS) / 1_000).ok()
 }
 
+/// The network by which an address is counted.
+#[must_use]
+pub fn network(address: &str) -> String {
+    address.parse().map_or_else(|_| address.to_owned(), network_of)
+}
+
 /// Reserves a try for an address, if it is known, and for the network around it.
 ///
 /// # Errors
@@ -81,8 +100,7 @@ fn kept(window_ms: i64) -> Option<u32> {
 pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Vec<Try>> {
     let mut tries = Vec::new();
     let Some(address) = address else { return Ok(tries) };
-    let counted = address.parse().map_or_else(|_| address.to_owned(), network_of);
-    for network in limited_networks(&counted) {
+    for network in limited_networks(&network(address)) {
         let limit = Limit { most: limit.most * usize::from(limit_factor(&network)), ..*limit };
         match reserve(shared, &limit, &network).await {
             Ok(reserved) => tries.push(reserved),
@@ -101,7 +119,78 @@ pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>)
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
 pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<Try> {
-    reserve(shared, limit, &shared.keys.email_hash(&folded_email(email))).await
+    reserve(shared, limit, &account(shared, email)).await
+}
+
+/// Reserves a try for the account with an e-mail, whether there is one or not; none if the limit is reached.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn of_account_if_free(shared: &Shared, limit: &Limit, email: &str) -> Result<Option<Try>> {
+    Ok(reserve_or_wait(shared, limit, &account(shared, email)).await?.ok())
+}
+
+/// Reserves a try for the account with an e-mail, whether there is one or not, from the network of an address.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn of_account_from(shared: &Shared, limit: &Limit, email: &str, address: Option<&str>) -> Result<Try> {
+    let network = address.map(network).unwrap_or_default();
+    reserve(shared, limit, &format!("{}/{network}", account(shared, email))).await
+}
+
+/// Reserves a try to sign in to the account with an e-mail, whether there is one or not.
+///
+/// A known device counts only by itself. The address counts for a known network too: else a stranger there could see
+/// which accounts the limit of the address does not hold for, and so which ones exist.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn of_sign_in(shared: &Shared, email: &str, origin: &Origin, address: Option<&str>) -> Result<Vec<Try>> {
+    let from_address = match origin {
+        Origin::Device(_) => None,
+        Origin::Network { .. } => from_address(shared, &SIGN_IN_FROM_ADDRESS, address).await?,
+    };
+    match of_account_and_origin(shared, &account(shared, email), origin).await {
+        Ok(tries) => Ok(from_address.into_iter().chain(tries).collect()),
+        Err(error) => {
+            // Trying an account that may not be tried is a failure of the address too.
+            if error.api.code.http_status() >= 500 {
+                give_back(shared, from_address).await;
+            }
+            Err(error)
+        }
+    }
+}
+
+async fn of_account_and_origin(shared: &Shared, account: &str, origin: &Origin) -> Result<Vec<Try>> {
+    let from_origin = reserve(shared, &SIGN_IN_FROM_ORIGIN, &format!("{account}/{}", origin.key())).await?;
+    if origin.is_known() {
+        return Ok(vec![from_origin]);
+    }
+    match from_unknown(shared, account).await {
+        Ok(from_unknown) => Ok(vec![from_origin, from_unknown]),
+        Err(error) => {
+            // Nothing was tried: whoever waits for the pace has not failed.
+            give_back(shared, [from_origin]).await;
+            Err(error)
+        }
+    }
+}
+
+async fn from_unknown(shared: &Shared, account: &str) -> Result<Try> {
+    match reserve_or_wait(shared, &SIGN_IN_FROM_UNKNOWN, account).await? {
+        Ok(reserved) => Ok(reserved),
+        Err(_) => reserve(shared, &SIGN_IN_PACE, account).await,
+    }
+}
+
+/// Reserves a try in a session.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn of_session(shared: &Shared, limit: &Limit, session_id: &str) -> Result<Try> {
+    reserve(shared, limit, session_id).await
 }
 
 /// Reserves a try for a user.
@@ -117,7 +206,7 @@ pub async fn of_user(shared: &Shared, limit: &Limit, user_id: &str) -> Result<Tr
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
 pub async fn of_invitation(shared: &Shared, organization_id: &str, email: &str) -> Result<Try> {
-    let to = shared.keys.email_hash(&folded_email(email));
+    let to = account(shared, email);
     reserve(shared, &INVITATIONS_TO, &format!("{organization_id}/{to}")).await
 }
 
@@ -129,7 +218,17 @@ pub async fn of_mailed_invitation(shared: &Shared, organization_id: &str) -> Res
     reserve(shared, &INVITATIONS_OF_ORGANIZATION, organization_id).await
 }
 
+/// The text by which the account with an e-mail is counted.
+fn account(shared: &Shared, email: &str) -> String {
+    shared.keys.email_hash(&folded_email(email))
+}
+
 async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
+    reserve_or_wait(shared, limit, of).await?.map_err(too_many)
+}
+
+/// Reserves a try, or returns the milliseconds until there may be one.
+async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<std::result::Result<Try, i64>> {
     let subject = format!("{}/{of}", limit.name);
     let mut consistency = Consistency::Quorum;
     for _ in 0..ROUNDS {
@@ -140,12 +239,12 @@ async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
             // The next may come when one fewer than the limit count. Those under way may soon be given back.
             let over: Vec<i64> = attempts.times.iter().copied().filter(|at| now - at >= UNDER_WAY_MS).collect();
             let first = over.len().checked_sub(limit.most).map(|over_most| over[over_most]);
-            return Err(too_many(first.map_or(SOON_MS, |at| at + limit.window_ms - now)));
+            return Ok(Err(first.map_or(SOON_MS, |at| at + limit.window_ms - now)));
         }
         attempts.times.push(now);
         attempts.times.sort_unstable();
         if rows::write(&shared.backend, &subject, version, &attempts, kept(limit.window_ms)).await? {
-            return Ok(Try { subject, window_ms: limit.window_ms, at: now });
+            return Ok(Ok(Try { subject, window_ms: limit.window_ms, at: now }));
         }
         consistency = Consistency::Serial;
     }
@@ -194,18 +293,18 @@ mod tests {
         let clock = ManualClock::new();
         let store = shared_memory(&clock);
         let cores = [core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await];
-        let all = (0..30).map(|turn| of_account(&cores[turn % 2].shared, &SIGN_IN_TO_ACCOUNT, "Ada@Example.com"));
+        let all = (0..30).map(|turn| of_account(&cores[turn % 2].shared, &SIGN_IN_FROM_UNKNOWN, "Ada@Example.com"));
         let (taken, refused): (Vec<_>, Vec<_>) = join_all(all).await.into_iter().partition(Result::is_ok);
         assert_eq!((taken.len(), refused.len()), (10, 20));
         let error = refused.into_iter().find_map(Result::err).unwrap();
         assert_eq!((error.api.code, error.api.retry_after), (ErrorCode::RateLimited, Some(1)));
         clock.advance(UNDER_WAY_MS);
-        let error = of_account(&cores[0].shared, &SIGN_IN_TO_ACCOUNT, "ada@example.com").await.unwrap_err();
+        let error = of_account(&cores[0].shared, &SIGN_IN_FROM_UNKNOWN, "ada@example.com").await.unwrap_err();
         assert_eq!(error.api.retry_after, Some(3_590));
 
         clock.advance(HOUR_MS - UNDER_WAY_MS - 1);
         let [one, other] = &cores;
-        let again = || of_account(&other.shared, &SIGN_IN_TO_ACCOUNT, " ada@example.COM");
+        let again = || of_account(&other.shared, &SIGN_IN_FROM_UNKNOWN, " ada@example.COM");
         let error = again().await.unwrap_err();
         assert_eq!(error.api.retry_after, Some(1));
         give_back(&one.shared, taken.into_iter().flatten().take(1)).await;

@@ -2,6 +2,7 @@
 //! else that wants to run.
 
 use std::{
+    collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
@@ -18,6 +19,7 @@ use thesis_proto::error::{ApiError, ErrorCode};
 use thread_priority::ThreadPriority;
 use tokio::sync::{mpsc, oneshot};
 
+use super::attempts::network;
 use crate::error::{Error, Result};
 
 /// Memory of a hash in KiB.
@@ -26,6 +28,10 @@ const MEMORY: u32 = 19_456;
 const PASSES: u32 = 2;
 /// Most passwords that wait to be hashed.
 const MOST_WAITING: usize = 32;
+/// Passwords of one subject that wait or are hashed.
+const MAX_OF_SUBJECT: usize = 4;
+/// Passwords from one network that wait or are hashed.
+const MAX_OF_NETWORK: usize = 8;
 /// Seconds to wait when more do.
 const RETRY_AFTER: u32 = 1;
 /// Bytes of a salt.
@@ -37,10 +43,60 @@ pub const NO_PASSWORD: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 type Job = Box<dyn FnOnce() + Send>;
+/// Passwords that wait or are hashed, by subject and by network.
+type Counts = Arc<Mutex<HashMap<String, usize>>>;
+
+/// The one for whom a password is hashed. The limits leave room in the queue for others.
+#[derive(Clone, Copy, Debug)]
+pub struct Requester<'a> {
+    /// The account, or something that strangers do not have: a link, a session or a device.
+    pub subject: &'a str,
+    /// The address of the client; none where it does not count.
+    pub address: Option<&'a str>,
+}
+
+/// Places of the queue that count until this is dropped.
+struct TakenPlace {
+    counts: Counts,
+    keys: Vec<String>,
+}
+
+impl TakenPlace {
+    /// Takes a place of the subject and one of the network; none if either has too many.
+    fn take(counts: &Counts, requester: Requester<'_>) -> Option<Self> {
+        let mut limits = vec![(format!("subject/{}", requester.subject), MAX_OF_SUBJECT)];
+        limits.extend(requester.address.map(|address| (format!("network/{}", network(address)), MAX_OF_NETWORK)));
+        let mut by_key = counts.lock();
+        if limits.iter().any(|(key, limit)| by_key.get(key).is_some_and(|count| count >= limit)) {
+            return None;
+        }
+        let keys: Vec<String> = limits.into_iter().map(|(key, _)| key).collect();
+        for key in &keys {
+            *by_key.entry(key.clone()).or_default() += 1;
+        }
+        drop(by_key);
+        Some(Self { counts: Arc::clone(counts), keys })
+    }
+}
+
+impl Drop for TakenPlace {
+    fn drop(&mut self) {
+        let mut by_key = self.counts.lock();
+        for key in &self.keys {
+            if let Some(count) = by_key.get_mut(key) {
+                *count -= 1;
+                if *count == 0 {
+                    by_key.remove(key);
+                }
+            }
+        }
+    }
+}
 
 /// Hashes passwords.
 pub struct Passwords {
     jobs: mpsc::Sender<Job>,
+    counts: Counts,
     /// How many were hashed or checked.
     #[cfg(test)]
     pub(crate) hashed: Arc<std::sync::atomic::AtomicUsize>,
@@ -69,6 +125,7 @@ impl Passwords {
         }
         Self {
             jobs,
+            counts: Arc::default(),
             #[cfg(test)]
             hashed: Arc::default(),
         }
@@ -77,29 +134,39 @@ impl Passwords {
     /// The hash under which a new password is stored, with its salt and parameters.
     ///
     /// # Errors
-    /// `SERVICE_UNAVAILABLE` when too many passwords wait.
-    pub async fn hash(&self, password: &str, ids: &dyn IdSource) -> Result<String> {
+    /// `SERVICE_UNAVAILABLE` when too many passwords wait, `RATE_LIMITED` when too many of the requester do.
+    pub async fn hash(&self, requester: Requester<'_>, password: &str, ids: &dyn IdSource) -> Result<String> {
         let mut salt = [0; SALT];
         ids.fill(&mut salt);
         let password = SecretString::from(password);
-        let hash = self.run(move || hash(&password, &salt)).await?;
+        let hash = self.run(requester, move || hash(&password, &salt)).await?;
         hash.map_err(|error| Error::internal(format!("hashing a password: {error}")))
     }
 
     /// Whether a password is the one of a stored hash.
     ///
     /// # Errors
-    /// `SERVICE_UNAVAILABLE` when too many passwords wait, or when the hash is damaged.
-    pub async fn verify(&self, password: &str, hash: String) -> Result<bool> {
+    /// `SERVICE_UNAVAILABLE` when too many passwords wait, `RATE_LIMITED` when too many of the requester do, or when the
+    /// hash is damaged.
+    pub async fn verify(&self, requester: Requester<'_>, password: &str, hash: String) -> Result<bool> {
         let password = SecretString::from(password);
-        match self.run(move || verify(&password, &hash)).await? {
+        match self.run(requester, move || verify(&password, &hash)).await? {
             Ok(()) => Ok(true),
             Err(HashError::PasswordInvalid) => Ok(false),
             Err(error) => Err(Error::internal(format!("checking a password: {error}"))),
         }
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    async fn run<T: Send + 'static>(
+        &self,
+        requester: Requester<'_>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let place = TakenPlace::take(&self.counts, requester).ok_or_else(|| {
+            crate::figures::LIMITS.at("tries").increment(1);
+            let text = "too many passwords of this account or network are checked right now; try again";
+            ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER)
+        })?;
         let (answer, answered) = oneshot::channel();
         #[cfg(test)]
         let hashed = Arc::clone(&self.hashed);
@@ -108,7 +175,10 @@ impl Passwords {
             if !answer.is_closed() {
                 #[cfg(test)]
                 hashed.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                drop(answer.send(work()));
+                let outcome = work();
+                // The requester has the place again when the answer is there.
+                drop(place);
+                drop(answer.send(outcome));
             }
         };
         self.jobs.try_send(Box::new(job)).map_err(|_| {
@@ -156,7 +226,7 @@ fn work(waiting: &Mutex<mpsc::Receiver<Job>>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
+    use std::{sync::atomic::Ordering, task::Poll};
 
     use futures::future::join_all;
     use thesis_net::clock::SystemIdSource;
@@ -164,30 +234,64 @@ mod tests {
     use super::*;
 
     const PASSWORD: &str = "correct horse battery";
+    const ANYBODY: Requester<'static> = Requester { subject: "ada@example.com", address: Some("192.0.2.1") };
 
     #[tokio::test]
     async fn a_hash_is_of_one_password_with_its_own_salt() {
         let passwords = Passwords::new();
-        let hash = passwords.hash(PASSWORD, &SystemIdSource).await.unwrap();
-        let other = passwords.hash(PASSWORD, &SystemIdSource).await.unwrap();
+        let hash = passwords.hash(ANYBODY, PASSWORD, &SystemIdSource).await.unwrap();
+        let other = passwords.hash(ANYBODY, PASSWORD, &SystemIdSource).await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         assert_eq!(hash.len(), NO_PASSWORD.len());
         assert_ne!(hash, other);
-        assert!(passwords.verify(PASSWORD, hash.clone()).await.unwrap());
-        assert!(!passwords.verify("correct horse batterY", hash).await.unwrap());
-        assert!(!passwords.verify(PASSWORD, NO_PASSWORD.to_owned()).await.unwrap());
-        assert!(passwords.verify(PASSWORD, "damaged".to_owned()).await.is_err());
+        assert!(passwords.verify(ANYBODY, PASSWORD, hash.clone()).await.unwrap());
+        assert!(!passwords.verify(ANYBODY, "correct horse batterY", hash).await.unwrap());
+        assert!(!passwords.verify(ANYBODY, PASSWORD, NO_PASSWORD.to_owned()).await.unwrap());
+        assert!(passwords.verify(ANYBODY, PASSWORD, "damaged".to_owned()).await.is_err());
     }
 
     #[tokio::test]
     async fn more_than_32_do_not_wait() {
         let passwords = Passwords::new();
-        let all = (0..100).map(|_| passwords.verify(PASSWORD, NO_PASSWORD.to_owned()));
+        let subjects: Vec<String> = (0..100).map(|number| format!("{number}@example.com")).collect();
+        let all = subjects
+            .iter()
+            .map(|subject| passwords.verify(Requester { subject, address: None }, PASSWORD, NO_PASSWORD.to_owned()));
         let refused: Vec<_> = join_all(all).await.into_iter().filter_map(Result::err).collect();
         let hashed = passwords.hashed.load(Ordering::SeqCst);
         assert_eq!(hashed + refused.len(), 100);
         assert!(hashed >= MOST_WAITING && !refused.is_empty(), "{hashed}");
         let error = &refused[0].api;
         assert_eq!((error.code, error.retry_after), (ErrorCode::ServiceUnavailable, Some(1)));
+    }
+
+    #[tokio::test]
+    async fn one_account_and_one_network_leave_room_for_others() {
+        let passwords = Passwords::new();
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let account = (0..6).map(|number| ("ada@example.com".to_owned(), Some(format!("192.0.2.{number}"))));
+        let network = (0..10).map(|number| (format!("{number}@example.com"), Some("2001:db8::1".to_owned())));
+        let others = (0..6).map(|number| (format!("other{number}@example.com"), None));
+        let all: Vec<(String, Option<String>)> = account.chain(network).chain(others).collect();
+        let (mut waiting, mut refused) = (Vec::new(), Vec::new());
+        for (subject, address) in &all {
+            let gate = Arc::clone(&gate);
+            let requester = Requester { subject, address: address.as_deref() };
+            // No thread ends its work before the gate opens.
+            let mut one = Box::pin(passwords.run(requester, move || gate.lock().recv().is_err()));
+            let polled = futures::poll!(one.as_mut());
+            match polled {
+                Poll::Pending => waiting.push(one),
+                Poll::Ready(outcome) => refused.push((subject.as_str(), outcome.unwrap_err().api)),
+            }
+        }
+        let of: Vec<&str> = refused.iter().map(|(subject, _)| *subject).collect();
+        assert_eq!(of, ["ada@example.com", "ada@example.com", "8@example.com", "9@example.com"]);
+        assert!(refused.iter().all(|(_, error)| error.code == ErrorCode::RateLimited && error.retry_after == Some(1)));
+        drop(open);
+        assert!(join_all(waiting).await.into_iter().all(|outcome| outcome.unwrap()));
+        assert!(passwords.counts.lock().is_empty(), "every place is free again");
+        assert!(passwords.verify(ANYBODY, PASSWORD, NO_PASSWORD.to_owned()).await.is_ok());
     }
 }

@@ -1,4 +1,5 @@
-//! One-time links for a new password.
+//! One-time links for a new password. A user may have several: a request of a stranger voids none of them. The use of
+//! one of them voids all.
 
 use thesis_proto::error::ErrorCode;
 
@@ -15,6 +16,9 @@ use crate::{
 
 /// Begins the nonce of a link that was mailed, not handed over.
 const MAILED: &str = "mail_";
+/// Open links of a user. [`super::attempts::RESET_OF_ACCOUNT`] lets strangers request fewer in a link's 24 hours, so only
+/// an operator reaches this; then the oldest goes.
+const MAX_OPEN_LINKS: usize = 300;
 
 /// The token of a new link, and when the link ends.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,7 +34,7 @@ pub struct NewReset {
 pub struct FoundReset {
     /// Its user.
     pub user_id: String,
-    /// The version of its row.
+    /// The version of the row of the user's links.
     pub version: i64,
     /// Unix milliseconds.
     pub expires_at: i64,
@@ -44,19 +48,23 @@ pub fn no_link() -> Error {
     Error::new(ErrorCode::LinkNotFound, "this link was used already, is over, or is not whole; ask for a new one")
 }
 
-/// Makes a link by which a user sets a new password, in place of one made before. Changes beside it go with it.
+/// Makes a link by which a user sets a new password, beside those made before. Changes beside it go with it.
 ///
 /// # Errors
 /// When the store does not answer.
 pub async fn make(shared: &Shared, user: &User, is_mailed: bool, beside: Vec<Change>) -> Result<NewReset> {
     let nonce = id::random(if is_mailed { MAILED } else { "" }, shared.ids.as_ref());
-    let expires_at = shared.clock.now_ms() + RESET_MS;
+    let now_ms = shared.clock.now_ms();
+    let expires_at = now_ms + RESET_MS;
     let token = shared.keys.link_token(&format!("{}.{nonce}", user.id));
-    let reset = Reset { nonce, expires_at };
     let mut consistency = Consistency::Quorum;
     loop {
-        let before = rows::reset(&shared.backend, &user.id, consistency).await?.map(|(version, _)| version);
-        if rows::set_reset(&shared.backend, &user.id, before, &reset, beside.clone()).await? {
+        let found = rows::resets(&shared.backend, &user.id, consistency).await?;
+        let (before, mut resets) = found.map_or_else(Default::default, |(version, resets)| (Some(version), resets));
+        resets.links.retain(|link| now_ms < link.expires_at);
+        resets.links.push(Reset { nonce: nonce.clone(), expires_at });
+        resets.links.drain(..resets.links.len().saturating_sub(MAX_OPEN_LINKS));
+        if rows::set_resets(&shared.backend, &user.id, before, &resets, beside.clone()).await? {
             return Ok(NewReset { token, expires_at });
         }
         consistency = Consistency::Serial;
@@ -69,11 +77,11 @@ pub async fn make(shared: &Shared, user: &User, is_mailed: bool, beside: Vec<Cha
 /// `LINK_NOT_FOUND`, or when the store does not answer.
 pub async fn find(shared: &Shared, link: &str, consistency: Consistency) -> Result<FoundReset> {
     let (user_id, nonce) = link.split_once('.').ok_or_else(no_link)?;
-    let found = rows::reset(&shared.backend, user_id, consistency).await?;
-    let (version, reset) = found.ok_or_else(no_link)?;
-    if reset.nonce != nonce || shared.clock.now_ms() >= reset.expires_at {
-        return Err(no_link());
-    }
+    let found = rows::resets(&shared.backend, user_id, consistency).await?;
+    let (version, resets) = found.ok_or_else(no_link)?;
+    let now_ms = shared.clock.now_ms();
+    let mut links = resets.links.into_iter();
+    let open = links.find(|link| link.nonce == nonce && now_ms < link.expires_at).ok_or_else(no_link)?;
     let is_mailed = nonce.starts_with(MAILED);
-    Ok(FoundReset { user_id: user_id.to_owned(), version, expires_at: reset.expires_at, is_mailed })
+    Ok(FoundReset { user_id: user_id.to_owned(), version, expires_at: open.expires_at, is_mailed })
 }

@@ -2,7 +2,7 @@
 
 use thesis_proto::{error::ErrorCode, time::from_millis, v1};
 
-use super::Person;
+use super::{Person, known};
 use crate::{
     convert,
     domain::{
@@ -12,7 +12,7 @@ use crate::{
     },
     error::{Error, Result},
     shared::{Shared, key_ring::user_of_session},
-    store::Change,
+    store::{Change, Consistency, StoreError},
     tables::{
         account::{self as rows, Session, StoredSession},
         audit,
@@ -27,6 +27,8 @@ const IDLE_MS: i64 = 12 * HOUR_MS;
 const NOTE_MS: i64 = 5 * MINUTE_MS;
 /// Most sessions of a user.
 const MOST_SESSIONS: usize = 20;
+/// Rounds against others who begin a session of the same user.
+const MAX_ROUNDS: usize = 20;
 /// Most characters that are kept of the name of a browser or program.
 const USER_AGENT_LENGTH: usize = 200;
 
@@ -107,14 +109,14 @@ async fn note_use(shared: &Shared, user_id: &str, stored: StoredSession, now_ms:
 }
 
 /// Begins a session of a user with the password of a generation. Those of earlier ones go; of more than twenty, the
-/// least recently used.
+/// least recently used. The network and the device, by its token if it has one, are known from now on.
 ///
 /// # Errors
 /// When the store does not answer.
 pub async fn begin(
     shared: &Shared,
     user: &User,
-    address: Option<&str>,
+    (address, device): (Option<&str>, Option<&str>),
     user_agent: Option<&str>,
     generation: i64,
 ) -> Result<v1::NewSession> {
@@ -131,18 +133,30 @@ pub async fn begin(
         address: address.map(str::to_owned),
         user_agent: user_agent.filter(|text| !text.trim().is_empty()),
     };
-    let mut others = rows::sessions(&shared.backend, &user.id).await?.stored;
+    let mut consistency = Consistency::Quorum;
+    for _ in 0..MAX_ROUNDS {
+        let found = rows::sessions(&shared.backend, &user.id, consistency).await?;
+        let (before, origins) = found.known.map_or_else(Default::default, |(version, known)| (Some(version), known));
+        let (origins, device) = known::remember(&shared.keys, &user.id, (address, device), origins, now_ms);
+        let instead = replaced(found.stored, generation, now_ms);
+        let beside = vec![audit_row(shared, &actor(user, address).does("session.begun").to(&id))];
+        let new = (id.as_str(), &session);
+        if rows::begin_session(&shared.backend, &user.id, new, (before, &origins), &instead, beside).await? {
+            let (user, expires_at) = (Some(convert::account::user(user)), Some(from_millis(session.expires_at)));
+            return Ok(v1::NewSession { token, user, expires_at, device });
+        }
+        consistency = Consistency::Serial;
+    }
+    Err(StoreError::Unavailable("too many sessions of one user begin at once".to_owned()).into())
+}
+
+/// The ids of the sessions that go when another one begins.
+fn replaced(mut others: Vec<StoredSession>, generation: i64, now_ms: i64) -> Vec<String> {
     // One of a later generation is not this one's to judge.
     let is_open = |other: &StoredSession| other.session.is_open(other.session.generation.max(generation), now_ms);
     others.sort_by_key(|other| (!is_open(other), -other.session.used_at));
     let open = others.iter().filter(|other| is_open(other)).count();
-    let instead: Vec<String> = others.into_iter().skip(open.min(MOST_SESSIONS - 1)).map(|other| other.id).collect();
-    let beside = vec![audit_row(shared, &actor(user, address).does("session.begun").to(&id))];
-    if !rows::begin_session(&shared.backend, &user.id, (&id, &session), &instead, beside).await? {
-        return Err(Error::internal("a new session has the id of another one"));
-    }
-    let (user, expires_at) = (convert::account::user(user), from_millis(session.expires_at));
-    Ok(v1::NewSession { token, user: Some(user), expires_at: Some(expires_at) })
+    others.into_iter().skip(open.min(MOST_SESSIONS - 1)).map(|other| other.id).collect()
 }
 
 /// The sessions of a person that have not ended, the last used first.
@@ -150,7 +164,7 @@ pub async fn begin(
 /// # Errors
 /// When the store does not answer.
 pub async fn list(shared: &Shared, person: &Person) -> Result<Vec<v1::Session>> {
-    let found = rows::sessions(&shared.backend, &person.user.id).await?;
+    let found = rows::sessions(&shared.backend, &person.user.id, Consistency::Quorum).await?;
     let is_open = |stored: &StoredSession| stored.session.is_open(found.generation, person.now_ms);
     let mut open: Vec<_> = found.stored.into_iter().filter(is_open).collect();
     open.sort_by(|one, other| {

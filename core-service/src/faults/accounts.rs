@@ -85,7 +85,7 @@ async fn told(world: &World, action: &str) -> usize {
 async fn signed_in(world: &mut World, email: &str, password: &str) -> Result<String, ErrorCode> {
     let request = || {
         let (email, password) = (email.to_owned(), password.to_owned());
-        person(v1::SignInRequest { email, password, user_agent: None }, None)
+        person(v1::SignInRequest { email, password, user_agent: None, device: None }, None)
     };
     let answer = world.ask(async |api| api.sign_in(request()).await).await;
     answer.map(|answer| answer.session.unwrap().token).map_err(|status| code(&status))

@@ -26,6 +26,10 @@ pub const LIVE_PREFIX: &str = "svc_live_";
 const SESSION_PREFIX: &str = "ses_";
 /// Characters of a session's token after the user.
 const SESSION_LENGTH: usize = 40;
+/// Prefix of the token of a device.
+const DEVICE_PREFIX: &str = "dev_";
+/// Characters of a device's token after the prefix.
+const DEVICE_LENGTH: usize = 40;
 /// Bytes of a hash that names a session, or signs a link: 128 bits.
 const SHORT: usize = 16;
 
@@ -62,6 +66,7 @@ pub struct KeyRing {
     cursors: [u8; 32],
     sessions: [u8; 32],
     links: [u8; 32],
+    known: [u8; 32],
     emails: [u8; 32],
     store_check: [u8; SHORT],
     ids: SharedIdSource,
@@ -85,6 +90,7 @@ impl KeyRing {
             cursors: hmac(secret, b"trade-thesis list cursors v1"),
             sessions: hmac(secret, b"trade-thesis sessions v1"),
             links: hmac(secret, b"trade-thesis one-time links v1"),
+            known: hmac(secret, b"trade-thesis known networks and devices v1"),
             emails: hmac(secret, b"trade-thesis e-mails v1"),
             store_check,
             ids,
@@ -168,6 +174,18 @@ impl KeyRing {
     #[must_use]
     pub fn session_id(&self, token: &str) -> String {
         format!("{SESSION_PREFIX}{}", hex::encode(&hmac(&self.sessions, token.as_bytes())[..SHORT]))
+    }
+
+    /// Creates the token by which a device proves later that a user has signed in there.
+    #[must_use]
+    pub fn new_device_token(&self) -> String {
+        self.base62(DEVICE_PREFIX, DEVICE_LENGTH)
+    }
+
+    /// The keyed hash under which a user's network, or the token of their device, is stored.
+    #[must_use]
+    pub fn known_hash(&self, user_id: &str, network_or_token: &str) -> String {
+        hex::encode(&hmac(&self.known, format!("{user_id}/{network_or_token}").as_bytes())[..SHORT])
     }
 
     /// The last part of a one-time link: what it is for, signed.

@@ -94,8 +94,8 @@ tables! {
     WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;
     /// Addresses that failed to authenticate too often.
     ABUSE "abuse" (int("shard"); text("address"), text("replica")) asc Versioned;
-    /// What a user signs in with: the rows `password`, `reset` and, for each session, its hash. The user `service` has
-    /// one row, a hash that tells with which secret key the store was made.
+    /// What a user signs in with: the rows `password`, `reset` (links), `known` (networks and devices) and, for each
+    /// session, its hash. The user `service` has one row, a hash that tells with which secret key the store was made.
     ACCOUNT "account" (text("user"); text("item")) asc Conditional;
     /// The last tries of something that is limited, by what is limited.
     ATTEMPTS "attempts" (text("subject")) asc Conditional;

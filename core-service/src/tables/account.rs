@@ -1,5 +1,5 @@
-//! What a user signs in with: the password, a link for a new one, and sessions. All of a user's rows are one partition,
-//! so that they change together.
+//! What a user signs in with: the password, links for a new one, sessions, and the networks and devices of earlier
+//! sign-ins. All of a user's rows are one partition, so that they change together.
 //!
 //! The version of the password's row is its generation. Sessions hold the generation that they began in, so a new
 //! password ends them all.
@@ -18,14 +18,19 @@ use crate::{
 
 const PASSWORD: &str = "password";
 const RESET: &str = "reset";
+const KNOWN: &str = "known";
 /// Before the id of a session.
 const SESSION: &str = "session/";
 /// Most rows read of a user.
 const MOST_ROWS: usize = 1_000;
 /// Days that the row of a session is kept after it was last written.
 const SESSION_DAYS: i64 = 30;
-/// Days that the row of a link is kept.
+/// Days that the row of links is kept after the newest one.
 const RESET_DAYS: i64 = 2;
+
+/// Days that a network or device of a sign-in stays known. The rows of a sign-in share this time; readers check the end
+/// of the session themselves.
+pub const KNOWN_DAYS: i64 = 90;
 
 /// The first generation.
 pub const FIRST_GENERATION: i64 = 1;
@@ -44,12 +49,42 @@ pub struct Password {
 /// An open link for a new password.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Reset {
-    /// Tells the link from those before it.
+    /// Tells the link from the user's others.
     #[prost(string, tag = "1")]
     pub nonce: String,
     /// Unix milliseconds.
     #[prost(int64, tag = "2")]
     pub expires_at: i64,
+}
+
+/// The links for a new password that nobody has used.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Resets {
+    /// The links, oldest first. Some may be over.
+    #[prost(message, repeated, tag = "1")]
+    pub links: Vec<Reset>,
+}
+
+/// A network or device from which a user has signed in.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct KnownOrigin {
+    /// The keyed hash of the network, or of the device's token.
+    #[prost(string, tag = "1")]
+    pub hash: String,
+    /// True for a device.
+    #[prost(bool, tag = "2")]
+    pub is_device: bool,
+    /// The last sign-in from there, in unix milliseconds.
+    #[prost(int64, tag = "3")]
+    pub used_at: i64,
+}
+
+/// The networks and devices from which a user has signed in.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct KnownOrigins {
+    /// Networks and devices, the last used first.
+    #[prost(message, repeated, tag = "1")]
+    pub origins: Vec<KnownOrigin>,
 }
 
 /// A session.
@@ -93,6 +128,8 @@ pub struct Sessions {
     pub generation: i64,
     /// Those stored, ended ones among them.
     pub stored: Vec<StoredSession>,
+    /// The known networks and devices, with their row's version.
+    pub known: Option<(i64, KnownOrigins)>,
 }
 
 fn seconds(days: i64) -> Option<u32> {
@@ -156,9 +193,21 @@ pub async fn password(
     row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
 }
 
-/// Sets a password after the one of a generation, or the first; tells whether that was still the one. A link for a new
-/// password goes with it; `link` is the condition on its row. The new generation is [`next_generation`]. Changes beside it go with
-/// it.
+/// A user's password with its generation, and the networks and devices that the user has signed in from.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(Option<(i64, Password)>, KnownOrigins)> {
+    let keys = [key![user, PASSWORD], key![user, KNOWN]];
+    let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
+    let (password, known) = (rows.next().flatten(), rows.next().flatten());
+    let password = password.map(|row| Ok::<_, StoreError>((row.version, read_as(row.body)?))).transpose()?;
+    Ok((password, known.map(|row| read_as(row.body)).transpose()?.unwrap_or_default()))
+}
+
+/// Sets a password after the one of a generation, or the first; tells whether that was still the one. All links for a
+/// new password go with it; `link` is the condition on their row. The new generation is [`next_generation`]. Changes
+/// beside it go with it.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -189,30 +238,34 @@ pub async fn forget_password(backend: &SharedBackend, user: &str) -> StoreResult
     backend.transact(of_user(user, writes, None)).await.map(drop)
 }
 
-/// A user's link for a new password, with its row's version. It may be over.
+/// A user's links for a new password, with their row's version. They may be over.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn reset(backend: &SharedBackend, user: &str, consistency: Consistency) -> StoreResult<Option<(i64, Reset)>> {
+pub async fn resets(
+    backend: &SharedBackend,
+    user: &str,
+    consistency: Consistency,
+) -> StoreResult<Option<(i64, Resets)>> {
     let row = get(backend, user, RESET, consistency).await?;
     row.map(|row| Ok((row.version, read_as(row.body)?))).transpose()
 }
 
-/// Sets the link for a new password in place of the one of a version, or of none; tells whether it was. No version
-/// comes twice while times grow.
+/// Sets the links for a new password in place of those of a version, or of none; returns true if the row still had it.
+/// No version comes twice while times grow.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn set_reset(
+pub async fn set_resets(
     backend: &SharedBackend,
     user: &str,
     before: Option<i64>,
-    reset: &Reset,
+    resets: &Resets,
     beside: Vec<Change>,
 ) -> StoreResult<bool> {
     let expect = before.map_or(Expect::Absent, Expect::Version);
-    let version = reset.expires_at.max(next_generation(before));
-    let writes = vec![put(RESET, expect, version, reset)];
+    let newest = resets.links.iter().map(|link| link.expires_at).max().unwrap_or_default();
+    let writes = vec![put(RESET, expect, newest.max(next_generation(before)), resets)];
     write(backend, user, (writes, Some(RESET_DAYS)), beside).await
 }
 
@@ -228,16 +281,19 @@ pub async fn session(backend: &SharedBackend, user: &str, id: &str) -> StoreResu
     Ok(Some((password.version, stored)))
 }
 
-/// All sessions of a user.
+/// All sessions of a user, with the known networks and devices.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn sessions(backend: &SharedBackend, user: &str) -> StoreResult<Sessions> {
+pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consistency) -> StoreResult<Sessions> {
     let mut found = Sessions::default();
-    for row in backend.scan(&Scan::all(&ACCOUNT, key![user], MOST_ROWS)).await? {
+    let scan = Scan { consistency, ..Scan::all(&ACCOUNT, key![user], MOST_ROWS) };
+    for row in backend.scan(&scan).await? {
         let item = row.clustering.first().map(|item| item.text()).unwrap_or_default();
         if item == PASSWORD {
             found.generation = row.version;
+        } else if item == KNOWN {
+            found.known = Some((row.version, read_as(row.body)?));
         } else if let Some(id) = item.strip_prefix(SESSION) {
             let id = id.to_owned();
             found.stored.push(StoredSession { id, version: row.version, session: read_as(row.body)? });
@@ -246,7 +302,8 @@ pub async fn sessions(backend: &SharedBackend, user: &str) -> StoreResult<Sessio
     Ok(found)
 }
 
-/// Begins a session in place of others; tells whether its id was new.
+/// Begins a session in place of others, and sets the known networks and devices in place of those of a version, or of
+/// none; returns true if the session's id was new and the row still had that version.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -254,12 +311,15 @@ pub async fn begin_session(
     backend: &SharedBackend,
     user: &str,
     (id, session): (&str, &Session),
+    (before, known): (Option<i64>, &KnownOrigins),
     instead: &[String],
     beside: Vec<Change>,
 ) -> StoreResult<bool> {
-    let mut writes = vec![put(&session_item(id), Expect::Absent, 1, session)];
+    let expect = before.map_or(Expect::Absent, Expect::Version);
+    let known = put(KNOWN, expect, next_generation(before), known);
+    let mut writes = vec![put(&session_item(id), Expect::Absent, 1, session), known];
     writes.extend(instead.iter().map(|id| remove(&session_item(id), Expect::Any)));
-    write(backend, user, (writes, Some(SESSION_DAYS)), beside).await
+    write(backend, user, (writes, Some(KNOWN_DAYS)), beside).await
 }
 
 /// Writes a session again if its row still has this version; tells whether it had.

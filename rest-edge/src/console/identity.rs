@@ -56,17 +56,21 @@ async fn home(signed_in: SignedIn) -> Page {
     }
 }
 
-/// The answer to somebody whose session has just begun: its cookie, and where to look next.
+/// The answer to somebody whose session has just begun: its cookie, that of the device, and where to look next.
 fn begun(console: &Console, session: Option<&v1::NewSession>, next: &str) -> Page {
     let cookies = console.cookies();
     let cookie = session.and_then(|session| cookies.set(cookies.session(), &session.token));
     let cookie = cookie.ok_or_else(|| Failed::from(ApiError::internal()))?;
     let mut response = see_other(next);
     response.headers_mut().insert(SET_COOKIE, cookie);
+    let device = session.filter(|session| !session.device.is_empty());
+    if let Some(cookie) = device.and_then(|session| cookies.set_device(&session.device)) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
     Ok(response)
 }
 
-/// The answer to somebody whose session has just ended.
+/// The answer to somebody whose session has just ended. The browser stays known.
 fn ended(console: &Console, next: &str) -> Response {
     let mut response = see_other(next);
     response.headers_mut().insert(SET_COOKIE, console.cookies().end_session());

@@ -1,6 +1,7 @@
 //! The console's door: who may post a form, what every answer carries, and where people are led.
 
 mod cookies;
+mod device;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use crate::{
 };
 
 const SESSION: &str = "ses_usr_1_0123456789";
+const DEVICE: &str = "dev_0123456789";
 
 /// A core with one user, who may sign in with any password but `wrong`.
 fn core() -> Arc<FakeCore> {
@@ -37,7 +39,8 @@ fn answer(operation: &str, message: &Bytes) -> Reply {
             Err(ApiError::new(ErrorCode::SignInFailed, "e-mail or password is wrong").to_status("req_core"))
         }
         "AccountService/SignIn" => {
-            let session = v1::NewSession { token: SESSION.into(), user: Some(user), ..Default::default() };
+            let (token, device) = (SESSION.into(), DEVICE.into());
+            let session = v1::NewSession { token, device, user: Some(user), ..Default::default() };
             reply(v1::SignInResponse { session: Some(session) })
         }
         "AccountService/GetAccount" => reply(v1::GetAccountResponse { user: Some(user), ..Default::default() }),

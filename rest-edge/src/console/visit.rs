@@ -24,6 +24,8 @@ const SESSION: HeaderName = HeaderName::from_static(metadata::SESSION);
 const MAX_USER_AGENT: usize = 300;
 /// Most bytes of a session's token.
 const MAX_SESSION: usize = 256;
+/// Seconds for which a browser keeps the token by which core knows it: 90 days, as core does.
+const DEVICE_SECONDS: u32 = 7_776_000;
 /// Characters of the cookie that guards the forms of visitors.
 const FORM_LENGTH: usize = 32;
 
@@ -55,6 +57,20 @@ impl Cookies {
         Some(header)
     }
 
+    /// The name of the cookie by which core knows a browser where its user has signed in before.
+    pub(crate) const fn device(self) -> &'static str {
+        if self.is_secure { "__Host-device" } else { "device" }
+    }
+
+    /// The header that keeps the device's token beyond the session; none when it cannot travel in a cookie.
+    pub(crate) fn set_device(self, token: &str) -> Option<HeaderValue> {
+        let until_closed = self.set(self.device(), token)?;
+        let text = format!("{}; Max-Age={DEVICE_SECONDS}", until_closed.to_str().ok()?);
+        let mut header = HeaderValue::try_from(text).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
+
     /// The header that takes the session's cookie away.
     pub(crate) fn end_session(self) -> HeaderValue {
         let (name, secure) = (self.session(), if self.is_secure { "; Secure" } else { "" });
@@ -68,6 +84,8 @@ impl Cookies {
 pub(crate) struct Visit {
     /// The session's token, if the browser sent one. It may have ended.
     pub(crate) session: Option<String>,
+    /// The token of the device, if the browser sent one. Only core knows whether it is good.
+    pub(crate) device: Option<String>,
     /// The address of the client.
     pub(crate) address: IpAddr,
     /// The request's id.
@@ -96,12 +114,14 @@ impl Visit {
     ) -> Self {
         let cookies = console.cookies();
         let session = cookie(&head.headers, cookies.session(), is_token);
+        let device = cookie(&head.headers, cookies.device(), is_token);
         let known = cookie(&head.headers, cookies.form(), |form| form.len() == FORM_LENGTH && is_token(form));
         let is_new = session.is_none() && known.is_none();
         let form = known.map_or_else(|| random(console), str::to_owned);
         let user_agent = head.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         Self {
             session: session.map(str::to_owned),
+            device: device.map(str::to_owned),
             address,
             request_id: request_id.clone(),
             trace,

@@ -72,7 +72,7 @@ impl People {
     }
 
     async fn attempt(&self, email: String, password: &str) -> Result<(), Status> {
-        let request = v1::SignInRequest { email, password: password.to_owned(), user_agent: None };
+        let request = v1::SignInRequest { email, password: password.to_owned(), user_agent: None, device: None };
         self.accounts.clone().sign_in(self.anywhere(request)?).await.map(drop)
     }
 

@@ -5,10 +5,12 @@ use thesis_proto::{
     v1,
 };
 
-use crate::harness::{Person, Service};
+use super::AT_ONCE;
+use crate::harness::{Person, Service, eventually};
 
 on_both_stores![
-    ten_failures_lock_an_account,
+    ten_failures_hold_for_their_network,
+    strangers_keep_no_user_out,
     an_address_tries_twenty_times_a_minute,
     an_address_signs_up_ten_times_an_hour,
     links_for_a_password_are_limited,
@@ -21,39 +23,56 @@ fn is_limited(error: &ApiError, within: u32) {
     assert!(error.retry_after.is_some_and(|seconds| (1..=within).contains(&seconds)), "{error:?}");
 }
 
-/// Fails ten times, from two addresses in turn; gives the one error of all tries.
-async fn fail_ten_times(person: &Person) -> ApiError {
-    let places = [person.elsewhere(), person.elsewhere()];
+/// Fails ten times at one place; gives the place and the one error of all tries.
+async fn fail_ten_times(person: &Person) -> (Person, ApiError) {
+    let place = person.elsewhere();
     let mut errors = Vec::new();
-    for number in 0..10 {
-        errors.push(places[number % 2].fail_to_sign_in("not the right password").await);
+    for _ in 0..10 {
+        errors.push(place.fail_to_sign_in("not the right password").await);
     }
     assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
-    errors.remove(0)
+    (place, errors.remove(0))
 }
 
-async fn ten_failures_lock_an_account(service: &Service) {
+async fn ten_failures_hold_for_their_network(service: &Service) {
     let (owner, _) = service.owner().await;
     let stranger = service.person();
-    let known = fail_ten_times(&owner).await;
-    let unknown = fail_ten_times(&stranger).await;
+    let (mut owners_place, known) = fail_ten_times(&owner).await;
+    let (mut strangers_place, unknown) = fail_ten_times(&stranger).await;
     assert_eq!((known.code, &known), (ErrorCode::SignInFailed, &unknown));
 
-    // For the hour, at every core and any address, with the right password too.
+    // For the hour, at every core, with the right password too.
     for _ in &service.cores {
-        for person in [&owner, &stranger] {
-            let mut tries = person.elsewhere();
-            is_limited(&tries.sign_in().await.unwrap_err(), HOUR);
-            tries.email = person.email.to_uppercase();
-            is_limited(&tries.sign_in().await.unwrap_err(), HOUR);
+        for place in [&mut owners_place, &mut strangers_place] {
+            is_limited(&place.sign_in().await.unwrap_err(), HOUR);
+            place.email = place.email.to_uppercase();
+            is_limited(&place.sign_in().await.unwrap_err(), HOUR);
         }
     }
-    let locked = [&owner, &stranger].map(|person| person.fail_to_sign_in("not the right password"));
-    let [known, unknown] = <[ApiError; 2]>::try_from(futures::future::join_all(locked).await).unwrap();
+    let refused = [&owners_place, &strangers_place].map(|place| place.fail_to_sign_in("not the right password"));
+    let [known, unknown] = <[ApiError; 2]>::try_from(futures::future::join_all(refused).await).unwrap();
     let words = |error: &ApiError| error.message.split(|each: char| each.is_ascii_digit()).next().map(str::to_owned);
     assert_eq!((words(&known), known.code), (words(&unknown), unknown.code));
-    // A session that has begun goes on.
+    // A session that has begun goes on, and other places are open.
     assert!(owner.is_signed_in().await);
+    owner.elsewhere().sign_in().await.unwrap();
+}
+
+async fn strangers_keep_no_user_out(service: &Service) {
+    let (mut owner, _) = service.owner().await;
+    for number in 0..30 {
+        let error = owner.elsewhere().fail_to_sign_in("not the right password").await;
+        let is_slow = error.code == ErrorCode::RateLimited && error.retry_after.is_some_and(|seconds| seconds <= 2);
+        assert!(error.code == ErrorCode::SignInFailed || (number >= 10 && is_slow), "{number}: {error:?}");
+    }
+    // Neither where the owner has signed in before, nor on a device of theirs.
+    let mut same_network = owner.elsewhere();
+    same_network.address.clone_from(&owner.address);
+    same_network.sign_in().await.unwrap();
+    owner.address = owner.elsewhere().address;
+    owner.sign_in().await.unwrap();
+    // Others wait for seconds.
+    eventually("a new device signs in", 10 * AT_ONCE, async || owner.elsewhere().sign_in().await.ok()).await;
 }
 
 async fn an_address_tries_twenty_times_a_minute(service: &Service) {
@@ -64,6 +83,7 @@ async fn an_address_tries_twenty_times_a_minute(service: &Service) {
             email: format!("{tried}.{}", place.email),
             password: "not the right password".to_owned(),
             user_agent: None,
+            device: None,
         };
         let Err(status) = place.ask().sign_in(request).await else { panic!("a stranger has signed in") };
         let error = ApiError::from_status(&status);

@@ -26,7 +26,8 @@ async fn a_dead_mail_server_delays_nobody() {
         let made = owner.ask().create_invitation(request).await.unwrap().into_inner();
         assert!(made.invitation.is_some() && made.link.is_none(), "a mail's link is for its reader alone");
         let asked = v1::RequestPasswordResetRequest { email: owner.email.clone() };
-        owner.ask().request_password_reset(asked).await.unwrap();
+        // A network has three requests an hour.
+        owner.elsewhere().ask().request_password_reset(asked).await.unwrap();
         assert!(began.elapsed() < 2 * AT_ONCE, "{:?}", began.elapsed());
     }
     // Nor does it hold up the end.

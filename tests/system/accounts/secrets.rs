@@ -26,7 +26,7 @@ async fn no_secret_is_in_a_log() {
     owner.password = "a password that nobody logs".to_owned();
     let organization = owner.sign_up("Acme").await.unwrap().id;
     service.confirm(&owner.email).await;
-    secrets.extend([owner.password.clone(), owner.session.clone().unwrap()]);
+    secrets.extend([owner.password.clone(), owner.session.clone().unwrap(), owner.device.clone().unwrap()]);
     let wrong = "a wrong password that nobody logs";
     owner.fail_to_sign_in(wrong).await;
     owner.fail_to_sign_in("short one").await;

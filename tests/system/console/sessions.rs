@@ -2,7 +2,12 @@
 
 use crate::harness::{Service, browser::Form};
 
-on_both_stores![sessions_are_listed_and_revoked, sign_in_leads_back, sign_in_leads_nowhere_else];
+on_both_stores![
+    sessions_are_listed_and_revoked,
+    a_known_browser_is_not_kept_out,
+    sign_in_leads_back,
+    sign_in_leads_nowhere_else,
+];
 
 async fn sessions_are_listed_and_revoked(service: &Service) {
     let (person, _) = service.owner().await;
@@ -25,6 +30,24 @@ async fn sessions_are_listed_and_revoked(service: &Service) {
     let page = first.submit(&page.form("/console/sign-out")).await.is(200);
     assert!(page.path.starts_with("/console/sign-in") && first.session().is_none(), "{page}");
     assert!(!person.is_signed_in().await);
+}
+
+async fn a_known_browser_is_not_kept_out(service: &Service) {
+    let (person, _) = service.owner().await;
+    let browser = service.browser();
+    browser.sign_in(&person.email, &person.password).await.is(200);
+    let page = browser.open("/console/account").await.is(200);
+    browser.submit(&page.form("/console/sign-out")).await.is(200);
+    assert!(browser.session().is_none() && browser.cookie_names().contains(&"device".to_owned()));
+    // Somebody beside it fails until nobody new may try there.
+    let mut other = service.browser();
+    other.address.clone_from(&browser.address);
+    for _ in 0..10 {
+        other.sign_in(&person.email, "not my password at all").await.is(401);
+    }
+    other.sign_in(&person.email, &person.password).await.is(429);
+    browser.sign_in(&person.email, &person.password).await.is(200);
+    assert!(browser.is_signed_in().await);
 }
 
 async fn sign_in_leads_back(service: &Service) {

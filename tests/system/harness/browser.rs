@@ -108,13 +108,18 @@ impl Browser {
             let is_secure = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
             assert_eq!(has("secure"), is_secure, "{cookie}");
             let plain = name.strip_prefix("__Host-").unwrap_or(name);
-            assert!(["session", "form"].contains(&plain), "{cookie}");
+            assert!(["session", "form", "device"].contains(&plain), "{cookie}");
             assert_eq!(name != plain, is_secure, "{cookie}");
             let mut cookies = self.cookies.lock().unwrap();
             if value.is_empty() || has("max-age=0") {
                 cookies.remove(name);
             } else {
-                assert!(if plain == "session" { value.starts_with("ses_") } else { value.len() >= 32 }, "{cookie}");
+                let has_form = match plain {
+                    "session" => value.starts_with("ses_"),
+                    "device" => value.starts_with("dev_") && has("max-age=7776000"),
+                    _ => value.len() >= 32,
+                };
+                assert!(has_form, "{cookie}");
                 cookies.insert(name.to_owned(), value.to_owned());
             }
         }

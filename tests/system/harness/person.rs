@@ -49,12 +49,18 @@ type Spoken = InterceptedService<Channel, Speaker>;
 /// Client of what people do themselves.
 pub(crate) type Accounts = AccountServiceClient<Spoken>;
 
+/// True if the queue of passwords has no room for the caller right now. It is not an answer about the account.
+fn is_busy(error: &ApiError) -> bool {
+    let is_own_excess = error.code == ErrorCode::RateLimited && error.message.contains("right now");
+    error.code == ErrorCode::ServiceUnavailable || is_own_excess
+}
+
 /// Asks until there is room for one more password to be hashed: all tests of a shared service wait for that together.
 pub(crate) async fn patiently<T>(ask: impl AsyncFn() -> Result<Response<T>, Status>) -> Result<T, ApiError> {
     for _ in 0..TRIES {
         match ask().await.map_err(|status| ApiError::from_status(&status)) {
             Ok(answer) => return Ok(answer.into_inner()),
-            Err(error) if error.code == ErrorCode::ServiceUnavailable => {
+            Err(error) if is_busy(&error) => {
                 tokio::time::sleep(Duration::from_secs(error.retry_after.unwrap_or(1).into())).await;
             }
             Err(error) => return Err(error),
@@ -91,6 +97,8 @@ pub(crate) struct Person {
     pub(crate) address: String,
     /// The secret of their session.
     pub(crate) session: Option<String>,
+    /// The secret of their device, once they have signed in there.
+    pub(crate) device: Option<String>,
     /// Their user's id, once it is known.
     pub(crate) id: String,
     /// Cores that they ask, in turn.
@@ -109,6 +117,7 @@ impl Service {
             password: PASSWORD.to_owned(),
             address: new_address(),
             session: None,
+            device: None,
             id: String::new(),
             cores: self.cores.iter().map(connect).collect(),
             next: AtomicUsize::new(0),
@@ -165,13 +174,14 @@ impl Person {
         AdminServiceClient::with_interceptor(core, speaker)
     }
 
-    /// The same person somewhere else, without a session.
+    /// The same person somewhere else on another device, without a session.
     pub(crate) fn elsewhere(&self) -> Self {
         Self {
             email: self.email.clone(),
             password: self.password.clone(),
             address: new_address(),
             session: None,
+            device: None,
             id: self.id.clone(),
             cores: self.cores.clone(),
             next: AtomicUsize::new(self.next.load(Ordering::Relaxed)),
@@ -183,8 +193,8 @@ impl Person {
         let user = session.user.unwrap();
         assert_eq!(user.email.to_lowercase(), self.email.to_lowercase());
         assert!(session.token.starts_with("ses_usr_") && user.id.starts_with("usr_"), "{user:?}");
-        assert!(session.expires_at.is_some());
-        (self.session, self.id) = (Some(session.token), user.id);
+        assert!(session.expires_at.is_some() && session.device.starts_with("dev_"));
+        (self.session, self.device, self.id) = (Some(session.token), Some(session.device), user.id);
     }
 
     /// Signs up; gives the new organization.
@@ -206,13 +216,14 @@ impl Person {
             email: self.email.clone(),
             password: self.password.clone(),
             user_agent: Some("tests".to_owned()),
+            device: self.device.clone(),
         };
         let answer = patiently(async || self.ask().sign_in(request.clone()).await).await?;
         self.begin(answer.session);
         Ok(())
     }
 
-    /// Tries a password; gives the error of its refusal.
+    /// Tries a password at the person's address, but not on their device; gives the error of its refusal.
     pub(crate) async fn fail_to_sign_in(&self, password: &str) -> ApiError {
         let mut other = self.elsewhere();
         (other.address, other.password) = (self.address.clone(), password.to_owned());

@@ -1,8 +1,6 @@
 //! Signing up, in and out; how long sessions last; and that a new password ends them.
 
-use std::sync::{Arc, atomic::Ordering};
-
-use futures::future::join_all;
+use std::sync::Arc;
 
 use super::*;
 use crate::{
@@ -52,7 +50,8 @@ async fn signed_up(core: &Core) -> String {
 
 async fn try_sign_in(core: &Core, email: &str, password: &str) -> Result<v1::NewSession> {
     let (email, password) = (email.to_owned(), password.to_owned());
-    let answer = sign_in(core, None, &v1::SignInRequest { email, password, user_agent: None }).await?;
+    let request = v1::SignInRequest { email, password, user_agent: None, device: None };
+    let answer = sign_in(core, None, &request).await?;
     Ok(answer.session.unwrap())
 }
 
@@ -174,11 +173,9 @@ async fn of_two_who_use_a_reset_link_at_once_one_sets_the_password() {
         password: password.to_owned(),
         user_agent: None,
     };
-    let (replaced, open) = (link().await, link().await);
-    assert_eq!(
-        code(get_link(&one, None, &v1::GetLinkRequest { token: replaced }).await),
-        Some(ErrorCode::LinkNotFound)
-    );
+    let (earlier, open) = (link().await, link().await);
+    let earlier = v1::GetLinkRequest { token: earlier };
+    assert!(get_link(&one, None, &earlier).await.is_ok(), "another link voids none");
     let asked = v1::GetLinkRequest { token: open.clone() };
     let told = get_link(&one, None, &asked).await.unwrap();
     assert_eq!((told.purpose(), told.email.as_deref()), (v1::LinkPurpose::PasswordReset, Some(EMAIL)));
@@ -187,7 +184,9 @@ async fn of_two_who_use_a_reset_link_at_once_one_sets_the_password() {
     let passwords = ["the first battery", "the second battery"];
     let (won, lost) = if outcomes.0.is_ok() { (passwords[0], outcomes.1) } else { (passwords[1], outcomes.0) };
     assert_eq!(code(lost), Some(ErrorCode::LinkNotFound));
-    assert_eq!(code(get_link(&one, None, &asked).await), Some(ErrorCode::LinkNotFound));
+    for void in [&asked, &earlier] {
+        assert_eq!(code(get_link(&one, None, void).await), Some(ErrorCode::LinkNotFound));
+    }
     assert!(try_sign_in(&one, EMAIL, won).await.is_ok());
     assert_eq!(code(admitted(&one, &token).await), Some(ErrorCode::SignInRequired));
     for lost in passwords.into_iter().filter(|password| *password != won) {
@@ -198,30 +197,6 @@ async fn of_two_who_use_a_reset_link_at_once_one_sets_the_password() {
     pass(&clock, [&one, &other], DAY_MS).await;
     let late = reset_password(&one, None, &reset(&late, PASSWORD)).await;
     assert_eq!(code(late), Some(ErrorCode::LinkNotFound));
-}
-
-#[tokio::test]
-async fn of_11_wrong_passwords_at_once_on_two_cores_10_are_hashed() {
-    let (clock, _store, cores) = two().await;
-    signed_up(&cores[0]).await;
-    let hashed = || cores.iter().map(|core| core.accounts.passwords.hashed.load(Ordering::SeqCst)).sum::<usize>();
-    let mut refusals = Vec::new();
-    for email in [EMAIL, "nobody@example.com"] {
-        let before = hashed();
-        let all = (0..11).map(|turn| try_sign_in(&cores[turn % 2], email, "wrong horse battery"));
-        let mut errors: Vec<_> = join_all(all).await.into_iter().filter_map(Result::err).collect();
-        errors.sort_by_key(|error| error.api.code.as_str());
-        let codes: Vec<_> = errors.iter().map(|error| error.api.code).collect();
-        assert_eq!(codes, [vec![ErrorCode::RateLimited], vec![ErrorCode::SignInFailed; 10]].concat());
-        assert_eq!(hashed() - before, 10);
-        refusals.push(errors.into_iter().map(|error| error.api).collect::<Vec<_>>());
-    }
-    assert_eq!(refusals[0], refusals[1], "nothing tells which accounts exist");
-    assert_eq!(code(try_sign_in(&cores[0], EMAIL, PASSWORD).await), Some(ErrorCode::RateLimited));
-    pass(&clock, [&cores[0], &cores[1]], HOUR_MS).await;
-    for _ in 0..15 {
-        try_sign_in(&cores[1], EMAIL, PASSWORD).await.unwrap();
-    }
 }
 
 #[tokio::test]

@@ -66,13 +66,14 @@ pub async fn accept_invitation(
     let password = message.password.as_deref().unwrap_or_default();
     match person {
         Some(_) => change.await?,
-        None => with_password(core, &user.id, password, change).await?,
+        None => with_password(core, &user, address, password, change).await?,
     }
     let session = match person {
         Some(_) => None,
         None => {
             let user = shared.control.state().people().user(&user.id).cloned().unwrap_or_else(|| Arc::new(user));
-            Some(sessions::begin(shared, &user, address, message.user_agent.as_deref(), FIRST_GENERATION).await?)
+            let user_agent = message.user_agent.as_deref();
+            Some(sessions::begin(shared, &user, (address, None), user_agent, FIRST_GENERATION).await?)
         }
     };
     let state = shared.control.state();

@@ -6,7 +6,7 @@ use thesis_proto::v1;
 
 use crate::{
     accounts::{
-        attempts::{self, RESET_FROM_ADDRESS, RESET_OF_ACCOUNT},
+        attempts::{self, RESET_FROM_ADDRESS, RESET_FROM_NETWORK, RESET_OF_ACCOUNT},
         fields::{email_fault, refuse},
         mail::Letter,
         resets, sessions,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Sends a link for a new password to the user with this e-mail, if there is one and mail is sent. The work is done
-/// after the answer, which is always the same.
+/// after the answer, which is always the same. Links that were sent before stay good.
 ///
 /// # Errors
 /// 422, `RATE_LIMITED` whether there is such a user or not, or when the store does not answer.
@@ -27,7 +27,11 @@ pub async fn request_password_reset(
 ) -> Result<v1::RequestPasswordResetResponse> {
     refuse([email_fault("email", &message.email)])?;
     attempts::from_address(&core.shared, &RESET_FROM_ADDRESS, address).await?;
-    attempts::of_account(&core.shared, &RESET_OF_ACCOUNT, &message.email).await?;
+    attempts::of_account_from(&core.shared, &RESET_FROM_NETWORK, &message.email, address).await?;
+    if attempts::of_account_if_free(&core.shared, &RESET_OF_ACCOUNT, &message.email).await?.is_none() {
+        // The account has been sent as many links as it gets in an hour, and each of them works.
+        return Ok(v1::RequestPasswordResetResponse {});
+    }
     let (core_of_task, email, address) = (Arc::clone(core), message.email.clone(), address.map(str::to_owned));
     core.tasks.spawn(async move {
         if let Err(error) = send(&core_of_task, &email, address.as_deref()).await {
@@ -51,4 +55,40 @@ async fn send(core: &Core, email: &str, address: Option<&str>) -> Result<()> {
     let made = resets::make(shared, &user, true, asked).await?;
     mail.post(Letter::reset(&user.email, &core.accounts.link(&made.token)));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use thesis_proto::error::ErrorCode;
+
+    use super::*;
+    use crate::{
+        domain::window::HOUR_MS,
+        testing::{ManualClock, core, shared_memory},
+    };
+
+    #[tokio::test]
+    async fn a_network_requests_3_links_an_hour_and_an_account_gets_10() {
+        let clock = ManualClock::new();
+        let core = core(shared_memory(&clock), &clock, 1).await;
+        let message = v1::RequestPasswordResetRequest { email: "ada@example.com".to_owned() };
+        let request = async |address: &str| {
+            let answer = request_password_reset(&core, Some(address), &message).await;
+            answer.err().map(|error| error.api.code)
+        };
+        for _ in 0..3 {
+            assert_eq!(request("192.0.2.1").await, None);
+        }
+        assert_eq!(request("192.0.2.1").await, Some(ErrorCode::RateLimited));
+        let reserve = async || attempts::of_account_if_free(&core.shared, &RESET_OF_ACCOUNT, &message.email).await;
+        for number in 4..=10 {
+            assert_eq!(request(&format!("198.51.100.{number}")).await, None);
+        }
+        assert!(reserve().await.unwrap().is_none());
+        // Whoever requests more gets the same answer.
+        assert_eq!(request("203.0.113.1").await, None);
+        clock.advance(HOUR_MS);
+        assert_eq!(request("192.0.2.1").await, None);
+        assert!(reserve().await.unwrap().is_some());
+    }
 }

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     accounts::{
         fields::{password_fault, refuse},
+        passwords::Requester,
         resets::{self, no_link},
         sessions,
     },
@@ -48,7 +49,8 @@ pub async fn reset_password(
     refuse([password_fault("password", &message.password)])?;
     shared.control.refresh().await?;
     let user = shared.control.state().people().user(&found.user_id).cloned().ok_or_else(no_link)?;
-    let hash = core.accounts.passwords.hash(&message.password, shared.ids.as_ref()).await?;
+    let requester = Requester { subject: &user.id, address };
+    let hash = core.accounts.passwords.hash(requester, &message.password, shared.ids.as_ref()).await?;
     let password = Password { hash, changed_at: shared.clock.now_ms() };
     let actor = sessions::actor(&user, address);
     let mut consistency = Consistency::Quorum;
@@ -79,6 +81,6 @@ pub async fn reset_password(
     } else {
         shared.control.change(actor.does("user.email_confirmed"), confirm).await?
     };
-    let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), generation).await?;
+    let session = sessions::begin(shared, &user, (address, None), message.user_agent.as_deref(), generation).await?;
     Ok(v1::ResetPasswordResponse { session: Some(session) })
 }

@@ -1,21 +1,24 @@
 //! Begins a session with e-mail and password.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use thesis_proto::{error::ErrorCode, v1};
 
 use crate::{
     accounts::{
-        attempts::{self, SIGN_IN_FROM_ADDRESS, SIGN_IN_TO_ACCOUNT},
-        passwords::NO_PASSWORD,
+        attempts::{self, SIGN_INS_OF_ACCOUNT},
+        known::Origin,
+        passwords::{NO_PASSWORD, Requester},
         sessions,
     },
-    domain::account::User,
+    domain::account::{User, folded_email},
     error::{Error, Result},
     figures::SIGN_INS,
     operations::Core,
-    store::Consistency,
-    tables::account as rows,
+    tables::account::{self as rows, Password},
 };
 
 /// Stands for a user who does not exist.
@@ -41,38 +44,54 @@ pub async fn sign_in(core: &Core, address: Option<&str>, message: &v1::SignInReq
 
 async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignInRequest) -> Result<v1::SignInResponse> {
     let shared = &core.shared;
-    let from_address = attempts::from_address(shared, &SIGN_IN_FROM_ADDRESS, address).await?;
-    // Trying an account that may not be tried is a failure of the address too.
-    let of_account = match attempts::of_account(shared, &SIGN_IN_TO_ACCOUNT, &message.email).await {
-        Ok(of_account) => of_account,
+    shared.control.refresh().await?;
+    let user = shared.control.state().people().user_by_email(&message.email).cloned();
+    let user_id = user.as_ref().map_or(NOBODY, |user| user.id.as_str());
+    let (password, known) = rows::sign_in_rows(&shared.backend, user_id).await?;
+    let from = (address, message.device.as_deref());
+    let origin = Origin::new(&shared.keys, user_id, from, &known, shared.clock.now_ms());
+    let tries = attempts::of_sign_in(shared, &message.email, &origin, address).await?;
+    let (user, generation) = match check(core, message, (&origin, address), user, password).await {
+        Ok(found) => found,
         Err(error) => {
-            if error.api.code.http_status() >= 500 {
-                attempts::give_back(shared, from_address).await;
+            if error.api.code != ErrorCode::SignInFailed {
+                attempts::give_back(shared, tries).await;
             }
             return Err(error);
         }
     };
-    let checked = check(core, message).await;
-    if !checked.as_ref().is_err_and(|error| error.api.code == ErrorCode::SignInFailed) {
-        attempts::give_back(shared, from_address.into_iter().chain([of_account])).await;
+    if let Err(error) = attempts::of_account(shared, &SIGN_INS_OF_ACCOUNT, &message.email).await {
+        // Above this limit the right password counts as a wrong one does, so that soon no more are hashed.
+        if error.api.code != ErrorCode::RateLimited {
+            attempts::give_back(shared, tries).await;
+        }
+        return Err(error);
     }
-    let (user, generation) = checked?;
-    let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), generation).await?;
+    attempts::give_back(shared, tries).await;
+    let session = sessions::begin(shared, &user, from, message.user_agent.as_deref(), generation).await?;
     Ok(v1::SignInResponse { session: Some(session) })
 }
 
-/// The user with this e-mail and password, and the password's generation.
-async fn check(core: &Core, message: &v1::SignInRequest) -> Result<(Arc<User>, i64)> {
-    let shared = &core.shared;
-    shared.control.refresh().await?;
-    let user = shared.control.state().people().user_by_email(&message.email).cloned();
-    let user_id = user.as_ref().map_or(NOBODY, |user| user.id.as_str());
-    let password = rows::password(&shared.backend, user_id, Consistency::Quorum).await?;
+/// The user, if the password is right, and the password's generation.
+async fn check(
+    core: &Core,
+    message: &v1::SignInRequest,
+    (origin, address): (&Origin, Option<&str>),
+    user: Option<Arc<User>>,
+    password: Option<(i64, Password)>,
+) -> Result<(Arc<User>, i64)> {
     let (generation, hash) = match password {
         Some((generation, password)) => (Some(generation), password.hash),
         None => (None, NO_PASSWORD.to_owned()),
     };
-    let is_right = core.accounts.passwords.verify(&message.password, hash).await?;
+    let mut subject = folded_email(&message.email);
+    if origin.is_known() {
+        // Strangers' tries take no place of theirs.
+        subject = format!("{subject}/{}", origin.key());
+    }
+    let address = address.filter(|_| !matches!(origin, Origin::Device(_)));
+    let requester = Requester { subject: &subject, address };
+    let is_right = core.accounts.passwords.verify(requester, &message.password, hash).await?;
     match (is_right, user, generation) {
         (true, Some(user), Some(generation)) => Ok((user, generation)),
         _ => Err(Error::new(

@@ -8,10 +8,15 @@ use crate::{
         attempts::{self, SIGN_UP_FROM_ADDRESS},
         confirmations,
         fields::{email_fault, name_fault, password_fault, refuse},
+        passwords::Requester,
         sessions,
     },
     convert,
-    domain::{account::User, control::ControlChange, id},
+    domain::{
+        account::{User, folded_email},
+        control::ControlChange,
+        id,
+    },
     error::{Error, Result},
     operations::Core,
     shared::control::ControlState,
@@ -47,7 +52,9 @@ pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpReq
     let shared = &core.shared;
     let tried = attempts::from_address(shared, &SIGN_UP_FROM_ADDRESS, address).await?;
     let made = make(core, address, message).await;
-    if made.as_ref().is_err_and(|error| error.api.code.http_status() >= 500) {
+    // The queue of passwords had no room: nothing was tried.
+    let is_untried = |error: &Error| error.api.code == ErrorCode::RateLimited || error.api.code.http_status() >= 500;
+    if made.as_ref().is_err_and(is_untried) {
         attempts::give_back(shared, tried).await;
     }
     made
@@ -76,9 +83,10 @@ async fn make(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -
         Ok((changes, ()))
     };
     let change = shared.control.change(sessions::actor(&user, address).does("user.signed_up"), make);
-    with_password(core, &user.id, &message.password, change).await?;
+    with_password(core, &user, address, &message.password, change).await?;
     confirmations::post(&core.accounts, shared, &user);
-    let session = sessions::begin(shared, &user, address, message.user_agent.as_deref(), FIRST_GENERATION).await?;
+    let user_agent = message.user_agent.as_deref();
+    let session = sessions::begin(shared, &user, (address, None), user_agent, FIRST_GENERATION).await?;
     let organization = Some(convert::control::organization(&organization));
     Ok(v1::SignUpResponse { session: Some(session), organization })
 }
@@ -87,20 +95,22 @@ async fn make(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -
 /// again when the change is refused.
 pub(super) async fn with_password<T>(
     core: &Core,
-    user_id: &str,
+    user: &User,
+    address: Option<&str>,
     password: &str,
     change: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let shared = &core.shared;
-    let hash = core.accounts.passwords.hash(password, shared.ids.as_ref()).await?;
+    let requester = Requester { subject: &folded_email(&user.email), address };
+    let hash = core.accounts.passwords.hash(requester, password, shared.ids.as_ref()).await?;
     let password = Password { hash, changed_at: shared.clock.now_ms() };
-    if !rows::set_password(&shared.backend, user_id, (None, Expect::Any), &password, Vec::new()).await? {
+    if !rows::set_password(&shared.backend, &user.id, (None, Expect::Any), &password, Vec::new()).await? {
         return Err(Error::internal("a new user has the id of another one"));
     }
     let made = change.await;
     // A change in doubt may have been made.
     if made.as_ref().is_err_and(|error| error.api.code.http_status() < 500)
-        && let Err(error) = rows::forget_password(&shared.backend, user_id).await
+        && let Err(error) = rows::forget_password(&shared.backend, &user.id).await
     {
         tracing::warn!(%error, "the password of a user who was not made stays");
     }

@@ -10,8 +10,8 @@ use crate::{
     operations::Core,
 };
 
-/// Makes a link by which a user sets a new password, to hand over. It replaces one made before. Using it confirms
-/// the user's e-mail: the operator vouches for the person.
+/// Makes a link by which a user sets a new password, to hand over. Links made before stay good until one of them is
+/// used. Using it confirms the user's e-mail: the operator vouches for the person.
 ///
 /// # Errors
 /// `USER_NOT_FOUND`, or when the store does not answer.

@@ -178,7 +178,7 @@ pub(super) async fn make_reset_link(
         Err(status) => return refused(&console, &signed_in, &status, Invitation::default()).await,
     };
     let text = format!(
-        "By this link {email} sets a new password. Hand it over to nobody else. One that was made before works no more."
+        "By this link {email} sets a new password. Hand it over to nobody else. When it is used, no other link of theirs works any more."
     );
     link(&signed_in, "Reset link", text, made.link, made.expires_at.as_ref())
 }

@@ -46,8 +46,12 @@ pub(super) async fn show(visit: Visit, Query(query): Query<SignInQuery>) -> Page
 }
 
 pub(super) async fn send(State(console): State<Arc<Console>>, visit: Visit, Posted(form): Posted<SignInForm>) -> Page {
-    let request =
-        v1::SignInRequest { email: form.email.clone(), password: form.password, user_agent: visit.user_agent.clone() };
+    let request = v1::SignInRequest {
+        email: form.email.clone(),
+        password: form.password,
+        user_agent: visit.user_agent.clone(),
+        device: visit.device.clone(),
+    };
     match console.core.accounts.sign_in(visit.anonymous(request)).await {
         Ok(answer) => begun(&console, answer.into_inner().session.as_ref(), safe_next(form.next.as_deref())),
         Err(status) => page(Layout::visitor(&visit, "Sign in"), Faults::of(&status)?, form.email, form.next.as_deref()),

@@ -1,0 +1,149 @@
+//! Networks and devices from which a user has signed in. Failed tries from elsewhere do not slow them down.
+
+use super::attempts::network;
+use crate::{
+    domain::window::DAY_MS,
+    shared::key_ring::KeyRing,
+    tables::account::{KNOWN_DAYS, KnownOrigin, KnownOrigins},
+};
+
+/// Time for which a network or device stays known after its last sign-in, in milliseconds.
+const KNOWN_MS: i64 = KNOWN_DAYS * DAY_MS;
+/// Known networks of a user, and as many devices.
+const MAX_KNOWN: usize = 20;
+
+/// The source of a try to sign in. Its failures have a limit of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A device on which the user has signed in before, by the hash of its token.
+    Device(String),
+    /// Any other device in a network.
+    Network {
+        /// The network; empty when the caller names no address.
+        network: String,
+        /// True if the user has signed in from there before.
+        is_known: bool,
+    },
+}
+
+impl Origin {
+    /// The source of a try to sign in as a user. A wrong token, or the token of another user, counts as none.
+    #[must_use]
+    pub fn new(
+        keys: &KeyRing,
+        user_id: &str,
+        (address, device): (Option<&str>, Option<&str>),
+        known: &KnownOrigins,
+        now_ms: i64,
+    ) -> Self {
+        let is_known = |hash: &str, is_device: bool| {
+            let mut origins = known.origins.iter();
+            origins.any(|one| one.hash == hash && one.is_device == is_device && now_ms - one.used_at < KNOWN_MS)
+        };
+        let device = device.map(|token| keys.known_hash(user_id, token)).filter(|hash| is_known(hash, true));
+        if let Some(hash) = device {
+            return Self::Device(hash);
+        }
+        let network = address.map(network).unwrap_or_default();
+        let is_known = is_known(&keys.known_hash(user_id, &network), false);
+        Self::Network { network, is_known }
+    }
+
+    /// The text under which its tries are counted.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Device(hash) => hash,
+            Self::Network { network, .. } => network,
+        }
+    }
+
+    /// True for a device or network that the user has signed in from.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        match self {
+            Self::Device(_) => true,
+            Self::Network { is_known, .. } => *is_known,
+        }
+    }
+}
+
+/// Adds the network and the device of a successful sign-in to the known ones. Returns them with the device's token,
+/// which is a new one unless the device is known.
+#[must_use]
+pub fn remember(
+    keys: &KeyRing,
+    user_id: &str,
+    (address, device): (Option<&str>, Option<&str>),
+    mut known: KnownOrigins,
+    now_ms: i64,
+) -> (KnownOrigins, String) {
+    let is_device =
+        |token: &&str| matches!(Origin::new(keys, user_id, (None, Some(*token)), &known, now_ms), Origin::Device(_));
+    let token = device.filter(is_device).map_or_else(|| keys.new_device_token(), str::to_owned);
+    let mut used = vec![(keys.known_hash(user_id, &token), true)];
+    used.extend(address.map(|address| (keys.known_hash(user_id, &network(address)), false)));
+    known.origins.retain(|one| !used.iter().any(|(hash, _)| *hash == one.hash));
+    let used = used.into_iter().map(|(hash, is_device)| KnownOrigin { hash, is_device, used_at: now_ms });
+    known.origins.splice(0..0, used);
+    let mut counts = [0; 2];
+    known.origins.retain(|one| {
+        let count = &mut counts[usize::from(one.is_device)];
+        *count += 1;
+        *count <= MAX_KNOWN && now_ms - one.used_at < KNOWN_MS
+    });
+    (known, token)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use thesis_net::clock::SystemIdSource;
+
+    use super::*;
+
+    const HOME: Option<&str> = Some("192.0.2.1");
+    const AWAY: Option<&str> = Some("198.51.100.1");
+    const USER: &str = "usr_1";
+
+    fn keys() -> KeyRing {
+        KeyRing::new(&[1; 32], Arc::new(SystemIdSource))
+    }
+
+    #[test]
+    fn a_device_is_known_to_its_user_anywhere_and_a_network_without_it() {
+        let keys = keys();
+        let (known, token) = remember(&keys, USER, (HOME, None), KnownOrigins::default(), 0);
+        let origin = |user: &str, from, at| Origin::new(&keys, user, from, &known, at);
+        assert!(matches!(origin(USER, (AWAY, Some(token.as_str())), KNOWN_MS - 1), Origin::Device(_)));
+        let at_home = Origin::Network { network: "192.0.2.1".to_owned(), is_known: true };
+        assert_eq!(origin(USER, (HOME, Some("dev_wrong")), KNOWN_MS - 1), at_home);
+        assert!(!origin(USER, (AWAY, None), 0).is_known());
+        assert!(!origin(USER, (None, None), 0).is_known());
+        // Neither of another user, nor when its time is over.
+        assert!(!origin("usr_2", (HOME, Some(token.as_str())), 0).is_known());
+        assert!(!origin(USER, (HOME, Some(token.as_str())), KNOWN_MS).is_known());
+        assert!(known.origins.iter().all(|one| !token.contains(&one.hash) && !one.hash.contains("192.0")));
+    }
+
+    #[test]
+    fn the_20_networks_and_devices_that_were_used_last_stay() {
+        let keys = keys();
+        let (mut known, first) = remember(&keys, USER, (HOME, None), KnownOrigins::default(), 0);
+        for number in 0..30 {
+            let address = format!("203.0.113.{number}");
+            known = remember(&keys, USER, (Some(address.as_str()), None), known, number).0;
+            let (with_first, token) = remember(&keys, USER, (None, Some(first.as_str())), known, number);
+            assert_eq!(token, first, "a known device keeps its token");
+            known = with_first;
+        }
+        let count = |is_device| known.origins.iter().filter(|one| one.is_device == is_device).count();
+        assert_eq!((count(true), count(false)), (MAX_KNOWN, MAX_KNOWN));
+        assert!(Origin::new(&keys, USER, (None, Some(first.as_str())), &known, 30).is_known());
+        assert!(!Origin::new(&keys, USER, (HOME, None), &known, 30).is_known());
+        assert!(Origin::new(&keys, USER, (Some("203.0.113.29"), None), &known, 30).is_known());
+        let (known, _) = remember(&keys, USER, (HOME, None), known, KNOWN_MS + 29);
+        assert_eq!(known.origins.len(), 2, "what was not used for long is forgotten");
+    }
+}
