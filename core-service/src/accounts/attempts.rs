@@ -148,7 +148,7 @@ pub async fn of_account_from(shared: &Shared, limit: &Limit, email: &str, addres
 /// `RATE_LIMITED`, or when the store does not answer.
 pub async fn of_sign_in(shared: &Shared, email: &str, origin: &Origin, address: Option<&str>) -> Result<Vec<Try>> {
     let from_address = match origin {
-        Origin::Device(_) => None,
+        Origin::Device(_) => Vec::new(),
         Origin::Network { .. } => from_address(shared, &SIGN_IN_FROM_ADDRESS, address).await?,
     };
     match of_account_and_origin(shared, &account(shared, email), origin).await {
