@@ -23,10 +23,12 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+mod unused;
+
 mod words;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     fs,
     path::Path,
 };
@@ -113,9 +115,10 @@ pub struct SearchIndex {
     /// By name: datasets not taken in yet up to the position that their log had when they were first asked for, with that
     /// position once known.
     lacking: watch::Sender<HashMap<String, Option<u64>>>,
-    /// The datasets that were asked for.
-    asked: Mutex<HashSet<String>>,
+    /// By name: the datasets that were requested, with the time of the last request once the follower has noted it.
+    requests: Mutex<HashMap<String, Option<i64>>>,
     wanted: Notify,
+    in_memory: bool,
 }
 
 impl SearchIndex {
@@ -126,7 +129,8 @@ impl SearchIndex {
     pub fn open(dir: Option<&Path>) -> Result<Self, SearchError> {
         let (fields, schema) = Fields::new();
         let Some(dir) = dir else {
-            return Self::over(fields, &Index::create_in_ram(schema), Marks::new());
+            let index = Self::over(fields, &Index::create_in_ram(schema), Marks::new())?;
+            return Ok(Self { in_memory: true, ..index });
         };
         fs::create_dir_all(dir)?;
         if fs::read_dir(dir)?.next().is_some() {
@@ -160,7 +164,8 @@ impl SearchIndex {
         let writer = Mutex::new(Writer { writer: index.writer_with_options(options)?, marks: marks.clone() });
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let (committed, lacking) = (watch::Sender::new(marks), watch::Sender::default());
-        Ok(Self { fields, reader, writer, committed, lacking, asked: Mutex::default(), wanted: Notify::new() })
+        let (requests, wanted) = (Mutex::default(), Notify::new());
+        Ok(Self { fields, reader, writer, committed, lacking, requests, wanted, in_memory: false })
     }
 
     /// Takes in a dataset's entries in order; those up to its position are skipped. Searches see them after the next
@@ -197,16 +202,6 @@ impl SearchIndex {
         self.committed.send_replace(writer.marks.clone());
         self.complete();
         Ok(())
-    }
-
-    /// Forgets a dataset whose log is not the one taken in; its position is 0 after the next commit.
-    pub fn forget(&self, dataset: &Dataset) {
-        let terms = Terms::new(self.fields, dataset);
-        let mut writer = self.writer.lock();
-        for kind in Kind::ALL {
-            writer.writer.delete_term(terms.term(self.fields.kind, kind.prefix()));
-        }
-        writer.marks.remove(&dataset.to_string());
     }
 
     fn or_roll_back<T>(&self, writer: &mut Writer, done: tantivy::Result<T>) -> Result<T, SearchError> {

@@ -1,5 +1,6 @@
 mod files;
 mod near;
+mod unused;
 
 use proptest::prelude::*;
 
