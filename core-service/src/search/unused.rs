@@ -16,7 +16,7 @@ use crate::domain::{dataset::Dataset, window::MINUTE_MS};
 const IDLE_TIMEOUT_MS: i64 = 30 * MINUTE_MS;
 
 impl SearchIndex {
-    /// Whether the index takes in a dataset's log as it grows.
+    /// True if the index takes in a dataset's log as it grows.
     #[must_use]
     pub fn follows(&self, dataset: &Dataset) -> bool {
         let is_project = matches!(dataset, Dataset::Project(_));
@@ -45,7 +45,7 @@ impl SearchIndex {
     /// Blocks.
     ///
     /// # Errors
-    /// When the index fails; it holds the datasets then.
+    /// The error of the index, which holds the datasets then.
     pub fn drop_datasets(&self, datasets: &[Dataset]) -> Result<(), SearchError> {
         datasets.iter().for_each(|dataset| self.forget(dataset));
         self.commit()?;

@@ -30,7 +30,7 @@ const MAX_DELETIONS: usize = 50;
 pub(super) type LastDeleted = Arc<Mutex<Option<(i64, String)>>>;
 
 impl Datasets {
-    /// Starts to delete what a dataset has beyond `limit`, if it has more with this new entry.
+    /// Starts a task that deletes the oldest theses, if the dataset has more than `limit` with this new entry.
     pub(super) fn delete_surplus_after(self: &Arc<Self>, dataset: &Dataset, limit: i64, written: &Sequenced) {
         let Some(Kind::ThesisCreated(created)) = &written.entry.kind else { return };
         if created.totals.in_dataset.is_none_or(|theses| theses <= limit) {

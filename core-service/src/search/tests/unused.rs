@@ -8,7 +8,7 @@ use super::*;
 
 const HALF_HOUR_MS: i64 = 30 * 60_000;
 
-/// An index that holds a thesis of everybody's datasets and of two projects, all of which were asked for.
+/// An index with a thesis each of `live`, of the sandbox and of two projects. All were requested.
 fn in_use(index: SearchIndex) -> Log {
     let mut log = Log::on(index);
     for dataset in [Dataset::Live, Dataset::Sandbox, project("prj_one"), project("prj_two")] {

@@ -17,7 +17,7 @@ async fn numbers(core: &Core, dataset: &Dataset) -> Vec<i64> {
     rows.into_iter().map(|row| row.created_at).collect()
 }
 
-/// Creates the thesis with a number in a dataset that keeps so many.
+/// Creates the thesis with a number in a dataset that has a limit.
 async fn create(core: &Core, dataset: &Dataset, number: u32, limit: Option<i64>) -> Thesis {
     let new = NewThesis { max_theses: limit, ..new_thesis(dataset, number) };
     core.datasets.create_thesis(dataset, new.clone()).await.unwrap();
