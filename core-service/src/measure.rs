@@ -84,7 +84,8 @@ async fn look_at_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) 
             PROJECTION_SECONDS.at(name).set(behind.rows.seconds(head, position));
         }
         let owed = owed.unwrap_or(position);
-        let seen = core.search.position(&dataset);
+        // A project that nobody searches does not wait for the index.
+        let seen = if core.search.follows(&dataset) { core.search.position(&dataset) } else { position };
         let index = KINDS.iter().position(|kind| *kind == name).unwrap_or_default();
         let kind = &mut kinds[index];
         kind.projected += position;

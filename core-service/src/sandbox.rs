@@ -107,7 +107,7 @@ fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i6
         updated_at: created_at,
         ..Thesis::default()
     };
-    NewThesis { thesis, profile, token, test: false, at, trace: Vec::new() }
+    NewThesis { thesis, profile, token, test: false, at, trace: Vec::new(), max_theses: None }
 }
 
 /// Lays out the fixtures of the seven days before the very first start of any core. Doing it again, or twice at once,

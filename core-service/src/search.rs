@@ -27,10 +27,12 @@ mod tests;
 
 mod turns;
 
+mod unused;
+
 mod words;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     fs,
     path::Path,
     sync::Arc,
@@ -127,10 +129,11 @@ pub struct SearchIndex {
     /// By name: datasets not taken in yet up to the position that their log had when they were first asked for, with that
     /// position once known.
     lacking: watch::Sender<HashMap<String, Option<u64>>>,
-    /// The datasets that were asked for.
-    asked: Mutex<HashSet<String>>,
+    /// By name: the datasets that were requested, with the time of the last request once the follower has noted it.
+    requests: Mutex<HashMap<String, Option<i64>>>,
     wanted: Notify,
     turns: Turns,
+    in_memory: bool,
 }
 
 impl SearchIndex {
@@ -141,7 +144,8 @@ impl SearchIndex {
     pub fn open(dir: Option<&Path>) -> Result<Self, SearchError> {
         let (fields, schema) = Fields::new();
         let Some(dir) = dir else {
-            return Self::over(fields, &Index::create_in_ram(schema), Marks::new());
+            let index = Self::over(fields, &Index::create_in_ram(schema), Marks::new())?;
+            return Ok(Self { in_memory: true, ..index });
         };
         fs::create_dir_all(dir)?;
         if fs::read_dir(dir)?.next().is_some() {
@@ -181,9 +185,10 @@ impl SearchIndex {
             writer,
             committed,
             lacking,
-            asked: Mutex::default(),
+            requests: Mutex::default(),
             wanted: Notify::new(),
             turns: Turns::new(),
+            in_memory: false,
         })
     }
 
@@ -221,16 +226,6 @@ impl SearchIndex {
         self.committed.send_replace(writer.marks.clone());
         self.complete();
         Ok(())
-    }
-
-    /// Forgets a dataset whose log is not the one taken in; its position is 0 after the next commit.
-    pub fn forget(&self, dataset: &Dataset) {
-        let terms = Terms::new(self.fields, dataset);
-        let mut writer = self.writer.lock();
-        for kind in Kind::ALL {
-            writer.writer.delete_term(terms.term(self.fields.kind, kind.prefix()));
-        }
-        writer.marks.remove(&dataset.to_string());
     }
 
     fn or_roll_back<T>(&self, writer: &mut Writer, done: tantivy::Result<T>) -> Result<T, SearchError> {

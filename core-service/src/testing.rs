@@ -220,6 +220,7 @@ pub(crate) fn settings() -> CoreSettings {
         history_days: 7,
         concurrent_streams: 2,
         webhook_endpoints: 3,
+        test_theses: 1_000_000,
         requests_per_month: 1_000,
         standard_per_minute: 100_000,
         heavy_per_minute: 60,
@@ -265,7 +266,7 @@ pub(crate) fn new_thesis(dataset: &Dataset, number: u32) -> NewThesis {
         created_at: i64::from(number),
         ..Thesis::default()
     };
-    NewThesis { thesis, profile, token, test: true, at: None, trace: Vec::new() }
+    NewThesis { thesis, profile, token, test: true, at: None, trace: Vec::new(), max_theses: None }
 }
 
 /// Ids of one replica, different from those of others.

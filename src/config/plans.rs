@@ -1,6 +1,6 @@
 //! The plans' file.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, num::NonZeroU32, path::Path};
 
 use core_service::domain::plan::{Plan, Plans};
 use serde::Deserialize;
@@ -9,6 +9,8 @@ use super::Refused;
 
 const SETTING: &str = "SVC_PLANS_FILE";
 const BUILT_IN: &str = include_str!("../plans.toml");
+/// Test theses of a project where a plan does not name their number.
+const DEFAULT_TEST_THESES: u32 = 1_000_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +24,7 @@ struct Row {
     history_days: u32,
     concurrent_streams: u32,
     webhook_endpoints: u32,
+    test_theses: Option<NonZeroU32>,
     requests_per_month: u64,
     standard_per_minute: u32,
     heavy_per_minute: u32,
@@ -34,6 +37,7 @@ impl From<Row> for Plan {
             history_days: row.history_days,
             concurrent_streams: row.concurrent_streams,
             webhook_endpoints: row.webhook_endpoints,
+            test_theses: row.test_theses.map_or(DEFAULT_TEST_THESES, NonZeroU32::get),
             requests_per_month: row.requests_per_month,
             standard_per_minute: row.standard_per_minute,
             heavy_per_minute: row.heavy_per_minute,
@@ -56,7 +60,8 @@ pub(super) fn read(path: &Path) -> Result<Plans, Refused> {
     })?;
     parse(&text).map_err(|reason| {
         refused(reason).remedy(
-            "correct the file: a table [plans.NAME] with every field for each plan; or unset it for the built-in plans",
+            "correct the file: a table [plans.NAME] for each plan, with every field (test_theses may be left out); or \
+             unset it for the built-in plans",
         )
     })
 }
@@ -70,4 +75,28 @@ fn parse(text: &str) -> Result<Plans, String> {
         return Err("it holds no plan".to_owned());
     }
     Ok(file.plans.into_iter().map(|(name, row)| (name, row.into())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test_theses(line: &str) -> Result<u32, String> {
+        let limits = "history_days = 7\nconcurrent_streams = 2\nwebhook_endpoints = 3\nrequests_per_month = 9";
+        let rates = "standard_per_minute = 3\nheavy_per_minute = 2\nverify_per_minute = 1";
+        parse(&format!("[plans.own]\n{limits}\n{rates}\n{line}\n")).map(|plans| plans["own"].test_theses)
+    }
+
+    #[test]
+    fn a_plan_may_say_how_many_test_theses_it_keeps() {
+        assert_eq!(test_theses("test_theses = 5"), Ok(5));
+        assert_eq!(test_theses(""), Ok(1_000_000));
+        for wrong in ["0", "-1", "\"5\""] {
+            let reason = test_theses(&format!("test_theses = {wrong}")).unwrap_err();
+            assert!(reason.starts_with("line ") && reason.contains("invalid"), "{reason}");
+        }
+        let kept = built_in().unwrap().into_iter().map(|(name, plan)| (name, plan.test_theses));
+        let expected = [("business", 1_000_000), ("free", 10_000), ("pro", 100_000)];
+        assert_eq!(kept.collect::<Vec<_>>(), expected.map(|(name, number)| (name.to_owned(), number)));
+    }
 }

@@ -158,7 +158,7 @@ impl Data {
             updated_at: created_at,
             ..Thesis::default()
         };
-        NewThesis { thesis, profile, token, test: true, at: None, trace: Vec::new() }
+        NewThesis { thesis, profile, token, test: true, at: None, trace: Vec::new(), max_theses: None }
     }
 }
 

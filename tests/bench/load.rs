@@ -205,6 +205,7 @@ fn settings(search_dir: Option<PathBuf>) -> CoreSettings {
         history_days: PLAN.history_days,
         concurrent_streams: PLAN.many,
         webhook_endpoints: PLAN.many,
+        test_theses: PLAN.many,
         requests_per_month: PLAN.many.into(),
         standard_per_minute: PLAN.many,
         heavy_per_minute: PLAN.many,

@@ -193,8 +193,8 @@ fn command(program: &Path, place: &Place, role: &str) -> Result<Command, Failure
     let Limits { history_days, many } = PLAN;
     let plan = format!(
         "[plans.{PLAN_NAME}]\nhistory_days = {history_days}\nconcurrent_streams = {many}\n\
-         webhook_endpoints = {many}\nrequests_per_month = {many}\nstandard_per_minute = {many}\n\
-         heavy_per_minute = {many}\nverify_per_minute = {many}\n"
+         webhook_endpoints = {many}\ntest_theses = {many}\nrequests_per_month = {many}\n\
+         standard_per_minute = {many}\nheavy_per_minute = {many}\nverify_per_minute = {many}\n"
     );
     std::fs::write(&plans, plan)?;
     let mut command = Command::new(program);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Service, assert_fields, ids, now_ms, rows, text, time};
+use crate::harness::{Client, SOON, Service, assert_fields, eventually, ids, now_ms, rows, text, time};
 
 on_both_stores![
     a_thesis_and_its_event_are_made,
@@ -12,6 +12,7 @@ on_both_stores![
     text_is_kept_as_it_is,
     live_keys_are_refused,
     many_at_once_all_arrive,
+    the_oldest_beyond_the_plans_number_are_deleted,
 ];
 
 const PATH: &str = "/v1/test/theses";
@@ -155,6 +156,36 @@ async fn many_at_once_all_arrive(service: &Service) {
         found.sort_unstable();
         assert_eq!(found, *expected, "{path}");
     }
+    let log = service.check_log(&project.dataset()).await;
+    assert_eq!((log.gaps, log.duplicates, log.head), (0, 0, log.entries));
+}
+
+async fn the_oldest_beyond_the_plans_number_are_deleted(service: &Service) {
+    let (project, other) = (service.project_on("five").await, service.project_on("five").await);
+    let (client, other) = (project.test().await, other.test().await);
+    let untouched = other.thesis("writer", "KEPT", "of another project").await.0;
+    let mut created = Vec::new();
+    for number in 0..12 {
+        created.push(client.thesis("writer", "KEPT", &format!("number {number}")).await.0);
+    }
+    // Two may have the same time; their ids decide then.
+    created.sort_by_key(|thesis| (time(thesis, "created_at"), text(thesis, "id").to_owned()));
+    let (deleted, kept) = created.split_at(7);
+    let newest: Vec<&str> = kept.iter().rev().map(|thesis| text(thesis, "id")).collect();
+    let are_deleted = async || {
+        let listed = client.all("/v1/theses?token=KEPT").await;
+        let token = client.get("/v1/tokens/KEPT").await.ok(200);
+        (ids(&listed) == newest && token["thesis_count"] == 5 && token["recent_thesis_count"] == 5).then_some(())
+    };
+    eventually("the oldest are deleted", SOON, are_deleted).await;
+    for thesis in deleted {
+        client.get(&format!("/v1/theses/{}", text(thesis, "id"))).await.error(404, "THESIS_NOT_FOUND");
+    }
+    let at = &deleted[0]["created_at"];
+    let claim = json!({"handle": "writer", "token": "KEPT", "created_after": at, "created_before": at});
+    let verdict = client.post("/v1/verify/thesis", &claim).await.ok(200);
+    assert_eq!((text(&verdict, "reason"), &verdict["verified"]), ("THESIS_DELETED", &json!(false)));
+    assert_eq!(ids(&other.all("/v1/theses?token=KEPT").await), [text(&untouched, "id")]);
     let log = service.check_log(&project.dataset()).await;
     assert_eq!((log.gaps, log.duplicates, log.head), (0, 0, log.entries));
 }

@@ -120,6 +120,10 @@ pub struct Totals {
     /// Theses of this entry's author among them.
     #[prost(int64, tag = "3")]
     pub of_author: i64,
+    /// Theses on all tokens of the dataset, in a project's dataset alone: others have no limit.
+    #[prost(int64, optional, tag = "4")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_dataset: Option<i64>,
 }
 
 /// A thesis as it is now.

@@ -13,6 +13,8 @@ pub struct Plan {
     pub concurrent_streams: u32,
     /// Webhooks per project and environment.
     pub webhook_endpoints: u32,
+    /// Test theses that a project keeps, at least 1; older ones are deleted.
+    pub test_theses: u32,
     /// Requests a month per organization.
     pub requests_per_month: u64,
     /// Requests a minute of class standard, per project and environment.

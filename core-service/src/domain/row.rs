@@ -265,4 +265,7 @@ pub struct NewThesis {
     /// Where the request that posts it stands in its trace, if that is sampled.
     #[prost(bytes = "vec", tag = "6")]
     pub trace: Vec<u8>,
+    /// Theses that its dataset keeps: if it has more then, the oldest are deleted. None keeps all.
+    #[prost(int64, optional, tag = "7")]
+    pub max_theses: Option<i64>,
 }

@@ -23,7 +23,7 @@ use crate::{
     log::writer::{DERIVED, thesis_event_id},
     shared::control::{CONTROL_LOG, Control},
     store::{Backend as _, Row, Table, faulty::MemoryStore, schema},
-    tables::control,
+    tables::{control, theses::ALL_TOKENS},
     testing::ids,
 };
 
@@ -201,6 +201,9 @@ fn recount_totals(store: &MemoryStore, name: &str, entries: &[Sequenced]) {
         let counted = (i64::try_from(on().count()).unwrap(), i64::try_from(authors.len()).unwrap());
         assert_eq!((totals.theses, totals.authors), counted, "totals of {token} in {name}");
     }
+    let all = stored.get(ALL_TOKENS).map(|totals| totals.theses);
+    let counted = (name.starts_with("project/") && !stored.is_empty()).then(|| i64::try_from(theses.len()).unwrap());
+    assert_eq!(all, counted, "theses of {name}");
     let mut listed = Vec::new();
     store.each(&schema::THESIS_INDEX, |partition, clustering, _| {
         if partition[0].text() == name && partition[1].text() == "all" {

@@ -1,6 +1,7 @@
 //! The datasets that this replica reads or writes: how far each is projected, and its writer and fan-out once started.
 
 mod counts;
+mod surplus;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -8,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::surplus::LastDeleted;
 use super::{
     fan_out,
     projection::ROWS,
@@ -38,6 +40,7 @@ struct Open {
     /// How far the fan-out of the writer here has come.
     owed: Option<watch::Receiver<u64>>,
     writer: Option<WriterHandle>,
+    last_deleted: LastDeleted,
 }
 
 /// How far a dataset has come.
@@ -73,6 +76,7 @@ impl Datasets {
             position: watch::Sender::new(0),
             owed: None,
             writer: None,
+            last_deleted: LastDeleted::default(),
         }))
     }
 
@@ -157,13 +161,18 @@ impl Datasets {
         self.create_here(dataset, new).await
     }
 
-    /// Puts a thesis into a dataset's log here.
+    /// Puts a thesis into a dataset's log here. The oldest theses beyond the limit of the dataset are deleted after that.
     ///
     /// # Errors
     /// When the store does not answer.
     pub async fn create_here(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
+        let limit = new.max_theses;
         let written = self.run(dataset, Command::Create(Box::new(new))).await?;
-        written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))
+        let entry = written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))?;
+        if let Some(limit) = limit {
+            self.delete_surplus_after(dataset, limit, &entry);
+        }
+        Ok(entry)
     }
 
     /// Puts the news of an observation into a dataset's log here. Doing it again changes nothing.

@@ -35,7 +35,7 @@ pub struct NewTestThesis {
 }
 
 /// Creates a test thesis, named after the seed. Profiles and tokens of the sandbox are referred to; others become the
-/// project's own.
+/// project's own. The project's oldest theses beyond its plan's number are deleted after that.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -62,7 +62,9 @@ pub async fn create_test_thesis(
         sandbox_token: token_in_sandbox,
         ..Thesis::default()
     };
-    let new = NewThesis { thesis, profile, token, test: true, at: None, trace: call.meta.trace.to_stored() };
+    let max_theses = Some(i64::from(call.caller.plan.test_theses));
+    let trace = call.meta.trace.to_stored();
+    let new = NewThesis { thesis, profile, token, test: true, at: None, trace, max_theses };
     let appending = Span::step(SpanKind::Internal, || "append".into());
     let written = core.datasets.create_thesis(&dataset, new).await?;
     drop(appending);

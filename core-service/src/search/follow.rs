@@ -52,6 +52,7 @@ pub async fn follow(follower: Follower) {
     loop {
         checked.extend(measure(&follower).await);
         let rest = advance(&follower, &mut checked).await;
+        drop_unused(&follower).await;
         tokio::select! {
             biased;
             () = follower.stop.cancelled() => return,
@@ -83,10 +84,12 @@ pub(crate) async fn measure(follower: &Follower) -> Vec<Dataset> {
     measured.buffer_unordered(MEASURED_AT_ONCE).filter_map(std::future::ready).collect().await
 }
 
-/// Takes in some new entries of every dataset; tells how long to rest.
+/// Takes in some new entries of every dataset that the index follows; tells how long to rest.
 pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>) -> Duration {
     let (mut taken, mut more, mut failed) = (false, false, false);
-    for (dataset, upto) in follower.datasets.positions() {
+    let mut positions = follower.datasets.positions();
+    positions.retain(|(dataset, _)| follower.index.follows(dataset));
+    for (dataset, upto) in positions {
         // One log that cannot be read does not hold up the others.
         match take_in(follower, &dataset, upto, checked).await {
             Ok(found) => {
@@ -107,6 +110,18 @@ pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>)
         (true, _) => AFTER_FAILURE,
         (false, true) => BETWEEN_ROUNDS,
         (false, false) => FOLLOW_EVERY,
+    }
+}
+
+/// Drops the projects that nobody searches from an index in memory.
+pub(crate) async fn drop_unused(follower: &Follower) {
+    let unused = follower.index.unused(follower.shared.clock.now_ms());
+    if unused.is_empty() {
+        return;
+    }
+    tracing::debug!(projects = unused.len(), "dropping projects that nobody searches from the search index");
+    if let Err(error) = with_index(&follower.index, move |index| index.drop_datasets(&unused)).await {
+        tracing::warn!(%error, "dropping projects from the search index failed, trying again");
     }
 }
 

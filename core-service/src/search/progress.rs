@@ -33,9 +33,12 @@ impl SearchIndex {
         self.wanted.notified().await;
     }
 
-    /// Asks for a dataset, so that the index takes in its log. Only the first time counts.
+    /// Asks for a dataset, so that the index takes in its log. The first time since it was dropped, the index may lack a
+    /// part of it.
     pub fn ask_for(&self, dataset: &Dataset) {
-        if self.asked.lock().insert(dataset.to_string()) {
+        // Until it is noted as lacking, no other request may find it asked for.
+        let mut requests = self.requests.lock();
+        if requests.insert(dataset.to_string(), None).is_none() {
             self.lacking.send_modify(|lacking| {
                 lacking.insert(dataset.to_string(), None);
             });

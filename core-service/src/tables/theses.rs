@@ -28,6 +28,9 @@ pub use self::changes::{
     token_changes, totals_changes,
 };
 
+/// Names all tokens of a dataset together, in place of a token's id, where totals are kept.
+pub const ALL_TOKENS: &str = "*";
+
 /// A bucket of a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {

@@ -27,7 +27,8 @@ pub(super) fn routes() -> Vec<Route> {
             "For test keys only; a live key gets 403 `TEST_KEY_REQUIRED`. The thesis and its `thesis.created` \
              event, with `test` true, are seen by the project's test keys alone, in lists, searches, streams \
              and webhooks. A handle or a symbol of the sandbox refers to the shared profile or token; a new \
-             one becomes a test profile or a test token of the project.",
+             one becomes a test profile or a test token of the project. A project keeps the newest test theses, as \
+             many as its plan allows; older ones are deleted.",
         )
         .needs(Some("theses:read"), "standard")
         .fails(&[ErrorCode::TestKeyRequired])

@@ -50,6 +50,16 @@ standard_per_minute = 300
 heavy_per_minute = 60
 verify_per_minute = 60
 
+[plans.five]
+history_days = 7
+concurrent_streams = 2
+webhook_endpoints = 2
+test_theses = 5
+requests_per_month = 1_000_000
+standard_per_minute = 1_000_000
+heavy_per_minute = 60
+verify_per_minute = 60
+
 [plans.week]
 history_days = 7
 concurrent_streams = 100

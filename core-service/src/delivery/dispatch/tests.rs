@@ -104,7 +104,15 @@ impl Bench {
             created_at: self.core.shared.clock.now_ms(),
             ..Thesis::default()
         };
-        let new = NewThesis { thesis, profile, token, test: dataset != Dataset::Live, at: None, trace: Vec::new() };
+        let new = NewThesis {
+            thesis,
+            profile,
+            token,
+            test: dataset != Dataset::Live,
+            at: None,
+            trace: Vec::new(),
+            max_theses: None,
+        };
         self.core.datasets.create_thesis(&dataset, new).await.unwrap().entry.id
     }
 

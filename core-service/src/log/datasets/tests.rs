@@ -1,3 +1,5 @@
+mod surplus;
+
 use std::time::Duration;
 
 use super::*;

@@ -28,7 +28,7 @@ fn thesis(dataset: &Dataset, number: usize, author: &str, on: &str, text: &str) 
         text: text.to_owned(),
         ..Thesis::default()
     };
-    NewThesis { thesis, profile, token, test: false, at: None, trace: Vec::new() }
+    NewThesis { thesis, profile, token, test: false, at: None, trace: Vec::new(), max_theses: None }
 }
 
 fn filter(token: &[&str], handle: &[&str]) -> CompiledFilter {

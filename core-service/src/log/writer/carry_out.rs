@@ -80,6 +80,10 @@ impl Writer {
                         Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
                     }
                     Command::Observe(observation) => observe(&mut draft, observation).await?,
+                    Command::DeleteSurplus { id, limit } => {
+                        let place = draft.delete_surplus(id, *limit).await?;
+                        Drafted { place, ..Drafted::nothing(id.clone()) }
+                    }
                     // It is always alone.
                     Command::Import(_) => Drafted::nothing(String::new()),
                 });

@@ -41,6 +41,11 @@ pub struct Import {
 pub(in crate::log) enum Command {
     Create(Box<NewThesis>),
     Observe(Box<Observation>),
+    /// Deletes a thesis if its dataset has more than `limit` then.
+    DeleteSurplus {
+        id: String,
+        limit: i64,
+    },
     Import(Box<Import>),
 }
 
@@ -54,6 +59,8 @@ impl Command {
                 Seen::Thesis(seen) => 6_000 + seen.text.len(),
                 _ => 6_000,
             },
+            // A text has up to 2,000 characters.
+            Self::DeleteSurplus { .. } => 9_000,
             Self::Import(_) => 0,
         }
     }
@@ -61,7 +68,7 @@ impl Command {
     /// Most entries it may add.
     pub(super) fn entries(&self) -> usize {
         match self {
-            Self::Create(_) => 1,
+            Self::Create(_) | Self::DeleteSurplus { .. } => 1,
             Self::Observe(_) => 3,
             // Nothing else goes into its batches.
             Self::Import(_) => BATCH_ENTRIES + 1,

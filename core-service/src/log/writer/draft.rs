@@ -8,12 +8,14 @@ use quick_cache::sync::Cache;
 
 use crate::{
     domain::{
+        dataset::Dataset,
         entry::{Entry, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
         id,
         row::{NewThesis, Profile, Thesis, Token},
     },
     shared::Shared,
     store::StoreResult,
+    tables::theses::ALL_TOKENS,
 };
 
 /// Facts from the log's entries up to the head, whoever appended them, so that they need not be read again.
@@ -22,7 +24,7 @@ pub(super) struct KnownRows {
     profiles: Cache<String, ()>,
     /// Tokens that exist.
     tokens: Cache<String, ()>,
-    /// By token: how many theses and authors.
+    /// By token: how many theses and authors. [`ALL_TOKENS`] has no authors.
     totals: Cache<String, (i64, i64)>,
     /// By token and author: how many theses.
     of_author: Cache<(String, String), i64>,
@@ -53,6 +55,9 @@ impl KnownRows {
             Some(Kind::ThesisDeleted(deleted)) => (&deleted.thesis, &deleted.totals),
             _ => return,
         };
+        if let Some(theses) = totals.in_dataset {
+            self.totals.insert(ALL_TOKENS.to_owned(), (theses, 0));
+        }
         self.totals.insert(thesis.token_id.clone(), (totals.theses, totals.authors));
         self.of_author.insert((thesis.token_id.clone(), thesis.profile_id.clone()), totals.of_author);
     }
@@ -73,6 +78,8 @@ pub(super) enum Place {
 pub(super) struct Draft<'a> {
     shared: &'a Shared,
     name: &'a str,
+    /// Whether the theses on all tokens are counted: they are in a project's dataset.
+    counts_all: bool,
     known: &'a KnownRows,
     floor: i64,
     now: i64,
@@ -98,6 +105,7 @@ impl<'a> Draft<'a> {
         Self {
             shared,
             name,
+            counts_all: matches!(Dataset::parse(name), Some(Dataset::Project(_))),
             known,
             floor: entries.iter().map(|entry| entry.created_at).fold(floor, i64::max),
             now: shared.clock.now_ms(),
@@ -187,16 +195,21 @@ impl<'a> Draft<'a> {
         Ok(self.known.tokens.get(id).is_none() && self.token(id).await?.is_none())
     }
 
+    /// Reads a token's number of theses, and that of their authors.
+    async fn counts_of(&self, token: &str) -> StoreResult<(i64, i64)> {
+        match self.totals.get(token).copied().or_else(|| self.known.totals.get(token)) {
+            Some(counts) => Ok(counts),
+            None => {
+                let totals = self.shared.theses.totals(self.name, &[token]).await?;
+                Ok(totals.first().map(|of| (of.theses, of.authors)).unwrap_or_default())
+            }
+        }
+    }
+
     /// The totals of a thesis' token after it comes (`by` 1), goes (`by` -1) or was gone before it came (`by` 0).
     async fn totals(&mut self, thesis: &Thesis, by: i64) -> StoreResult<Totals> {
         let (token, author) = (&thesis.token_id, &thesis.profile_id);
-        let (theses, authors) = match self.totals.get(token).copied().or_else(|| self.known.totals.get(token)) {
-            Some(totals) => totals,
-            None => {
-                let totals = self.shared.theses.totals(self.name, &[token.as_str()]).await?;
-                totals.first().map(|of| (of.theses, of.authors)).unwrap_or_default()
-            }
-        };
+        let (theses, authors) = self.counts_of(token).await?;
         let of = (token.clone(), author.clone());
         let before = match self.of_author.get(&of).copied().or_else(|| self.known.of_author.get(&of)) {
             Some(count) => count,
@@ -207,7 +220,11 @@ impl<'a> Draft<'a> {
         };
         let after = before + by;
         let authors = authors + i64::from(after > 0) - i64::from(before > 0);
-        let totals = Totals { theses: theses + by, authors, of_author: after };
+        let in_dataset = if self.counts_all { Some(self.counts_of(ALL_TOKENS).await?.0 + by) } else { None };
+        if let Some(theses) = in_dataset {
+            self.totals.insert(ALL_TOKENS.to_owned(), (theses, 0));
+        }
+        let totals = Totals { theses: theses + by, authors, of_author: after, in_dataset };
         self.totals.insert(token.clone(), (totals.theses, totals.authors));
         self.of_author.insert(of, after);
         Ok(totals)
@@ -249,6 +266,16 @@ impl<'a> Draft<'a> {
         self.put_thesis(&thesis);
         let id = id::derive("ent_", &["deleted", &thesis.id, &version.to_string()]);
         Ok(self.add(id, None, false, Kind::ThesisDeleted(ThesisDeleted { thesis, totals })))
+    }
+
+    /// Adds the deletion of a thesis if its dataset has more than `limit`.
+    pub(super) async fn delete_surplus(&mut self, id: &str, limit: i64) -> StoreResult<Place> {
+        let Some(thesis) = self.thesis(id).await? else { return Ok(Place::Nowhere) };
+        if thesis.deleted_at.is_some() || self.counts_of(ALL_TOKENS).await?.0 <= limit {
+            return Ok(Place::Nowhere);
+        }
+        let version = thesis.version;
+        self.delete(thesis, version).await
     }
 
     /// Adds a changed thesis.

@@ -111,7 +111,7 @@ async fn thesis(draft: &mut Draft<'_>, seen: &ThesisSeen, version: i64, observed
         return Ok(Drafted::at(id, place));
     }
     let event_id = thesis_event_id(&id);
-    let new = NewThesis { thesis: row, profile, token, test: false, at: None, trace: Vec::new() };
+    let new = NewThesis { thesis: row, profile, token, test: false, at: None, trace: Vec::new(), max_theses: None };
     let place = draft.create(event_id.clone(), &new).await?;
     Ok(Drafted { event_id: Some(event_id), ..Drafted::at(id, place) })
 }

@@ -46,7 +46,7 @@ fn created(new: &NewThesis) -> Kind {
         token: new.token.clone(),
         introduces_profile: true,
         introduces_token: true,
-        totals: Totals { theses: 1, authors: 1, of_author: 1 },
+        totals: Totals { theses: 1, authors: 1, of_author: 1, in_dataset: Some(1) },
     })
 }
 
@@ -137,15 +137,15 @@ async fn what_another_core_has_projected_is_not_projected_again_and_its_counts_a
     }
     assert_eq!(backend.applied(&schema::THESIS) - before, 5);
     let log = entries(&cores[0], &dataset).await;
-    let totals: Vec<[i64; 3]> = log
+    let totals: Vec<[i64; 4]> = log
         .iter()
         .filter_map(|sequenced| match &sequenced.entry.kind {
             Some(Kind::ThesisCreated(created)) => Some(&created.totals),
             _ => None,
         })
-        .map(|totals| [totals.theses, totals.authors, totals.of_author])
+        .map(|totals| [totals.theses, totals.authors, totals.of_author, totals.in_dataset.unwrap()])
         .collect();
-    assert_eq!(totals, [[1, 1, 1], [2, 1, 2], [1, 1, 1], [2, 2, 1], [3, 1, 3]]);
+    assert_eq!(totals, [[1, 1, 1, 1], [2, 1, 2, 2], [1, 1, 1, 3], [2, 2, 1, 4], [3, 1, 3, 5]]);
 }
 
 fn clock_now(core: &Core) -> i64 {

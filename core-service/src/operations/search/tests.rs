@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::*;
 use crate::{
@@ -9,15 +9,16 @@ use crate::{
         id,
         observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
         operation::Operation,
+        window::MINUTE_MS,
     },
     search::{
         ListedThesis, SearchIndex,
         ask::likes_page,
-        follow::{advance, measure},
+        follow::{Follower, advance, drop_unused, measure},
         parse,
     },
     tables::log::decode,
-    testing::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, ids, memory, settings, shared_memory},
+    testing::{LIVE_KEY, ManualClock, NOON, TEST_KEY, core, ids, memory, new_thesis, settings, shared_memory},
 };
 
 fn call(core: &Arc<Core>, key: &str) -> Call {
@@ -219,4 +220,44 @@ async fn an_index_that_is_behind_is_said_to_be() {
     let error =
         likes_page((&core.search, "prj"), &core.datasets, &view, SearchFilter::default(), None, 9).await.unwrap_err();
     assert_eq!(error.api.code.http_status(), 503);
+}
+
+async fn round(follower: &Follower, checked: &mut HashSet<Dataset>) {
+    checked.extend(measure(follower).await);
+    advance(follower, checked).await;
+    drop_unused(follower).await;
+}
+
+#[tokio::test]
+async fn a_growing_log_is_followed_while_somebody_asks_for_it() {
+    let clock = ManualClock::new();
+    let index = Arc::new(SearchIndex::open(None).unwrap());
+    let core = Core::start_beside(Arc::clone(&index), None, memory(&clock), settings(), clock.clone(), ids(1));
+    let core = core.await.unwrap();
+    let dataset = Dataset::Project("prj_one".to_owned());
+    let write = async |number| {
+        core.datasets.create_thesis(&dataset, new_thesis(&dataset, number)).await.unwrap();
+    };
+    let (follower, mut checked) = (core.follower(), HashSet::new());
+    write(1).await;
+    round(&follower, &mut checked).await;
+    assert_eq!(index.position(&dataset), 0, "nobody asked for it");
+    assert!(index.position(&Dataset::Sandbox) > 0);
+
+    index.ask_for(&dataset);
+    round(&follower, &mut checked).await;
+    index.whole(&dataset).await;
+    let first = index.position(&dataset);
+    assert!(first > 0);
+    clock.advance(30 * MINUTE_MS - 1);
+    write(2).await;
+    round(&follower, &mut checked).await;
+    assert!(index.position(&dataset) > first);
+    clock.advance(1);
+    round(&follower, &mut checked).await;
+    assert_eq!(index.position(&dataset), 0, "nobody asked for it for half an hour");
+    write(3).await;
+    round(&follower, &mut checked).await;
+    assert_eq!(index.position(&dataset), 0);
+    core.close().await;
 }

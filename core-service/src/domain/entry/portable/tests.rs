@@ -19,7 +19,12 @@ fn age() -> impl Strategy<Value = Age> {
 }
 
 fn totals() -> impl Strategy<Value = Totals> {
-    (int(), int(), int()).prop_map(|(theses, authors, of_author)| Totals { theses, authors, of_author })
+    (int(), int(), int(), of(int())).prop_map(|(theses, authors, of_author, in_dataset)| Totals {
+        theses,
+        authors,
+        of_author,
+        in_dataset,
+    })
 }
 
 /// Its parts are boxed, as all that are large: otherwise a test's stack is too small for them.

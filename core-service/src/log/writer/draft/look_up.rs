@@ -12,7 +12,7 @@ use crate::{
     },
     log::writer::{command::Command, thesis_event_id},
     store::StoreResult,
-    tables::events::positions_of,
+    tables::{events::positions_of, theses::ALL_TOKENS},
 };
 
 /// Ids of the rows that commands need.
@@ -42,6 +42,7 @@ impl Wanted {
                 self.counted.insert((thesis.token_id.clone(), thesis.profile_id.clone()));
             }
             Command::Observe(observation) => self.add_observed(draft.name(), observation),
+            Command::DeleteSurplus { id, .. } => drop(self.theses.insert(id.clone())),
             Command::Import(_) => {}
         }
     }
@@ -88,7 +89,9 @@ impl Draft<'_> {
         let (name, store) = (self.name(), &self.shared.theses);
         let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
         let totals_of: BTreeSet<&str> = counted.iter().map(|(token, _)| token.as_str()).collect();
-        let totals_of: Vec<&str> = totals_of.into_iter().filter(|id| self.known.totals.get(*id).is_none()).collect();
+        let all_tokens = self.counts_all.then_some(ALL_TOKENS);
+        let totals_of: Vec<&str> =
+            totals_of.into_iter().chain(all_tokens).filter(|id| self.known.totals.get(*id).is_none()).collect();
         let pairs: Vec<_> = counted.iter().filter(|pair| self.known.of_author.get(*pair).is_none()).collect();
         let pair_keys: Vec<_> = pairs.iter().map(|(token, author)| (token.as_str(), author.as_str())).collect();
         let (events_found, theses_found, profiles_found, tokens_found, totals_found, of_authors) = tokio::try_join!(

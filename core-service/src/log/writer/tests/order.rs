@@ -16,7 +16,7 @@ use crate::{
     log::projection::Projector,
     tables::{
         index_scope::IndexScope,
-        theses::{IndexSlice, ThesisStore},
+        theses::{ALL_TOKENS, IndexSlice, ThesisStore},
     },
 };
 
@@ -134,6 +134,8 @@ async fn visible(store: &ThesisStore, dataset: &Dataset) -> Visible {
         let shown = (&thesis.text, thesis.likes, thesis.created_at, thesis.updated_at);
         seen.insert(thesis.upstream_id.clone(), format!("{shown:?}"));
     }
+    let totals = store.totals(&name, &[ALL_TOKENS]).await.unwrap().remove(0);
+    assert_eq!(totals.theses, rows.len() as i64, "the total of the dataset is off");
     seen.insert("chain".to_owned(), format!("{:?}", listed(IndexScope::Chain("base".to_owned())).await));
     for by in 0..AUTHORS {
         let id = id::of_profile(&name, &format!("u{by}"));

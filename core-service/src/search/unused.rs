@@ -1,0 +1,72 @@
+//! What leaves the index: datasets whose log is another one, and projects that nobody searches.
+//!
+//! An index in memory holds the projects in use alone, so that its size does not follow the number of projects. Its
+//! follower drops a project that had no request for half an hour. The next request takes the project in again, and waits
+//! until it is whole. An index on a disk holds every log.
+
+use tantivy::index::SegmentMeta;
+
+use super::{
+    SearchError, SearchIndex,
+    schema::{Kind, Terms},
+};
+use crate::domain::{dataset::Dataset, window::MINUTE_MS};
+
+/// Time without a request after which an index in memory drops a project.
+const IDLE_TIMEOUT_MS: i64 = 30 * MINUTE_MS;
+
+impl SearchIndex {
+    /// True if the index takes in a dataset's log as it grows.
+    #[must_use]
+    pub fn follows(&self, dataset: &Dataset) -> bool {
+        let is_project = matches!(dataset, Dataset::Project(_));
+        !self.in_memory || !is_project || self.requests.lock().contains_key(&dataset.to_string())
+    }
+
+    /// The projects that an index in memory holds without a request in the last half hour. A request since the last call
+    /// counts as made at `now_ms`.
+    #[must_use]
+    pub fn unused(&self, now_ms: i64) -> Vec<Dataset> {
+        if !self.in_memory {
+            return Vec::new();
+        }
+        let is_project = |name: &String| matches!(Dataset::parse(name), Some(Dataset::Project(_)));
+        let mut requests = self.requests.lock();
+        requests.retain(|name, last_request| {
+            let last_request = *last_request.get_or_insert(now_ms);
+            now_ms - last_request < IDLE_TIMEOUT_MS || !is_project(name)
+        });
+        let committed = self.committed.borrow();
+        let unused = committed.keys().filter(|name| is_project(name) && !requests.contains_key(*name));
+        unused.filter_map(|name| Dataset::parse(name)).collect()
+    }
+
+    /// Forgets datasets, and has the segments written again that have become mostly empty: only that frees their memory.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// The error of the index, which holds the datasets then.
+    pub fn drop_datasets(&self, datasets: &[Dataset]) -> Result<(), SearchError> {
+        datasets.iter().for_each(|dataset| self.forget(dataset));
+        self.commit()?;
+        let mut writer = self.writer.lock();
+        let segments = writer.writer.index().searchable_segment_metas()?;
+        let mostly_empty = segments.iter().filter(|segment| segment.num_deleted_docs() > segment.num_docs());
+        let mostly_empty: Vec<_> = mostly_empty.map(SegmentMeta::id).collect();
+        if !mostly_empty.is_empty() {
+            // It goes on in a thread of the index. One that fails leaves the segments as they are.
+            drop(writer.writer.merge(&mostly_empty));
+        }
+        Ok(())
+    }
+
+    /// Forgets a dataset; its position is 0 after the next commit.
+    pub fn forget(&self, dataset: &Dataset) {
+        let terms = Terms::new(self.fields, dataset);
+        let mut writer = self.writer.lock();
+        for kind in Kind::ALL {
+            writer.writer.delete_term(terms.term(self.fields.kind, kind.prefix()));
+        }
+        writer.marks.remove(&dataset.to_string());
+    }
+}
