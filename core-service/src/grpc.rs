@@ -6,6 +6,7 @@ mod answer;
 mod deadline;
 mod delivery;
 mod event;
+mod exposure;
 mod fields;
 mod gate;
 mod guard;
@@ -57,11 +58,10 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::ServiceBuilder;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
+pub use self::exposure::Exposure;
 use self::{answer::error_status, guard::Guard};
 use crate::operations::Core;
 
-/// The name of gRPC among servers.
-const SERVER: &str = "grpc";
 /// Most bytes of a request message; bodies over REST are smaller.
 const MAX_MESSAGE: usize = 256 * 1024;
 /// Most bytes of a request message with its frame.
@@ -119,34 +119,49 @@ fn guarded(routes: Routes, guard: Guard) -> Routes {
     Routes::from(routes.layer(from_fn(measured::measure))).prepare()
 }
 
-fn services(core: &Arc<Core>) -> Routes {
+/// Adds services of a core to routes.
+macro_rules! with_services {
+    ($routes:expr, $api:ident, $($server:ident),+) => {
+        $routes$(.add_service($server::new($api.clone()).max_decoding_message_size(MAX_MESSAGE)))+
+    };
+}
+
+/// The services for callers with a key.
+fn public_services(core: &Arc<Core>) -> Routes {
     use v1::{
-        account_service_server::AccountServiceServer, admin_service_server::AdminServiceServer,
-        delivery_service_server::DeliveryServiceServer, event_service_server::EventServiceServer,
-        gate_service_server::GateServiceServer, ingest_service_server::IngestServiceServer,
-        meta_service_server::MetaServiceServer, peer_service_server::PeerServiceServer,
+        event_service_server::EventServiceServer, meta_service_server::MetaServiceServer,
         profile_service_server::ProfileServiceServer, search_service_server::SearchServiceServer,
-        stream_service_server::StreamServiceServer, test_data_service_server::TestDataServiceServer,
-        thesis_service_server::ThesisServiceServer, token_service_server::TokenServiceServer,
-        webhook_service_server::WebhookServiceServer,
+        test_data_service_server::TestDataServiceServer, thesis_service_server::ThesisServiceServer,
+        token_service_server::TokenServiceServer, webhook_service_server::WebhookServiceServer,
     };
     let api = Api::new(core);
-    macro_rules! services {
-        ($first:ident $(, $server:ident)*) => {
-            Routes::new($first::new(api.clone()).max_decoding_message_size(MAX_MESSAGE))
-                $(.add_service($server::new(api.clone()).max_decoding_message_size(MAX_MESSAGE)))*
-        };
-    }
-    services!(
+    with_services!(
+        Routes::default(),
+        api,
         ThesisServiceServer,
         EventServiceServer,
-        StreamServiceServer,
         MetaServiceServer,
         ProfileServiceServer,
         TokenServiceServer,
         SearchServiceServer,
         TestDataServiceServer,
-        WebhookServiceServer,
+        WebhookServiceServer
+    )
+}
+
+/// All services.
+fn services(core: &Arc<Core>) -> Routes {
+    use v1::{
+        account_service_server::AccountServiceServer, admin_service_server::AdminServiceServer,
+        delivery_service_server::DeliveryServiceServer, gate_service_server::GateServiceServer,
+        ingest_service_server::IngestServiceServer, peer_service_server::PeerServiceServer,
+        stream_service_server::StreamServiceServer,
+    };
+    let api = Api::new(core);
+    with_services!(
+        public_services(core),
+        api,
+        StreamServiceServer,
         DeliveryServiceServer,
         GateServiceServer,
         AdminServiceServer,
@@ -156,10 +171,12 @@ fn services(core: &Arc<Core>) -> Routes {
     )
 }
 
-/// The room that all calls share.
+/// The room that all calls of a listener share.
 #[derive(Clone)]
 struct Room {
     core: Arc<Core>,
+    /// The listener's name among servers.
+    server: &'static str,
     messages: Bodies,
     calls: Arc<Semaphore>,
 }
@@ -169,7 +186,7 @@ async fn enter(State(room): State<Room>, request: Request, next: Next) -> Respon
     let (mut head, body) = request.into_parts();
     thesis_proto::metadata::hide_secrets(&mut head.headers);
     let full = |reason| {
-        count_refused(SERVER, reason);
+        count_refused(room.server, reason);
         error_status(&ApiError::unavailable(), &room.core.gate.new_request_id())
     };
     let refused = match room.messages.read(body, MAX_FRAME, MAX_DISCARDED).await {
@@ -188,6 +205,8 @@ async fn enter(State(room): State<Room>, request: Request, next: Next) -> Respon
 /// How gRPC is served.
 #[derive(Debug)]
 pub struct Serving {
+    /// The services that are offered.
+    pub exposure: Exposure,
     /// Makes connections speak TLS; none serves plain HTTP.
     pub tls: Option<Acceptor>,
     /// Most connections at once.
@@ -200,7 +219,7 @@ pub struct Serving {
     pub shutdown: CancellationToken,
 }
 
-/// Serves gRPC and gRPC-web with reflection and health until told to stop.
+/// Serves gRPC and gRPC-web with reflection and health at a listener until told to stop.
 ///
 /// # Errors
 /// When the description of the services cannot be read.
@@ -209,14 +228,16 @@ pub async fn serve(
     core: Arc<Core>,
     serving: Serving,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let Serving { tls, connections, trusted_proxies, leaving, shutdown } = serving;
+    let Serving { exposure, tls, connections, trusted_proxies, leaving, shutdown } = serving;
+    let server = exposure.server();
     let (health, health_service) = tonic_health::server::health_reporter();
     let calls = Arc::new(Semaphore::new(MAX_WORKED_ON));
-    let room = Room { core: Arc::clone(&core), messages: Bodies::new(MAX_MESSAGES), calls };
+    let room = Room { core: Arc::clone(&core), server, messages: Bodies::new(MAX_MESSAGES), calls };
+    let services = if exposure == Exposure::Public { public_services(&core) } else { services(&core) };
     // An edge in this process bounds its calls itself.
-    let routes = Routes::from(services(&core).into_axum_router().layer(from_fn_with_state(room, enter)));
+    let routes = Routes::from(services.into_axum_router().layer(from_fn_with_state(room, enter)));
     let routes = reflection::add(routes.add_service(health_service), &core)?;
-    let routes = guarded(routes, Guard::new(&core, trusted_proxies));
+    let routes = guarded(routes, Guard::new(&core, exposure, trusted_proxies));
     let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes);
     // A refusal does not pass the layers, but browsers must be able to read it.
     let refusing = Arc::clone(&core);
@@ -226,9 +247,9 @@ pub async fn serve(
         response
     };
     measured::declare();
-    begin_refused(SERVER, &["calls", "bodies"]);
+    begin_refused(server, &["calls", "bodies"]);
     let limits = Limits {
-        server: SERVER,
+        server,
         connections,
         requests: MAX_CALLS,
         head: MAX_HEADERS,
@@ -245,16 +266,22 @@ pub async fn serve(
             limits,
             shutdown.clone()
         ),
-        tell_health(&core, &health, &leaving, &shutdown)
+        tell_health(&core, exposure, &health, &leaving, &shutdown)
     );
     Ok(())
 }
 
-/// Tells the health of the whole and of each service until `shutdown`. From `leaving` on, load balancers should go
-/// elsewhere. The roles stay until `shutdown`, and then find another core by themselves.
-async fn tell_health(core: &Core, health: &HealthReporter, leaving: &CancellationToken, shutdown: &CancellationToken) {
+/// Tells the health of the whole and of each service of a listener until `shutdown`. From `leaving` on, load balancers
+/// should go elsewhere. The roles stay until `shutdown`, and then find another core by themselves.
+async fn tell_health(
+    core: &Core,
+    exposure: Exposure,
+    health: &HealthReporter,
+    leaving: &CancellationToken,
+    shutdown: &CancellationToken,
+) {
     let tell = async |serves: bool, leaves: bool| {
-        for service in reflection::services().chain([String::new()]) {
+        for service in reflection::services().filter(|service| exposure.has(service)).chain([String::new()]) {
             let serves = serves && (!leaves || reflection::is_internal(&service));
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
             health.set_service_status(service, status).await;
