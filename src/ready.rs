@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct Listening {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) grpc: Option<SocketAddr>,
-    /// Where the roles reach core, if that is another address.
+    /// The listener for the roles, if it is another one than that of gRPC.
     pub(crate) internal: Option<SocketAddr>,
     pub(crate) ops: Option<SocketAddr>,
     /// Whether REST and gRPC speak TLS.

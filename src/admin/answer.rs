@@ -139,7 +139,7 @@ fn error(status: &Status, cores: &str) -> ApiError {
     error
 }
 
-/// Whether an error is about the service token.
+/// Returns true for an error about the service token.
 fn is_about_token(status: &Status) -> bool {
     let details = status.get_error_details();
     details.error_info().and_then(|info| info.metadata.get("param")).is_some_and(|param| param == SERVICE_TOKEN)

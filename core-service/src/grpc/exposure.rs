@@ -1,4 +1,4 @@
-//! What a listener of gRPC offers, and to whom.
+//! The services that a listener of gRPC offers.
 
 use super::reflection;
 

@@ -180,6 +180,6 @@ async fn a_role_that_names_the_public_listener_says_what_to_name() {
     let (code, stdout, _) = role().arguments(&["admin", "--json", "organization", "list"]).run();
     assert!(code == Some(1) && stdout.contains("set SVC_CORE_URL to core's SVC_INTERNAL_ADDR"), "{stdout}");
     let edge = role().role("edge").start();
-    let told = async || edge.log().contains("name core's SVC_INTERNAL_ADDR").then_some(());
-    eventually("the edge says so", SOON, told).await;
+    let logged = async || edge.log().contains("name core's SVC_INTERNAL_ADDR").then_some(());
+    eventually("the edge logs it", SOON, logged).await;
 }

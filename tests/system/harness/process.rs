@@ -162,7 +162,7 @@ impl Process {
         address.unwrap_or_else(|| panic!("no {name} in {}", self.ready)).to_owned()
     }
 
-    /// Where roles and operators reach it, if it is a core.
+    /// The address at which roles and operators reach this core.
     pub(crate) fn core_address(&self) -> String {
         self.address(if self.ready["internal"].is_null() { "grpc" } else { "internal" })
     }
