@@ -29,6 +29,7 @@ const BUILD: &str = "SVC_BUILD_COMMIT";
 const DOCTORS: &[&str] = &[
     "http_addr",
     "grpc_addr",
+    "internal_addr",
     "ops_addr",
     "public_url",
     "core_url",

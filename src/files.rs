@@ -14,8 +14,10 @@ pub(crate) struct Files {
     pub(crate) limit: u64,
     /// Connections of REST clients.
     pub(crate) http: usize,
-    /// Connections of gRPC clients, which are edges, workers and services.
+    /// Connections of gRPC clients, and of the roles if those have no other listener.
     pub(crate) grpc: usize,
+    /// Connections of the roles at a listener of their own.
+    pub(crate) internal: usize,
     /// Connections of operators.
     pub(crate) ops: usize,
 }
@@ -36,7 +38,8 @@ impl Files {
 
     fn shared(limit: u64) -> Self {
         let part = |twentieths: u64| usize::try_from((limit / 20 * twentieths).min(MOST)).unwrap_or(usize::MAX);
-        Self { limit, http: part(17), grpc: part(1), ops: usize::try_from(limit / 100).unwrap_or(100).min(100) }
+        let ops = usize::try_from(limit / 100).unwrap_or(100).min(100);
+        Self { limit, http: part(17), grpc: part(1), internal: part(1), ops }
     }
 }
 
@@ -48,7 +51,7 @@ mod tests {
     fn the_store_always_has_some_files_left() {
         for limit in [1_024, 4_096, 20_000, MANY] {
             let files = Files::shared(limit);
-            assert!(limit - (files.http + files.grpc + files.ops) as u64 >= limit / 50, "{files:?}");
+            assert!(limit - (files.http + files.grpc + files.internal + files.ops) as u64 >= limit / 50, "{files:?}");
         }
         assert_eq!(Files::shared(20_000).http, 17_000);
     }

@@ -8,7 +8,7 @@ use reqwest::{Client, StatusCode};
 use thesis_net::{channel::CoreChannel, trouble::Trouble};
 use thesis_proto::v1::gate_service_server::SERVICE_NAME as GATE;
 use tokio::time::{sleep, timeout};
-use tonic::{Response, Status};
+use tonic::{Code, Response, Status};
 use tonic_health::pb::{
     HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus, health_client::HealthClient,
 };
@@ -65,8 +65,8 @@ pub(crate) async fn watch(cores: CoreChannel) {
             && failed_before
             && trouble.goes_on()
         {
-            let todo = "start core, set SVC_CORE_URL to where its gRPC listens (https:// if core has TLS), and let the \
-                        network reach it";
+            let todo = "start core, set SVC_CORE_URL to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one; https:// if core \
+                        has TLS), and let the network reach it";
             tracing::warn!(error = reason, "no core serves; {todo}");
         }
         failed_before = seen.is_err();
@@ -100,5 +100,15 @@ async fn serves(core: CoreChannel) -> Result<(), String> {
 
 /// Asks a core for the health of a service that only roles call: a stopping core still serves it.
 pub(crate) async fn of_core(channel: CoreChannel) -> Result<Response<HealthCheckResponse>, Status> {
-    HealthClient::new(channel).check(HealthCheckRequest { service: GATE.to_owned() }).await
+    of_service(channel, GATE).await.map_err(|status| match status.code() {
+        Code::NotFound => {
+            Status::not_found("this address is for customers; name core's SVC_INTERNAL_ADDR in its place")
+        }
+        _ => status,
+    })
+}
+
+/// Asks a core for the health of a service.
+pub(crate) async fn of_service(channel: CoreChannel, service: &str) -> Result<Response<HealthCheckResponse>, Status> {
+    HealthClient::new(channel).check(HealthCheckRequest { service: service.to_owned() }).await
 }

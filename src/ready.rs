@@ -21,6 +21,8 @@ use crate::{
 pub(crate) struct Listening {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) grpc: Option<SocketAddr>,
+    /// The listener for the roles, if it is another one than that of gRPC.
+    pub(crate) internal: Option<SocketAddr>,
     pub(crate) ops: Option<SocketAddr>,
     /// Whether REST and gRPC speak TLS.
     pub(crate) tls: bool,
@@ -69,6 +71,8 @@ struct Ready<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     grpc: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    internal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ops: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     test_key_file: Option<&'a std::path::Path>,
@@ -85,6 +89,7 @@ fn line(role: Role, at: Listening, told: Told<'_>) -> io::Result<String> {
         role: role.name(),
         http: url(at.http, at.scheme()),
         grpc: url(at.grpc, at.scheme()),
+        internal: url(at.internal, at.scheme()),
         ops: url(at.ops, "http"),
         test_key_file: told.first_key.filter(|key| key.made).map(|key| key.file.as_path()),
         setup_link_file: told.set_up.map(|set_up| set_up.file.as_path()),
@@ -100,6 +105,7 @@ fn http_line(name: &str, http: SocketAddr) -> io::Result<String> {
         role: name,
         http,
         grpc: None,
+        internal: None,
         ops: None,
         test_key_file: None,
         setup_link_file: None,
@@ -116,7 +122,12 @@ fn banner(role: Role, at: Listening, told: Told<'_>) -> String {
         let _ = writeln!(text, "  {name:<9} {value}");
     };
     let scheme = at.scheme();
-    for (name, address, scheme) in [("REST", at.http, scheme), ("gRPC", at.grpc, scheme), ("ops", at.ops, "http")] {
+    for (name, address, scheme) in [
+        ("REST", at.http, scheme),
+        ("gRPC", at.grpc, scheme),
+        ("internal", at.internal, scheme),
+        ("ops", at.ops, "http"),
+    ] {
         if let Some(address) = address {
             say(name, &format!("{scheme}://{}", reachable(address)));
         }
@@ -178,6 +189,7 @@ mod tests {
         Listening {
             http: Some(([0, 0, 0, 0], 8080).into()),
             grpc: Some(([127, 0, 0, 1], 50051).into()),
+            internal: None,
             ops: Some(([127, 0, 0, 1], 9100).into()),
             tls: false,
         }
@@ -199,6 +211,10 @@ mod tests {
         let secure = line(Role::All, Listening { tls: true, ..listening() }, Told::default()).unwrap();
         assert!(secure.contains("\"http\":\"https://0.0.0.0:8080\",\"grpc\":\"https://127.0.0.1:50051\""), "{secure}");
         assert!(secure.contains("\"ops\":\"http://127.0.0.1:9100\""), "{secure}");
+        let internal = Some(([10, 0, 0, 5], 50052).into());
+        let core = line(Role::Core, Listening { http: None, internal, ..listening() }, Told::default()).unwrap();
+        let urls = "\"grpc\":\"http://127.0.0.1:50051\",\"internal\":\"http://10.0.0.5:50052\",\"ops\"";
+        assert!(core.contains(urls), "{core}");
         let simulator = http_line("upstream-sim", ([127, 0, 0, 1], 9900).into()).unwrap();
         assert_eq!(simulator, "{\"ready\":true,\"role\":\"upstream-sim\",\"http\":\"http://127.0.0.1:9900\"}\n");
     }

@@ -4,7 +4,7 @@ mod core;
 
 use std::{io, net::SocketAddr, sync::Arc, task::Poll, time::Duration};
 
-use core_service::grpc::{self, Serving};
+use core_service::grpc::{self, Exposure, Serving};
 use delivery_worker::WorkerConfig;
 use rest_edge::EdgeConfig;
 use thesis_net::{
@@ -72,17 +72,20 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     let ops = taken.listen("SVC_OPS_ADDR", addresses.ops_addr)?;
     let http = role.is(Role::Edge).then(|| taken.listen("SVC_HTTP_ADDR", addresses.http_addr)).transpose()?;
     let grpc = role.is(Role::Core).then(|| taken.listen("SVC_GRPC_ADDR", addresses.grpc_addr)).transpose()?;
+    let internal_addr = addresses.internal_addr.filter(|_| role.is(Role::Core));
+    let internal = internal_addr.map(|address| taken.listen("SVC_INTERNAL_ADDR", address)).transpose()?;
     let at = Listening {
         http: http.as_ref().map(TcpListener::local_addr).transpose()?,
         grpc: grpc.as_ref().map(TcpListener::local_addr).transpose()?,
+        internal: internal.as_ref().map(TcpListener::local_addr).transpose()?,
         ops: Some(ops.local_addr()?),
         tls: process.tls.is_some(),
     };
     let spans = traces::send(&settings.traces, role)?;
-    let started = match prepared.zip(at.grpc) {
-        Some((prepared, grpc)) => {
+    let started = match prepared.zip(at.internal.or(at.grpc)) {
+        Some((prepared, internal)) => {
             let http = at.http.unwrap_or(addresses.http_addr);
-            Some(core::start(settings, prepared, grpc, http, &process.clock, &process.ids).await?)
+            Some(core::start(settings, prepared, internal, http, &process.clock, &process.ids).await?)
         }
         None => None,
     };
@@ -99,7 +102,11 @@ pub(crate) async fn run(role: Role, mut settings: Settings) -> Result<(), Failur
     let files = Files::raised();
     tracing::info!(files = files.limit, http = files.http, grpc = files.grpc, "connections at most");
     if let (Some(listener), Some(started)) = (grpc, &started) {
-        process.serve_grpc(listener, started, settings, files.grpc);
+        let exposure = if internal.is_some() { Exposure::Public } else { Exposure::All };
+        process.serve_grpc(listener, exposure, started, settings, files.grpc);
+    }
+    if let (Some(listener), Some(started)) = (internal, &started) {
+        process.serve_grpc(listener, Exposure::Internal, started, settings, files.internal);
     }
     if let (Some(listener), Some(address)) = (http, at.http) {
         process.serve_rest(listener, services.clone(), address, settings, files.http);
@@ -179,11 +186,24 @@ impl Process {
         }
     }
 
-    fn serve_grpc(&mut self, listener: TcpListener, started: &Started, settings: &Settings, connections: usize) {
+    fn serve_grpc(
+        &mut self,
+        listener: TcpListener,
+        exposure: Exposure,
+        started: &Started,
+        settings: &Settings,
+        connections: usize,
+    ) {
+        let trusted_proxies = match exposure {
+            Exposure::All | Exposure::Public => settings.addresses.trusted_proxies.clone(),
+            // No proxy stands between the roles and core.
+            Exposure::Internal => Vec::new(),
+        };
         let serving = Serving {
+            exposure,
             tls: self.tls.as_ref().map(|tls| tls.acceptor(&GRPC_PROTOCOLS)),
             connections,
-            trusted_proxies: settings.addresses.trusted_proxies.clone(),
+            trusted_proxies,
             leaving: self.leaving.clone(),
             shutdown: self.stop.clone(),
         };

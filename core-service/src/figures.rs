@@ -26,6 +26,8 @@ figures! {
         "Requests refused by a limit: a rate class, the month's quota, open streams, failed authentications of an address, \
          test sends and replays, tries to sign in, or searches of a project at once";
 
+    TOKENS_REFUSED: Counter = "service_tokens_refused_total", &[], "Calls with a wrong service token";
+
     STORE_CALLS: Counter = "store_calls_total",
         &[
             ("call", &["get", "get_many", "scan", "apply", "transact"]),

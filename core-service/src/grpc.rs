@@ -7,6 +7,7 @@ mod deadline;
 mod delivery;
 mod entrance;
 mod event;
+mod exposure;
 mod fields;
 mod gate;
 mod guard;
@@ -50,6 +51,7 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::ServiceBuilder;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
+pub use self::exposure::Exposure;
 use self::{
     answer::error_status,
     entrance::{Entrance, MAX_CALLS_OF_CONNECTION},
@@ -57,8 +59,6 @@ use self::{
 };
 use crate::operations::Core;
 
-/// The name of gRPC among servers.
-const SERVER: &str = "grpc";
 /// Most bytes of a request message; bodies over REST are smaller.
 const MAX_MESSAGE: usize = 256 * 1024;
 /// Most calls that one connection may have open: every stream of an edge is one.
@@ -107,34 +107,49 @@ fn guarded(routes: Routes, guard: Guard) -> Routes {
     Routes::from(routes.layer(from_fn(measured::measure))).prepare()
 }
 
-fn services(core: &Arc<Core>) -> Routes {
+/// Adds services of a core to routes.
+macro_rules! with_services {
+    ($routes:expr, $api:ident, $($server:ident),+) => {
+        $routes$(.add_service($server::new($api.clone()).max_decoding_message_size(MAX_MESSAGE)))+
+    };
+}
+
+/// The services for callers with a key.
+fn public_services(core: &Arc<Core>) -> Routes {
     use v1::{
-        account_service_server::AccountServiceServer, admin_service_server::AdminServiceServer,
-        delivery_service_server::DeliveryServiceServer, event_service_server::EventServiceServer,
-        gate_service_server::GateServiceServer, ingest_service_server::IngestServiceServer,
-        meta_service_server::MetaServiceServer, peer_service_server::PeerServiceServer,
+        event_service_server::EventServiceServer, meta_service_server::MetaServiceServer,
         profile_service_server::ProfileServiceServer, search_service_server::SearchServiceServer,
-        stream_service_server::StreamServiceServer, test_data_service_server::TestDataServiceServer,
-        thesis_service_server::ThesisServiceServer, token_service_server::TokenServiceServer,
-        webhook_service_server::WebhookServiceServer,
+        test_data_service_server::TestDataServiceServer, thesis_service_server::ThesisServiceServer,
+        token_service_server::TokenServiceServer, webhook_service_server::WebhookServiceServer,
     };
     let api = Api::new(core);
-    macro_rules! services {
-        ($first:ident $(, $server:ident)*) => {
-            Routes::new($first::new(api.clone()).max_decoding_message_size(MAX_MESSAGE))
-                $(.add_service($server::new(api.clone()).max_decoding_message_size(MAX_MESSAGE)))*
-        };
-    }
-    services!(
+    with_services!(
+        Routes::default(),
+        api,
         ThesisServiceServer,
         EventServiceServer,
-        StreamServiceServer,
         MetaServiceServer,
         ProfileServiceServer,
         TokenServiceServer,
         SearchServiceServer,
         TestDataServiceServer,
-        WebhookServiceServer,
+        WebhookServiceServer
+    )
+}
+
+/// All services.
+fn services(core: &Arc<Core>) -> Routes {
+    use v1::{
+        account_service_server::AccountServiceServer, admin_service_server::AdminServiceServer,
+        delivery_service_server::DeliveryServiceServer, gate_service_server::GateServiceServer,
+        ingest_service_server::IngestServiceServer, peer_service_server::PeerServiceServer,
+        stream_service_server::StreamServiceServer,
+    };
+    let api = Api::new(core);
+    with_services!(
+        public_services(core),
+        api,
+        StreamServiceServer,
         DeliveryServiceServer,
         GateServiceServer,
         AdminServiceServer,
@@ -147,6 +162,8 @@ fn services(core: &Arc<Core>) -> Routes {
 /// How gRPC is served.
 #[derive(Debug)]
 pub struct Serving {
+    /// The services that are offered.
+    pub exposure: Exposure,
     /// Makes connections speak TLS; none serves plain HTTP.
     pub tls: Option<Acceptor>,
     /// Most connections at once.
@@ -159,7 +176,7 @@ pub struct Serving {
     pub shutdown: CancellationToken,
 }
 
-/// Serves gRPC and gRPC-web with reflection and health until told to stop.
+/// Serves gRPC and gRPC-web with reflection and health at a listener until told to stop.
 ///
 /// # Errors
 /// When the description of the services cannot be read.
@@ -168,12 +185,15 @@ pub async fn serve(
     core: Arc<Core>,
     serving: Serving,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let Serving { tls, connections, trusted_proxies, leaving, shutdown } = serving;
+    let Serving { exposure, tls, connections, trusted_proxies, leaving, shutdown } = serving;
+    let server = exposure.server();
     let (health, health_service) = tonic_health::server::health_reporter();
-    let routes = reflection::add(services(&core).add_service(health_service), &core)?;
+    let services = if exposure == Exposure::Public { public_services(&core) } else { services(&core) };
+    let routes = reflection::add(services.add_service(health_service), &core)?;
     // An edge in this process bounds its calls itself.
-    let entrance = from_fn_with_state(Entrance::new(&core, SERVER), entrance::enter);
-    let routes = guarded(Routes::from(routes.into_axum_router().layer(entrance)), Guard::new(&core, trusted_proxies));
+    let entrance = from_fn_with_state(Entrance::new(&core, server), entrance::enter);
+    let routes = Routes::from(routes.into_axum_router().layer(entrance));
+    let routes = guarded(routes, Guard::new(&core, exposure, trusted_proxies));
     let service = ServiceBuilder::new().layer(cors()).layer(tonic_web::GrpcWebLayer::new()).service(routes);
     // A refusal does not pass the layers, but browsers must be able to read it.
     let refusing = Arc::clone(&core);
@@ -184,7 +204,7 @@ pub async fn serve(
     };
     measured::declare();
     let limits = Limits {
-        server: SERVER,
+        server,
         connections,
         requests: MAX_CALLS,
         head: MAX_HEADERS,
@@ -201,16 +221,22 @@ pub async fn serve(
             limits,
             shutdown.clone()
         ),
-        tell_health(&core, &health, &leaving, &shutdown)
+        tell_health(&core, exposure, &health, &leaving, &shutdown)
     );
     Ok(())
 }
 
-/// Tells the health of the whole and of each service until `shutdown`. From `leaving` on, load balancers should go
-/// elsewhere. The roles stay until `shutdown`, and then find another core by themselves.
-async fn tell_health(core: &Core, health: &HealthReporter, leaving: &CancellationToken, shutdown: &CancellationToken) {
+/// Tells the health of the whole and of each service of a listener until `shutdown`. From `leaving` on, load balancers
+/// should go elsewhere. The roles stay until `shutdown`, and then find another core by themselves.
+async fn tell_health(
+    core: &Core,
+    exposure: Exposure,
+    health: &HealthReporter,
+    leaving: &CancellationToken,
+    shutdown: &CancellationToken,
+) {
     let tell = async |serves: bool, leaves: bool| {
-        for service in reflection::services().chain([String::new()]) {
+        for service in reflection::services().filter(|service| exposure.has(service)).chain([String::new()]) {
             let serves = serves && (!leaves || reflection::is_internal(&service));
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
             health.set_service_status(service, status).await;

@@ -6,6 +6,7 @@ use thesis_net::channel::remedy;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     json::{Error, List},
+    metadata::SERVICE_TOKEN,
     time::{format_millis, to_millis},
 };
 use tonic::{Code, Status};
@@ -112,6 +113,23 @@ fn error(status: &Status, cores: &str) -> ApiError {
             "core does not accept this SVC_SERVICE_TOKEN; set the one that core has",
         );
     }
+    match status.code() {
+        Code::ResourceExhausted if is_about_token(status) => {
+            return ApiError::new(
+                ErrorCode::RateLimited,
+                "core was sent too many wrong service tokens from here; set SVC_SERVICE_TOKEN to the one that core has, \
+                 and wait a minute",
+            );
+        }
+        Code::Unimplemented => {
+            let message = format!(
+                "no core has this command at {cores}; set SVC_CORE_URL to core's SVC_INTERNAL_ADDR if it has one, and use \
+                 core's version of this program"
+            );
+            return ApiError::new(ErrorCode::MethodNotAllowed, message);
+        }
+        _ => {}
+    }
     let mut error = ApiError::from_status(status);
     // What core answers has details.
     if error.code == ErrorCode::ServiceUnavailable && status.details().is_empty() {
@@ -119,6 +137,12 @@ fn error(status: &Status, cores: &str) -> ApiError {
         error.message = format!("core does not answer at {cores}: {}{todo}", status.message());
     }
     error
+}
+
+/// Returns true for an error about the service token.
+fn is_about_token(status: &Status) -> bool {
+    let details = status.get_error_details();
+    details.error_info().and_then(|info| info.metadata.get("param")).is_some_and(|param| param == SERVICE_TOKEN)
 }
 
 /// The bare error object.

@@ -34,7 +34,7 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
     let todo = if any {
         "start that core, or leave it out of SVC_CORE_URL"
     } else {
-        "start core, set SVC_CORE_URL to where its gRPC listens, and let the network reach it"
+        "start core, set SVC_CORE_URL to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one), and let the network reach it"
     };
     let finding = |core: Result<Vec<Finding>, Away>| match core {
         Ok(findings) => findings,
@@ -89,7 +89,8 @@ async fn token(url: &str, channel: CoreChannel, settings: &Settings) -> Option<F
         Finding::warning("token", seen, "look at that core's log, and try again")
     };
     Some(match answer.unwrap_or_else(|_| Err(Status::unavailable("no answer in time"))) {
-        Err(status) if status.code() == Code::Unauthenticated => Finding::problem(
+        // A core that has been sent too many wrong tokens says only that.
+        Err(status) if matches!(status.code(), Code::Unauthenticated | Code::ResourceExhausted) => Finding::problem(
             "token",
             format!("SVC_SERVICE_TOKEN: the core at {url} has another token"),
             "set the token that core has; without one it is in the file service_token of core's data folder",

@@ -4,6 +4,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use reqwest::{Client, Response, StatusCode, redirect::Policy};
 use thesis_net::{channel::CoreChannel, clock::SystemClock, tls::Authorities};
+use thesis_proto::v1::meta_service_server::SERVICE_NAME as META;
 use tokio::time::timeout;
 
 use super::finding::Finding;
@@ -22,6 +23,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 enum Door {
     Http,
     Grpc,
+    Internal,
     Ops,
 }
 
@@ -30,6 +32,7 @@ impl Door {
         match self {
             Self::Http => "SVC_HTTP_ADDR",
             Self::Grpc => "SVC_GRPC_ADDR",
+            Self::Internal => "SVC_INTERNAL_ADDR",
             Self::Ops => "SVC_OPS_ADDR",
         }
     }
@@ -44,15 +47,18 @@ impl Door {
                     let text = answer.status().is_success().then_some(answer)?.text().await.ok()?;
                     text.starts_with("ok ").then_some("it answers /healthz")
                 }
-                Self::Http | Self::Grpc if speaks_tls(at).await => Some("it speaks TLS as this service does"),
+                Self::Http | Self::Grpc | Self::Internal if speaks_tls(at).await => {
+                    Some("it speaks TLS as this service does")
+                }
                 Self::Http => {
                     let answer = get(at, "/").await?;
                     answer.headers().contains_key("x-service-request-id").then_some("its answers have a request id")
                 }
-                Self::Grpc => {
+                Self::Grpc | Self::Internal => {
                     let url = [format!("http://{at}")];
                     let channel = CoreChannel::new(&url, &Authorities::default(), Arc::new(SystemClock)).ok()?;
-                    health::of_core(channel).await.ok().map(|_| "it answers for core's health")
+                    // Every listener of a core has this service.
+                    health::of_service(channel, META).await.ok().map(|_| "it answers for core's health")
                 }
             }
         };
@@ -75,13 +81,15 @@ async fn get(at: SocketAddr, path: &str) -> Option<Response> {
 pub(super) async fn look(role: Role, settings: &Settings, unread: &[String]) -> Vec<Finding> {
     let addresses = &settings.addresses;
     let doors = [
-        (Door::Ops, addresses.ops_addr, true),
-        (Door::Http, addresses.http_addr, role.is(Role::Edge)),
-        (Door::Grpc, addresses.grpc_addr, role.is(Role::Core)),
+        (Door::Ops, Some(addresses.ops_addr), true),
+        (Door::Http, Some(addresses.http_addr), role.is(Role::Edge)),
+        (Door::Grpc, Some(addresses.grpc_addr), role.is(Role::Core)),
+        (Door::Internal, addresses.internal_addr, role.is(Role::Core)),
     ];
     let is_read = |door: Door| !unread.iter().any(|told| told.starts_with(door.setting()));
     let (mut taken, mut findings) = (Taken::default(), Vec::new());
     for (door, address, _) in doors.into_iter().filter(|(door, _, needed)| *needed && is_read(*door)) {
+        let Some(address) = address else { continue };
         findings.push(match taken.take(door.setting(), address) {
             Some(twice) => Finding::refused("ports", twice),
             None => one(door, address).await,

@@ -110,6 +110,7 @@ fn everywhere(role: Role, settings: &Settings, errors: &mut Errors) {
 }
 
 fn core(settings: &Settings, errors: &mut Errors) {
+    errors.of(settings.addresses.judge_internal());
     errors.of(settings.addresses.judge_advertised(settings.tls.scheme()));
     errors.of(settings.accounts.settings(settings.store.kind == StoreKind::Embedded));
     errors.of(settings.upstream.settings());

@@ -73,6 +73,7 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     let accounts = settings.accounts.settings(settings.store.kind == StoreKind::Embedded)?;
     let upstream = settings.upstream.settings()?;
     let core_authorities = settings.tls.authorities()?;
+    settings.addresses.judge_internal()?;
     settings.addresses.judge_advertised(settings.tls.scheme())?;
     settings.webhooks.resolver()?;
     let plans = settings.keys.plans()?;
@@ -96,11 +97,12 @@ pub(super) fn prepare(settings: &Settings) -> Result<Prepared, Refused> {
     Ok(Prepared { plans, upstream, features, accounts, bootstrap, secrets, core_authorities, first_key, cluster })
 }
 
-/// Opens the store and starts the core on it; `grpc` is where it will listen, and `http` where REST does.
+/// Opens the store and starts the core on it; `internal` is where its internal services will listen, and `http` where REST
+/// does.
 pub(super) async fn start(
     settings: &Settings,
     prepared: Prepared,
-    grpc: SocketAddr,
+    internal: SocketAddr,
     http: SocketAddr,
     clock: &SharedClock,
     ids: &SharedIdSource,
@@ -128,7 +130,7 @@ pub(super) async fn start(
         features: prepared.features,
         webhook_allow_networks: settings.webhooks.webhook_allow_networks.clone(),
         dns_servers: settings.webhooks.dns_servers.clone(),
-        advertise_url: settings.addresses.advertise_url(settings.tls.scheme(), grpc, &settings.store.scylla_nodes),
+        advertise_url: settings.addresses.advertise_url(settings.tls.scheme(), internal, &settings.store.scylla_nodes),
         core_authorities: prepared.core_authorities,
         upstream: prepared.upstream,
         sandbox_fixtures: settings.features.sandbox_fixtures,

@@ -18,7 +18,7 @@ use core_service::{
         plan::Plan,
         row::NewThesis,
     },
-    grpc::{self, Serving},
+    grpc::{self, Exposure, Serving},
     log::{fan_out::FAN_OUT, projection::ROWS, writer::DERIVED},
     operations::{Core, admin::bootstrap::Bootstrap},
     start::CoreSettings,
@@ -82,6 +82,7 @@ pub(crate) async fn reachable_core(store: SharedBackend) -> Result<Arc<Core>, Fa
     let settings = CoreSettings { advertise_url, ..settings(None) };
     let core = Core::start(store, settings, Arc::new(SystemClock), Arc::new(SystemIdSource)).await?;
     let serving = Serving {
+        exposure: Exposure::All,
         tls: None,
         connections: 100,
         trusted_proxies: Vec::new(),

@@ -1,7 +1,7 @@
 """balancer.py PROGRAM HAPROXY GRPCURL DEPLOY COMPOSE FOLDER
 
 The balancer of deploy/haproxy.cfg, run by the real HAProxy before two edges and a core with the settings of the compose file.
-Addresses and the store are others; all else is as it is."""
+Addresses, the folder of TLS and the store are others; all else is as it is."""
 
 import asyncio
 import collections
@@ -39,11 +39,17 @@ def free_port():
         return taken.getsockname()[1]
 
 
+def here(text):
+    """The same with the files of TLS where they are."""
+    return text.replace("/run/secrets/", f"{FOLDER}/tls/")
+
+
 class Role:
     """A role's process, with the settings of a service of the compose file, except those for its place."""
 
     def __init__(self, service, **place):
-        self.service, self.settings = service, SERVICES[service]["environment"] | place
+        given = {name: here(value) for name, value in SERVICES[service]["environment"].items()}
+        self.service, self.settings = service, given | place
         self.log = open(FOLDER / f"{service}.log", "a")
         self.process = subprocess.Popen(
             [PROGRAM, *SERVICES[service]["command"]], env=self.settings, stdout=subprocess.PIPE, stderr=self.log, text=True
@@ -70,7 +76,7 @@ class Balancer:
         self.ports = {port: free_port() for port in ("8080", "8443", "50051", "8404")}
         text = (DEPLOY / "haproxy.cfg").read_text()
         text = re.sub(r"bind :(\d+)", lambda found: f"bind 127.0.0.1:{self.ports[found[1]]}", text)
-        text = text.replace("/certificates/", f"{FOLDER}/")
+        text = here(text.replace("/certificates/", f"{FOLDER}/"))
         # It does not start where the limit of open files is lower.
         text = text.replace("maxconn 40000", "maxconn 1000")
 
@@ -165,7 +171,7 @@ async def web_socket(url, client, tls=None):
 
 
 def grpc(address, *transport):
-    """A call and the beginning of a stream pass over gRPC."""
+    """A call and the beginning of a stream pass over gRPC, and no internal service is there, even for the service token."""
 
     def call(method, request, *more):
         command = [GRPCURL, *transport, *more, "-H", f"authorization: Bearer {KEY}", "-d", json.dumps(request)]
@@ -176,6 +182,14 @@ def grpc(address, *transport):
     assert listed.returncode == 0 and json.loads(listed.stdout)["data"], listed.stderr + listed.stdout
     stream = call("thesis.v1.EventService/Subscribe", {}, "-max-time", "2")
     assert "heartbeat" in stream.stdout, stream.stderr + stream.stdout
+    token = f"x-service-token: {SERVICES['core-1']['environment']['SVC_SERVICE_TOKEN']}"
+    listed = subprocess.run(
+        [GRPCURL, *transport, "-H", token, address, "list"], capture_output=True, text=True, timeout=SOON, check=True
+    ).stdout.split()
+    assert "thesis.v1.ThesisService" in listed and "thesis.v1.AdminService" not in listed, listed
+    # The balancer publishes each service that the core shows.
+    published = (DEPLOY / "haproxy.cfg").read_text()
+    assert [service for service in listed if f" /{service}/" not in published] == []
 
 
 async def addresses(balancer, core):
@@ -187,7 +201,7 @@ async def addresses(balancer, core):
                 "/v1/me", headers={"authorization": "Bearer svc_test_wrong", "x-forwarded-for": "203.0.113.9"}
             )
             assert answer.status_code in (401, 429), answer.text
-    environment = core.settings | {"SVC_CORE_URL": core.ready["grpc"]}
+    environment = core.settings | {"SVC_CORE_URL": core.ready["internal"]}
 
     async def listed():
         told = subprocess.run(
@@ -301,14 +315,14 @@ def start(stack):
         "requests_per_month = 1_000_000\nstandard_per_minute = 1_000_000\nheavy_per_minute = 1_000_000\n"
         "verify_per_minute = 1_000\n"
     )
-    place = {"SVC_HTTP_ADDR": "127.0.0.1:0", "SVC_GRPC_ADDR": "127.0.0.1:0", "SVC_OPS_ADDR": "127.0.0.1:0"}
+    place = {f"SVC_{name}_ADDR": "127.0.0.1:0" for name in ("HTTP", "GRPC", "INTERNAL", "OPS")}
     # The client's address is another than the balancer's.
     place |= {"SVC_TRUSTED_PROXIES": "127.0.0.1/32"}
     core = role(
         "core-1", SVC_STORE="embedded", SVC_DATA_DIR=f"{FOLDER}/data", SVC_ADVERTISE_URL="",
         SVC_BOOTSTRAP_TEST_KEY=KEY, SVC_PLANS_FILE=f"{FOLDER}/plans.toml",
     )
-    place |= {"SVC_CORE_URL": core.ready["grpc"]}
+    place |= {"SVC_CORE_URL": core.ready["internal"]}
     edges = [role("edge-1"), role("edge-2")]
     role("worker-1")
     return core, edges

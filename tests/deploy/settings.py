@@ -43,7 +43,7 @@ def environments():
             own = {variable["name"]: variable["value"] for variable in container.get("env", []) if "value" in variable}
             given = {key: value for name in named for key, value in maps[name].items()} | own
             # What Kubernetes puts in.
-            given = {key: value.replace("$(POD_IP)", "192.0.2.1") for key, value in given.items()}
+            given = {key: value.replace("$(POD_NAME)", "core-0") for key, value in given.items()}
             yield f"kubernetes, {container['name']}", given
     image = re.search(r"^ENV (?:.*\\\n)*.*$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[0]
     yield "Dockerfile", dict(re.findall(r"(SVC_\w+)=(\S+)", image))

@@ -169,6 +169,8 @@ fn a_start_and_the_doctor_say_the_same_of_settings() {
     for (role, name, value) in [
         ("all", "SVC_HTTP_ADDR", "localhost"),
         ("all", "SVC_OPS_ADDR", "192.0.2.1:9100"),
+        ("core", "SVC_GRPC_ADDR", "0.0.0.0:0"),
+        ("core", "SVC_INTERNAL_ADDR", "core:50052"),
         ("all", "SVC_PUBLIC_URL", "ftp://example.com"),
         ("all", "SVC_SECRET_KEY", "c2hvcnQ="),
         ("all", "SVC_SERVICE_TOKEN", "short"),
@@ -208,6 +210,8 @@ fn a_start_and_the_doctor_say_the_same_of_ports() {
     // It answers nobody, so the doctor takes it for a stranger's after a moment.
     as_a_start_says(&dir, &setup.clone().set("SVC_GRPC_ADDR", &address), "core", "SVC_GRPC_ADDR");
     drop(taken);
+    let internal = setup.clone().set("SVC_GRPC_ADDR", &address).set("SVC_INTERNAL_ADDR", &address);
+    as_a_start_says(&dir, &internal, "core", "SVC_INTERNAL_ADDR");
     let twice = setup.set("SVC_HTTP_ADDR", &address).set("SVC_GRPC_ADDR", &address);
     as_a_start_says(&dir, &twice, "all", "SVC_GRPC_ADDR");
     let said = doctor(&dir, &twice, "all");

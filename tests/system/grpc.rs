@@ -1,6 +1,7 @@
 //! The same operations over gRPC, for callers with a key: the same answers, limits and errors as over REST.
 
 mod answers;
+mod internal;
 mod subscribe;
 mod surface;
 

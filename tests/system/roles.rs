@@ -47,6 +47,43 @@ async fn roles_on_one_machine_share_the_data_folders_token() {
 }
 
 #[tokio::test]
+async fn roles_work_by_the_internal_address_of_core() {
+    let service = Service::embedded(|setup| setup.role("core").set("SVC_INTERNAL_ADDR", "127.0.0.1:0"));
+    work_together(&service, &[], &service.cores[0]).await;
+}
+
+#[tokio::test]
+async fn cores_reach_each_other_by_their_internal_addresses() {
+    let Some(nodes) = crate::harness::nodes() else { return };
+    let with_internal = |setup: Setup| setup.set("SVC_INTERNAL_ADDR", "127.0.0.1:0");
+    let service = Service::of_replicas_with(2, &nodes, true, with_internal).await;
+    work_together(&service, &service.edges, &service.cores[1]).await;
+    for core in &service.processes[..2] {
+        let metrics = reqwest::get(format!("{}/metrics", core.address("ops"))).await.unwrap().text().await.unwrap();
+        let parts = ["grpc_requests_total{", "method=\"PeerService/News\"", "code=\"Ok\""];
+        let calls = metrics.lines().find(|line| parts.iter().all(|part| line.contains(part)));
+        assert!(calls.is_some_and(|line| !line.ends_with(" 0")), "{calls:?}");
+    }
+}
+
+/// An edge and a worker that know one core by this address, beside the edges of a service, make one service.
+async fn work_together(service: &Service, edges: &[String], core: &str) {
+    let role = |role: &str| {
+        let setup = Setup::new(service.dir.path()).role(role).set("SVC_SERVICE_TOKEN", SERVICE_TOKEN);
+        setup.set("SVC_CORE_URL", core).start()
+    };
+    let (edge, _worker) = (role("edge"), role("worker"));
+    let there = Client::new(&edge.address("http"), Some(TEST_KEY));
+    let receiver = Receiver::start().await;
+    there.webhook(&receiver.url, &["thesis.created"]).await;
+    let mut stream = there.stream("?types=thesis.created").await;
+    let here = edges.first().map_or_else(|| there.clone(), |edge| there.moved_to(edge));
+    let event = here.thesis("writer", "INTERNAL", "x").await.1;
+    assert_eq!(stream.next().await.data, event);
+    receiver.delivery_of(&event).await;
+}
+
+#[tokio::test]
 async fn two_cores_on_one_keyspace_are_one_service() {
     const WRITTEN: usize = 60;
     let Some(service) = crate::harness::cluster().await else { return };

@@ -2,6 +2,7 @@
 //! test key, rate; then, once the request's shape is known to be right, the month's quota.
 
 mod call;
+mod failures;
 mod member;
 mod refused;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use thesis_net::{
     clock::{SharedClock, SharedIdSource},
     services::MemberSession,
     trace::Trace,
+    trouble::Trouble,
 };
 use thesis_proto::error::{ApiError, ErrorCode};
 
@@ -125,6 +127,8 @@ pub struct Gate {
     service_token: SecretString,
     clock: SharedClock,
     ids: SharedIdSource,
+    /// Limits how often the log tells of wrong service tokens.
+    wrong_tokens: Mutex<Trouble>,
     /// The counts of calls and failures.
     pub limits: Limits,
 }
@@ -158,6 +162,7 @@ impl Gate {
             service_token: settings.service_token,
             clock,
             ids,
+            wrong_tokens: Mutex::default(),
             limits,
         })
     }
@@ -311,19 +316,6 @@ impl Gate {
         caller.member.as_ref().map_or(Ok(()), |member| member.permit(operation))
     }
 
-    fn count_failure(&self, meta: &RequestMeta, now_ms: i64) -> Option<Error> {
-        let client = meta.client.as_deref()?;
-        if self.limits.failures.record(client, now_ms) {
-            return None;
-        }
-        LIMITS.at("address").increment(1);
-        let error = ApiError::new(
-            ErrorCode::RateLimited,
-            "too many failed authentications from this address; wait for the next minute, and check the key",
-        );
-        Some(error.with_retry_after(seconds_left(now_ms)).into())
-    }
-
     /// Runs every check up to the rate. The rate is told on failure too, once the key is accepted.
     ///
     /// # Errors
@@ -334,9 +326,9 @@ impl Gate {
         }
         let now_ms = self.clock.now_ms();
         let caller = self.authenticate(&meta, now_ms).map_err(|error| {
-            let unauthenticated = error.api.code.http_status() == 401;
-            let too_many = if unauthenticated { self.count_failure(&meta, now_ms) } else { None };
-            Refused { error: too_many.unwrap_or(error), rate: None, key: self.key_of(&meta) }
+            let client = meta.client.as_deref().filter(|_| error.api.code.http_status() == 401);
+            let too_many = client.and_then(|client| self.count_failure(client, "key", now_ms).err());
+            Refused { error: too_many.map_or(error, Error::from), rate: None, key: self.key_of(&meta) }
         })?;
         let class = operation.class();
         let rate_name = caller.rate_name();

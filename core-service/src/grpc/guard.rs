@@ -26,6 +26,7 @@ use tonic::{Code, Status, transport::server::TcpConnectInfo};
 use super::{
     answer::{error_status, with_request_id},
     deadline::Until,
+    exposure::Exposure,
 };
 use crate::operations::Core;
 
@@ -37,13 +38,14 @@ const PASSED: &str = "the deadline has passed";
 #[derive(Clone)]
 pub(super) struct Guard {
     core: Arc<Core>,
+    exposure: Exposure,
     trusted_proxies: Arc<[IpNet]>,
 }
 
 impl Guard {
-    /// Guards a core's calls. `X-Forwarded-For` is believed from peers in `trusted_proxies`.
-    pub(super) fn new(core: &Arc<Core>, trusted_proxies: Vec<IpNet>) -> Self {
-        Self { core: Arc::clone(core), trusted_proxies: trusted_proxies.into() }
+    /// Guards the calls of a core's listener. `X-Forwarded-For` is believed from peers in `trusted_proxies`.
+    pub(super) fn new(core: &Arc<Core>, exposure: Exposure, trusted_proxies: Vec<IpNet>) -> Self {
+        Self { core: Arc::clone(core), exposure, trusted_proxies: trusted_proxies.into() }
     }
 
     /// The request's id, as the edge names it, or a new one.
@@ -61,11 +63,31 @@ impl Guard {
         let remote_addr = Some(SocketAddr::new(address, peer.port()));
         request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr });
     }
+
+    /// Counts a wrong service token, and refuses the call of an address that has sent too many. A public listener takes
+    /// no token, so none can be guessed there, and nothing is believed because of one.
+    fn judge_token(&self, request: &mut Request) -> Result<(), ApiError> {
+        if self.exposure == Exposure::Public {
+            request.headers_mut().remove(SERVICE_TOKEN);
+            return Ok(());
+        }
+        let gate = &self.core.gate;
+        match request.headers().get(SERVICE_TOKEN) {
+            Some(token) if !gate.is_service(token.to_str().ok()) => {
+                let peer = request.extensions().get::<TcpConnectInfo>().and_then(|info| info.remote_addr);
+                gate.count_wrong_token(peer.map(|peer| peer.ip()))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Answers a call.
 pub(super) async fn guard(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
     guard.locate(&mut request);
+    if let Err(error) = guard.judge_token(&mut request) {
+        return error_status(&error, &guard.core.gate.new_request_id()).into_http();
+    }
     let headers = request.headers();
     let (credential, given) = (headers.get(SERVICE_TOKEN).cloned(), headers.get(REQUEST_ID).cloned());
     let trace = headers.get(TRACEPARENT).cloned();

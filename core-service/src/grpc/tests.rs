@@ -12,7 +12,7 @@ use super::*;
 use crate::testing::{self, ManualClock, SERVICE_TOKEN, TEST_KEY};
 
 fn routes(core: &Arc<Core>) -> Routes {
-    guarded(services(core), Guard::new(core, Vec::new()))
+    guarded(services(core), Guard::new(core, Exposure::All, Vec::new()))
 }
 
 async fn core() -> Arc<Core> {
@@ -94,7 +94,7 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let core = core().await;
     let router = Router::new().route("/panics", any(async || -> Response { panic!("a secret") }));
-    let service = guarded(Routes::from(router), Guard::new(&core, Vec::new()));
+    let service = guarded(Routes::from(router), Guard::new(&core, Exposure::All, Vec::new()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let limits = Limits {
@@ -167,7 +167,7 @@ impl tracing::Subscriber for Log {
 async fn a_panic_is_logged_with_its_requests_id() {
     let core = core().await;
     let router = Router::new().route("/panics", any(async || -> Response { panic!("a secret") }));
-    let routes = guarded(Routes::from(router), Guard::new(&core, Vec::new()));
+    let routes = guarded(Routes::from(router), Guard::new(&core, Exposure::All, Vec::new()));
     let log = Log::default();
     let logging = tracing::subscriber::set_default(log.clone());
     let named = [("x-service-token", SERVICE_TOKEN), ("x-service-request-id", "req_named")];
@@ -194,7 +194,10 @@ async fn work_ends_at_the_clients_deadline() {
         let _dropped = guard.lock().take();
         std::future::pending().await
     };
-    let routes = guarded(Routes::from(Router::new().route("/sleeps", any(sleeps))), Guard::new(&core, Vec::new()));
+    let routes = guarded(
+        Routes::from(Router::new().route("/sleeps", any(sleeps))),
+        Guard::new(&core, Exposure::All, Vec::new()),
+    );
     let answer = routes.oneshot(request("/sleeps", &[("grpc-timeout", "1m")], &[])).await.unwrap();
     assert_failure(answer.headers(), Code::DeadlineExceeded, "SERVICE_UNAVAILABLE");
     assert!(given_up.is_cancelled());
@@ -215,8 +218,72 @@ async fn a_trusted_proxys_word_tells_the_address() {
         let mut request = request("/address", &[("x-forwarded-for", "1.1.1.1, 198.51.100.1")], &[]);
         let remote_addr = Some("10.0.0.1:7".parse().unwrap());
         request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr });
-        let answer = guarded(router(), Guard::new(&core, networks(trusted))).oneshot(request).await.unwrap();
+        let answer =
+            guarded(router(), Guard::new(&core, Exposure::All, networks(trusted))).oneshot(request).await.unwrap();
         let body = axum::body::to_bytes(Body::new(answer.into_body()), 100).await.unwrap();
         assert_eq!(body, expected);
     }
+}
+
+/// The files of the examples that name the paths which a balancer publishes.
+const PUBLISHED: [&str; 2] =
+    [include_str!("../../../deploy/haproxy.cfg"), include_str!("../../../deploy/kubernetes/ingress.yaml")];
+
+#[tokio::test]
+async fn a_public_listener_has_the_public_services_alone() {
+    let core = core().await;
+    let routes = guarded(public_services(&core), Guard::new(&core, Exposure::Public, Vec::new()));
+    let (mut public, mut internal) = (0, 0);
+    for (service, method) in reflection::methods() {
+        let path = format!("/{service}/{method}");
+        let answer = routes.clone().oneshot(request(&path, &[("x-service-token", SERVICE_TOKEN)], &[])).await.unwrap();
+        let code = Status::from_header_map(answer.headers()).map(|status| status.code());
+        let is_public = Exposure::Public.has(&service);
+        assert_eq!(code != Some(Code::Unimplemented), is_public, "{path}");
+        assert!(Exposure::Internal.has(&service) && Exposure::All.has(&service));
+        for file in PUBLISHED {
+            assert_eq!(file.contains(&format!("/{service}")), is_public, "{service}");
+        }
+        *(if is_public { &mut public } else { &mut internal }) += 1;
+    }
+    assert!(public > 10 && internal > 10, "{public} {internal}");
+}
+
+#[tokio::test]
+async fn the_service_token_counts_for_nothing_at_a_public_listener() {
+    let core = core().await;
+    let named = [("x-service-token", SERVICE_TOKEN), ("x-service-request-id", "req_named")];
+    for (exposure, is_believed) in [(Exposure::All, true), (Exposure::Internal, true), (Exposure::Public, false)] {
+        let fails = async || -> Response { Status::unimplemented("").into_http() };
+        let tells = async |request: Request| request.headers().contains_key("x-service-token").to_string();
+        let router = Router::new().route("/fails", any(fails)).route("/tells", any(tells));
+        let routes = guarded(Routes::from(router), Guard::new(&core, exposure, Vec::new()));
+        let answer = routes.clone().oneshot(request("/fails", &named, &[])).await.unwrap();
+        assert_eq!(answer.headers()["x-service-request-id"] == "req_named", is_believed, "{exposure:?}");
+        let answer = routes.oneshot(request("/tells", &named, &[])).await.unwrap();
+        let body = axum::body::to_bytes(Body::new(answer.into_body()), 100).await.unwrap();
+        assert_eq!(body, is_believed.to_string(), "{exposure:?}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_service_tokens_are_limited_by_address() {
+    use tonic::transport::server::TcpConnectInfo;
+    let core = core().await;
+    let routes = routes(&core);
+    let code = async |address: &str, token: &str| {
+        let mut request = request("/thesis.v1.GateService/Refuse", &[("x-service-token", token)], &[]);
+        let remote_addr = Some(format!("{address}:7").parse().unwrap());
+        request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr });
+        let answer = routes.clone().oneshot(request).await.unwrap();
+        let status = Status::from_header_map(answer.headers()).unwrap();
+        (status.code(), status.get_error_details().retry_info().is_some())
+    };
+    for _ in 0..20 {
+        assert_eq!(code("192.0.2.1", "guessed").await, (Code::Unauthenticated, false));
+    }
+    assert_eq!(code("192.0.2.1", "guessed").await, (Code::ResourceExhausted, true));
+    // Another address is not limited, and the right token passes everywhere. The message is empty.
+    assert_eq!(code("192.0.2.2", "guessed").await, (Code::Unauthenticated, false));
+    assert_eq!(code("192.0.2.1", SERVICE_TOKEN).await, (Code::InvalidArgument, false));
 }

@@ -49,7 +49,8 @@ const FIRST_NEWS: Duration = Duration::from_secs(3);
 
 /// What is told of a core that beats and is not heard.
 const UNHEARD: &str = "a core that beats is not reached, so its work is looked for in the store, which is slower: its \
-    SVC_ADVERTISE_URL must lead to it from here, and SVC_CORE_CA_FILE here must fit its certificate";
+    SVC_ADVERTISE_URL must lead to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one) from here, and SVC_CORE_CA_FILE \
+    here must fit its certificate";
 
 /// Longest time to take in what was looked up, beyond the look-up itself.
 const TAKEN_IN: Duration = Duration::from_secs(5);

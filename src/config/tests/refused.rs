@@ -14,6 +14,7 @@ use crate::config::{decode_secret, encode_secret};
 fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
     for (arguments, variable) in [
         (&["--http-addr", "localhost"][..], "SVC_HTTP_ADDR"),
+        (&["--internal-addr", "10.0.0.5"], "SVC_INTERNAL_ADDR"),
         (&["--store", "sqlite"], "SVC_STORE"),
         (&["--core-url", "core:50051"], "SVC_CORE_URL"),
         (&["edge", "--core-url", "http://a:1,ftp://b"], "SVC_CORE_URL"),
@@ -44,6 +45,21 @@ fn what_cannot_be_read_is_named_by_its_variable_in_one_line() {
         let said = parse(arguments).unwrap_err();
         assert!(said.starts_with(&format!("{variable}: ")) && !said.contains('\n'), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+fn internal_services_stay_on_this_machine_or_have_an_address_of_their_own() {
+    let judged = |arguments: &[&str]| settings(arguments).addresses.judge_internal();
+    for here in ["127.0.0.1:50051", "127.9.9.9:1", "[::1]:50051", "[::ffff:127.0.0.1]:50051"] {
+        assert!(judged(&["--grpc-addr", here]).is_ok(), "{here}");
+    }
+    for elsewhere in ["0.0.0.0:50051", "[::]:50051", "10.0.0.5:50051"] {
+        let said = judged(&["--grpc-addr", elsewhere]).unwrap_err().to_string();
+        assert!(said.starts_with(&format!("SVC_GRPC_ADDR: {elsewhere} is no loopback address")), "{said}");
+        assert!(said.contains("; set SVC_INTERNAL_ADDR to an address of the private network"), "{said}");
+        assert!(judged(&["--grpc-addr", elsewhere, "--internal-addr", "127.0.0.1:50052"]).is_ok(), "{elsewhere}");
+    }
+    assert!(judged(&[]).is_ok());
 }
 
 #[test]

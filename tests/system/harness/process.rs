@@ -162,6 +162,11 @@ impl Process {
         address.unwrap_or_else(|| panic!("no {name} in {}", self.ready)).to_owned()
     }
 
+    /// The address at which roles and operators reach this core.
+    pub(crate) fn core_address(&self) -> String {
+        self.address(if self.ready["internal"].is_null() { "grpc" } else { "internal" })
+    }
+
     /// Its text on stderr.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()

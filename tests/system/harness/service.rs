@@ -98,7 +98,7 @@ pub(crate) struct Service {
     pub(crate) http: String,
     /// Base URLs of all edges.
     pub(crate) edges: Vec<String>,
-    /// Base URL of gRPC, of the first core.
+    /// Base URL of gRPC with all services, of the first core.
     pub(crate) grpc: String,
     /// Base URLs of all cores.
     pub(crate) cores: Vec<String>,
@@ -177,7 +177,7 @@ impl Service {
         let process = setup.start();
         // A core alone has no REST.
         let http = process.ready["http"].as_str().unwrap_or_default().to_owned();
-        let grpc = process.address("grpc");
+        let grpc = process.core_address();
         let (edges, cores) = (vec![http.clone()], vec![grpc.clone()]);
         Self { http, edges, grpc, cores, processes: vec![process], setups: vec![setup.clone()], dir, setup }
     }
@@ -223,7 +223,7 @@ impl Service {
         // At once, against an empty keyspace: setup must happen only once.
         let mut setups = vec![core.clone(); each];
         let mut processes = start_all(&setups);
-        let cores: Vec<String> = processes.iter().map(|core| core.address("grpc")).collect();
+        let cores: Vec<String> = processes.iter().map(Process::core_address).collect();
         let all = cores.join(",");
         let role = |role: &str, cores: &str| setup(&dir).program_of(&core).role(role).set("SVC_CORE_URL", cores);
         let edges = cores.iter().map(|core| role("edge", if apart { core } else { &all }));
@@ -261,7 +261,12 @@ impl Service {
     pub(crate) async fn start_again(&mut self, index: usize) {
         let process = &self.processes[index];
         let mut setup = self.setups[index].clone();
-        for (name, setting) in [("http", "SVC_HTTP_ADDR"), ("grpc", "SVC_GRPC_ADDR"), ("ops", "SVC_OPS_ADDR")] {
+        for (name, setting) in [
+            ("http", "SVC_HTTP_ADDR"),
+            ("grpc", "SVC_GRPC_ADDR"),
+            ("internal", "SVC_INTERNAL_ADDR"),
+            ("ops", "SVC_OPS_ADDR"),
+        ] {
             if let Some(url) = process.ready[name].as_str() {
                 setup = setup.set(setting, url.strip_prefix("http://").unwrap());
             }

@@ -45,9 +45,10 @@ impl Cluster {
         let cores = [&root, &of_second].map(|root| {
             let core = role("core", root).set("SVC_SECRET_KEY", SECRET_KEY).set("SVC_BOOTSTRAP_TEST_KEY", TEST_KEY);
             let core = core.set("SVC_STORE", "scylla").set("SVC_SCYLLA_NODES", nodes);
+            let core = core.set("SVC_INTERNAL_ADDR", "127.0.0.1:0");
             core.set("SVC_SCYLLA_KEYSPACE", &keyspace).set("SVC_SCYLLA_REPLICATION_FACTOR", "1").start()
         });
-        let addresses = cores.each_ref().map(|core| core.address("grpc"));
+        let addresses = cores.each_ref().map(|core| core.address("internal"));
         assert!(addresses.iter().all(|address| address.starts_with("https://")), "{addresses:?}");
         let edges = addresses.each_ref().map(|core| role("edge", &root).set("SVC_CORE_URL", core).start());
         let worker = role("worker", &root).set("SVC_CORE_URL", &addresses.join(",")).start();
@@ -117,7 +118,7 @@ async fn a_core_that_trusts_another_authority_looks_for_what_others_do() {
     let Some(nodes) = nodes() else { return };
     let cluster = Cluster::start(&nodes, Some(&Authority::new()));
     let [first, second] = &cluster.cores;
-    let address = first.address("grpc");
+    let address = first.address("internal");
     let says = async |what: &str, parts: &[&str]| {
         let line = |line: &str| line.contains(&address) && parts.iter().all(|part| line.contains(part));
         eventually(what, SOON, async || second.log().lines().any(line).then_some(())).await;

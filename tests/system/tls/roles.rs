@@ -73,7 +73,7 @@ async fn roles_reach_core_and_clients_reach_both_by_tls() {
     assert!(code == Some(1) && stdout.contains("SERVICE_UNAVAILABLE") && stdout.contains("by https://"), "{stdout}");
     // An edge that calls it without TLS.
     let edge = role(&service, &authority).set("SVC_CORE_URL", &plain).role("edge").start();
-    let told = async || edge.log().contains("(https:// if core has TLS)").then_some(());
+    let told = async || edge.log().contains("https:// if core has TLS)").then_some(());
     eventually("the edge says what to do", SOON, told).await;
 }
 

@@ -14,7 +14,7 @@ use crate::{
         dataset::Dataset,
         window::{DAY_MS, HOUR_MS},
     },
-    grpc::{self, Serving},
+    grpc::{self, Exposure, Serving},
     log::writer::thesis_event_id,
     operations::Core,
     search::SearchIndex,
@@ -60,6 +60,7 @@ async fn start_dialling(backend: SharedBackend, number: u64, dial: Option<Dial>)
     let core = Core::start_beside(search, dial, backend, settings, Arc::new(SystemClock), ids(number)).await.unwrap();
     let shutdown = CancellationToken::new();
     let serving = Serving {
+        exposure: Exposure::All,
         tls: None,
         connections: 100,
         trusted_proxies: Vec::new(),
