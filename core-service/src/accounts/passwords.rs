@@ -1,12 +1,7 @@
 //! Hashes passwords with argon2id, in threads of their own: at most a part of the processors, and behind everything
 //! else that wants to run.
 
-use std::{
-    collections::HashMap,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    thread,
-};
+use std::{collections::HashMap, sync::Arc, thread};
 
 use argon2::{
     Algorithm, Argon2, Params, PasswordHash, PasswordHasher as _, PasswordVerifier as _, Version,
@@ -17,10 +12,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 use thesis_net::clock::IdSource;
 use thesis_proto::error::{ApiError, ErrorCode};
 use thread_priority::ThreadPriority;
-use tokio::sync::{mpsc, oneshot};
 
 use super::attempts::network;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    threads::{NotRun, Threads},
+};
 
 /// Memory of a hash in KiB.
 const MEMORY: u32 = 19_456;
@@ -42,7 +39,6 @@ const SALT: usize = 16;
 pub const NO_PASSWORD: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-type Job = Box<dyn FnOnce() + Send>;
 /// Passwords that wait or are hashed, by subject and by network.
 type Counts = Arc<Mutex<HashMap<String, usize>>>;
 
@@ -95,7 +91,7 @@ impl Drop for TakenPlace {
 
 /// Hashes passwords.
 pub struct Passwords {
-    jobs: mpsc::Sender<Job>,
+    threads: Threads,
     counts: Counts,
     /// How many were hashed or checked.
     #[cfg(test)]
@@ -112,19 +108,9 @@ impl Passwords {
     /// Starts the threads. They end with it.
     #[must_use]
     pub fn new() -> Self {
-        let (jobs, waiting) = mpsc::channel(MOST_WAITING);
-        let waiting = Arc::new(Mutex::new(waiting));
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        for _ in 0..(processors / 2).max(1) {
-            let waiting = Arc::clone(&waiting);
-            let started = thread::Builder::new().name("passwords".to_owned()).spawn(move || work(&waiting));
-            if let Err(error) = started {
-                // Without any thread every password is refused.
-                tracing::error!(%error, "a thread that hashes passwords did not start");
-            }
-        }
         Self {
-            jobs,
+            threads: Threads::start("passwords", processors / 2, ThreadPriority::Min, MOST_WAITING),
             counts: Arc::default(),
             #[cfg(test)]
             hashed: Arc::default(),
@@ -167,33 +153,23 @@ impl Passwords {
             let text = "too many passwords of this account or network are checked right now; try again";
             ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER)
         })?;
-        let (answer, answered) = oneshot::channel();
         #[cfg(test)]
         let hashed = Arc::clone(&self.hashed);
-        let job = move || {
-            // Nobody waits for it any more when its call has ended.
-            if !answer.is_closed() {
-                #[cfg(test)]
-                hashed.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                let outcome = work();
-                // The requester has the place again when the answer is there.
-                drop(place);
-                drop(answer.send(outcome));
-            }
+        let work = move || {
+            #[cfg(test)]
+            hashed.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let outcome = work();
+            // The requester has the place again when the answer is there.
+            drop(place);
+            outcome
         };
-        self.jobs.try_send(Box::new(job)).map_err(|_| {
-            let text = "too many people sign in right now; try again";
-            ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER)
-        })?;
-        let failed = || Error::internal("a thread that hashes passwords failed");
-        #[cfg(test)]
-        {
-            // A clock that is paused stands still while something blocks.
-            let blocking = tokio::task::spawn_blocking(move || answered.blocking_recv());
-            blocking.await.map_err(|_| failed())?.map_err(|_| failed())
-        }
-        #[cfg(not(test))]
-        answered.await.map_err(|_| failed())
+        self.threads.run(work).await.map_err(|error| match error {
+            NotRun::Full => {
+                let text = "too many people sign in right now; try again";
+                ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER).into()
+            }
+            NotRun::Failed => Error::internal("a thread that hashes passwords failed"),
+        })
     }
 }
 
@@ -209,19 +185,6 @@ fn hash(password: &SecretString, salt: &[u8]) -> HashResult<String> {
 fn verify(password: &SecretString, hash: &str) -> HashResult<()> {
     let hash = PasswordHash::new(hash)?;
     hasher()?.verify_password(password.expose_secret().as_bytes(), &hash)
-}
-
-fn work(waiting: &Mutex<mpsc::Receiver<Job>>) {
-    if let Err(error) = ThreadPriority::Min.set_for_current() {
-        tracing::warn!(%error, "hashing passwords runs at the priority of everything else");
-    }
-    loop {
-        let job = waiting.lock().blocking_recv();
-        let Some(job) = job else { return };
-        if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            tracing::error!("hashing a password panicked");
-        }
-    }
 }
 
 #[cfg(test)]

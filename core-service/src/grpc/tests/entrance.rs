@@ -17,7 +17,7 @@ async fn entered() -> Routes {
     let (_, health) = tonic_health::server::health_reporter();
     let routes = reflection::add(Routes::new(health), &core).unwrap().into_axum_router();
     let entered = routes.layer(from_fn_with_state(Entrance::new(&core, "tests"), entrance::enter));
-    guarded(Routes::from(entered), Guard::new(&core, Vec::new()))
+    guarded(Routes::from(entered), Guard::new(&core, Exposure::All, Vec::new()))
 }
 
 /// A request on a connection that has this many places left.
