@@ -198,6 +198,7 @@ async fn whoever_reads_a_log_passes_over_the_filler_at_the_end_of_a_bucket() {
     assert_eq!((read.events.len(), read.position), (3, head));
     assert_eq!(post(&cores[1], 2).await, head + 1);
     for core in &cores {
+        core.search.ask_for(&dataset);
         core.datasets.refresh(&dataset).await.unwrap();
         core.search.reach(&dataset, head + 1).await;
     }
