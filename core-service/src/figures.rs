@@ -24,7 +24,7 @@ figures! {
     LIMITS: Counter = "limits_refused_total",
         &[("limit", &["standard", "heavy", "verify", "month", "streams", "address", "sends", "tries", "searches"])],
         "Requests refused by a limit: a rate class, the month's quota, open streams, failed authentications of an address, \
-         test sends and replays, tries to sign in, or searches of a project at once";
+         test sends and replays, tries to sign in, or searches of an organization at once";
 
     TOKENS_REFUSED: Counter = "service_tokens_refused_total", &[], "Calls with a wrong service token";
 

@@ -203,12 +203,17 @@ pub async fn serve(
         response
     };
     measured::declare();
+    // Clients that want more calls at once wait for one to end, or open another connection.
+    let (requests, given_up) = match exposure {
+        Exposure::Public => (MAX_CALLS_OF_CONNECTION, MAX_CALLS_OF_CONNECTION),
+        Exposure::All | Exposure::Internal => (MAX_CALLS, MAX_GIVEN_UP),
+    };
     let limits = Limits {
         server,
         connections,
-        requests: MAX_CALLS,
+        requests,
         head: MAX_HEADERS,
-        given_up: MAX_GIVEN_UP,
+        given_up,
         untaken: MAX_UNTAKEN,
         lag: MAX_LAG,
         drain: DRAIN,
@@ -217,7 +222,7 @@ pub async fn serve(
         thesis_net::server::serve(
             listener,
             tls,
-            Arc::new(ServiceAnswers { service, refusal, calls: MAX_CALLS_OF_CONNECTION }),
+            Arc::new(ServiceAnswers { service, refusal, calls: MAX_CALLS_OF_CONNECTION as usize }),
             limits,
             shutdown.clone()
         ),

@@ -14,6 +14,7 @@ pub mod ingest;
 pub mod log;
 mod measure;
 pub mod operations;
+mod places;
 #[cfg(test)]
 mod recount;
 pub mod replicas;

@@ -11,7 +11,7 @@ use axum::{
 };
 use futures::StreamExt as _;
 use http_body_util::BodyExt as _;
-use thesis_net::server::{Bodies, BodyError, ConnectionCalls, Unattended, begin_refused, count_refused};
+use thesis_net::server::{Bodies, BodyError, ConnectionCalls, Ready, Unattended, begin_refused, count_refused};
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::SERVICE_TOKEN,
@@ -20,10 +20,11 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep_until},
 };
-use tonic::Status;
+use tokio_util::task::AbortOnDropHandle;
+use tonic::{Status, transport::server::TcpConnectInfo};
 
-use super::{MAX_MESSAGE, answer::error_status, deadline::Until, guard};
-use crate::operations::Core;
+use super::{MAX_MESSAGE, answer::error_status, deadline::Until, guard, reflection};
+use crate::{domain::abuse::network_of, operations::Core, places::Places};
 
 /// Bytes of a request message with its frame.
 const MAX_FRAME: usize = MAX_MESSAGE + 5;
@@ -34,13 +35,13 @@ const MAX_MESSAGES: usize = 128 * 1024 * 1024;
 /// Calls worked on at once. More are refused, so that the others are answered soon. A stream counts until it is open.
 const MAX_WORKED_ON: usize = 2_048;
 /// Open calls of a connection that come without the service credential, streams included.
-pub(super) const MAX_CALLS_OF_CONNECTION: usize = 256;
-/// Watches of health without the service credential, of all connections.
-const MAX_WATCHES: usize = 1_024;
+pub(super) const MAX_CALLS_OF_CONNECTION: u32 = 256;
+/// Watches of health without the service credential: of all callers, and of one network.
+const MAX_WATCHES: [usize; 2] = [1_024, 64];
 /// Time after which such a watch ends. Its client begins another one.
 const WATCH_TIMEOUT: Duration = Duration::from_mins(5);
-/// Calls of reflection at once, of all connections.
-const MAX_REFLECTIONS: usize = 64;
+/// Calls of reflection without the service credential: of all callers, and of one network.
+const MAX_REFLECTIONS: [usize; 2] = [64, 8];
 /// Time in which a call of reflection must end.
 const REFLECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds after which a refused call may be tried again.
@@ -58,8 +59,7 @@ pub(super) struct Entrance {
     server: &'static str,
     messages: Bodies,
     calls: Arc<Semaphore>,
-    watches: Arc<Semaphore>,
-    reflections: Arc<Semaphore>,
+    unattended: Places,
 }
 
 impl Entrance {
@@ -70,8 +70,7 @@ impl Entrance {
             server,
             messages: Bodies::new(MAX_MESSAGES),
             calls: Arc::new(Semaphore::new(MAX_WORKED_ON)),
-            watches: Arc::new(Semaphore::new(MAX_WATCHES)),
-            reflections: Arc::new(Semaphore::new(MAX_REFLECTIONS)),
+            unattended: Places::default(),
         }
     }
 
@@ -80,10 +79,23 @@ impl Entrance {
         error_status(error, &self.core.gate.new_request_id())
     }
 
-    /// One of the places of a kind; an error when all are taken.
-    fn place(&self, places: &Arc<Semaphore>, reason: &'static str) -> Result<OwnedSemaphorePermit, Status> {
-        let place = Arc::clone(places).try_acquire_owned();
-        place.map_err(|_| self.refuse(reason, &ApiError::unavailable()))
+    /// A place among the calls of a kind that may stay open for long, until a time; an error when all are taken.
+    fn place_until(
+        &self,
+        request: &Request,
+        kind: &'static str,
+        [of_all, of_network]: [usize; 2],
+        until: Instant,
+    ) -> Result<AbortOnDropHandle<()>, Status> {
+        let peer = request.extensions().get::<TcpConnectInfo>().and_then(|info| info.remote_addr);
+        let network = peer.map(|peer| network_of(peer.ip())).unwrap_or_default();
+        let limits = [(kind.to_owned(), of_all), (format!("{kind} {network}"), of_network)];
+        let places = self.unattended.take(limits).map_err(|_| self.refuse(kind, &ApiError::unavailable()))?;
+        // A client that takes nothing keeps its answer open for longer, but not the place.
+        Ok(AbortOnDropHandle::new(tokio::spawn(async move {
+            sleep_until(until).await;
+            drop(places);
+        })))
     }
 
     /// A place among the open calls of the connection.
@@ -124,19 +136,28 @@ impl Entrance {
         let token = request.headers().get(SERVICE_TOKEN).and_then(|token| token.to_str().ok());
         let is_service = self.core.gate.is_service(token);
         let of_connection = if is_service { None } else { self.place_on_connection(&request)? };
-        if request.uri().path().starts_with(REFLECTION) {
-            let place = self.place(&self.reflections, "reflections")?;
+        let path = request.uri().path();
+        if path.starts_with(REFLECTION) {
             let until = Instant::now() + REFLECTION_TIMEOUT;
+            let place = match is_service {
+                true => None,
+                false => Some(self.place_until(&request, "reflections", MAX_REFLECTIONS, until)?),
+            };
             let answer = next.run(request.map(|body| ends_at(body, until))).await;
             return Ok(self.ending(answer, until, (place, of_connection)));
         }
-        let watch = !is_service && request.uri().path() == WATCH;
-        let place = if watch { Some(self.place(&self.watches, "watches")?) } else { None };
+        let is_unary = !reflection::streams(path) && path != WATCH;
+        let until = (!is_service && path == WATCH).then(|| Instant::now() + WATCH_TIMEOUT);
+        let watch = until.map(|until| self.place_until(&request, "watches", MAX_WATCHES, until)).transpose()?;
         let request = self.read(request).await?;
-        let _worked_on = self.place(&self.calls, "calls")?;
-        let answer = next.run(request).await;
-        if watch {
-            return Ok(self.ending(answer, Instant::now() + WATCH_TIMEOUT, (place, of_connection)));
+        let worked_on = self.calls.try_acquire();
+        let _worked_on = worked_on.map_err(|_| self.refuse("calls", &ApiError::unavailable()))?;
+        let mut answer = next.run(request).await;
+        if let Some(until) = until {
+            return Ok(self.ending(answer, until, (watch, of_connection)));
+        }
+        if is_unary {
+            answer.extensions_mut().insert(Ready);
         }
         Ok(match of_connection {
             Some(place) => holding(answer, place),

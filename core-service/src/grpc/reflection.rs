@@ -1,6 +1,7 @@
 //! Reflection: everybody can list the public services, and callers with the service credential can list all.
 
 use std::{
+    collections::HashSet,
     convert::Infallible,
     sync::{Arc, LazyLock},
     task::{Context, Poll},
@@ -53,6 +54,21 @@ pub(super) fn methods() -> impl Iterator<Item = (String, &'static str)> {
             service.method.iter().map(move |method| (full.clone(), method.name()))
         })
     })
+}
+
+static STREAMS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let methods = |file: &'static FileDescriptorProto| {
+        file.service.iter().flat_map(move |service| {
+            let streaming = service.method.iter().filter(|method| method.server_streaming());
+            streaming.map(move |method| format!("/{}.{}/{}", file.package(), service.name(), method.name()))
+        })
+    };
+    FILES.file.iter().flat_map(methods).collect()
+});
+
+/// Whether a path names a method of the contract that answers with a stream.
+pub(super) fn streams(path: &str) -> bool {
+    STREAMS.contains(path)
 }
 
 /// Whether a service of the contract is for the roles alone, by its full name.

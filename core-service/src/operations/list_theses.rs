@@ -122,7 +122,7 @@ pub async fn list_theses(core: &Core, call: &Call, query: &ThesisQuery) -> Resul
             cancellation: Cancellation::default(),
         };
         let after = position.map(|position| (position.likes, position.created_at, position.id));
-        likes_page((&core.search, &call.caller.project.id), &core.datasets, view, narrow, after, wanted).await?
+        likes_page((&core.search, &call.caller.organization.id), &core.datasets, view, narrow, after, wanted).await?
     } else {
         let slices = Slices {
             scopes: named.scopes(query.chain.as_ref()),

@@ -51,8 +51,8 @@ pub struct SearchQuery {
 /// Searches.
 ///
 /// # Errors
-/// `HISTORY_LIMIT`, 422 on `token` or for a search that is too broad, `RATE_LIMITED` while too many searches of the project
-/// are under way, `SERVICE_UNAVAILABLE` for a search that takes too long, while the index is made after a start, or when the store or
+/// `HISTORY_LIMIT`, 422 on `token` or for a search that is too broad, `RATE_LIMITED` while too many searches of
+/// the organization are under way, `SERVICE_UNAVAILABLE` for a search that takes too long, while the index is made after a start, or when the store or
 /// the index does not answer.
 pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
     let view = &call.caller.view;
@@ -70,7 +70,7 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
     let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
     let searched = view.clone();
     let cancellation = narrow.cancellation.clone();
-    let (theses, profiles, tokens) = in_turn(&core.search, &call.caller.project.id, &cancellation, move |index| {
+    let (theses, profiles, tokens) = in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
         // Twice the limit, since some may be deleted by now.
         let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
         let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;

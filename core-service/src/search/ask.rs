@@ -38,20 +38,20 @@ pub async fn with_index<T: Send + 'static>(
     Ok(tokio::task::spawn_blocking(move || work(&index)).await.map_err(Error::internal)??)
 }
 
-/// Searches for a project on the threads of searches. The search ends soon when the caller gives up.
+/// Searches for an organization on the threads of searches. The search ends soon when the caller gives up.
 ///
 /// # Errors
-/// `RATE_LIMITED` when too many searches of the project run or wait, `SERVICE_UNAVAILABLE` when it takes too long, 422 when
-/// it is too broad.
+/// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when it takes too long or
+/// too many of all wait, 422 when it is too broad.
 pub async fn in_turn<T: Send + 'static>(
     index: &Arc<SearchIndex>,
-    project: &str,
+    organization: &str,
     cancellation: &Cancellation,
     work: impl FnOnce(&SearchIndex) -> std::result::Result<T, SearchError> + Send + 'static,
 ) -> Result<T> {
     let _cancel = CancelOnDrop(cancellation.clone());
     let searching = async {
-        let turn = index.turns.take(project).await?;
+        let turn = index.turns.take_turn(organization).await?;
         let searched = Arc::clone(index);
         let work = move || {
             let found = work(&searched);
@@ -61,7 +61,7 @@ pub async fn in_turn<T: Send + 'static>(
         Ok(index.turns.threads.run(work).await.map_err(Error::internal)??)
     };
     timeout(SEARCH_TIMEOUT, searching).await.unwrap_or_else(|_| {
-        let text = "the search takes too long; use rarer words or more of them, or try again later";
+        let text = "the search takes too long; narrow it, or try again later";
         Err(ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER).into())
     })
 }
@@ -83,13 +83,13 @@ pub async fn whole(index: &SearchIndex, view: &View) {
     }
 }
 
-/// Reads theses for a project in the order of likes, exactly as they are after all writes acknowledged before.
+/// Reads theses for an organization in the order of likes, exactly as they are after all writes acknowledged before.
 ///
 /// # Errors
 /// `SERVICE_UNAVAILABLE` when the index is not ready within 250 ms, or when store or index do not answer; those of
 /// [`in_turn`].
 pub async fn likes_page(
-    (index, project): (&Arc<SearchIndex>, &str),
+    (index, organization): (&Arc<SearchIndex>, &str),
     datasets: &Datasets,
     view: &View,
     narrow: SearchFilter,
@@ -105,7 +105,7 @@ pub async fn likes_page(
     })
     .await?;
     let (view, cancellation) = (view.clone(), narrow.cancellation.clone());
-    in_turn(index, project, &cancellation, move |index| {
+    in_turn(index, organization, &cancellation, move |index| {
         let after = after.as_ref().map(|(likes, created_at, id)| (*likes, *created_at, id.as_str()));
         index.likes_page(&view, &narrow, after, limit)
     })

@@ -69,6 +69,9 @@ impl Weight for Cancellable<Box<dyn Weight>> {
         target: DocId,
         boost: Score,
     ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+        if self.cancellation.is_cancelled() {
+            return Ok((SeekDangerResult::SeekLowerBound(TERMINATED), Box::new(EmptyScorer)));
+        }
         let (result, scorer) = self.inner.scorer_danger(segment, target, boost)?;
         Ok((result, Box::new(Cancellable::new(scorer, &self.cancellation))))
     }

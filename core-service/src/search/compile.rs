@@ -24,8 +24,9 @@ const EXACT: f32 = 10_000.0;
 /// Words of a text, assumed as the average in every dataset: no score may depend on rows that its reader cannot see.
 const AVERAGE_WORDS: u64 = 24;
 
-/// Words that the prefixes of one search may stand for, counted in each part of the index. The time and memory of a
-/// search grow with them: ten thousand take some milliseconds and megabytes.
+/// Words that the prefixes of one search may stand for. Parts of the index are searched one after another, so those of the
+/// part with the most words count. The time and memory of a search grow with them: ten thousand take some milliseconds
+/// and megabytes.
 pub(super) const MAX_EXPANSIONS: u32 = 10_000;
 
 type Clause = (Occur, Box<dyn Query>);
@@ -101,15 +102,18 @@ pub(super) fn count_expansions(
     let field = terms.fields.words_of(kind);
     for word in looked.alternatives.iter().flatten().filter(|item| item.prefix).filter_map(|item| item.words.last()) {
         let (start, end) = (terms.term(field, &word.text), end_of(terms, field, &word.text));
+        let mut most = 0;
         for segment in searcher.segment_readers() {
             let index = segment.inverted_index(field)?;
             let range = index.terms().range().without_keys();
             let range = range.ge(start.serialized_value_bytes()).lt(end.serialized_value_bytes());
-            let mut words = range.into_stream()?;
-            while words.advance() {
-                *left = left.checked_sub(1).ok_or_else(|| SearchError::TooBroad(word.text.clone()))?;
+            let (mut words, mut count) = (range.into_stream()?, 0);
+            while count <= *left && words.advance() {
+                count += 1;
             }
+            most = most.max(count);
         }
+        *left = left.checked_sub(most).ok_or_else(|| SearchError::TooBroad(word.text.clone()))?;
     }
     Ok(())
 }

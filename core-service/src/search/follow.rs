@@ -28,7 +28,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// Most entries read at once.
 const BATCH: usize = 1_000;
 
-/// Most entries of one dataset between two commits.
+/// Most entries of `live`, of the sandbox, and of all projects together between two commits.
 const ROUND: u64 = 20_000;
 
 /// Most log positions read at once.
@@ -89,12 +89,20 @@ pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>)
     let (mut taken, mut more, mut failed) = (false, false, false);
     let mut positions = follower.datasets.positions();
     positions.retain(|(dataset, _)| follower.index.follows(dataset));
+    // The project that lacks the fewest entries comes first, so that few of them keep none waiting.
+    positions.sort_by_cached_key(|(dataset, upto)| upto.saturating_sub(follower.index.position(dataset)));
+    let mut left_of_projects = ROUND;
     for (dataset, upto) in positions {
+        let is_project = matches!(dataset, Dataset::Project(_));
+        let most = if is_project { left_of_projects } else { ROUND };
         // One log that cannot be read does not hold up the others.
-        match take_in(follower, &dataset, upto, checked).await {
-            Ok(found) => {
-                taken |= found.is_some();
-                more |= found == Some(Left::More);
+        match take_in(follower, (&dataset, upto), most, checked).await {
+            Ok(Taken { entries, has_more }) => {
+                taken |= entries > 0;
+                more |= has_more;
+                if is_project {
+                    left_of_projects = left_of_projects.saturating_sub(entries);
+                }
             }
             Err(error) => {
                 tracing::warn!(%dataset, %error, "following a log with the search index failed");
@@ -125,26 +133,25 @@ pub(crate) async fn drop_unused(follower: &Follower) {
     }
 }
 
-/// Whether a round leaves entries of a log.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Nothing,
-    More,
+/// The entries of a log that a round took in, and whether it left some.
+struct Taken {
+    entries: u64,
+    has_more: bool,
 }
 
-/// Takes in some new entries of one dataset; tells whether more are left, if it took any.
+/// Takes in new entries of one dataset up to a position, but no more than `most`.
 async fn take_in(
     follower: &Follower,
-    dataset: &Dataset,
-    upto: u64,
+    (dataset, upto): (&Dataset, u64),
+    most: u64,
     checked: &mut HashSet<Dataset>,
-) -> Result<Option<Left>> {
+) -> Result<Taken> {
     if upto > 0 && !checked.contains(dataset) {
         check(follower, dataset).await?;
         checked.insert(dataset.clone());
     }
     let start = follower.index.position(dataset);
-    let end = upto.min(start + ROUND);
+    let end = upto.min(start + most);
     let mut after = start;
     while after < end && !follower.stop.is_cancelled() {
         let rows = follower.shared.log.read(&dataset.to_string(), after, end, BATCH).await?;
@@ -155,11 +162,10 @@ async fn take_in(
         let entries = entries.collect::<Result<Vec<_>>>()?;
         with_index(&follower.index, move |index| index.apply(&dataset, &entries)).await?;
     }
-    if end < upto {
+    if start < after && end < upto {
         tracing::info!(%dataset, position = after, of = upto, "taking a log into the search index");
     }
-    let left = if after == end && end < upto { Left::More } else { Left::Nothing };
-    Ok((after > start).then_some(left))
+    Ok(Taken { entries: after.saturating_sub(start), has_more: after == end && end < upto })
 }
 
 /// Forgets the dataset if the index is of another log: its store may be gone or another.

@@ -6,6 +6,9 @@ use super::words::{Word, exact, words};
 /// Most words that may end in `*` in one search: each stands for many words.
 const MAX_PREFIXES: usize = 8;
 
+/// Words of a phrase that ends in `*`, such as `a-b-c*`. Each takes memory of its own.
+const MAX_PHRASE_WITH_PREFIX: usize = 16;
+
 /// A search: a row must match one of the alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looked {
@@ -77,6 +80,9 @@ pub fn parse(text: &str) -> Result<Looked, Malformed> {
                 if words.is_empty() {
                     continue;
                 }
+                if prefix && words.len() > MAX_PHRASE_WITH_PREFIX {
+                    return Err(Malformed("must have at most 16 words in a phrase that ends in *"));
+                }
                 prefixes += usize::from(prefix);
                 let exact = (!quoted && !prefix && !excluded).then(|| exact(text));
                 items.push(Item { words, exact, excluded, prefix });
@@ -136,7 +142,7 @@ mod tests {
 
     #[test]
     fn malformed_searches_are_refused() {
-        let prefixes = "a* ".repeat(9);
+        let (prefixes, phrase) = ("a* ".repeat(9), format!("{}a*", "a-".repeat(16)));
         for text in [
             "",
             "  ",
@@ -153,6 +159,7 @@ mod tests {
             "*",
             "-",
             &prefixes,
+            &phrase,
         ] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -1,5 +1,5 @@
-//! The turns of searches on a few threads. A project has at most half of the threads, so that searches of others always
-//! find one, and few of its searches wait.
+//! The turns of searches on a few threads. An organization has at most half of the threads, so that searches of others
+//! always find one, and few of its searches wait.
 
 use std::{collections::HashMap, sync::Arc, thread};
 
@@ -11,53 +11,36 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::{
     error::{Error, Result},
     figures::LIMITS,
+    places::{Places, TakenPlaces},
     threads::Threads,
 };
 
-/// Searches of one project that run or wait.
-const MAX_OF_PROJECT: usize = 16;
-/// Seconds after which a project with too many searches may try again.
+/// Searches of one organization that run or wait.
+const MAX_OF_ORGANIZATION: usize = 16;
+/// Searches of all organizations that run or wait.
+const MAX_OF_ALL: usize = 256;
+/// Seconds after which a search that found no place may be tried again.
 const RETRY_AFTER: u32 = 1;
 /// The priority of the threads, of 100: below that of the threads that answer requests (50), above that of those that
 /// hash passwords.
 const PRIORITY: u8 = 25;
 
-/// The threads of searches, and who waits for them.
+/// The threads of searches, and those who wait for them.
 pub(super) struct Turns {
     pub(super) threads: Threads,
+    /// Threads without a search. Each organization waits with at most its share of searches here, so that turns go round.
     free: Arc<Semaphore>,
-    share_of_project: usize,
-    projects: Arc<Mutex<HashMap<String, Project>>>,
-}
-
-/// The searches of one project.
-struct Project {
-    free: Arc<Semaphore>,
-    searches: usize,
+    share: usize,
+    /// The threads that each organization has left of its share.
+    organizations: Mutex<HashMap<String, Arc<Semaphore>>>,
+    places: Places,
 }
 
 /// A search may run until this is dropped.
 pub(super) struct Turn {
-    _of_project: OwnedSemaphorePermit,
+    _of_organization: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
-    _counted: Counted,
-}
-
-/// Counts a search of a project until it is dropped.
-struct Counted {
-    project: String,
-    projects: Arc<Mutex<HashMap<String, Project>>>,
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut projects = self.projects.lock();
-        let Some(project) = projects.get_mut(&self.project) else { return };
-        project.searches -= 1;
-        if project.searches == 0 {
-            projects.remove(&self.project);
-        }
-    }
+    _place: TakenPlaces,
 }
 
 impl Turns {
@@ -70,35 +53,40 @@ impl Turns {
         Self {
             threads: Threads::start("search", threads, priority, threads),
             free: Arc::new(Semaphore::new(threads)),
-            share_of_project: threads / 2,
-            projects: Arc::default(),
+            share: threads / 2,
+            organizations: Mutex::default(),
+            places: Places::default(),
         }
     }
 
-    /// Waits for a turn of a project's search.
+    /// Waits for the turn of an organization's search.
     ///
     /// # Errors
-    /// `RATE_LIMITED` when too many searches of the project run or wait.
-    pub(super) async fn take(&self, project: &str) -> Result<Turn> {
-        let (counted, of_project) = self.count(project)?;
-        let closed = |_| Error::internal("the searches' turns ended");
-        let of_project = of_project.acquire_owned().await.map_err(closed)?;
-        let of_all = Arc::clone(&self.free).acquire_owned().await.map_err(closed)?;
-        Ok(Turn { _of_project: of_project, _of_all: of_all, _counted: counted })
+    /// `RATE_LIMITED` when too many searches of the organization run or wait, `SERVICE_UNAVAILABLE` when too many of all do.
+    pub(super) async fn take_turn(&self, organization: &str) -> Result<Turn> {
+        let place = self.take_place(organization)?;
+        let of_organization = self.share_of(organization).acquire_owned().await.map_err(Error::internal)?;
+        let of_all = Arc::clone(&self.free).acquire_owned().await.map_err(Error::internal)?;
+        Ok(Turn { _of_organization: of_organization, _of_all: of_all, _place: place })
     }
 
-    fn count(&self, id: &str) -> Result<(Counted, Arc<Semaphore>)> {
-        let mut projects = self.projects.lock();
-        let project = projects
-            .entry(id.to_owned())
-            .or_insert_with(|| Project { free: Arc::new(Semaphore::new(self.share_of_project)), searches: 0 });
-        if project.searches >= MAX_OF_PROJECT {
+    fn take_place(&self, organization: &str) -> Result<TakenPlaces> {
+        let limits = [(String::new(), MAX_OF_ALL), (organization.to_owned(), MAX_OF_ORGANIZATION)];
+        self.places.take(limits).map_err(|full| {
             LIMITS.at("searches").increment(1);
-            let text = format!("{MAX_OF_PROJECT} searches of the project run or wait; send fewer at once");
-            return Err(ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER).into());
-        }
-        project.searches += 1;
-        let counted = Counted { project: id.to_owned(), projects: Arc::clone(&self.projects) };
-        Ok((counted, Arc::clone(&project.free)))
+            if full == 0 {
+                return ApiError::unavailable().into();
+            }
+            let text = format!("{MAX_OF_ORGANIZATION} searches of the organization run or wait; send fewer at once");
+            ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER).into()
+        })
+    }
+
+    fn share_of(&self, organization: &str) -> Arc<Semaphore> {
+        let mut organizations = self.organizations.lock();
+        // Those without a search hold none of theirs.
+        organizations.retain(|_, share| Arc::strong_count(share) > 1);
+        let share = organizations.entry(organization.to_owned());
+        Arc::clone(share.or_insert_with(|| Arc::new(Semaphore::new(self.share))))
     }
 }

@@ -7,11 +7,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Response, Version};
+use http::{Extensions, Response, Version};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::{
-    Unattended,
+    Ready, Unattended,
     connections::{Connections, Room, SLOW},
     counted::count_refused,
     meter::Meter,
@@ -65,13 +65,11 @@ impl Begun {
     ) -> Response<Metering<B>> {
         let place = self.0.take().expect("it is answered once");
         let Some(size) = answer.body().size_hint().exact() else {
-            place.meter.is_ready(false);
-            let kind = if answer.extensions().get::<Unattended>().is_some() {
+            let kind = Kind::of(answer.extensions());
+            place.meter.is_ready(kind == Kind::Ready);
+            if kind == Kind::Unattended {
                 place.meter.ended();
-                Kind::Unattended
-            } else {
-                Kind::Stream
-            };
+            }
             return answer.map(|body| Metering { body, taking: Some(Taking { place, kind, _room: None }) });
         };
         let room = place.hold(usize::try_from(size).unwrap_or(usize::MAX));
@@ -99,10 +97,23 @@ impl Drop for Begun {
 enum Kind {
     /// It came whole, so its frames take no room of their own.
     Whole,
-    /// It comes in parts.
+    /// It is ready, and its parts take room of their own.
+    Ready,
+    /// It comes in parts as they are made.
     Stream,
     /// It comes in parts, and its connection is idle beside it.
     Unattended,
+}
+
+impl Kind {
+    /// The kind of an answer whose size is not known.
+    fn of(marks: &Extensions) -> Self {
+        match (marks.get::<Ready>(), marks.get::<Unattended>()) {
+            (Some(Ready), _) => Self::Ready,
+            (None, Some(Unattended)) => Self::Unattended,
+            (None, None) => Self::Stream,
+        }
+    }
 }
 
 /// An answer on its way.
@@ -116,7 +127,7 @@ pub(super) struct Taking {
 impl Drop for Taking {
     fn drop(&mut self) {
         match self.kind {
-            Kind::Whole => self.place.meter.was_taken(true),
+            Kind::Whole | Kind::Ready => self.place.meter.was_taken(true),
             Kind::Stream => self.place.meter.was_taken(false),
             // It was counted when it began.
             Kind::Unattended => {}

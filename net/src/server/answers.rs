@@ -20,6 +20,10 @@ pub struct ConnectionCalls(pub Arc<Semaphore>);
 #[derive(Clone, Copy, Debug)]
 pub struct Unattended;
 
+/// Marks an answer that is ready although the size of its body is not known: nothing is waited for but the client.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready;
+
 /// A tower service that answers. Requests carry the peer's address as tonic's own server adds it.
 #[derive(Clone, Debug)]
 pub struct ServiceAnswers<S, R> {

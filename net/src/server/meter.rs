@@ -81,9 +81,9 @@ impl Meter {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Since when the connection is idle; none while a request is open.
+    /// Since when the connection is idle: no request is open but those whose answers only the peer keeps waiting.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let idle = self.open.load(Relaxed) == 0 && !self.close.is_cancelled();
+        let idle = self.open.load(Relaxed) <= self.untaken.load(Relaxed) && !self.close.is_cancelled();
         idle.then(|| self.began + Duration::from_millis(self.last_ms.load(Relaxed)))
     }
 

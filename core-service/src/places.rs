@@ -1,0 +1,70 @@
+//! Places that are counted by name, so that nobody takes more than a share of something.
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
+
+/// Counts the places that are taken of each name.
+#[derive(Clone, Default)]
+pub(crate) struct Places(Arc<Mutex<HashMap<String, usize>>>);
+
+/// Places that count until this is dropped.
+pub(crate) struct TakenPlaces {
+    places: Places,
+    names: Vec<String>,
+}
+
+impl Places {
+    /// Takes a place of each name, or none.
+    ///
+    /// # Errors
+    /// The index of the first name of which as many places are taken as its limit allows.
+    pub(crate) fn take<const N: usize>(&self, limits: [(String, usize); N]) -> Result<TakenPlaces, usize> {
+        let mut taken = self.0.lock();
+        let is_full = |(name, limit): &(String, usize)| taken.get(name).copied().unwrap_or(0) >= *limit;
+        if let Some(full) = limits.iter().position(is_full) {
+            return Err(full);
+        }
+        let names: Vec<String> = limits.into_iter().map(|(name, _)| name).collect();
+        for name in &names {
+            *taken.entry(name.clone()).or_default() += 1;
+        }
+        drop(taken);
+        Ok(TakenPlaces { places: self.clone(), names })
+    }
+}
+
+impl Drop for TakenPlaces {
+    fn drop(&mut self) {
+        let mut taken = self.places.0.lock();
+        for name in &self.names {
+            if let Some(count) = taken.get_mut(name) {
+                *count -= 1;
+                if *count == 0 {
+                    taken.remove(name);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_free_again_and_all_or_none_are_taken() {
+        let places = Places::default();
+        let take = |whose: &str| places.take([("all".to_owned(), 3), (whose.to_owned(), 2)]);
+        let (first, second) = (take("ada"), take("ada"));
+        assert!(first.is_ok() && second.is_ok());
+        assert_eq!(take("ada").err(), Some(1));
+        let other = take("bob");
+        assert!(other.is_ok());
+        assert_eq!(take("bob").err(), Some(0));
+        drop(first);
+        assert!(take("bob").is_ok());
+        drop((second, other));
+        assert!(places.0.lock().is_empty());
+    }
+}
