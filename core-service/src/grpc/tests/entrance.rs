@@ -55,6 +55,27 @@ async fn a_stranger_has_few_watches_and_each_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn silent_calls_of_reflection_leave_room_for_other_calls() {
+    let routes = entered().await;
+    let silent = || {
+        let nothing = futures::stream::pending::<Result<Vec<u8>, axum::Error>>();
+        let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+        request(path, &[], &[]).map(|_| Body::from_stream(nothing))
+    };
+    let mut open = Vec::new();
+    for _ in 0..64 {
+        let (opened, answer) = code(&routes, silent()).await;
+        assert_eq!(opened, Code::Ok);
+        open.push(answer);
+    }
+    let (sixty_fifth, refused) = code(&routes, silent()).await;
+    assert_failure(refused.headers(), sixty_fifth, "SERVICE_UNAVAILABLE");
+    assert_eq!(code(&routes, request("/grpc.health.v1.Health/Check", &[], &[])).await.0, Code::Ok);
+    drop(open);
+    assert_eq!(code(&routes, silent()).await.0, Code::Ok);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_incomplete_message_and_a_silent_call_end() {
     let routes = entered().await;
     let incomplete = |path: &str| {
