@@ -1,7 +1,8 @@
 //! Real faults for a given time, by `tests/soak`: nodes of the cluster and processes of every role killed with -9 under
-//! load, crowds and floods, streams that come and go, webhooks, an upstream with faults, an upgrade. `SOAK_MINUTES` says how long a
-//! scenario lasts, `TEST_SEED` repeats its choices.
+//! load, crowds, floods and the worst that one client can do, streams that come and go, webhooks, an upstream with faults,
+//! an upgrade. `SOAK_MINUTES` says how long a scenario lasts, `TEST_SEED` repeats its choices.
 
+mod abuse;
 mod alone;
 mod customer;
 mod load;

@@ -12,14 +12,14 @@ use thesis_proto::{
         self, meta_service_client::MetaServiceClient, observation::Observed, token_service_client::TokenServiceClient,
     },
 };
-use tonic::{Code, Request, Status, transport::Channel};
+use tonic::{Code, Request, Response, Status, transport::Channel};
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 use tonic_reflection::pb;
 use tonic_types::StatusExt as _;
 
 use super::{assert_failure, json, with_key};
 use crate::harness::{
-    SERVICE_TOKEN, Service, TEST_KEY,
+    SERVICE_TOKEN, SOON, Service, TEST_KEY, eventually,
     ingest::{revision, token},
 };
 
@@ -27,6 +27,7 @@ on_both_stores![
     reflection_shows_strangers_what_is_theirs,
     reflection_shows_the_roles_everything,
     health_knows_each_service,
+    a_connection_full_of_calls_stops_no_other,
     what_reaches_no_operation_has_details_too,
     details_fit_into_a_header,
     a_trusted_proxy_tells_the_address,
@@ -154,6 +155,35 @@ async fn health_knows_each_service(service: &Service) {
     }
     let failure = client.check(HealthCheckRequest { service: "thesis.v1.Nothing".to_owned() }).await.unwrap_err();
     assert_failure(&failure, Code::NotFound, "ROUTE_NOT_FOUND");
+}
+
+async fn a_connection_full_of_calls_stops_no_other(service: &Service) {
+    let watch = async |channel: &Channel| {
+        let answer = HealthClient::new(channel.clone()).watch(HealthCheckRequest::default()).await;
+        answer.map(Response::into_inner)
+    };
+    let get_me = async |channel: &Channel| {
+        MetaServiceClient::new(channel.clone()).get_me(with_key(TEST_KEY, v1::GetMeRequest {})).await
+    };
+    let [full, other] = [service.first_core(), service.first_core()];
+    let (mut open, mut refused) = (Vec::new(), 0);
+    for _ in 0..300 {
+        match watch(&full).await {
+            Ok(health) => open.push(health),
+            Err(failure) => {
+                assert_failure(&failure, Code::ResourceExhausted, "RATE_LIMITED");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((open.len(), refused), (256, 44));
+    assert_failure(&get_me(&full).await.unwrap_err(), Code::ResourceExhausted, "RATE_LIMITED");
+    get_me(&other).await.unwrap();
+    let mut health = watch(&other).await.unwrap();
+    assert_eq!(health.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+    // A call that ends makes room for another one.
+    drop(open.pop());
+    eventually("room on the connection", SOON, async || get_me(&full).await.ok()).await;
 }
 
 async fn what_reaches_no_operation_has_details_too(service: &Service) {

@@ -120,7 +120,7 @@ async fn ask(stream: &mut TcpStream, head: &str, buffer: &mut Vec<u8>, counts: &
 }
 
 /// Writes a byte a second until the connection is closed.
-async fn drip(stream: &mut TcpStream, bytes: &[u8]) {
+pub(super) async fn drip(stream: &mut TcpStream, bytes: &[u8]) {
     let mut every = interval(Duration::from_secs(1));
     for byte in bytes {
         every.tick().await;
@@ -208,8 +208,18 @@ async fn flooder(kind: usize, address: String, ended: Arc<AtomicU64>) {
     }
 }
 
-fn host(url: &str) -> String {
+/// The address of a base URL, as `host:port`.
+pub(super) fn host(url: &str) -> String {
     url.strip_prefix("http://").unwrap().to_owned()
+}
+
+/// Raises this process's limit of open files; gives the connections that it may have, at most those that are wanted.
+pub(super) fn allow_connections(wanted: u64) -> u64 {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    let allowed = wanted.min(maximum.unwrap_or(wanted + OTHER_FILES) - OTHER_FILES);
+    println!("{allowed} connections; a process may have {} files", maximum.unwrap_or(u64::MAX));
+    allowed
 }
 
 /// Lets time pass, with a line of progress every ten seconds.
@@ -227,10 +237,7 @@ async fn pass(service: &Service, time: Duration, told: &[(&str, &Counts)]) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "run by tests/soak"]
 async fn a_crowd_and_floods_stop_nobody() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
-    let crowd = CROWD.min(maximum.unwrap_or(CROWD + OTHER_FILES) - OTHER_FILES);
-    println!("{crowd} connections; a process may have {} files", maximum.unwrap_or(u64::MAX));
+    let crowd = allow_connections(CROWD);
     let service = Service::embedded(|setup| setup.set("SVC_LOG", "error"));
     let project = service.project_on("huge").await;
     let client = project.test().await;

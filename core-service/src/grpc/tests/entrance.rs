@@ -1,5 +1,7 @@
 //! What callers without the service credential may take of a server.
 
+use std::net::SocketAddr;
+
 use futures::StreamExt as _;
 use http_body_util::BodyExt as _;
 use thesis_net::server::ConnectionCalls;
@@ -7,6 +9,8 @@ use tokio::{
     sync::Semaphore,
     time::{Instant, timeout},
 };
+
+use tonic::transport::server::TcpConnectInfo;
 
 use super::*;
 use crate::grpc::entrance;
@@ -52,6 +56,32 @@ async fn a_stranger_has_few_watches_and_each_ends() {
     let ended = watched.into_body().collect().await.unwrap();
     assert_eq!(began.elapsed().as_secs(), 300);
     assert_failure(ended.trailers().unwrap(), Code::DeadlineExceeded, "SERVICE_UNAVAILABLE");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_calls_of_reflection_leave_room_for_other_calls() {
+    let routes = entered().await;
+    let silent_from = |address: &str| {
+        let nothing = futures::stream::pending::<Result<Vec<u8>, axum::Error>>();
+        let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+        let mut request = request(path, &[], &[]).map(|_| Body::from_stream(nothing));
+        let peer = Some(SocketAddr::new(address.parse().unwrap(), 1));
+        request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr: peer });
+        request
+    };
+    let mut open = Vec::new();
+    for number in 0..8 {
+        let (opened, answer) = code(&routes, silent_from("192.0.2.1")).await;
+        assert_eq!(opened, Code::Ok, "{number}");
+        open.push(answer);
+    }
+    let (ninth, refused) = code(&routes, silent_from("192.0.2.1")).await;
+    assert_failure(refused.headers(), ninth, "SERVICE_UNAVAILABLE");
+    assert_eq!(code(&routes, silent_from("192.0.2.2")).await.0, Code::Ok);
+    assert_eq!(code(&routes, request("/grpc.health.v1.Health/Check", &[], &[])).await.0, Code::Ok);
+    // The places end with their time, although nobody has taken anything of the answers.
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    assert_eq!(code(&routes, silent_from("192.0.2.1")).await.0, Code::Ok);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,190 @@
+//! One client does its worst for ten seconds while another customer reads, follows a stream and signs in. Each kind of
+//! exhaustion has its attacks: memory, processor time, connections, calls, disk, and places of queues; by a stranger, a
+//! test key or an account.
+//!
+//! Client and service share the machine. An attack therefore runs on one thread of the lowest priority, which takes no
+//! processor time that the service or the customer needs. The plans of the attacking keys have high rates: otherwise
+//! the rate alone would end an attack, and the other bounds would not be tried.
+
+mod accounts;
+mod attacks;
+mod target;
+mod victim;
+
+use std::{thread, time::Duration};
+
+use futures::future::LocalBoxFuture;
+use rustix::process::setpriority_process;
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    target::Target,
+    victim::{ACTIVITIES, Measurement, Victim},
+};
+use super::overload::allow_connections;
+use crate::harness::Service;
+
+/// Time of a measurement, and so of an attack.
+const WINDOW: Duration = Duration::from_secs(10);
+/// Time in which a new customer opens connections, before anything is measured.
+const WARM_UP: Duration = Duration::from_secs(3);
+/// Measurements after an attack. The last one ends a minute later, and must be as before.
+const MAX_WINDOWS_AFTER: usize = 6;
+/// Time that the p99 of reads may grow beside the half: one turn of the scheduler. Where an attack keeps the processors
+/// busy, a request waits for such a turn, and a p99 of two milliseconds would double by it.
+const READ_ALLOWANCE: Duration = Duration::from_millis(5);
+/// Time that the p99 of events may grow beside the half. An event waits for two commits to the disk: the one under way,
+/// and its own, which takes the attack's writes along.
+const EVENT_ALLOWANCE: Duration = Duration::from_millis(25);
+/// Passwords that a network may have in the queue before the customer's own. On two processors one thread hashes all.
+const MAX_PASSWORDS_OF_NETWORK: u32 = 8;
+/// Growth of the resident memory that is allowed during an attack.
+const MEMORY_DURING_MIB: u64 = 150;
+/// Growth that is allowed a minute later: caches and the allocator keep some.
+const MEMORY_AFTER_MIB: u64 = 50;
+/// Connections of the attack that opens many.
+const CONNECTIONS: u64 = 4_000;
+/// The lowest priority of a thread.
+const LOWEST_PRIORITY: i32 = 19;
+
+/// One way to harm others.
+struct Attack {
+    name: &'static str,
+    /// Passwords of the attack that may be hashed before the customer's.
+    passwords: u32,
+    run: fn(Target) -> LocalBoxFuture<'static, ()>,
+}
+
+const ATTACKS: [Attack; 11] = [
+    Attack { name: "broad searches", passwords: 0, run: |target| Box::pin(attacks::broad_searches(target)) },
+    Attack { name: "large test theses", passwords: 0, run: |target| Box::pin(attacks::large_theses(target)) },
+    Attack { name: "wrong keys", passwords: 0, run: |target| Box::pin(attacks::wrong_keys(target)) },
+    Attack { name: "idle and slow connections", passwords: 0, run: |target| Box::pin(attacks::connections(target)) },
+    Attack { name: "watches of health", passwords: 0, run: |target| Box::pin(attacks::watches(target)) },
+    Attack { name: "unfinished calls", passwords: 0, run: |target| Box::pin(attacks::unfinished_calls(target)) },
+    Attack {
+        name: "wrong passwords, one account",
+        passwords: MAX_PASSWORDS_OF_NETWORK,
+        run: |target| Box::pin(accounts::wrong_passwords(target)),
+    },
+    Attack {
+        name: "wrong passwords, many accounts",
+        passwords: MAX_PASSWORDS_OF_NETWORK,
+        run: |target| Box::pin(accounts::wrong_passwords_of_many(target)),
+    },
+    Attack {
+        name: "right password, again and again",
+        passwords: MAX_PASSWORDS_OF_NETWORK,
+        run: |target| Box::pin(accounts::right_password(target)),
+    },
+    Attack { name: "links for a new password", passwords: 0, run: |target| Box::pin(accounts::password_links(target)) },
+    Attack {
+        name: "sign-ups",
+        passwords: MAX_PASSWORDS_OF_NETWORK,
+        run: |target| Box::pin(accounts::sign_ups(target)),
+    },
+];
+
+/// The excess over a measurement before the attack that is allowed beside the half.
+struct Allowance {
+    /// Passwords that may be hashed before the customer's.
+    passwords: u32,
+    memory_mib: u64,
+}
+
+impl Allowance {
+    /// The excesses of a measurement over one before the attack.
+    fn excesses(&self, before: &Measurement, later: &Measurement) -> Vec<String> {
+        // A sign-in hashes one password, and takes little more time than that.
+        let [_, _, password] = before.p99;
+        // The threads that hash have the lowest priority of the service, so one password may take twice its time.
+        let allowances = [READ_ALLOWANCE, EVENT_ALLOWANCE, password * (1 + self.passwords)];
+        let mut excesses = Vec::new();
+        for (index, activity) in ACTIVITIES.iter().enumerate() {
+            let (p99, limit) = (later.p99[index], before.p99[index] * 3 / 2 + allowances[index]);
+            if p99 > limit {
+                excesses.push(format!("{activity}: a p99 of {p99:.1?} is above {limit:.1?}"));
+            }
+        }
+        let limit = before.memory_mib + self.memory_mib;
+        if later.memory_mib > limit {
+            excesses.push(format!("memory: {} MiB are above {limit} MiB", later.memory_mib));
+        }
+        excesses
+    }
+}
+
+/// Starts a thread that runs an attack until it is stopped.
+fn start(attack: &Attack, target: Target, stop: CancellationToken) -> thread::JoinHandle<()> {
+    let run = attack.run;
+    thread::spawn(move || {
+        // On Linux this is the thread's own priority.
+        setpriority_process(None, LOWEST_PRIORITY).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(stop.run_until_cancelled(run(target)));
+    })
+}
+
+fn print_row(name: &str, measurements: [&Measurement; 3]) {
+    let mut row = format!("{name:<32}");
+    for index in 0..ACTIVITIES.len() {
+        let [before, during, after] = measurements.map(|measurement| measurement.p99[index].as_secs_f64() * 1_000.0);
+        row += &format!(" | {before:>6.1} {during:>7.1} {after:>6.1}");
+    }
+    let [before, during, after] = measurements.map(|measurement| measurement.memory_mib);
+    println!("{row} | {before:>5} {during:>6} {after:>5}");
+}
+
+/// Measures one attack; gives the limits that it broke.
+async fn measure(service: &Service, attack: &Attack, target: &Target) -> Vec<String> {
+    let mut victim = Victim::start(service).await;
+    victim.measure(service, WARM_UP).await;
+    let before = victim.measure(service, WINDOW).await;
+    let (target, stop) = (target.on(&victim.account), CancellationToken::new());
+    let attacking = start(attack, target.clone(), stop.clone());
+    let during = victim.measure(service, WINDOW).await;
+    let ended_early = attacking.is_finished();
+    stop.cancel();
+    attacking.join().unwrap();
+    assert!(!ended_early, "the attack ended by itself");
+
+    let allowance = Allowance { passwords: 0, memory_mib: MEMORY_AFTER_MIB };
+    let mut after = victim.measure(service, WINDOW).await;
+    for _ in 1..MAX_WINDOWS_AFTER {
+        if allowance.excesses(&before, &after).is_empty() {
+            break;
+        }
+        after = victim.measure(service, WINDOW).await;
+    }
+    print_row(attack.name, [&before, &during, &after]);
+    println!("  the attack: {}", target.outcomes);
+    assert!(!target.outcomes.is_empty(), "the attack did nothing");
+
+    let during_attack = Allowance { passwords: attack.passwords, memory_mib: MEMORY_DURING_MIB };
+    let during = during_attack.excesses(&before, &during).into_iter().map(|excess| format!("during it, {excess}"));
+    let after = allowance.excesses(&before, &after).into_iter().map(|excess| format!("a minute later, {excess}"));
+    let failures = victim.end();
+    let count = failures.len();
+    let failed = failures.first().map(|first| format!("{count} requests of the customer failed, the first: {first}"));
+    during.chain(after).chain(failed).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[ignore = "run by tests/soak"]
+async fn one_client_at_its_worst_harms_no_other() {
+    let connections = allow_connections(CONNECTIONS);
+    let service = Service::embedded(|setup| setup.set("SVC_LOG", "error"));
+    let target = Target::prepare(&service, connections).await;
+    println!("p99 in milliseconds and most resident memory in MiB: before an attack, during it, and after it");
+    let [read, event, sign_in] = ACTIVITIES;
+    println!("{:<32} | {read:<21} | {event:<21} | {sign_in:<21} | memory", "attack");
+    let mut broken = Vec::new();
+    for attack in &ATTACKS {
+        for limit in measure(&service, attack, &target).await {
+            println!("  {limit}");
+            broken.push(format!("{}: {limit}", attack.name));
+        }
+    }
+    service.say_troubles();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
