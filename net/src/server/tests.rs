@@ -72,6 +72,12 @@ async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<G
                     go.await;
                 }
                 "/large" => return Ok(Response::new(text(vec![b'x'; LARGE]))),
+                "/ready" => {
+                    let frame = Ok(Frame::data(Bytes::from_static(b"hello")));
+                    let mut answer = Response::new(BoxBody::new(StreamBody::new(futures::stream::iter([frame]))));
+                    answer.extensions_mut().insert(Ready);
+                    return Ok(answer);
+                }
                 "/unattended" => {
                     let frames = futures::stream::pending::<Result<Frame<Bytes>, Infallible>>();
                     let mut answer = Response::new(BoxBody::new(StreamBody::new(frames)));
@@ -193,6 +199,26 @@ fn preface() -> Vec<u8> {
 
 /// `GET /wait` of `a`: three indexed headers and two literal ones.
 const HEADERS: &[u8] = b"\x82\x86\x04\x05/wait\x41\x01a";
+
+#[tokio::test]
+async fn a_connection_that_takes_no_answer_gives_way() {
+    let (address, _) = start(Limits { connections: 1, ..LIMITS }).await;
+    // The client's window for answers is zero.
+    let settings = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let request = frame(1, 5, 1, b"\x82\x86\x04\x06/ready\x41\x01a");
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
+    let mut greedy = send(address, [preface, &settings, &request].concat()).await;
+    let mut answered = false;
+    while !answered {
+        let mut head = [0; 9];
+        greedy.read_exact(&mut head).await.unwrap();
+        answered = head[3] == 1;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        greedy.read_exact(&mut vec![0; length as usize]).await.unwrap();
+    }
+    assert!(is_served(address).await);
+    assert!(ends(&mut greedy).await);
+}
 
 #[tokio::test]
 async fn the_first_bytes_tell_the_protocol_however_they_come() {

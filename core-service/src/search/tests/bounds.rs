@@ -1,7 +1,17 @@
-//! What one search, and the searches of one project, may cost.
+//! The bounds of one search, and of the searches of one organization.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    sync::{
+        atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc,
+    },
+    time::Duration,
+};
 
+use tantivy::{
+    DocId, DocSet, Score, SegmentReader, TERMINATED,
+    query::{EnableScoring, Explanation, Scorer, Weight},
+};
 use thesis_proto::error::ErrorCode;
 use tokio::time::timeout;
 
@@ -54,15 +64,107 @@ fn a_cancelled_search_finds_nothing() {
     assert!(matches!(log.index.likes_page(&View::live(), &narrow, None, 9), Err(SearchError::Cancelled)));
 }
 
-/// Begins searches of a project that run until they are told to end.
+/// A query that matches every document, counts the steps over them, and cancels the search at one of its steps.
+#[derive(Clone, Debug)]
+struct Watched {
+    cancellation: Cancellation,
+    cancels_at: usize,
+    /// Scorers that were built, and steps of all of them.
+    steps: Arc<AtomicUsize>,
+    doc: DocId,
+    end: DocId,
+}
+
+impl Watched {
+    fn step(&self) {
+        if self.steps.fetch_add(1, Relaxed) == self.cancels_at {
+            self.cancellation.cancel();
+        }
+    }
+}
+
+impl Query for Watched {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Weight for Watched {
+    fn scorer(&self, segment: &SegmentReader, _: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        self.step();
+        Ok(Box::new(Self { end: segment.max_doc(), ..self.clone() }))
+    }
+
+    fn explain(&self, _: &SegmentReader, _: DocId) -> tantivy::Result<Explanation> {
+        Ok(Explanation::new("watched", 1.0))
+    }
+}
+
+impl DocSet for Watched {
+    fn advance(&mut self) -> DocId {
+        self.step();
+        self.doc = if self.doc + 1 < self.end { self.doc + 1 } else { TERMINATED };
+        self.doc
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.step();
+        self.doc = if target < self.end { target } else { TERMINATED };
+        self.doc
+    }
+
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.end
+    }
+}
+
+impl Scorer for Watched {
+    fn score(&mut self) -> Score {
+        1.0
+    }
+}
+
+#[test]
+fn a_search_stops_where_it_is_cancelled() {
+    let mut log = Log::new();
+    for n in 0..1_000 {
+        log.say(&Dataset::Live, &format!("{n}"), "word", n);
+    }
+    log.index.commit().unwrap();
+    let searcher = log.index.reader.searcher();
+    let search = |combine: fn(Vec<Box<dyn Query>>) -> BooleanQuery, cancels_at: usize| {
+        let watched =
+            Watched { cancellation: Cancellation::default(), cancels_at, steps: Arc::default(), doc: 0, end: 0 };
+        let part = || -> Box<dyn Query> {
+            Box::new(Cancellable::new(Arc::new(watched.clone()) as Arc<dyn Query>, &watched.cancellation))
+        };
+        let query = combine(vec![part(), part(), part()]);
+        searcher.search(&query, &Best::new(Order::Relevance, None, 9)).unwrap();
+        watched.steps.load(Relaxed)
+    };
+    let segments = searcher.segment_readers().len();
+    for combine in [BooleanQuery::intersection, BooleanQuery::union] {
+        assert!(search(combine, usize::MAX) >= 1_000);
+        // While the first scorer is built: no other is, and one step ends that one.
+        assert!(search(combine, 0) <= 2);
+        let stopped = search(combine, 100);
+        assert!(stopped <= 100 + 3 * (segments + 2), "{stopped}");
+    }
+}
+
+/// Begins a search of an organization that runs until it is told to end.
 fn blocked(
     index: &Arc<SearchIndex>,
-    project: &'static str,
+    organization: &'static str,
 ) -> (mpsc::Sender<()>, tokio::task::JoinHandle<crate::error::Result<()>>) {
     let (end, ended) = mpsc::channel::<()>();
     let index = Arc::clone(index);
     let searching = tokio::spawn(async move {
-        in_turn(&index, project, &Cancellation::default(), move |_| {
+        in_turn(&index, organization, &Cancellation::default(), move |_| {
             let _ended = ended.recv();
             Ok(())
         })
@@ -71,12 +173,12 @@ fn blocked(
     (end, searching)
 }
 
-async fn finds(index: &Arc<SearchIndex>, project: &str) -> crate::error::Result<()> {
-    in_turn(index, project, &Cancellation::default(), |_| Ok(())).await
+async fn finds(index: &Arc<SearchIndex>, organization: &str) -> crate::error::Result<()> {
+    in_turn(index, organization, &Cancellation::default(), |_| Ok(())).await
 }
 
 #[tokio::test]
-async fn one_project_leaves_threads_and_places_to_others() {
+async fn one_organization_leaves_threads_and_places_to_others() {
     let index = Arc::new(SearchIndex::open(None).unwrap());
     let mut searches: Vec<_> = (0..16).map(|_| blocked(&index, "greedy")).collect();
     let refused = loop {
