@@ -4,7 +4,8 @@ use clap::Subcommand;
 use prost_types::Timestamp;
 use serde_json::{Value, json};
 use thesis_proto::v1::{
-    ConfirmUserRequest, CreateResetLinkRequest, CreateUserRequest, ListUsersRequest, SetAdministratorRequest, User,
+    ConfirmUserRequest, CreateResetLinkRequest, CreateResetLinkResponse, CreateUserRequest, ListUsersRequest,
+    SetAdministratorRequest, User,
 };
 use tonic::Status;
 
@@ -37,10 +38,13 @@ pub(crate) enum Command {
         /// Their e-mail
         email: String,
     },
-    /// Print a link by which a user sets a new password
+    /// Print a link by which a user sets a new password; the memberships of an unconfirmed user end with it
     ResetLink {
         /// Their e-mail
         email: String,
+        /// An unconfirmed user keeps the memberships, which somebody else may have set up
+        #[arg(long)]
+        keep_memberships: bool,
     },
 }
 
@@ -62,6 +66,18 @@ fn link(mut of: Vec<(&'static str, Value)>, link: &str, expires_at: Option<&Time
     Answer::One(Resource(of))
 }
 
+/// The effect of a link on an account whose e-mail is not confirmed; none for others.
+fn reset_note(answer: &CreateResetLinkResponse) -> Option<&'static str> {
+    match (answer.email_confirmed, answer.ends_memberships) {
+        (true, _) => None,
+        (false, true) => Some(
+            "The e-mail is not confirmed, so somebody else may have signed up with it. With this link the account leaves \
+             all its organizations. If they are the person's own, use --keep-memberships.",
+        ),
+        (false, false) => Some("The e-mail is not confirmed. This link confirms it, and memberships stay."),
+    }
+}
+
 pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, Status> {
     match command {
         Command::Create { email, administrator } => {
@@ -81,9 +97,15 @@ pub(super) async fn run(command: Command, mut client: Client) -> Result<Answer, 
             one(client.set_administrator(request).await?.into_inner().user)
         }
         Command::Confirm { email } => one(client.confirm_user(ConfirmUserRequest { email }).await?.into_inner().user),
-        Command::ResetLink { email } => {
-            let answer = client.create_reset_link(CreateResetLinkRequest { email }).await?.into_inner();
-            Ok(link(Vec::new(), &answer.link, answer.expires_at.as_ref()))
+        Command::ResetLink { email, keep_memberships } => {
+            let request = CreateResetLinkRequest { email, keep_memberships };
+            let answer = client.create_reset_link(request).await?.into_inner();
+            let of = vec![
+                ("email_confirmed", json!(answer.email_confirmed)),
+                ("ends_memberships", json!(answer.ends_memberships)),
+                ("note", reset_note(&answer).map_or(Value::Null, |note| json!(note))),
+            ];
+            Ok(link(of, &answer.link, answer.expires_at.as_ref()))
         }
     }
 }

@@ -15,6 +15,8 @@ PUBLIC = "https://thesis.example"
 PASSWORD, NEW = "correct horse battery staple", "a wholly new password"
 PERMISSION_DENIED, UNAUTHENTICATED = 7, 16
 CONFIRMATION = 4
+# The public URL begins with https.
+COOKIE = "__Host-session"
 # Longest wait for one mail.
 SOON = 30
 
@@ -163,7 +165,8 @@ async def links(service, inbox):
     owner = await ok(service, "SignUp", {1: "owner@people.example", 2: PASSWORD, 3: "Acme & Söhne"})
     organization, session = decode(owner[2])[1].decode(), session_of(owner)
 
-    # The link of the sign-up confirms the e-mail, however often it is opened. Before that nobody is invited.
+    # The link of the sign-up confirms the e-mail for whoever signed up, however often it is opened. Before that nobody is
+    # invited.
     invitation = {1: organization, 2: "invited@people.example", 3: 2}
     assert (await call(service, "CreateInvitation", invitation, session))[0] == PERMISSION_DENIED
     token = await inbox.link("owner@people.example")
@@ -172,8 +175,21 @@ async def links(service, inbox):
     seen = await ok(service, "GetLink", {1: token})
     assert (seen[1], seen[2]) == (CONFIRMATION, b"owner@people.example"), seen
     assert 5 not in (await user(service, session))[0]
+    # The link alone confirms nothing: its page asks for a sign-in.
+    async with httpx.AsyncClient(timeout=SOON) as client:
+        page = await client.get(f"{service.http}/console/links/{token}")
+    assert page.status_code == 200 and "Sign in to confirm" in page.text and "<form" not in page.text.split("<main")[1], page.text
+    assert (await call(service, "ConfirmEmail", {1: token}))[0] == UNAUTHENTICATED
+    other = session_of(await ok(service, "SignUp", {1: "other@people.example", 2: PASSWORD, 3: "Other"}))
+    await inbox.link("other@people.example")
+    assert (await call(service, "ConfirmEmail", {1: token}, other))[0] == PERMISSION_DENIED
+    assert 5 not in (await user(service, session))[0]
+    # With the session the page has the button.
+    async with httpx.AsyncClient(timeout=SOON) as client:
+        page = await client.get(f"{service.http}/console/links/{token}", headers={"cookie": f"{COOKIE}={session}"})
+    assert page.status_code == 200 and "Confirm e-mail" in page.text and "Sign in to confirm" not in page.text, page.text
     for _ in range(2):
-        await ok(service, "ConfirmEmail", {1: token})
+        await ok(service, "ConfirmEmail", {1: token}, session)
     assert 5 in (await user(service, session))[0]
     await ok(service, "SendConfirmation", {}, session)
 

@@ -5,20 +5,32 @@ use thesis_proto::error::ErrorCode;
 
 use crate::{
     domain::{
-        account::{RESET_MS, User},
+        account::{OPERATOR, RESET_MS, User},
         id,
     },
     error::{Error, Result},
-    shared::Shared,
+    shared::{Shared, control::People},
     store::{Change, Consistency},
     tables::account::{self as rows, Reset},
 };
 
-/// Begins the nonce of a link that was mailed, not handed over.
-const MAILED: &str = "mail_";
 /// Open links of a user. [`super::attempts::RESET_OF_ACCOUNT`] lets strangers request fewer in a link's 24 hours, so only
 /// an operator reaches this; then the oldest goes.
 const MAX_OPEN_LINKS: usize = 300;
+
+/// How a new link reaches its user.
+#[derive(Clone, Copy, Debug)]
+pub enum Delivery<'a> {
+    /// The service mails it to the user's e-mail.
+    Mailed,
+    /// An operator or an administrator hands it over.
+    HandedOver {
+        /// Id of the actor.
+        creator: &'a str,
+        /// True if an unconfirmed user keeps the memberships.
+        keeps_memberships: bool,
+    },
+}
 
 /// The token of a new link, and when the link ends.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,8 +50,8 @@ pub struct FoundReset {
     pub version: i64,
     /// Unix milliseconds.
     pub expires_at: i64,
-    /// True if it was mailed to the user; otherwise an operator handed it over.
-    pub is_mailed: bool,
+    /// True if an unconfirmed user keeps the memberships when it is used.
+    pub keeps_memberships: bool,
 }
 
 /// The error for a link that was never made, was used, or is over.
@@ -48,21 +60,38 @@ pub fn no_link() -> Error {
     Error::new(ErrorCode::LinkNotFound, "this link was used already, is over, or is not whole; ask for a new one")
 }
 
+/// True if the use of a link ends memberships of a user: nobody confirmed the e-mail, so a stranger may have set them up.
+#[must_use]
+pub fn ends_memberships(people: &People, user: &User, keeps_memberships: bool) -> bool {
+    !keeps_memberships && !user.is_confirmed() && people.memberships(&user.id).next().is_some()
+}
+
+/// True if a link's creator may still hand links over. The links of a removed administrator do not work.
+fn is_authorized(people: &People, link: &Reset) -> bool {
+    let is_administrator = |id: &str| people.user(id).is_some_and(|user| user.administrator);
+    link.creator.as_deref().is_none_or(|creator| creator == OPERATOR || is_administrator(creator))
+}
+
 /// Makes a link by which a user sets a new password, beside those made before. Changes beside it go with it.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn make(shared: &Shared, user: &User, is_mailed: bool, beside: Vec<Change>) -> Result<NewReset> {
-    let nonce = id::random(if is_mailed { MAILED } else { "" }, shared.ids.as_ref());
+pub async fn make(shared: &Shared, user: &User, delivery: Delivery<'_>, beside: Vec<Change>) -> Result<NewReset> {
+    let (creator, keeps_memberships) = match delivery {
+        Delivery::Mailed => (None, false),
+        Delivery::HandedOver { creator, keeps_memberships } => (Some(creator.to_owned()), keeps_memberships),
+    };
+    let nonce = id::random("", shared.ids.as_ref());
     let now_ms = shared.clock.now_ms();
     let expires_at = now_ms + RESET_MS;
     let token = shared.keys.link_token(&format!("{}.{nonce}", user.id));
+    let new = Reset { nonce, expires_at, creator, keeps_memberships };
     let mut consistency = Consistency::Quorum;
     loop {
         let found = rows::resets(&shared.backend, &user.id, consistency).await?;
         let (before, mut resets) = found.map_or_else(Default::default, |(version, resets)| (Some(version), resets));
         resets.links.retain(|link| now_ms < link.expires_at);
-        resets.links.push(Reset { nonce: nonce.clone(), expires_at });
+        resets.links.push(new.clone());
         resets.links.drain(..resets.links.len().saturating_sub(MAX_OPEN_LINKS));
         if rows::set_resets(&shared.backend, &user.id, before, &resets, beside.clone()).await? {
             return Ok(NewReset { token, expires_at });
@@ -71,7 +100,7 @@ pub async fn make(shared: &Shared, user: &User, is_mailed: bool, beside: Vec<Cha
     }
 }
 
-/// Finds the open link of a token that was read from it as `user.nonce`.
+/// Finds the open link of a token that was read from it as `user.nonce`. The caller has refreshed the control state.
 ///
 /// # Errors
 /// `LINK_NOT_FOUND`, or when the store does not answer.
@@ -80,8 +109,8 @@ pub async fn find(shared: &Shared, link: &str, consistency: Consistency) -> Resu
     let found = rows::resets(&shared.backend, user_id, consistency).await?;
     let (version, resets) = found.ok_or_else(no_link)?;
     let now_ms = shared.clock.now_ms();
-    let mut links = resets.links.into_iter();
-    let open = links.find(|link| link.nonce == nonce && now_ms < link.expires_at).ok_or_else(no_link)?;
-    let is_mailed = nonce.starts_with(MAILED);
-    Ok(FoundReset { user_id: user_id.to_owned(), version, expires_at: open.expires_at, is_mailed })
+    let state = shared.control.state();
+    let is_open = |link: &Reset| link.nonce == nonce && now_ms < link.expires_at && is_authorized(state.people(), link);
+    let Reset { expires_at, keeps_memberships, .. } = resets.links.into_iter().find(is_open).ok_or_else(no_link)?;
+    Ok(FoundReset { user_id: user_id.to_owned(), version, expires_at, keeps_memberships })
 }

@@ -201,7 +201,7 @@ pub(super) async fn join(world: &mut World) {
 
 pub(super) async fn reset_password(world: &mut World) {
     let old = signed_up(world, OWNER).await;
-    let make = || service(v1::CreateResetLinkRequest { email: OWNER.to_owned() });
+    let make = || service(v1::CreateResetLinkRequest { email: OWNER.to_owned(), keep_memberships: true });
     let made = world.ask(async |api| api.create_reset_link(make()).await).await.unwrap();
     let token = token_of(&made.link);
     ready(world).await;
@@ -222,7 +222,7 @@ pub(super) async fn reset_password(world: &mut World) {
 pub(super) async fn make_reset_link(world: &mut World) {
     signed_up(world, OWNER).await;
     ready(world).await;
-    let make = || service(v1::CreateResetLinkRequest { email: OWNER.to_owned() });
+    let make = || service(v1::CreateResetLinkRequest { email: OWNER.to_owned(), keep_memberships: true });
     let made = world.ask(async |api| api.create_reset_link(make()).await).await.unwrap();
     // The link of the answer is the one that works.
     let request = || {

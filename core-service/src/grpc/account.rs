@@ -138,8 +138,8 @@ account_service!(open {
     get_link "GetLink": GetLinkRequest -> GetLinkResponse;
     request_password_reset "RequestPasswordReset": RequestPasswordResetRequest -> RequestPasswordResetResponse;
     reset_password "ResetPassword": ResetPasswordRequest -> ResetPasswordResponse;
-    confirm_email "ConfirmEmail": ConfirmEmailRequest -> ConfirmEmailResponse;
 } person {
+    confirm_email "ConfirmEmail" by confirm_email: ConfirmEmailRequest -> ConfirmEmailResponse;
     get_account "GetAccount" by get_account: GetAccountRequest -> GetAccountResponse;
     send_confirmation "SendConfirmation" by send_confirmation: SendConfirmationRequest -> SendConfirmationResponse;
     sign_out "SignOut" by sign_out: SignOutRequest -> SignOutResponse;

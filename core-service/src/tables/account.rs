@@ -44,6 +44,10 @@ pub struct Password {
     /// Unix milliseconds.
     #[prost(int64, tag = "2")]
     pub changed_at: i64,
+    /// True if a link set it that ends the memberships of an unconfirmed user. The control log ends them after this row
+    /// is written, so a sign-in finishes that change if a crash came between the two.
+    #[prost(bool, tag = "3")]
+    pub ends_memberships: bool,
 }
 
 /// An open link for a new password.
@@ -55,6 +59,12 @@ pub struct Reset {
     /// Unix milliseconds.
     #[prost(int64, tag = "2")]
     pub expires_at: i64,
+    /// Id of the actor who handed it over; none if it was mailed.
+    #[prost(string, optional, tag = "3")]
+    pub creator: Option<String>,
+    /// True if an unconfirmed user keeps the memberships when it is used.
+    #[prost(bool, tag = "4")]
+    pub keeps_memberships: bool,
 }
 
 /// The links for a new password that nobody has used.

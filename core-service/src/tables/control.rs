@@ -117,12 +117,32 @@ pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) 
     Ok(())
 }
 
-/// The rows of an entry of the control log: one of each change, and one of the audit log.
+/// The acts of an entry for the audit log. An organization learns of each member whom it loses, also by an act that is not
+/// about the organization.
+fn acts(changes: &[ControlChange], act: Act) -> Vec<Act> {
+    let lost = changes.iter().filter_map(|change| match change {
+        ControlChange::MemberGone(id) => Some((id.split_once('/')?.0, id)),
+        _ => None,
+    });
+    let lost = lost.filter(|(organization, _)| act.organization_id.as_deref() != Some(*organization));
+    let left = lost.map(|(organization, id)| Act {
+        action: "member.left".to_owned(),
+        organization_id: Some(organization.to_owned()),
+        subject: id.clone(),
+        ..act.clone()
+    });
+    let mut acts: Vec<Act> = left.collect();
+    acts.push(act);
+    acts
+}
+
+/// The rows of an entry of the control log: one of each change, and those of the audit log.
 ///
 /// # Errors
 /// When the entry is damaged.
 pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = Change>> {
     let (changes, created_at, act) = decode_entry(body)?;
+    let acts = act.map(|act| acts(&changes, act)).unwrap_or_default().into_iter();
     let version = i64::try_from(seq).unwrap_or(i64::MAX);
     let rows = changes.into_iter().map(move |change| {
         let (kind, id, stays) = row_of(&change);
@@ -131,5 +151,5 @@ pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = 
         let body = entry.map(|entry| entry.encode_to_vec().into());
         Change { table: &schema::CONTROL, key, version, body, ttl: None }
     });
-    Ok(rows.chain(act.map(|act| audit::change(created_at, &format!("control_{seq:016}"), &act))))
+    Ok(rows.chain(acts.map(move |act| audit::change(created_at, &format!("control_{seq:016}"), &act))))
 }

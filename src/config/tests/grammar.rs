@@ -90,6 +90,7 @@ fn admin_commands_have_their_grammar() {
         "user make-administrator a@example.com",
         "user confirm a@example.com",
         "user reset-link a@example.com --json",
+        "user reset-link a@example.com --keep-memberships",
         "audit list",
         "audit list --organization org_1 --limit 250 --json",
         "key create --project prj_1 --environment test --name N",

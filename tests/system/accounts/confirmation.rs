@@ -1,5 +1,6 @@
 //! Confirmed e-mails where no mail is sent: an operator confirms. `tests/clients` has a mail server.
 
+use serde_json::{Value, json};
 use thesis_proto::{
     error::ErrorCode,
     v1::{self, Role},
@@ -18,6 +19,7 @@ on_both_stores![
     an_unconfirmed_person_neither_invites_nor_asks_nor_administers,
     a_link_that_was_handed_over_proves_no_e_mail,
     a_link_of_an_operator_confirms,
+    the_links_of_a_removed_administrator_end,
     the_invitations_of_a_former_owner_end,
 ];
 
@@ -85,7 +87,10 @@ async fn a_link_of_an_operator_confirms(service: &Service) {
     assert!(is_confirmed(&person).await);
 
     let (mut forgetful, organization) = unconfirmed(service).await;
-    let created = admin(service, &["user", "reset-link", &forgetful.email]);
+    let created = admin(service, &["user", "reset-link", &forgetful.email, "--keep-memberships"]);
+    let effect = |answer: &Value| (answer["email_confirmed"].clone(), answer["ends_memberships"].clone());
+    assert_eq!(effect(&created), (json!(false), json!(false)));
+    assert!(text(&created, "note").contains("memberships stay"), "{created}");
     let token = token_of(text(&created, "link"));
     let link = forgetful.ask().get_link(v1::GetLinkRequest { token: token.to_owned() }).await.unwrap().into_inner();
     assert!(!link.ends_memberships);
@@ -94,6 +99,42 @@ async fn a_link_of_an_operator_confirms(service: &Service) {
     let organizations: Vec<_> = account.memberships.iter().filter_map(|row| row.organization.as_ref()).collect();
     assert_eq!(organizations.iter().map(|row| &row.id).collect::<Vec<_>>(), [&organization]);
     assert!(account.user.unwrap().email_confirmed_at.is_some());
+    let created = admin(service, &["user", "reset-link", &forgetful.email]);
+    assert_eq!(effect(&created), (json!(true), json!(false)));
+    assert!(created["note"].is_null(), "{created}");
+
+    // Without the flag the memberships of the stranger end.
+    let (mut victim, _) = unconfirmed(service).await;
+    let created = admin(service, &["user", "reset-link", &victim.email]);
+    assert_eq!(effect(&created), (json!(false), json!(true)));
+    assert!(text(&created, "note").contains("--keep-memberships"), "{created}");
+    let token = token_of(text(&created, "link"));
+    let link = victim.ask().get_link(v1::GetLinkRequest { token: token.to_owned() }).await.unwrap().into_inner();
+    assert!(link.ends_memberships);
+    victim.reset(token, "a wholly new password").await.unwrap();
+    let account = victim.account().await;
+    assert!(account.memberships.is_empty() && account.user.unwrap().email_confirmed_at.is_some());
+}
+
+async fn the_links_of_a_removed_administrator_end(service: &Service) {
+    let (administrator, other) = (service.administrator().await, service.administrator().await);
+    let mut invited = service.person();
+    let request = v1::CreateUserRequest { email: invited.email.clone(), administrator: true };
+    let invitation = administrator.administer().create_user(request).await.unwrap().into_inner();
+    let request = v1::CreateResetLinkRequest { email: other.email.clone(), keep_memberships: false };
+    let reset = administrator.administer().create_reset_link(request).await.unwrap().into_inner();
+    let request = v1::GetLinkRequest { token: token_of(&reset.link).to_owned() };
+    other.ask().get_link(request.clone()).await.unwrap();
+
+    let remove = v1::SetAdministratorRequest { email: administrator.email.clone(), administrator: false };
+    service.admin().set_administrator(remove).await.unwrap();
+    assert_eq!(invited.accept(token_of(&invitation.link)).await.unwrap_err().code, ErrorCode::LinkNotFound);
+    for _ in &service.cores {
+        refused(other.ask().get_link(request.clone()).await, ErrorCode::LinkNotFound);
+    }
+    let taken = other.elsewhere().reset(token_of(&reset.link), "a wholly new password").await;
+    assert_eq!(taken.unwrap_err().code, ErrorCode::LinkNotFound);
+    assert!(other.is_signed_in().await);
 }
 
 async fn the_invitations_of_a_former_owner_end(service: &Service) {

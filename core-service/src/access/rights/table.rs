@@ -25,7 +25,7 @@ pub(crate) const TABLE: &[(&str, Need)] = &[
     ("AcceptInvitation", Need::Nothing),
     ("RequestPasswordReset", Need::Nothing),
     ("ResetPassword", Need::Nothing),
-    ("ConfirmEmail", Need::Nothing),
+    ("ConfirmEmail", Need::Session),
     ("GetAccount", Need::Session),
     ("SendConfirmation", Need::Session),
     ("SignOut", Need::Session),

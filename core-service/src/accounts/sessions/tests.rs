@@ -162,7 +162,7 @@ async fn a_new_password_ends_all_sessions_on_every_core() {
 async fn of_two_who_use_a_reset_link_at_once_one_sets_the_password() {
     let (clock, _store, [one, other]) = two().await;
     let token = signed_up(&one).await;
-    let ask = v1::CreateResetLinkRequest { email: "ADA@example.com".to_owned() };
+    let ask = v1::CreateResetLinkRequest { email: "ADA@example.com".to_owned(), keep_memberships: false };
     let operator = Actor::operator(None);
     let link = async || {
         let link = create_reset_link(&other, &operator, &ask).await.unwrap().link;

@@ -28,7 +28,7 @@ use crate::{
     },
     error::{Error, Result},
     operations::Core,
-    shared::control::ControlState,
+    shared::control::{ControlState, People},
     tables::account::FIRST_GENERATION,
 };
 
@@ -61,7 +61,7 @@ pub async fn accept_invitation(
         Invitation { organization_id: Some(_), .. } => "member.joined",
         _ => "user.signed_up",
     };
-    let accept = |state: &ControlState| Ok((changes(state, &id, &user, now_ms)?, ()));
+    let accept = |state: &ControlState| Ok((changes(core, state, &id, &user, now_ms)?, ()));
     let change = shared.control.change(actor.does(action), accept);
     let password = message.password.as_deref().unwrap_or_default();
     match person {
@@ -98,21 +98,27 @@ fn has_user() -> Error {
     Error::new(ErrorCode::SignInRequired, text)
 }
 
+/// Refuses a new user where the creator of their invitation may let in nobody.
+fn demand_open_to_strangers(core: &Core, people: &People, invitation: &Invitation) -> Result<()> {
+    let is_by_owner = invitation.organization_id.is_some() && !invitation.is_set_up();
+    let creator = people.user(&invitation.creator).map(|user| &**user);
+    if is_by_owner && !core.accounts.may_invite_strangers(creator) {
+        return Err(sign_up_closed());
+    }
+    Ok(())
+}
+
 /// A user to be made, with the invitation's e-mail or the one that the request chooses.
 fn new_user(core: &Core, invitation: &Invitation, message: &v1::AcceptInvitationRequest) -> Result<User> {
     let shared = &core.shared;
     let email = invitation.email.as_ref().or(message.email.as_ref()).map_or("", |email| email.trim());
-    let is_by_owner = invitation.organization_id.is_some() && !invitation.is_set_up();
     {
         let state = shared.control.state();
         let people = state.people();
         if people.user_by_email(email).is_some() {
             return Err(has_user());
         }
-        let creator = people.user(&invitation.creator).map(|user| &**user);
-        if is_by_owner && !core.accounts.may_invite_strangers(creator) {
-            return Err(sign_up_closed());
-        }
+        demand_open_to_strangers(core, people, invitation)?;
     }
     refuse([email_fault("email", email), password_fault("password", message.password.as_deref().unwrap_or_default())])?;
     Ok(User {
@@ -125,7 +131,7 @@ fn new_user(core: &Core, invitation: &Invitation, message: &v1::AcceptInvitation
 }
 
 /// The changes by which a user accepts.
-fn changes(state: &ControlState, id: &str, user: &User, now_ms: i64) -> Result<Vec<ControlChange>> {
+fn changes(core: &Core, state: &ControlState, id: &str, user: &User, now_ms: i64) -> Result<Vec<ControlChange>> {
     let people = state.people();
     let invitation = open_invitation(state, id, &user.id, now_ms)?;
     if people.user_by_email(&user.email).is_some_and(|other| other.id != user.id) {
@@ -151,6 +157,9 @@ fn changes(state: &ControlState, id: &str, user: &User, now_ms: i64) -> Result<V
         }
     }
     let before = people.user(&user.id);
+    if before.is_none() {
+        demand_open_to_strangers(core, people, invitation)?;
+    }
     let mut after = before.map_or_else(|| user.clone(), |before| User::clone(before));
     after.administrator |= invitation.administrator;
     if invitation.proves_email() {

@@ -40,7 +40,7 @@ pub async fn change_password(
     }
     let before = checked?;
     let hash = core.accounts.passwords.hash(requester, &message.password, shared.ids.as_ref()).await?;
-    let password = Password { hash, changed_at: shared.clock.now_ms() };
+    let password = Password { hash, changed_at: shared.clock.now_ms(), ends_memberships: false };
     let beside = vec![sessions::audit_row(shared, &person.actor.does("password.changed").to(&user.id))];
     if !rows::set_password(&shared.backend, &user.id, (Some(before), Expect::Any), &password, beside).await? {
         let text = "the password was changed meanwhile; sign in with the new one";

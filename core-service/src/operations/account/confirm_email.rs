@@ -3,38 +3,40 @@
 #[cfg(test)]
 mod tests;
 
-use thesis_proto::v1;
+use thesis_proto::{error::ErrorCode, v1};
 
 use super::get_link::{Link, read_link};
 use crate::{
-    accounts::{confirmations, resets::no_link},
+    accounts::{Person, confirmations, resets::no_link},
     convert,
-    domain::{account::Actor, control::ControlChange},
-    error::Result,
+    domain::control::ControlChange,
+    error::{Error, Result},
     operations::Core,
     shared::control::ControlState,
 };
 
-/// Uses a link that confirms an e-mail. Using it again changes nothing.
+/// Uses a link that confirms the e-mail of a session's user. The link proves that its holder reads the mail, and the
+/// session that the same person chose the password. Using it again changes nothing.
 ///
 /// # Errors
-/// `LINK_NOT_FOUND`, or when the store does not answer.
+/// `LINK_NOT_FOUND`, `INSUFFICIENT_ROLE` when the link is for another user, or when the store does not answer.
 pub async fn confirm_email(
     core: &Core,
-    address: Option<&str>,
+    person: &Person,
     message: &v1::ConfirmEmailRequest,
 ) -> Result<v1::ConfirmEmailResponse> {
     let shared = &core.shared;
     let Link::Confirmation(link) = read_link(&shared.keys, &message.token)? else { return Err(no_link()) };
-    let now_ms = shared.clock.now_ms();
     let confirm = |state: &ControlState| {
         let before = confirmations::user_of(shared, state, &link)?;
-        let after = before.confirmed(now_ms);
+        if before.id != person.user.id {
+            let text = "this link confirms another e-mail than the one you are signed in with; sign out first";
+            return Err(Error::new(ErrorCode::InsufficientRole, text));
+        }
+        let after = before.confirmed(person.now_ms);
         let changes = if before.is_confirmed() { Vec::new() } else { vec![ControlChange::User(after.clone())] };
         Ok((changes, after))
     };
-    // Whoever has the link is the user.
-    let actor = Actor { id: link.user_id.clone(), address: address.map(str::to_owned), is_member: true };
-    let user = shared.control.change(actor.does("user.email_confirmed"), confirm).await?;
+    let user = shared.control.change(person.actor.does("user.email_confirmed"), confirm).await?;
     Ok(v1::ConfirmEmailResponse { user: Some(convert::account::user(&user)) })
 }

@@ -73,9 +73,8 @@ pub async fn get_link(core: &Core, _: Option<&str>, message: &v1::GetLinkRequest
             let found = resets::find(shared, &text, Consistency::Quorum).await?;
             let state = shared.control.state();
             let user = state.people().user(&found.user_id).ok_or_else(no_link)?;
-            let is_takeover = found.is_mailed && !user.is_confirmed();
             Ok(v1::GetLinkResponse {
-                ends_memberships: is_takeover && state.people().memberships(&user.id).next().is_some(),
+                ends_memberships: resets::ends_memberships(state.people(), user, found.keeps_memberships),
                 purpose: v1::LinkPurpose::PasswordReset.into(),
                 email: Some(user.email.clone()),
                 expires_at: Some(from_millis(found.expires_at)),

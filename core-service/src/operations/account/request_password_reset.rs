@@ -9,7 +9,8 @@ use crate::{
         attempts::{self, RESET_FROM_ADDRESS, RESET_FROM_NETWORK, RESET_OF_ACCOUNT},
         fields::{email_fault, refuse},
         mail::Letter,
-        resets, sessions,
+        resets::{self, Delivery},
+        sessions,
     },
     error::Result,
     operations::Core,
@@ -52,7 +53,7 @@ async fn send(core: &Core, email: &str, address: Option<&str>) -> Result<()> {
         // An administrator finds it in the audit log, and makes a link to hand over.
         return Ok(shared.backend.apply(asked).await?);
     };
-    let made = resets::make(shared, &user, true, asked).await?;
+    let made = resets::make(shared, &user, Delivery::Mailed, asked).await?;
     mail.post(Letter::reset(&user.email, &core.accounts.link(&made.token)));
     Ok(())
 }

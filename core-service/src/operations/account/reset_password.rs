@@ -32,9 +32,37 @@ fn ended_memberships(people: &People, user_id: &str) -> impl Iterator<Item = Con
     })
 }
 
-/// Uses a link for a new password. All sessions of the user end, and a new one begins. It confirms the e-mail. If a mailed
-/// link is the first proof of it, memberships end: the holder of the address takes nothing over from a stranger who signed
-/// up with it.
+/// Confirms a user's e-mail after a new password by a link, and ends memberships where the link says so. It changes nothing
+/// once the e-mail is confirmed.
+///
+/// # Errors
+/// `LINK_NOT_FOUND` without such a user, or when the store does not answer.
+pub(super) async fn confirm_by_link(
+    core: &Core,
+    user: &User,
+    address: Option<&str>,
+    ends_memberships: bool,
+) -> Result<User> {
+    if user.is_confirmed() {
+        return Ok(user.clone());
+    }
+    let now_ms = core.shared.clock.now_ms();
+    let confirm = |state: &ControlState| {
+        let before = state.people().user(&user.id).ok_or_else(no_link)?;
+        let after = before.confirmed(now_ms);
+        let mut changes = Vec::new();
+        if !before.is_confirmed() {
+            changes.push(ControlChange::User(after.clone()));
+            changes.extend(ended_memberships(state.people(), &user.id).filter(|_| ends_memberships));
+        }
+        Ok((changes, after))
+    };
+    core.shared.control.change(sessions::actor(user, address).does("user.email_confirmed"), confirm).await
+}
+
+/// Uses a link for a new password. All sessions of the user end, and a new one begins. It confirms the e-mail. If this is
+/// the first proof of it, memberships end unless the operator keeps them: the holder of the address takes nothing over
+/// from a stranger who signed up with it.
 ///
 /// # Errors
 /// 422, `LINK_NOT_FOUND`, or when the store does not answer.
@@ -45,13 +73,14 @@ pub async fn reset_password(
 ) -> Result<v1::ResetPasswordResponse> {
     let shared = &core.shared;
     let Link::Reset(link) = read_link(&shared.keys, &message.token)? else { return Err(no_link()) };
+    shared.control.refresh().await?;
     let mut found = resets::find(shared, &link, Consistency::Quorum).await?;
     refuse([password_fault("password", &message.password)])?;
-    shared.control.refresh().await?;
     let user = shared.control.state().people().user(&found.user_id).cloned().ok_or_else(no_link)?;
     let requester = Requester { subject: &user.id, address };
     let hash = core.accounts.passwords.hash(requester, &message.password, shared.ids.as_ref()).await?;
-    let password = Password { hash, changed_at: shared.clock.now_ms() };
+    let ends_memberships = !found.keeps_memberships;
+    let password = Password { hash, changed_at: shared.clock.now_ms(), ends_memberships };
     let actor = sessions::actor(&user, address);
     let mut consistency = Consistency::Quorum;
     let generation = loop {
@@ -65,22 +94,8 @@ pub async fn reset_password(
         consistency = Consistency::Serial;
         found = resets::find(shared, &link, consistency).await?;
     };
-    // The stranger's sessions are over by now. If this fails, the e-mail stays unconfirmed, and another link does the same.
-    let confirm = |state: &ControlState| {
-        let before = state.people().user(&user.id).ok_or_else(no_link)?;
-        let after = before.confirmed(password.changed_at);
-        let mut changes = Vec::new();
-        if !before.is_confirmed() {
-            changes.push(ControlChange::User(after.clone()));
-            changes.extend(ended_memberships(state.people(), &user.id).filter(|_| found.is_mailed));
-        }
-        Ok((changes, after))
-    };
-    let user = if user.is_confirmed() {
-        User::clone(&user)
-    } else {
-        shared.control.change(actor.does("user.email_confirmed"), confirm).await?
-    };
+    // The stranger's sessions are over by now. If this fails, the next sign-in or another link does the same.
+    let user = confirm_by_link(core, &user, address, ends_memberships).await?;
     let session = sessions::begin(shared, &user, (address, None), message.user_agent.as_deref(), generation).await?;
     Ok(v1::ResetPasswordResponse { session: Some(session) })
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use thesis_proto::{error::ErrorCode, v1};
 
+use super::reset_password::confirm_by_link;
 use crate::{
     accounts::{
         attempts::{self, SIGN_INS_OF_ACCOUNT},
@@ -51,6 +52,7 @@ async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignIn
     let from = (address, message.device.as_deref());
     let origin = Origin::new(&shared.keys, user_id, from, &known, shared.clock.now_ms());
     let tries = attempts::of_sign_in(shared, &message.email, &origin, address).await?;
+    let ends_memberships = password.as_ref().is_some_and(|(_, password)| password.ends_memberships);
     let (user, generation) = match check(core, message, (&origin, address), user, password).await {
         Ok(found) => found,
         Err(error) => {
@@ -68,6 +70,8 @@ async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignIn
         return Err(error);
     }
     attempts::give_back(shared, tries).await;
+    // A crash may have come between the new password and the change that it began.
+    let user = if ends_memberships { Arc::new(confirm_by_link(core, &user, address, true).await?) } else { user };
     let session = sessions::begin(shared, &user, from, message.user_agent.as_deref(), generation).await?;
     Ok(v1::SignInResponse { session: Some(session) })
 }

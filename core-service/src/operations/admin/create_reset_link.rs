@@ -4,14 +4,18 @@ use thesis_proto::{time::from_millis, v1};
 
 use super::set_administrator::no_user;
 use crate::{
-    accounts::{resets, sessions},
+    accounts::{
+        resets::{self, Delivery},
+        sessions,
+    },
     domain::account::Actor,
     error::Result,
     operations::Core,
 };
 
 /// Makes a link by which a user sets a new password, to hand over. Links made before stay good until one of them is
-/// used. Using it confirms the user's e-mail: the operator vouches for the person.
+/// used. Using it confirms the user's e-mail: the operator vouches for the person. The memberships of an unconfirmed user
+/// end with it, unless the operator keeps them.
 ///
 /// # Errors
 /// `USER_NOT_FOUND`, or when the store does not answer.
@@ -24,7 +28,13 @@ pub async fn create_reset_link(
     shared.control.refresh().await?;
     let user = shared.control.state().people().user_by_email(&message.email).cloned().ok_or_else(no_user)?;
     let beside = vec![sessions::audit_row(shared, &actor.does("password.reset_link_made").to(&user.id))];
-    let made = resets::make(shared, &user, false, beside).await?;
-    let expires_at = Some(from_millis(made.expires_at));
-    Ok(v1::CreateResetLinkResponse { link: core.accounts.link(&made.token), expires_at })
+    let keeps_memberships = message.keep_memberships;
+    let delivery = Delivery::HandedOver { creator: &actor.id, keeps_memberships };
+    let made = resets::make(shared, &user, delivery, beside).await?;
+    Ok(v1::CreateResetLinkResponse {
+        link: core.accounts.link(&made.token),
+        expires_at: Some(from_millis(made.expires_at)),
+        email_confirmed: user.is_confirmed(),
+        ends_memberships: resets::ends_memberships(shared.control.state().people(), &user, keeps_memberships),
+    })
 }

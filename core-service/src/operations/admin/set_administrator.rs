@@ -31,7 +31,8 @@ fn user_not_confirmed() -> Error {
     Error::new(ErrorCode::EmailNotConfirmed, text)
 }
 
-/// Makes a user an administrator, or takes that back; repeating it changes nothing.
+/// Makes a user an administrator, or takes that back; repeating it changes nothing. The users whom a former administrator
+/// invited, and who have not accepted, are not let in any more.
 ///
 /// # Errors
 /// `USER_NOT_FOUND`, `EMAIL_NOT_CONFIRMED`, `LAST_ADMINISTRATOR`, or when the store does not answer.
@@ -57,6 +58,10 @@ pub async fn set_administrator(
         }
         if administrator {
             changes.extend(withdrawn(people));
+        } else {
+            let invitations =
+                people.invitations().filter(|row| row.organization_id.is_none() && row.creator == after.id);
+            changes.extend(invitations.map(|row| ControlChange::InvitationGone(row.id.clone())));
         }
         Ok((changes, after))
     };

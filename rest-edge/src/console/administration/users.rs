@@ -75,6 +75,8 @@ pub(super) struct ChosenUser {
     email: String,
     /// `true` or `false`, where it is set.
     administrator: String,
+    /// Sent by the button for a link that keeps memberships.
+    keep_memberships: Option<String>,
 }
 
 async fn page(console: &Console, signed_in: &SignedIn, asked: &Asked, (typed, faults): (Invitation, Faults)) -> Page {
@@ -139,7 +141,7 @@ pub(super) async fn invite(
 pub(super) async fn set_administrator(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    Posted(ChosenUser { email, administrator }): Posted<ChosenUser>,
+    Posted(ChosenUser { email, administrator, .. }): Posted<ChosenUser>,
 ) -> Page {
     let administrator = administrator == "true";
     let message = v1::SetAdministratorRequest { email, administrator };
@@ -170,15 +172,73 @@ pub(super) async fn confirm(
 pub(super) async fn make_reset_link(
     State(console): State<Arc<Console>>,
     Administrator(signed_in): Administrator,
-    Posted(ChosenUser { email, .. }): Posted<ChosenUser>,
+    Posted(ChosenUser { email, keep_memberships, .. }): Posted<ChosenUser>,
 ) -> Page {
-    let message = v1::CreateResetLinkRequest { email: email.clone() };
+    let keep_memberships = keep_memberships.is_some();
+    let message = v1::CreateResetLinkRequest { email: email.clone(), keep_memberships };
     let made = match console.core.admin.create_reset_link(signed_in.visit.request(message)).await {
         Ok(answer) => answer.into_inner(),
         Err(status) => return refused(&console, &signed_in, &status, Invitation::default()).await,
     };
+    let effect = match (made.email_confirmed, made.ends_memberships) {
+        (true, _) => "",
+        (false, true) => {
+            " Nobody ever confirmed this e-mail, so somebody else may have signed up with it: with the new password the \
+             account leaves all its organizations."
+        }
+        (false, false) => " Nobody ever confirmed this e-mail. The link confirms it, and memberships stay.",
+    };
     let text = format!(
-        "By this link {email} sets a new password. Hand it over to nobody else. When it is used, no other link of theirs works any more."
+        "By this link {email} sets a new password. Hand it over to nobody else. When it is used, no other link of theirs works any more.{effect}"
     );
     link(&signed_in, "Reset link", text, made.link, made.expires_at.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The actions that the page offers for a user.
+    fn actions(is_administrator: bool, is_confirmed: bool) -> [bool; 4] {
+        let email = "ada@example.com".to_owned();
+        let row = Row { email, is_administrator, is_confirmed, created_at: String::new() };
+        let layout = Layout {
+            title: String::new(),
+            heading: String::new(),
+            csrf: String::new(),
+            once: String::new(),
+            user: None,
+            organizations: Vec::new(),
+            is_administrator: true,
+            unconfirmed: None,
+            sends_mail: false,
+            notice: None,
+            active: ACTIVE,
+        };
+        let page = Users {
+            layout,
+            tabs: TABS,
+            tab: USERS,
+            find: String::new(),
+            users: Asked::default().part(USERS, vec![row]),
+            faults: Faults::none(),
+            typed: Invitation::default(),
+        };
+        let text = page.render().unwrap();
+        [
+            "Confirm the e-mail",
+            "Remove as administrator:",
+            "Make administrator:",
+            "Reset link that keeps memberships for",
+        ]
+        .map(|label| text.contains(&format!("aria-label=\"{label} ada@example.com\"")))
+    }
+
+    #[test]
+    fn an_unconfirmed_administrator_can_be_confirmed_too() {
+        assert_eq!(actions(true, false), [true, true, false, true]);
+        assert_eq!(actions(true, true), [false, true, false, false]);
+        assert_eq!(actions(false, false), [true, false, false, true]);
+        assert_eq!(actions(false, true), [false, false, true, false]);
+    }
 }

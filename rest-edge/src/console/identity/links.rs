@@ -34,6 +34,8 @@ struct LinkPage {
     /// The e-mail that was typed.
     typed_email: String,
     step: Step,
+    /// True for a link that confirms an e-mail.
+    is_confirmation: bool,
     sign_in: String,
     expires_at: String,
     button: &'static str,
@@ -48,8 +50,6 @@ enum Step {
     Accept,
     /// Signs in first: the e-mail has a user.
     SignIn,
-    /// Presses the button, signed in or not. A program that opens links in mails presses none.
-    Confirm,
 }
 
 impl LinkPage {
@@ -85,7 +85,7 @@ impl Opened {
         let request = visit.anonymous(v1::GetLinkRequest { token: token.clone() });
         let link = console.core.accounts.get_link(request).await?.into_inner();
         let signed_in = match link.purpose() {
-            LinkPurpose::PasswordReset | LinkPurpose::Confirmation => None,
+            LinkPurpose::PasswordReset => None,
             _ => SignedIn::find(console, visit.clone()).await?,
         };
         Ok(Self { token, link, visit, signed_in })
@@ -98,7 +98,6 @@ impl Opened {
     fn step(&self) -> Step {
         match (self.link.purpose(), &self.signed_in) {
             (LinkPurpose::PasswordReset, _) => Step::Password,
-            (LinkPurpose::Confirmation, _) => Step::Confirm,
             (_, Some(_)) => Step::Accept,
             (_, None) if self.link.has_account => Step::SignIn,
             (_, None) => Step::Password,
@@ -124,6 +123,7 @@ impl Opened {
             email: signed_in.or_else(|| self.link.email.clone()),
             typed_email,
             step: self.step(),
+            is_confirmation: self.link.purpose() == LinkPurpose::Confirmation,
             sign_in: sign_in_path(&self.path()),
             expires_at: self.link.expires_at.as_ref().map(|at| time(Some(at))).unwrap_or_default(),
             button,
@@ -165,7 +165,7 @@ impl Opened {
         }
         if self.link.purpose() == LinkPurpose::Confirmation {
             let request = v1::ConfirmEmailRequest { token: self.token.clone() };
-            console.core.accounts.confirm_email(self.visit.anonymous(request)).await?;
+            console.core.accounts.confirm_email(self.visit.request(request)).await?;
             return Ok(None);
         }
         let mut request = v1::AcceptInvitationRequest {

@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::{
+    accounts::AccountSettings,
     domain::account::{Actor, INVITATION_MS},
     operations::{
         account::{get_link::get_link, set_up::set_up_link, sign_up::sign_up},
-        admin::create_user::create_user,
+        admin::{create_user::create_user, set_administrator::set_administrator},
     },
-    testing::{ManualClock, core, shared_memory},
+    start::CoreSettings,
+    testing::{ManualClock, core, ids, settings, shared_memory},
 };
 
 const PASSWORD: &str = "correct horse battery";
@@ -201,4 +203,36 @@ async fn a_mailed_link_confirms_and_a_handed_over_one_joins_nobody_unconfirmed()
     let token = invite(&one, "kim@example.com", false).await;
     accept_invitation(&other, None, None, &accepting(&token, None)).await.unwrap();
     assert!(is_confirmed(&other, "kim@example.com"));
+}
+
+#[tokio::test]
+async fn who_loses_the_right_to_invite_strangers_while_one_accepts_lets_nobody_in() {
+    let clock = ManualClock::new();
+    let accounts = AccountSettings { invited_only: true, ..settings().accounts };
+    let settings = CoreSettings { accounts, ..settings() };
+    let core = Core::start(shared_memory(&clock), settings, clock.clone(), ids(1)).await.unwrap();
+    for email in ["ada@example.com", "bob@example.com"] {
+        let token = invite(&core, email, true).await;
+        accept_invitation(&core, None, None, &accepting(&token, None)).await.unwrap();
+    }
+    let creator = core.shared.control.state().people().user_by_email("ada@example.com").unwrap().id.clone();
+    let invitation = Invitation {
+        id: id::random("inv_", core.shared.ids.as_ref()),
+        organization_id: Some(id::derive("org_", &["default"])),
+        email: Some("eve@example.com".to_owned()),
+        role: Role::Viewer.into(),
+        creator,
+        ..Invitation::default()
+    };
+    let make = |_: &ControlState| Ok((vec![ControlChange::Invitation(invitation.clone())], ()));
+    core.shared.control.change(Actor::operator(None).does("invitation.created"), make).await.unwrap();
+    let request = accepting(&core.shared.keys.link_token(&invitation.id), None);
+    let demote = v1::SetAdministratorRequest { email: "ada@example.com".to_owned(), administrator: false };
+    let operator = Actor::operator(None);
+    // The password is hashed in another thread meanwhile.
+    let (accepted, demoted) =
+        tokio::join!(accept_invitation(&core, None, None, &request), set_administrator(&core, &operator, &demote));
+    demoted.unwrap();
+    assert_eq!(code(accepted), Some(ErrorCode::SignUpClosed));
+    assert!(core.shared.control.state().people().user_by_email("eve@example.com").is_none());
 }

@@ -2,27 +2,32 @@
 
 use std::sync::Arc;
 
-use thesis_proto::error::ErrorCode;
-
 use super::*;
 use crate::{
-    accounts::{Person, resets, sessions},
+    accounts::{
+        resets::{self, Delivery},
+        sessions,
+    },
     domain::{
-        account::{CONFIRMATION_MS, Member, Role, User},
+        account::{Actor, CONFIRMATION_MS, Member, OPERATOR, Role, User},
         id,
     },
     operations::{
         account::{
             create_invitation::create_invitation, create_organization::create_organization, get_link::get_link,
             remove_member::remove_member, request_live_access::request_live_access, reset_password::reset_password,
-            send_confirmation::send_confirmation, sign_up::sign_up, update_member::update_member,
+            send_confirmation::send_confirmation, sign_in::sign_in, sign_up::sign_up, update_member::update_member,
         },
-        admin::create_project::create_project,
+        admin::{create_project::create_project, list_audit_log::list_audit_log},
     },
-    testing::{ManualClock, core, shared_memory},
+    shared::control::CONTROL_LOG,
+    testing::{ManualClock, SharedMemory, core, shared_memory},
 };
 
 const PASSWORD: &str = "correct horse battery";
+const NEW: &str = "another battery";
+/// A link of an operator who does not vouch for memberships.
+const HANDED_OVER: Delivery<'static> = Delivery::HandedOver { creator: OPERATOR, keeps_memberships: false };
 
 fn code<T>(outcome: Result<T>) -> Option<ErrorCode> {
     outcome.err().map(|error| error.api.code)
@@ -48,7 +53,7 @@ fn stored(core: &Core, person: &Person) -> User {
 /// Confirms the e-mail of a person by the link that is mailed to them.
 async fn confirm(core: &Core, person: &Person) -> Result<v1::ConfirmEmailResponse> {
     let token = confirmations::token(&core.shared, &person.user);
-    confirm_email(core, None, &v1::ConfirmEmailRequest { token }).await
+    confirm_email(core, person, &v1::ConfirmEmailRequest { token }).await
 }
 
 async fn invite(core: &Core, person: &Person, organization: &str, email: &str) -> Result<v1::CreateInvitationResponse> {
@@ -73,11 +78,16 @@ fn open_invitations(core: &Core) -> usize {
     core.shared.control.state().people().invitations().count()
 }
 
-/// Resets a password by a link that was mailed, or that an operator handed over.
-async fn reset(core: &Core, person: &Person, is_mailed: bool) -> v1::GetLinkResponse {
-    let token = resets::make(&core.shared, &person.user, is_mailed, Vec::new()).await.unwrap().token;
-    let link = get_link(core, None, &v1::GetLinkRequest { token: token.clone() }).await.unwrap();
-    let request = v1::ResetPasswordRequest { token, password: "another battery".to_owned(), user_agent: None };
+/// A request that uses a new link for a password.
+async fn new_reset(core: &Core, person: &Person, delivery: Delivery<'_>) -> v1::ResetPasswordRequest {
+    let token = resets::make(&core.shared, &person.user, delivery, Vec::new()).await.unwrap().token;
+    v1::ResetPasswordRequest { token, password: NEW.to_owned(), user_agent: None }
+}
+
+/// Resets a password by a new link.
+async fn reset(core: &Core, person: &Person, delivery: Delivery<'_>) -> v1::GetLinkResponse {
+    let request = new_reset(core, person, delivery).await;
+    let link = get_link(core, None, &v1::GetLinkRequest { token: request.token.clone() }).await.unwrap();
     let session = reset_password(core, None, &request).await.unwrap().session.unwrap();
     assert!(session.user.unwrap().email_confirmed_at.is_some());
     link
@@ -97,25 +107,28 @@ async fn a_link_confirms_its_own_e_mail_for_a_day() {
     for wrong in [
         confirmations::token(&core.shared, &other),
         confirmations::token(&core.shared, &unknown),
-        resets::make(&core.shared, &ada.user, true, Vec::new()).await.unwrap().token,
+        new_reset(&core, &ada, Delivery::Mailed).await.token,
         token.replacen("usr_", "usr_0", 1),
         String::new(),
     ] {
-        let refused = confirm_email(&core, None, &v1::ConfirmEmailRequest { token: wrong }).await;
+        let refused = confirm_email(&core, &ada, &v1::ConfirmEmailRequest { token: wrong }).await;
         assert_eq!(code(refused), Some(ErrorCode::LinkNotFound));
     }
+    // Whoever signed up confirms. The session of another user, who may read the mail, confirms no account of a stranger.
+    let (bob, _) = signed_up(&core, "bob@example.com").await;
+    let request = v1::ConfirmEmailRequest { token: token.clone() };
+    assert_eq!(code(confirm_email(&core, &bob, &request).await), Some(ErrorCode::InsufficientRole));
+    assert!(!stored(&core, &ada).is_confirmed() && !stored(&core, &bob).is_confirmed());
     for _ in 0..2 {
-        let request = v1::ConfirmEmailRequest { token: token.clone() };
-        let confirmed = confirm_email(&core, None, &request).await.unwrap().user.unwrap();
+        let confirmed = confirm_email(&core, &ada, &request).await.unwrap().user.unwrap();
         assert_eq!(confirmed.email_confirmed_at, confirmed.created_at);
         clock.advance(1);
     }
-    let (bob, _) = signed_up(&core, "bob@example.com").await;
     let late = confirmations::token(&core.shared, &bob.user);
     clock.advance(CONFIRMATION_MS);
     core.shared.control.catch_up().await.unwrap();
     assert_eq!(
-        code(confirm_email(&core, None, &v1::ConfirmEmailRequest { token: late }).await),
+        code(confirm_email(&core, &bob, &v1::ConfirmEmailRequest { token: late }).await),
         Some(ErrorCode::LinkNotFound)
     );
 }
@@ -146,24 +159,50 @@ async fn the_holder_of_an_address_takes_over_nothing_that_a_stranger_set_up() {
     let (squatter, organization) = signed_up(&one, "ada@example.com").await;
     let founded = v1::AccountServiceCreateOrganizationRequest { name: "Another".to_owned() };
     create_organization(&one, &squatter, &founded).await.unwrap();
-    let link = reset(&other, &squatter, true).await;
+    let link = reset(&other, &squatter, Delivery::Mailed).await;
     assert!(link.ends_memberships);
     let memberships = |person: &Person| {
         other.shared.control.state().people().memberships(&person.user.id).map(|row| row.role()).collect::<Vec<_>>()
     };
     assert!(memberships(&squatter).is_empty());
-    assert!(other.shared.control.state().organization(&organization).is_some());
+    // The organization stays, and its audit log says that it has lost its member.
+    let request = v1::ListAuditLogRequest { organization_id: Some(organization.clone()), limit: None, cursor: None };
+    let newest = list_audit_log(&other, &Actor::operator(None), &request).await.unwrap().data.remove(0);
+    assert_eq!((newest.action.as_str(), &newest.actor), ("member.left", &squatter.user.id));
+    assert_eq!(newest.subject, format!("{organization}/{}", squatter.user.id));
 
     // The user of a confirmed e-mail keeps everything.
     let (bob, _) = signed_up(&other, "bob@example.com").await;
     confirm(&other, &bob).await.unwrap();
-    assert!(!reset(&other, &bob, true).await.ends_memberships);
+    assert!(!reset(&other, &bob, Delivery::Mailed).await.ends_memberships);
     assert_eq!(memberships(&bob), [Role::Owner]);
-    // So does the person to whom an operator hands a link.
+    // An operator who hands a link over decides about the memberships.
     let (eve, _) = signed_up(&other, "eve@example.com").await;
-    assert!(!reset(&other, &eve, false).await.ends_memberships);
+    let keeping = Delivery::HandedOver { creator: OPERATOR, keeps_memberships: true };
+    assert!(!reset(&other, &eve, keeping).await.ends_memberships);
     assert_eq!(memberships(&eve), [Role::Owner]);
-    assert!(stored(&other, &eve).is_confirmed());
+    let (kim, _) = signed_up(&other, "kim@example.com").await;
+    assert!(reset(&other, &kim, HANDED_OVER).await.ends_memberships);
+    assert!(memberships(&kim).is_empty());
+}
+
+#[tokio::test]
+async fn a_sign_in_finishes_a_takeover_that_a_crash_broke_off() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let core = core(store.clone(), &clock, 1).await;
+    let (squatter, _) = signed_up(&core, "ada@example.com").await;
+    let request = new_reset(&core, &squatter, Delivery::Mailed).await;
+    // The password is set, and the change of the control log fails.
+    store.refuse(Some(CONTROL_LOG.to_owned()));
+    assert!(reset_password(&core, None, &request).await.is_err());
+    store.refuse(None);
+    assert!(!stored(&core, &squatter).is_confirmed());
+    let email = squatter.user.email.clone();
+    let request = v1::SignInRequest { email, password: NEW.to_owned(), user_agent: None, device: None };
+    let session = sign_in(&core, None, &request).await.unwrap().session.unwrap();
+    assert!(session.user.unwrap().email_confirmed_at.is_some());
+    assert_eq!(core.shared.control.state().people().memberships(&squatter.user.id).count(), 0);
 }
 
 #[tokio::test]

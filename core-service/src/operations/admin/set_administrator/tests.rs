@@ -3,15 +3,74 @@
 use super::*;
 use crate::{
     operations::{
-        account::{set_up::set_up_link, sign_up::sign_up},
-        admin::confirm_user::confirm_user,
+        account::{
+            accept_invitation::accept_invitation, get_link::get_link, reset_password::reset_password,
+            set_up::set_up_link, sign_up::sign_up,
+        },
+        admin::{confirm_user::confirm_user, create_reset_link::create_reset_link, create_user::create_user},
     },
     testing::{ManualClock, core, shared_memory},
 };
 
+const PASSWORD: &str = "correct horse battery";
+
 async fn set(core: &Core, email: &str, administrator: bool) -> Result<v1::SetAdministratorResponse> {
     let request = v1::SetAdministratorRequest { email: email.to_owned(), administrator };
     set_administrator(core, &Actor::operator(None), &request).await
+}
+
+/// Signs up a user whose e-mail is confirmed; gives the id.
+async fn confirmed(core: &Core, email: &str) -> String {
+    let request = v1::SignUpRequest {
+        email: email.to_owned(),
+        password: PASSWORD.to_owned(),
+        organization_name: "Engines".to_owned(),
+        user_agent: None,
+    };
+    sign_up(core, None, &request).await.unwrap();
+    let request = v1::ConfirmUserRequest { email: email.to_owned() };
+    confirm_user(core, &Actor::operator(None), &request).await.unwrap().user.unwrap().id
+}
+
+fn token_of(link: &str) -> String {
+    link.rsplit('/').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn links_of_a_removed_administrator_let_nobody_in() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let id = confirmed(&core, "ada@example.com").await;
+    confirmed(&core, "bob@example.com").await;
+    for email in ["ada@example.com", "bob@example.com"] {
+        set(&core, email, true).await.unwrap();
+    }
+    let ada = Actor { id, address: None, is_member: false };
+    let operator = Actor::operator(None);
+    let invite = async |actor: &Actor, email: &str| {
+        let request = v1::CreateUserRequest { email: email.to_owned(), administrator: true };
+        let token = token_of(&create_user(&core, actor, &request).await.unwrap().link);
+        v1::AcceptInvitationRequest { token, email: None, password: Some(PASSWORD.to_owned()), user_agent: None }
+    };
+    let reset_link = async |actor: &Actor| {
+        let request = v1::CreateResetLinkRequest { email: "bob@example.com".to_owned(), keep_memberships: false };
+        token_of(&create_reset_link(&core, actor, &request).await.unwrap().link)
+    };
+    let (hers, kept) = (invite(&ada, "eve@example.com").await, invite(&operator, "kim@example.com").await);
+    let (reset, kept_reset) = (reset_link(&ada).await, reset_link(&operator).await);
+    assert!(get_link(&core, None, &v1::GetLinkRequest { token: reset.clone() }).await.is_ok());
+    set(&core, "ada@example.com", false).await.unwrap();
+
+    let refused = accept_invitation(&core, None, None, &hers).await.unwrap_err();
+    assert_eq!(refused.api.code, ErrorCode::LinkNotFound);
+    let refused = get_link(&core, None, &v1::GetLinkRequest { token: reset.clone() }).await.unwrap_err();
+    assert_eq!(refused.api.code, ErrorCode::LinkNotFound);
+    let using = |token: String| v1::ResetPasswordRequest { token, password: PASSWORD.to_owned(), user_agent: None };
+    let refused = reset_password(&core, None, &using(reset)).await.unwrap_err();
+    assert_eq!(refused.api.code, ErrorCode::LinkNotFound);
+    // The links of others work.
+    accept_invitation(&core, None, None, &kept).await.unwrap();
+    reset_password(&core, None, &using(kept_reset)).await.unwrap();
 }
 
 #[tokio::test]
