@@ -19,7 +19,8 @@ impl Places {
     ///
     /// # Errors
     /// The index of the first name of which as many places are taken as its limit allows.
-    pub(crate) fn take<const N: usize>(&self, limits: [(String, usize); N]) -> Result<TakenPlaces, usize> {
+    pub(crate) fn take(&self, limits: impl Into<Vec<(String, usize)>>) -> Result<TakenPlaces, usize> {
+        let limits = limits.into();
         let mut taken = self.0.lock();
         let is_full = |(name, limit): &(String, usize)| taken.get(name).copied().unwrap_or(0) >= *limit;
         if let Some(full) = limits.iter().position(is_full) {

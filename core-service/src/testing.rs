@@ -18,7 +18,7 @@ use thesis_net::{
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 use crate::{
-    accounts::AccountSettings,
+    accounts::{AccountSettings, mail::MailSettings},
     domain::{
         dataset::Dataset,
         id,
@@ -277,5 +277,14 @@ pub(crate) fn ids(replica: u64) -> Arc<CountingIds> {
 /// Starts a core without a ticker. `replica` keeps the ids of several cores apart.
 pub(crate) async fn core(backend: SharedBackend, clock: &Arc<ManualClock>, replica: u64) -> Arc<Core> {
     let started = Core::start(backend, settings(), clock.clone(), ids(replica)).await;
+    started.expect("a core on a store in memory starts")
+}
+
+/// Starts a core that mails to a server that is not there.
+pub(crate) async fn core_with_mail(backend: SharedBackend, clock: &Arc<ManualClock>) -> Arc<Core> {
+    let mail = MailSettings::new("smtp://127.0.0.1:9".into(), "noreply@thesis.example".to_owned());
+    let mut settings = settings();
+    settings.accounts.mail = Some(mail.expect("these settings are whole"));
+    let started = Core::start(backend, settings, clock.clone(), ids(1)).await;
     started.expect("a core on a store in memory starts")
 }

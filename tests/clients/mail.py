@@ -31,15 +31,17 @@ class Inbox:
         self.mails.put_nowait(envelope)
         return "250 taken"
 
-    async def link(self, recipient):
-        """The token of the link in the next mail, which must be for this recipient."""
+    async def link(self, recipient, says=""):
+        """The token of the link in the next mail, which must be for this recipient and say a text."""
         envelope = await asyncio.wait_for(self.mails.get(), SOON)
         assert envelope.rcpt_tos == [recipient], envelope.rcpt_tos
         message = email.message_from_bytes(envelope.content, policy=email.policy.default)
         assert message["to"].addresses[0].addr_spec == recipient and message["subject"], message.as_string()
         assert message["from"].addresses[0].addr_spec == "no-reply@thesis.example", message["from"]
         assert message["date"] and message["message-id"], message.as_string()
-        links = set(re.findall(r"https?://[^\s<>\"]+/console/links/[^\s<>\"]+", message.get_body(("plain",)).get_content()))
+        text = message.get_body(("plain",)).get_content()
+        assert says in text, text
+        links = set(re.findall(r"https?://[^\s<>\"]+/console/links/[^\s<>\"]+", text))
         assert len(links) == 1, links
         link = links.pop()
         assert link.startswith(f"{PUBLIC}/console/links/"), link
@@ -193,10 +195,10 @@ async def links(service, inbox):
     assert 5 in (await user(service, session))[0]
     await ok(service, "SendConfirmation", {}, session)
 
-    # An invitation: its link is told by the mail alone.
+    # An invitation: its link is told by the mail alone. No mail says the name that a young account gave its organization.
     told = await ok(service, "CreateInvitation", invitation, session)
     assert 1 in told and 2 not in told, told
-    token = await inbox.link("invited@people.example")
+    token = await inbox.link("invited@people.example", says="to join an organization.")
     seen = await ok(service, "GetLink", {1: token})
     assert (seen[1], seen[2], seen[3].decode()) == (1, b"invited@people.example", "Acme & Söhne"), seen
     invited = session_of(await ok(service, "AcceptInvitation", {1: token, 3: PASSWORD}))
@@ -206,7 +208,11 @@ async def links(service, inbox):
     for forgotten in ("nobody@people.example", "Invited@people.example"):
         assert await ok(service, "RequestPasswordReset", {1: forgotten}) == {}
     token = await inbox.link("invited@people.example")
+    # Another request voids the link of the first one no more than a stranger's would. The use of one voids both.
+    await ok(service, "RequestPasswordReset", {1: "invited@people.example"})
+    other = await inbox.link("invited@people.example")
     session = session_of(await ok(service, "ResetPassword", {1: token, 2: NEW}))
+    assert (await call(service, "ResetPassword", {1: other, 2: NEW}))[0] != 0
     await ok(service, "GetAccount", {}, session)
     assert (await call(service, "GetAccount", {}, invited))[0] == UNAUTHENTICATED
     assert (await call(service, "ResetPassword", {1: token, 2: NEW}))[0] != 0

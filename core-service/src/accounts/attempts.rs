@@ -1,11 +1,14 @@
 //! Limits of tries, exact over all cores: a try is reserved before its work, and given back when it succeeds.
 
+#[cfg(test)]
+mod tests;
+
 use thesis_proto::error::{ApiError, ErrorCode};
 
 use super::known::Origin;
 use crate::{
     domain::{
-        abuse::{limit_factor, limited_networks, network_of},
+        abuse::{limit_factor, limited_networks, network_of, wide_network},
         account::folded_email,
         window::{DAY_MS, HOUR_MS, MINUTE_MS},
     },
@@ -25,7 +28,7 @@ const SOON_MS: i64 = 1_000;
 const KEPT_MS: i64 = MINUTE_MS;
 
 /// Most tries in a time.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limit {
     name: &'static str,
     most: usize,
@@ -40,18 +43,29 @@ pub const SIGN_IN_FROM_UNKNOWN: Limit = Limit { name: "sign_in/unknown", most: 1
 /// The pace of these further tries: one in two seconds. With [`SIGN_IN_FROM_UNKNOWN`] an attacker with any number of
 /// networks has at most 43,440 guesses a day at a password of at least 12 characters.
 pub const SIGN_IN_PACE: Limit = Limit { name: "sign_in/pace", most: 1, window_ms: 2_000 };
+/// The part of the pace that one network gets, a /24 of IPv4 or a /48 of IPv6: every third try. So an attacker in one
+/// network leaves tries to the user.
+const SIGN_IN_PACE_OF_NETWORK: Limit = Limit { name: "sign_in/pace_of_network", most: 1, window_ms: 6_000 };
+/// The ways to sign in that do not wait for the pace, for the error's text.
+const WAYS_IN: &str =
+    ", sign in on a device or in a network where you signed in before, or ask for a link for a new password";
 /// Sessions that begin with the password of an account. Only the right password counts, so strangers cannot use it up.
 pub const SIGN_INS_OF_ACCOUNT: Limit = Limit { name: "signed_in", most: 30, window_ms: HOUR_MS };
 /// Wrong present passwords in one session, when its user changes the password.
 pub const PASSWORD_IN_SESSION: Limit = Limit { name: "password/session", most: 10, window_ms: HOUR_MS };
+/// Changes of a user's password that succeed.
+pub const PASSWORDS_OF_USER: Limit = Limit { name: "password/user", most: 10, window_ms: HOUR_MS };
 /// Failed sign-ins from an address.
 pub const SIGN_IN_FROM_ADDRESS: Limit = Limit { name: "sign_in/address", most: 20, window_ms: MINUTE_MS };
 /// Sign-ups from an address, successful ones too.
 pub const SIGN_UP_FROM_ADDRESS: Limit = Limit { name: "sign_up/address", most: 10, window_ms: HOUR_MS };
 /// Links for a new password that are requested for an account from one network.
 pub const RESET_FROM_NETWORK: Limit = Limit { name: "reset/network", most: 3, window_ms: HOUR_MS };
-/// Links for a new password that are sent to an account. A request above it is answered as any other.
-pub const RESET_OF_ACCOUNT: Limit = Limit { name: "reset/account", most: 10, window_ms: HOUR_MS };
+/// Links for a new password that are sent to an account. A request above these limits is answered as any other.
+pub const RESET_OF_ACCOUNT: [Limit; 2] = [
+    Limit { name: "reset/account", most: 10, window_ms: HOUR_MS },
+    Limit { name: "reset/day", most: 20, window_ms: DAY_MS },
+];
 /// Links for a new password that are asked for from an address.
 pub const RESET_FROM_ADDRESS: Limit = Limit { name: "reset/address", most: 20, window_ms: MINUTE_MS };
 
@@ -62,7 +76,10 @@ pub const INVITATIONS_TO: Limit = Limit { name: "invitations", most: 5, window_m
 /// Invitations that an organization mails.
 pub const INVITATIONS_OF_ORGANIZATION: Limit = Limit { name: "invitations/organization", most: 50, window_ms: DAY_MS };
 /// Letters with a link that confirms an e-mail, beside the first one.
-pub const CONFIRMATIONS_OF_USER: Limit = Limit { name: "confirmations/user", most: 5, window_ms: HOUR_MS };
+pub const CONFIRMATIONS_OF_USER: [Limit; 2] = [
+    Limit { name: "confirmations/user", most: 5, window_ms: HOUR_MS },
+    Limit { name: "confirmations/day", most: 10, window_ms: DAY_MS },
+];
 
 /// A reserved try.
 #[derive(Debug)]
@@ -72,10 +89,18 @@ pub struct Try {
     at: i64,
 }
 
+/// Tries that were reserved, or the milliseconds until there may be some.
+type ReservedOrWait<T> = std::result::Result<T, i64>;
+
 fn too_many(wait_ms: i64) -> Error {
+    limited(wait_ms, "")
+}
+
+/// The refusal for a limit, with what else the caller can do.
+fn limited(wait_ms: i64, or_else: &str) -> Error {
     crate::figures::LIMITS.at("tries").increment(1);
     let seconds = u32::try_from((wait_ms.max(1) + 999) / 1_000).unwrap_or(u32::MAX);
-    let text = format!("too many tries; try again in {seconds} seconds");
+    let text = format!("too many tries; try again in {seconds} seconds{or_else}");
     ApiError::new(ErrorCode::RateLimited, text).with_retry_after(seconds).into()
 }
 
@@ -98,20 +123,13 @@ pub fn network(address: &str) -> String {
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
 pub async fn from_address(shared: &Shared, limit: &Limit, address: Option<&str>) -> Result<Vec<Try>> {
-    let mut tries = Vec::new();
-    let Some(address) = address else { return Ok(tries) };
-    for network in limited_networks(&network(address)) {
-        let limit = Limit { most: limit.most * usize::from(limit_factor(&network)), ..*limit };
-        match reserve(shared, &limit, &network).await {
-            Ok(reserved) => tries.push(reserved),
-            Err(error) => {
-                // The network around it is full, so nothing is tried.
-                give_back(shared, tries).await;
-                return Err(error);
-            }
-        }
-    }
-    Ok(tries)
+    let Some(address) = address else { return Ok(Vec::new()) };
+    let network = network(address);
+    let limits = limited_networks(&network).map(|network| {
+        let most = limit.most * usize::from(limit_factor(&network));
+        (Limit { most, ..*limit }, network)
+    });
+    reserve_all(shared, limits.collect()).await
 }
 
 /// Reserves a try for the account with an e-mail, whether there is one or not.
@@ -122,12 +140,14 @@ pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<T
     reserve(shared, limit, &account(shared, email)).await
 }
 
-/// Reserves a try for the account with an e-mail, whether there is one or not; none if the limit is reached.
+/// Reserves a try for the account with an e-mail, whether there is one or not; none if one of the limits is reached.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn of_account_if_free(shared: &Shared, limit: &Limit, email: &str) -> Result<Option<Try>> {
-    Ok(reserve_or_wait(shared, limit, &account(shared, email)).await?.ok())
+pub async fn of_account_if_free(shared: &Shared, limits: &[Limit], email: &str) -> Result<Option<Vec<Try>>> {
+    let account = account(shared, email);
+    let limits = limits.iter().map(|limit| (*limit, account.clone())).collect();
+    Ok(reserve_all_or_wait(shared, limits).await?.ok())
 }
 
 /// Reserves a try for the account with an e-mail, whether there is one or not, from the network of an address.
@@ -141,81 +161,81 @@ pub async fn of_account_from(shared: &Shared, limit: &Limit, email: &str, addres
 
 /// Reserves a try to sign in to the account with an e-mail, whether there is one or not.
 ///
-/// A known device counts only by itself. The address counts for a known network too: else a stranger there could see
-/// which accounts the limit of the address does not hold for, and so which ones exist.
+/// A known device counts only by itself. The address counts for a known network too, so a stranger there has no more
+/// tries than elsewhere. Still the stranger can find out that the network is known, and so that the account exists: the
+/// pace of unknown networks does not hold there. That is the price of networks that go on while strangers attack.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
 pub async fn of_sign_in(shared: &Shared, email: &str, origin: &Origin, address: Option<&str>) -> Result<Vec<Try>> {
-    let from_address = match origin {
+    let account = account(shared, email);
+    if !origin.is_known() {
+        demand_pace(shared, &account, origin.key()).await?;
+    }
+    let mut tries = match origin {
         Origin::Device(_) => Vec::new(),
         Origin::Network { .. } => from_address(shared, &SIGN_IN_FROM_ADDRESS, address).await?,
     };
-    match of_account_and_origin(shared, &account(shared, email), origin).await {
-        Ok(tries) => Ok(from_address.into_iter().chain(tries).collect()),
+    match reserve(shared, &SIGN_IN_FROM_ORIGIN, &format!("{account}/{}", origin.key())).await {
+        Ok(reserved) => tries.push(reserved),
         Err(error) => {
             // Trying an account that may not be tried is a failure of the address too.
             if error.api.code.http_status() >= 500 {
-                give_back(shared, from_address).await;
+                give_back(shared, tries).await;
             }
-            Err(error)
+            return Err(error);
         }
     }
-}
-
-async fn of_account_and_origin(shared: &Shared, account: &str, origin: &Origin) -> Result<Vec<Try>> {
-    let from_origin = reserve(shared, &SIGN_IN_FROM_ORIGIN, &format!("{account}/{}", origin.key())).await?;
     if origin.is_known() {
-        return Ok(vec![from_origin]);
+        return Ok(tries);
     }
-    match from_unknown(shared, account).await {
-        Ok(from_unknown) => Ok(vec![from_origin, from_unknown]),
+    match from_unknown(shared, &account, origin.key()).await {
+        Ok(reserved) => tries.extend(reserved),
         Err(error) => {
-            // Nothing was tried: whoever waits for the pace has not failed.
-            give_back(shared, [from_origin]).await;
-            Err(error)
+            // A client that waits for the pace has not failed, and others at its address keep their tries.
+            give_back(shared, tries).await;
+            return Err(error);
         }
     }
+    Ok(tries)
 }
 
-async fn from_unknown(shared: &Shared, account: &str) -> Result<Try> {
-    match reserve_or_wait(shared, &SIGN_IN_FROM_UNKNOWN, account).await? {
-        Ok(reserved) => Ok(reserved),
-        Err(_) => reserve(shared, &SIGN_IN_PACE, account).await,
+/// The limits of an account's tries from unknown networks after the first ten.
+fn pace(account: &str, network: &str) -> Vec<(Limit, String)> {
+    let of_network = format!("{account}/{}", wide_network(network));
+    vec![(SIGN_IN_PACE_OF_NETWORK, of_network), (SIGN_IN_PACE, account.to_owned())]
+}
+
+/// Refuses a try that has to wait for the pace. It writes nothing, so that a client that polls costs little.
+async fn demand_pace(shared: &Shared, account: &str, network: &str) -> Result<()> {
+    if read_wait(shared, &SIGN_IN_FROM_UNKNOWN, account).await?.is_none() {
+        return Ok(());
     }
+    for (limit, of) in pace(account, network) {
+        if let Some(wait_ms) = read_wait(shared, &limit, &of).await? {
+            return Err(limited(wait_ms, WAYS_IN));
+        }
+    }
+    Ok(())
 }
 
-/// Reserves a try in a session.
+async fn from_unknown(shared: &Shared, account: &str, network: &str) -> Result<Vec<Try>> {
+    if let Ok(reserved) = reserve_or_wait(shared, &SIGN_IN_FROM_UNKNOWN, account).await? {
+        return Ok(vec![reserved]);
+    }
+    reserve_all_or_wait(shared, pace(account, network)).await?.map_err(|wait_ms| limited(wait_ms, WAYS_IN))
+}
+
+/// Reserves an invitation of an e-mail to an organization, and the letter with it if it is mailed.
 ///
 /// # Errors
 /// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_session(shared: &Shared, limit: &Limit, session_id: &str) -> Result<Try> {
-    reserve(shared, limit, session_id).await
-}
-
-/// Reserves a try for a user.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_user(shared: &Shared, limit: &Limit, user_id: &str) -> Result<Try> {
-    reserve(shared, limit, user_id).await
-}
-
-/// Reserves an invitation of an e-mail to an organization.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_invitation(shared: &Shared, organization_id: &str, email: &str) -> Result<Try> {
-    let to = account(shared, email);
-    reserve(shared, &INVITATIONS_TO, &format!("{organization_id}/{to}")).await
-}
-
-/// Reserves a letter with an invitation to an organization.
-///
-/// # Errors
-/// `RATE_LIMITED`, or when the store does not answer.
-pub async fn of_mailed_invitation(shared: &Shared, organization_id: &str) -> Result<Try> {
-    reserve(shared, &INVITATIONS_OF_ORGANIZATION, organization_id).await
+pub async fn of_invitation(shared: &Shared, organization_id: &str, email: &str, is_mailed: bool) -> Result<Vec<Try>> {
+    let mut limits = vec![(INVITATIONS_TO, format!("{organization_id}/{}", account(shared, email)))];
+    if is_mailed {
+        limits.push((INVITATIONS_OF_ORGANIZATION, organization_id.to_owned()));
+    }
+    reserve_all(shared, limits).await
 }
 
 /// The text by which the account with an e-mail is counted.
@@ -223,23 +243,69 @@ fn account(shared: &Shared, email: &str) -> String {
     shared.keys.email_hash(&folded_email(email))
 }
 
-async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
+/// Reserves a try under each of several limits, or none at all.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn reserve_all(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<Vec<Try>> {
+    reserve_all_or_wait(shared, limits).await?.map_err(too_many)
+}
+
+async fn reserve_all_or_wait(shared: &Shared, limits: Vec<(Limit, String)>) -> Result<ReservedOrWait<Vec<Try>>> {
+    let mut tries = Vec::new();
+    for (limit, of) in limits {
+        let refusal = match reserve_or_wait(shared, &limit, &of).await {
+            Ok(Ok(reserved)) => {
+                tries.push(reserved);
+                continue;
+            }
+            Ok(Err(wait_ms)) => Ok(Err(wait_ms)),
+            Err(error) => Err(error),
+        };
+        give_back(shared, tries).await;
+        return refusal;
+    }
+    Ok(Ok(tries))
+}
+
+/// Reserves a try of a user, a session or anything else that a limit counts by its id.
+///
+/// # Errors
+/// `RATE_LIMITED`, or when the store does not answer.
+pub async fn reserve(shared: &Shared, limit: &Limit, of: &str) -> Result<Try> {
     reserve_or_wait(shared, limit, of).await?.map_err(too_many)
 }
 
-/// Reserves a try, or returns the milliseconds until there may be one.
-async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<std::result::Result<Try, i64>> {
-    let subject = format!("{}/{of}", limit.name);
+fn subject(limit: &Limit, of: &str) -> String {
+    format!("{}/{of}", limit.name)
+}
+
+/// Drops the tries that count no more. Returns the milliseconds until there may be another; none if that is now.
+fn wait_after(limit: &Limit, times: &mut Vec<i64>, now: i64) -> Option<i64> {
+    times.retain(|at| now - at < limit.window_ms);
+    if times.len() < limit.most {
+        return None;
+    }
+    // The next may come when one fewer than the limit count. Those under way may soon be given back.
+    let over: Vec<i64> = times.iter().copied().filter(|at| now - at >= UNDER_WAY_MS).collect();
+    let first = over.len().checked_sub(limit.most).map(|over_most| over[over_most]);
+    Some(first.map_or(SOON_MS, |at| at + limit.window_ms - now))
+}
+
+/// The milliseconds until there may be a try; none if that is now. It reserves nothing.
+async fn read_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<Option<i64>> {
+    let (_, mut attempts) = read(shared, &subject(limit, of), Consistency::Quorum).await?;
+    Ok(wait_after(limit, &mut attempts.times, shared.clock.now_ms()))
+}
+
+async fn reserve_or_wait(shared: &Shared, limit: &Limit, of: &str) -> Result<ReservedOrWait<Try>> {
+    let subject = subject(limit, of);
     let mut consistency = Consistency::Quorum;
     for _ in 0..ROUNDS {
         let now = shared.clock.now_ms();
         let (version, mut attempts) = read(shared, &subject, consistency).await?;
-        attempts.times.retain(|at| now - at < limit.window_ms);
-        if attempts.times.len() >= limit.most {
-            // The next may come when one fewer than the limit count. Those under way may soon be given back.
-            let over: Vec<i64> = attempts.times.iter().copied().filter(|at| now - at >= UNDER_WAY_MS).collect();
-            let first = over.len().checked_sub(limit.most).map(|over_most| over[over_most]);
-            return Ok(Err(first.map_or(SOON_MS, |at| at + limit.window_ms - now)));
+        if let Some(wait_ms) = wait_after(limit, &mut attempts.times, now) {
+            return Ok(Err(wait_ms));
         }
         attempts.times.push(now);
         attempts.times.sort_unstable();
@@ -277,109 +343,4 @@ async fn give_one_back(shared: &Shared, one: &Try) -> Result<()> {
         consistency = Consistency::Serial;
     }
     Err(too_many_at_once())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use futures::future::join_all;
-
-    use super::*;
-    use crate::testing::{ManualClock, core, shared_memory};
-
-    #[tokio::test]
-    async fn tries_at_once_on_two_cores_are_limited_exactly_and_come_back_with_time() {
-        let clock = ManualClock::new();
-        let store = shared_memory(&clock);
-        let cores = [core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await];
-        let all = (0..30).map(|turn| of_account(&cores[turn % 2].shared, &SIGN_IN_FROM_UNKNOWN, "Ada@Example.com"));
-        let (taken, refused): (Vec<_>, Vec<_>) = join_all(all).await.into_iter().partition(Result::is_ok);
-        assert_eq!((taken.len(), refused.len()), (10, 20));
-        let error = refused.into_iter().find_map(Result::err).unwrap();
-        assert_eq!((error.api.code, error.api.retry_after), (ErrorCode::RateLimited, Some(1)));
-        clock.advance(UNDER_WAY_MS);
-        let error = of_account(&cores[0].shared, &SIGN_IN_FROM_UNKNOWN, "ada@example.com").await.unwrap_err();
-        assert_eq!(error.api.retry_after, Some(3_590));
-
-        clock.advance(HOUR_MS - UNDER_WAY_MS - 1);
-        let [one, other] = &cores;
-        let again = || of_account(&other.shared, &SIGN_IN_FROM_UNKNOWN, " ada@example.COM");
-        let error = again().await.unwrap_err();
-        assert_eq!(error.api.retry_after, Some(1));
-        give_back(&one.shared, taken.into_iter().flatten().take(1)).await;
-        let last = again().await.unwrap();
-        assert!(again().await.is_err());
-        give_back(&one.shared, [last]).await;
-        clock.advance(1);
-        for _ in 0..10 {
-            again().await.unwrap();
-        }
-        assert!(again().await.is_err());
-    }
-
-    #[tokio::test]
-    async fn limits_count_apart() {
-        let clock = ManualClock::new();
-        let core = core(shared_memory(&clock), &clock, 1).await;
-        for _ in 0..10 {
-            from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some("192.0.2.1")).await.unwrap();
-        }
-        assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some("192.0.2.1")).await.is_err());
-        assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some("192.0.2.2")).await.is_ok());
-        assert!(from_address(&core.shared, &SIGN_IN_FROM_ADDRESS, Some("192.0.2.1")).await.is_ok());
-        assert!(from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, None).await.unwrap().is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_48_of_ipv6_has_sixteen_times_the_limit_of_a_64() {
-        let clock = ManualClock::new();
-        let core = core(shared_memory(&clock), &clock, 1).await;
-        let sign_up = async |network: usize, host: usize| {
-            let address = format!("2001:db8:1:{network:x}::{host:x}");
-            from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, Some(&address)).await
-        };
-        for network in 0..16 {
-            for host in 0..10 {
-                sign_up(network, host).await.unwrap();
-            }
-            assert!(sign_up(network, 10).await.is_err(), "{network}");
-        }
-        // The /64 is fresh, but its /48 is full. Refused tries are not kept, so the limits end together.
-        for host in 0..20 {
-            assert!(sign_up(16, host).await.is_err(), "{host}");
-        }
-        let elsewhere = Some("2001:db8:2::1");
-        let tries = from_address(&core.shared, &SIGN_UP_FROM_ADDRESS, elsewhere).await.unwrap();
-        assert_eq!(tries.len(), 2);
-        clock.advance(HOUR_MS);
-        for host in 0..10 {
-            sign_up(16, host).await.unwrap();
-        }
-    }
-
-    #[tokio::test]
-    async fn a_try_given_back_counts_neither_for_the_64_nor_for_the_48() {
-        let clock = ManualClock::new();
-        let core = core(shared_memory(&clock), &clock, 1).await;
-        for turn in 0..400 {
-            let address = format!("2001:db8:1:{:x}::1", turn % 4);
-            let tries = from_address(&core.shared, &SIGN_IN_FROM_ADDRESS, Some(&address)).await.unwrap();
-            give_back(&core.shared, tries).await;
-        }
-    }
-
-    #[tokio::test]
-    async fn an_organization_mails_fifty_invitations_a_day() {
-        let clock = ManualClock::new();
-        let core = core(shared_memory(&clock), &clock, 1).await;
-        for _ in 0..50 {
-            of_mailed_invitation(&core.shared, "org_1").await.unwrap();
-        }
-        let error = of_mailed_invitation(&core.shared, "org_1").await.unwrap_err();
-        assert_eq!((error.api.code, error.api.retry_after), (ErrorCode::RateLimited, Some(1)));
-        of_mailed_invitation(&core.shared, "org_2").await.unwrap();
-        clock.advance(DAY_MS);
-        of_mailed_invitation(&core.shared, "org_1").await.unwrap();
-    }
 }

@@ -68,8 +68,8 @@ impl Origin {
     }
 }
 
-/// Adds the network and the device of a successful sign-in to the known ones. Returns them with the device's token,
-/// which is a new one unless the device is known.
+/// Adds the network and the device of a successful sign-in to the known ones. Of too many, those go first that were used
+/// once, then the least recently used. Returns them with the device's token, which is a new one unless the device is known.
 #[must_use]
 pub fn remember(
     keys: &KeyRing,
@@ -83,14 +83,21 @@ pub fn remember(
     let token = device.filter(is_device).map_or_else(|| keys.new_device_token(), str::to_owned);
     let mut used = vec![(keys.known_hash(user_id, &token), true)];
     used.extend(address.map(|address| (keys.known_hash(user_id, &network(address)), false)));
-    known.origins.retain(|one| !used.iter().any(|(hash, _)| *hash == one.hash));
-    let used = used.into_iter().map(|(hash, is_device)| KnownOrigin { hash, is_device, used_at: now_ms });
-    known.origins.splice(0..0, used);
+    known.origins.retain(|one| now_ms - one.used_at < KNOWN_MS);
+    let (again, mut others): (Vec<_>, Vec<_>) =
+        known.origins.into_iter().partition(|one| used.iter().any(|(hash, _)| *hash == one.hash));
+    let used = used.into_iter().map(|(hash, is_device)| {
+        let is_returning = again.iter().any(|one| one.hash == hash);
+        KnownOrigin { hash, is_device, used_at: now_ms, is_returning }
+    });
+    // Programs that keep no token are a new device each time. They push out each other before a device that came back.
+    others.sort_by_key(|one| !one.is_returning);
+    known.origins = used.chain(others).collect();
     let mut counts = [0; 2];
     known.origins.retain(|one| {
         let count = &mut counts[usize::from(one.is_device)];
         *count += 1;
-        *count <= MAX_KNOWN && now_ms - one.used_at < KNOWN_MS
+        *count <= MAX_KNOWN
     });
     (known, token)
 }
@@ -145,5 +152,31 @@ mod tests {
         assert!(Origin::new(&keys, USER, (Some("203.0.113.29"), None), &known, 30).is_known());
         let (known, _) = remember(&keys, USER, (HOME, None), known, KNOWN_MS + 29);
         assert_eq!(known.origins.len(), 2, "what was not used for long is forgotten");
+    }
+
+    #[test]
+    fn devices_that_came_back_outlast_those_that_were_used_once() {
+        let keys = keys();
+        let (mut known, first) = remember(&keys, USER, (HOME, None), KnownOrigins::default(), 0);
+        known = remember(&keys, USER, (HOME, Some(first.as_str())), known, 1).0;
+        let mut tokens = Vec::new();
+        for number in 2..32 {
+            let address = format!("203.0.113.{number}");
+            let (next, token) = remember(&keys, USER, (Some(address.as_str()), None), known, number);
+            known = next;
+            tokens.push(token);
+        }
+        let is_known = |known: &KnownOrigins, from| Origin::new(&keys, USER, from, known, 32).is_known();
+        assert!(is_known(&known, (None, Some(first.as_str()))) && is_known(&known, (HOME, None)));
+        // The last 19 others stay beside it.
+        let (gone, left) = tokens.split_at(11);
+        assert!(gone.iter().all(|token| !is_known(&known, (None, Some(token.as_str())))));
+        assert!(left.iter().all(|token| is_known(&known, (None, Some(token.as_str())))));
+        // When all came back, a new device still finds room, and the least recently used one goes.
+        for (token, at) in left.iter().zip(32..) {
+            known = remember(&keys, USER, (None, Some(token.as_str())), known, at).0;
+        }
+        let (known, new) = remember(&keys, USER, (None, None), known, 60);
+        assert!(is_known(&known, (None, Some(new.as_str()))) && !is_known(&known, (None, Some(first.as_str()))));
     }
 }

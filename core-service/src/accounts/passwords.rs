@@ -1,13 +1,14 @@
 //! Hashes passwords with argon2id, in threads of their own: at most a part of the processors, and behind everything
 //! else that wants to run.
 
-use std::{collections::HashMap, sync::Arc, thread};
+#[cfg(test)]
+use std::sync::Arc;
+use std::thread;
 
 use argon2::{
     Algorithm, Argon2, Params, PasswordHash, PasswordHasher as _, PasswordVerifier as _, Version,
     password_hash::{Error as HashError, Result as HashResult},
 };
-use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 use thesis_net::clock::IdSource;
 use thesis_proto::error::{ApiError, ErrorCode};
@@ -15,7 +16,9 @@ use thread_priority::ThreadPriority;
 
 use super::attempts::network;
 use crate::{
+    domain::abuse::{limit_factor, limited_networks},
     error::{Error, Result},
+    places::Places,
     threads::{NotRun, Threads},
 };
 
@@ -29,6 +32,8 @@ const MOST_WAITING: usize = 32;
 const MAX_OF_SUBJECT: usize = 4;
 /// Passwords from one network that wait or are hashed.
 const MAX_OF_NETWORK: usize = 8;
+/// Passwords from a /48 network of IPv6 that wait or are hashed: half of the queue.
+const MAX_OF_WIDE_NETWORK: usize = 16;
 /// Seconds to wait when more do.
 const RETRY_AFTER: u32 = 1;
 /// Bytes of a salt.
@@ -39,60 +44,31 @@ const SALT: usize = 16;
 pub const NO_PASSWORD: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// Passwords that wait or are hashed, by subject and by network.
-type Counts = Arc<Mutex<HashMap<String, usize>>>;
-
 /// The one for whom a password is hashed. The limits leave room in the queue for others.
 #[derive(Clone, Copy, Debug)]
 pub struct Requester<'a> {
-    /// The account, or something that strangers do not have: a link, a session or a device.
+    /// The account, or a part of its requests that strangers have no share of.
     pub subject: &'a str,
     /// The address of the client; none where it does not count.
     pub address: Option<&'a str>,
 }
 
-/// Places of the queue that count until this is dropped.
-struct TakenPlace {
-    counts: Counts,
-    keys: Vec<String>,
-}
-
-impl TakenPlace {
-    /// Takes a place of the subject and one of the network; none if either has too many.
-    fn take(counts: &Counts, requester: Requester<'_>) -> Option<Self> {
-        let mut limits = vec![(format!("subject/{}", requester.subject), MAX_OF_SUBJECT)];
-        limits.extend(requester.address.map(|address| (format!("network/{}", network(address)), MAX_OF_NETWORK)));
-        let mut by_key = counts.lock();
-        if limits.iter().any(|(key, limit)| by_key.get(key).is_some_and(|count| count >= limit)) {
-            return None;
+impl Requester<'_> {
+    /// The places of the queue that a password takes: one of the subject and one of each network around the address.
+    fn limits(self) -> Vec<(String, usize)> {
+        let mut limits = vec![(format!("subject/{}", self.subject), MAX_OF_SUBJECT)];
+        for network in self.address.map(network).iter().flat_map(|network| limited_networks(network)) {
+            let limit = if limit_factor(&network) > 1 { MAX_OF_WIDE_NETWORK } else { MAX_OF_NETWORK };
+            limits.push((format!("network/{network}"), limit));
         }
-        let keys: Vec<String> = limits.into_iter().map(|(key, _)| key).collect();
-        for key in &keys {
-            *by_key.entry(key.clone()).or_default() += 1;
-        }
-        drop(by_key);
-        Some(Self { counts: Arc::clone(counts), keys })
-    }
-}
-
-impl Drop for TakenPlace {
-    fn drop(&mut self) {
-        let mut by_key = self.counts.lock();
-        for key in &self.keys {
-            if let Some(count) = by_key.get_mut(key) {
-                *count -= 1;
-                if *count == 0 {
-                    by_key.remove(key);
-                }
-            }
-        }
+        limits
     }
 }
 
 /// Hashes passwords.
 pub struct Passwords {
     threads: Threads,
-    counts: Counts,
+    places: Places,
     /// How many were hashed or checked.
     #[cfg(test)]
     pub(crate) hashed: Arc<std::sync::atomic::AtomicUsize>,
@@ -111,7 +87,7 @@ impl Passwords {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
             threads: Threads::start("passwords", processors / 2, ThreadPriority::Min, MOST_WAITING),
-            counts: Arc::default(),
+            places: Places::default(),
             #[cfg(test)]
             hashed: Arc::default(),
         }
@@ -143,12 +119,13 @@ impl Passwords {
         }
     }
 
-    async fn run<T: Send + 'static>(
+    /// Runs work in a place of the requester.
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         requester: Requester<'_>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let place = TakenPlace::take(&self.counts, requester).ok_or_else(|| {
+        let place = self.places.take(requester.limits()).map_err(|_| {
             crate::figures::LIMITS.at("tries").increment(1);
             let text = "too many passwords of this account or network are checked right now; try again";
             ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER)
@@ -192,6 +169,7 @@ mod tests {
     use std::{sync::atomic::Ordering, task::Poll};
 
     use futures::future::join_all;
+    use parking_lot::Mutex;
     use thesis_net::clock::SystemIdSource;
 
     use super::*;
@@ -228,33 +206,48 @@ mod tests {
         assert_eq!((error.code, error.retry_after), (ErrorCode::ServiceUnavailable, Some(1)));
     }
 
-    #[tokio::test]
-    async fn one_account_and_one_network_leave_room_for_others() {
-        let passwords = Passwords::new();
+    /// Fills the queue while no thread ends its work; returns the subjects of those who are refused.
+    async fn refused<'a>(passwords: &Passwords, all: &'a [(String, Option<String>)]) -> Vec<&'a str> {
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
-        let account = (0..6).map(|number| ("ada@example.com".to_owned(), Some(format!("192.0.2.{number}"))));
-        let network = (0..10).map(|number| (format!("{number}@example.com"), Some("2001:db8::1".to_owned())));
-        let others = (0..6).map(|number| (format!("other{number}@example.com"), None));
-        let all: Vec<(String, Option<String>)> = account.chain(network).chain(others).collect();
         let (mut waiting, mut refused) = (Vec::new(), Vec::new());
-        for (subject, address) in &all {
+        for (subject, address) in all {
             let gate = Arc::clone(&gate);
             let requester = Requester { subject, address: address.as_deref() };
-            // No thread ends its work before the gate opens.
             let mut one = Box::pin(passwords.run(requester, move || gate.lock().recv().is_err()));
             let polled = futures::poll!(one.as_mut());
             match polled {
                 Poll::Pending => waiting.push(one),
-                Poll::Ready(outcome) => refused.push((subject.as_str(), outcome.unwrap_err().api)),
+                Poll::Ready(outcome) => {
+                    let error = outcome.unwrap_err().api;
+                    assert_eq!((error.code, error.retry_after), (ErrorCode::RateLimited, Some(1)));
+                    refused.push(subject.as_str());
+                }
             }
         }
-        let of: Vec<&str> = refused.iter().map(|(subject, _)| *subject).collect();
-        assert_eq!(of, ["ada@example.com", "ada@example.com", "8@example.com", "9@example.com"]);
-        assert!(refused.iter().all(|(_, error)| error.code == ErrorCode::RateLimited && error.retry_after == Some(1)));
         drop(open);
         assert!(join_all(waiting).await.into_iter().all(|outcome| outcome.unwrap()));
         assert!(passwords.counts.lock().is_empty(), "every place is free again");
         assert!(passwords.verify(ANYBODY, PASSWORD, NO_PASSWORD.to_owned()).await.is_ok());
+        refused
+    }
+
+    #[tokio::test]
+    async fn one_account_and_one_network_leave_room_for_others() {
+        let account = (0..6).map(|number| ("ada@example.com".to_owned(), Some(format!("192.0.2.{number}"))));
+        let network = (0..10).map(|number| (format!("{number}@example.com"), Some("2001:db8::1".to_owned())));
+        let others = (0..6).map(|number| (format!("other{number}@example.com"), None));
+        let all: Vec<(String, Option<String>)> = account.chain(network).chain(others).collect();
+        let expected = ["ada@example.com", "ada@example.com", "8@example.com", "9@example.com"];
+        assert_eq!(refused(&Passwords::new(), &all).await, expected);
+    }
+
+    #[tokio::test]
+    async fn a_48_of_ipv6_leaves_room_for_others() {
+        let wide = (0..18).map(|number| (format!("{number}@example.com"), Some(format!("2001:db8:1:{number}::1"))));
+        let others =
+            (0..4).map(|number| (format!("other{number}@example.com"), Some(format!("2001:db8:2:{number}::1"))));
+        let all: Vec<(String, Option<String>)> = wide.chain(others).collect();
+        assert_eq!(refused(&Passwords::new(), &all).await, ["16@example.com", "17@example.com"]);
     }
 }

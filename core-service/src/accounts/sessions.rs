@@ -112,7 +112,7 @@ async fn note_use(shared: &Shared, user_id: &str, stored: StoredSession, now_ms:
 /// least recently used. The network and the device, by its token if it has one, are known from now on.
 ///
 /// # Errors
-/// When the store does not answer.
+/// `SIGN_IN_REQUIRED` when the password was changed since, or when the store does not answer.
 pub async fn begin(
     shared: &Shared,
     user: &User,
@@ -136,6 +136,10 @@ pub async fn begin(
     let mut consistency = Consistency::Quorum;
     for _ in 0..MAX_ROUNDS {
         let found = rows::sessions(&shared.backend, &user.id, consistency).await?;
+        if found.generation > generation {
+            // A newer password has ended this session before it began, and no device of the older one is known.
+            return Err(sign_in_required());
+        }
         let (before, origins) = found.known.map_or_else(Default::default, |(version, known)| (Some(version), known));
         let (origins, device) = known::remember(&shared.keys, &user.id, (address, device), origins, now_ms);
         let instead = replaced(found.stored, generation, now_ms);

@@ -36,6 +36,15 @@ pub fn limit_factor(network: &str) -> u8 {
     if network.ends_with("/48") { WIDE_FACTOR } else { 1 }
 }
 
+/// The network around a client that is counted as this network: a /24 of IPv4, or the /48 of IPv6.
+#[must_use]
+pub fn wide_network(network: &str) -> String {
+    match network.rsplit_once('.') {
+        Some((prefix, _)) => format!("{prefix}.0/24"),
+        None => limited_networks(network).last().unwrap_or_default(),
+    }
+}
+
 /// An address as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbusiveAddress {
@@ -136,6 +145,15 @@ mod tests {
         assert_eq!(networks("2001:db8:0:7:1:2:3:4"), expected);
         assert_eq!(networks("192.0.2.1"), [pair(1, "192.0.2.1")]);
         assert_eq!(networks("::ffff:192.0.2.1"), [pair(1, "192.0.2.1")]);
+    }
+
+    #[test]
+    fn the_network_around_a_client() {
+        let around = |address: &str| wide_network(&network_of(address.parse().unwrap()));
+        assert_eq!(around("192.0.2.1"), "192.0.2.0/24");
+        assert_eq!(around("::ffff:192.0.2.1"), "192.0.2.0/24");
+        assert_eq!(around("2001:db8:0:7:1:2:3:4"), "2001:db8:0::/48");
+        assert_eq!(wide_network(""), "");
     }
 
     #[test]

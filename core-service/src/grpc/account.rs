@@ -123,7 +123,7 @@ macro_rules! account_service {
                 let (core, message) = (Arc::clone(&self.core), request.into_inner());
                 let work = async move {
                     let person = admit(&core.shared, token.as_deref(), from).await?;
-                    $(attempts::of_user(&core.shared, &$limit, &person.user.id).await?;)?
+                    $(attempts::reserve(&core.shared, &$limit, &person.user.id).await?;)?
                     $operation(&core, &person, &message).await
                 };
                 unbroken(&self.core, concat!("AccountService/", $name), work).await

@@ -87,12 +87,15 @@ pub struct KnownOrigin {
     /// The last sign-in from there, in unix milliseconds.
     #[prost(int64, tag = "3")]
     pub used_at: i64,
+    /// True once the user has signed in from there more than once.
+    #[prost(bool, tag = "4")]
+    pub is_returning: bool,
 }
 
 /// The networks and devices from which a user has signed in.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct KnownOrigins {
-    /// Networks and devices, the last used first.
+    /// Networks and devices: those of the last sign-in, then those that came back, each the last used first.
     #[prost(message, repeated, tag = "1")]
     pub origins: Vec<KnownOrigin>,
 }
@@ -216,8 +219,8 @@ pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(O
 }
 
 /// Sets a password after the one of a generation, or the first; tells whether that was still the one. All links for a
-/// new password go with it; `link` is the condition on their row. The new generation is [`next_generation`]. Changes
-/// beside it go with it.
+/// new password go with it; `link` is the condition on their row. The known networks and devices go too: somebody else
+/// may have signed in there. The new generation is [`next_generation`]. Changes beside it go with it.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -229,7 +232,8 @@ pub async fn set_password(
     beside: Vec<Change>,
 ) -> StoreResult<bool> {
     let expect = before.map_or(Expect::Absent, Expect::Version);
-    let writes = vec![put(PASSWORD, expect, next_generation(before), password), remove(RESET, link)];
+    let password = put(PASSWORD, expect, next_generation(before), password);
+    let writes = vec![password, remove(RESET, link), remove(KNOWN, Expect::Any)];
     write(backend, user, (writes, None), beside).await
 }
 
@@ -313,7 +317,8 @@ pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consiste
 }
 
 /// Begins a session in place of others, and sets the known networks and devices in place of those of a version, or of
-/// none; returns true if the session's id was new and the row still had that version.
+/// none; returns true if the session's id was new and the row still had that version. No version comes twice while times
+/// grow, although the row goes with each new password.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -326,7 +331,7 @@ pub async fn begin_session(
     beside: Vec<Change>,
 ) -> StoreResult<bool> {
     let expect = before.map_or(Expect::Absent, Expect::Version);
-    let known = put(KNOWN, expect, next_generation(before), known);
+    let known = put(KNOWN, expect, session.created_at.max(next_generation(before)), known);
     let mut writes = vec![put(&session_item(id), Expect::Absent, 1, session), known];
     writes.extend(instead.iter().map(|id| remove(&session_item(id), Expect::Any)));
     write(backend, user, (writes, Some(KNOWN_DAYS)), beside).await

@@ -17,14 +17,13 @@ use crate::domain::{
 /// Most characters of a name in a letter.
 const NAME: usize = 200;
 /// Characters that mail programs and browsers read as the dot of a host.
-const DOTS: [char; 4] = ['.', '\u{3002}', '\u{ff0e}', '\u{ff61}'];
+const DOTS: [char; 6] = ['.', '\u{2024}', '\u{3002}', '\u{fe52}', '\u{ff0e}', '\u{ff61}'];
 
-/// True if a mail program could make a link of a part of a name: of a URL, a host or an address.
+/// True if a mail program could make a link of a part of a name: of a URL, a host or an address. A dot belongs to a host
+/// unless it ends a word: programs pass over characters that nobody sees.
 fn has_link(name: &str) -> bool {
-    let characters: Vec<char> = name.chars().collect();
-    let has_host = characters
-        .windows(3)
-        .any(|part| DOTS.contains(&part[1]) && part[0].is_alphanumeric() && part[2].is_alphanumeric());
+    let mut pairs = name.chars().zip(name.chars().skip(1));
+    let has_host = pairs.any(|(dot, next)| DOTS.contains(&dot) && !next.is_whitespace());
     has_host || name.contains(['/', '\\', ':', '@'])
 }
 

@@ -152,6 +152,9 @@ async fn a_new_password_ends_all_sessions_on_every_core() {
     for token in &tokens {
         assert_eq!(code(admitted(&other, token).await), Some(ErrorCode::SignInRequired));
     }
+    // A sign-in with the old password that ends only now.
+    let late = begin(&other.shared, &person.user, (None, None), None, rows::FIRST_GENERATION).await;
+    assert_eq!(code(late), Some(ErrorCode::SignInRequired));
     let person = admitted(&other, &changed.session.unwrap().token).await.unwrap();
     assert_eq!(list(&other.shared, &person).await.unwrap().len(), 1);
     assert_eq!(code(try_sign_in(&other, EMAIL, PASSWORD).await), Some(ErrorCode::SignInFailed));

@@ -8,7 +8,7 @@ use thesis_proto::{
 use crate::{
     accounts::{
         Person,
-        attempts::{self, PASSWORD_IN_SESSION},
+        attempts::{self, PASSWORD_IN_SESSION, PASSWORDS_OF_USER},
         fields::{password_fault, refuse},
         passwords::{NO_PASSWORD, Requester},
         sessions,
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Sets a new password for who tells the present one. All sessions of the user end, and a new one begins; links for a
-/// new password are withdrawn. Wrong present passwords count for the session alone.
+/// new password are withdrawn. Wrong present passwords count for the session alone, and changes for the user.
 ///
 /// # Errors
 /// 422, `RATE_LIMITED`, `CHANGED_MEANWHILE`, or when the store does not answer.
@@ -30,15 +30,31 @@ pub async fn change_password(
     message: &v1::ChangePasswordRequest,
 ) -> Result<v1::ChangePasswordResponse> {
     refuse([password_fault("password", &message.password)])?;
+    let shared = &core.shared;
+    let (session_id, user_id) = (person.session_id.clone(), person.user.id.clone());
+    let limits = vec![(PASSWORD_IN_SESSION, session_id), (PASSWORDS_OF_USER, user_id)];
+    let mut of_session = attempts::reserve_all(shared, limits).await?;
+    let of_user = of_session.split_off(1);
+    let outcome = check_and_set(core, person, message).await;
+    let is_wrong = outcome.as_ref().is_err_and(|error| error.api.code == ErrorCode::ValidationFailed);
+    if !is_wrong {
+        attempts::give_back(shared, of_session).await;
+    }
+    if outcome.is_err() {
+        attempts::give_back(shared, of_user).await;
+    }
+    outcome
+}
+
+async fn check_and_set(
+    core: &Core,
+    person: &Person,
+    message: &v1::ChangePasswordRequest,
+) -> Result<v1::ChangePasswordResponse> {
     let (shared, user) = (&core.shared, &person.user);
-    let tried = attempts::of_session(shared, &PASSWORD_IN_SESSION, &person.session_id).await?;
     let address = person.actor.address.as_deref();
     let requester = Requester { subject: &user.id, address };
-    let checked = check(core, person, requester, &message.current_password).await;
-    if !checked.as_ref().is_err_and(|error| error.api.code == ErrorCode::ValidationFailed) {
-        attempts::give_back(shared, [tried]).await;
-    }
-    let before = checked?;
+    let before = check(core, person, requester, &message.current_password).await?;
     let hash = core.accounts.passwords.hash(requester, &message.password, shared.ids.as_ref()).await?;
     let password = Password { hash, changed_at: shared.clock.now_ms(), ends_memberships: false };
     let beside = vec![sessions::audit_row(shared, &person.actor.does("password.changed").to(&user.id))];

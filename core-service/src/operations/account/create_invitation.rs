@@ -93,17 +93,20 @@ pub async fn create_invitation(
     };
     core.shared.control.refresh().await?;
     demand_inviter(&core.shared.control.state(), person, &message.organization_id)?;
-    attempts::of_invitation(&core.shared, &message.organization_id, email).await?;
-    if invitation.mailed {
-        attempts::of_mailed_invitation(&core.shared, &message.organization_id).await?;
-    }
+    let tries = attempts::of_invitation(&core.shared, &message.organization_id, email, invitation.mailed).await?;
     let invite = |state: &ControlState| {
         let organization = demand_inviter(state, person, &message.organization_id)?;
         let user = state.people().user(&person.user.id);
         let name = user.filter(|user| may_mail_texts(user, person.now_ms)).map(|_| organization.name.clone());
         Ok((changes(state, &invitation, &message.organization_id)?, name))
     };
-    let name = core.shared.control.change(person.actor.does("invitation.created"), invite).await?;
+    let name = match core.shared.control.change(person.actor.does("invitation.created"), invite).await {
+        Ok(name) => name,
+        Err(error) => {
+            attempts::give_back(&core.shared, tries).await;
+            return Err(error);
+        }
+    };
     let link = core.accounts.link(&core.shared.keys.link_token(&invitation.id));
     let link = match &core.accounts.mail {
         Some(mail) => {
@@ -117,8 +120,54 @@ pub async fn create_invitation(
 
 #[cfg(test)]
 mod tests {
+    use thesis_proto::error::ErrorCode;
+
     use super::*;
-    use crate::domain::window::DAY_MS;
+    use crate::{
+        accounts::sessions,
+        domain::{account::Actor, window::DAY_MS},
+        operations::account::sign_up::sign_up,
+        testing::{ManualClock, core_with_mail, shared_memory},
+    };
+
+    #[tokio::test]
+    async fn an_organization_mails_50_invitations_a_day_and_what_is_refused_does_not_count() {
+        let clock = ManualClock::new();
+        let core = core_with_mail(shared_memory(&clock), &clock).await;
+        let request = v1::SignUpRequest {
+            email: "owner@example.com".to_owned(),
+            password: "correct horse battery".to_owned(),
+            organization_name: "Engines".to_owned(),
+            user_agent: None,
+        };
+        let answer = sign_up(&core, None, &request).await.unwrap();
+        let (session, organization) = (answer.session.unwrap(), answer.organization.unwrap());
+        let person = sessions::admit(&core.shared, Some(&session.token), None).await.unwrap();
+        let confirmed = person.user.confirmed(person.now_ms);
+        let confirm = |_: &ControlState| Ok((vec![ControlChange::User(confirmed.clone())], ()));
+        core.shared.control.change(Actor::operator(None).does("test.confirmed"), confirm).await.unwrap();
+        let invite = async |email: &str| {
+            let (organization_id, email) = (organization.id.clone(), email.to_owned());
+            let request = v1::CreateInvitationRequest { organization_id, email, role: v1::Role::Viewer.into() };
+            create_invitation(&core, &person, &request).await.err().map(|error| error.api.code)
+        };
+        for _ in 0..6 {
+            assert_eq!(invite("owner@example.com").await, Some(ErrorCode::ValidationFailed), "a member already");
+        }
+        for number in 0..50 {
+            assert_eq!(invite(&format!("{number}@example.com")).await, None);
+        }
+        clock.advance(DAY_MS / 2);
+        for _ in 0..6 {
+            assert_eq!(invite("ada@example.com").await, Some(ErrorCode::RateLimited));
+        }
+        // The tries of half a day ago count no more, and those that were refused never did.
+        clock.advance(DAY_MS / 2);
+        for _ in 0..5 {
+            assert_eq!(invite("ada@example.com").await, None);
+        }
+        assert_eq!(invite("ada@example.com").await, Some(ErrorCode::RateLimited));
+    }
 
     #[test]
     fn a_letter_says_no_text_of_a_young_or_unconfirmed_account() {

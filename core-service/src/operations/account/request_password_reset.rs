@@ -30,7 +30,7 @@ pub async fn request_password_reset(
     attempts::from_address(&core.shared, &RESET_FROM_ADDRESS, address).await?;
     attempts::of_account_from(&core.shared, &RESET_FROM_NETWORK, &message.email, address).await?;
     if attempts::of_account_if_free(&core.shared, &RESET_OF_ACCOUNT, &message.email).await?.is_none() {
-        // The account has been sent as many links as it gets in an hour, and each of them works.
+        // The account has been sent as many links as it gets in an hour or a day, and each of them works.
         return Ok(v1::RequestPasswordResetResponse {});
     }
     let (core_of_task, email, address) = (Arc::clone(core), message.email.clone(), address.map(str::to_owned));
@@ -64,12 +64,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        domain::window::HOUR_MS,
+        domain::window::{DAY_MS, HOUR_MS},
         testing::{ManualClock, core, shared_memory},
     };
 
     #[tokio::test]
-    async fn a_network_requests_3_links_an_hour_and_an_account_gets_10() {
+    async fn a_network_requests_3_links_an_hour_and_an_account_gets_10_and_20_a_day() {
         let clock = ManualClock::new();
         let core = core(shared_memory(&clock), &clock, 1).await;
         let message = v1::RequestPasswordResetRequest { email: "ada@example.com".to_owned() };
@@ -89,7 +89,15 @@ mod tests {
         // Whoever requests more gets the same answer.
         assert_eq!(request("203.0.113.1").await, None);
         clock.advance(HOUR_MS);
-        assert_eq!(request("192.0.2.1").await, None);
+        for number in 1..=10 {
+            assert_eq!(request(&format!("198.51.100.{number}")).await, None);
+        }
+        for _ in 0..2 {
+            assert!(reserve().await.unwrap().is_none());
+            assert_eq!(request("192.0.2.1").await, None);
+            clock.advance(HOUR_MS);
+        }
+        clock.advance(DAY_MS - 3 * HOUR_MS);
         assert!(reserve().await.unwrap().is_some());
     }
 }

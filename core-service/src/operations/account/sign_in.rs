@@ -89,9 +89,11 @@ async fn check(
         None => (None, NO_PASSWORD.to_owned()),
     };
     let mut subject = folded_email(&message.email);
-    if origin.is_known() {
-        // Strangers' tries take no place of theirs.
-        subject = format!("{subject}/{}", origin.key());
+    // Strangers' tries take no place of these. All devices of an account share one limit: else it could fill the queue.
+    match origin {
+        Origin::Device(_) => subject.push_str("/devices"),
+        Origin::Network { is_known: true, .. } => subject.push_str("/networks"),
+        Origin::Network { is_known: false, .. } => {}
     }
     let address = address.filter(|_| !matches!(origin, Origin::Device(_)));
     let requester = Requester { subject: &subject, address };

@@ -1,8 +1,17 @@
 //! Limits of sign-ins: they hold exactly, tell nobody who has an account, and strangers keep no user out for long.
 
-use std::sync::atomic::Ordering;
+use std::{
+    sync::{atomic::Ordering, mpsc},
+    thread,
+    time::Duration,
+};
 
-use futures::future::join_all;
+use futures::{
+    future::join_all,
+    stream::{FuturesUnordered, StreamExt as _},
+};
+use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use super::*;
 use crate::{
@@ -44,8 +53,35 @@ async fn attempt(core: &Core, from: (&str, Option<&str>), email: &str, password:
     Ok(sign_in(core, Some(from.0), &request).await?.session.unwrap())
 }
 
+fn changing(current: &str, new: &str) -> v1::ChangePasswordRequest {
+    v1::ChangePasswordRequest { current_password: current.to_owned(), password: new.to_owned(), user_agent: None }
+}
+
 fn code<T>(outcome: Result<T>) -> Option<ErrorCode> {
     outcome.err().map(|error| error.api.code)
+}
+
+/// Occupies all threads that hash passwords until the sender is dropped.
+async fn occupied(core: &Arc<Core>) -> mpsc::Sender<()> {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
+    let threads = (thread::available_parallelism().map_or(1, usize::from) / 2).max(1);
+    for number in 0..threads {
+        let (core, gate, started) = (Arc::clone(core), Arc::clone(&gate), started.clone());
+        tokio::spawn(async move {
+            let subject = format!("thread {number}");
+            let work = move || {
+                started.send(()).unwrap();
+                gate.lock().recv().is_err()
+            };
+            core.accounts.passwords.run(Requester { subject: &subject, address: None }, work).await
+        });
+    }
+    for _ in 0..threads {
+        starts.recv().await.unwrap();
+    }
+    open
 }
 
 fn hashed(core: &Core) -> usize {
@@ -169,11 +205,7 @@ async fn an_account_begins_30_sessions_an_hour() {
 async fn wrong_present_passwords_count_for_their_session() {
     let (_clock, [one, other]) = two().await;
     let begun = [signed_up(&one).await, attempt(&one, (HOME, None), EMAIL, PASSWORD).await.unwrap()];
-    let change = |current: &str| v1::ChangePasswordRequest {
-        current_password: current.to_owned(),
-        password: "another horse battery".to_owned(),
-        user_agent: None,
-    };
+    let change = |current: &str| changing(current, "another horse battery");
     let mut people = Vec::new();
     for session in &begun {
         people.push(sessions::admit(&other.shared, Some(session.token.as_str()), Some(HOME.to_owned())).await.unwrap());
@@ -199,4 +231,109 @@ async fn two_sign_ins_at_once_both_remember_their_device() {
         let again = attempt(&one, from, EMAIL, PASSWORD).await.unwrap();
         assert_eq!(again.device, session.device, "a known device keeps its token");
     }
+}
+
+#[tokio::test]
+async fn one_network_leaves_tries_to_others_however_often_it_polls() {
+    let (clock, [one, other]) = two().await;
+    signed_up(&one).await;
+    // The attacker comes first to each free try.
+    let mut addresses = (0..250).map(|number| format!("10.0.0.{number}"));
+    for _ in 0..11 {
+        let address = addresses.next().unwrap();
+        assert_eq!(code(attempt(&one, (address.as_str(), None), EMAIL, WRONG).await), Some(ErrorCode::SignInFailed));
+    }
+    for step in 0.. {
+        let address = addresses.next().unwrap();
+        attempt(&one, (address.as_str(), None), EMAIL, WRONG).await.unwrap_err();
+        let Err(error) = attempt(&other, (AWAY, None), EMAIL, PASSWORD).await else { break };
+        assert!(step < 20, "a user waits for more than the two seconds of the pace");
+        assert_eq!(error.api.code, ErrorCode::RateLimited);
+        assert!(error.api.message.contains("ask for a link for a new password"), "{}", error.api.message);
+        clock.advance(100);
+    }
+}
+
+#[tokio::test]
+async fn a_user_who_waits_for_the_pace_uses_up_no_tries_of_an_office() {
+    let (_clock, [one, other]) = two().await;
+    signed_up(&one).await;
+    for number in 0..11 {
+        let address = format!("10.0.{number}.1");
+        assert_eq!(code(attempt(&one, (address.as_str(), None), EMAIL, WRONG).await), Some(ErrorCode::SignInFailed));
+    }
+    for _ in 0..30 {
+        assert_eq!(code(attempt(&one, (AWAY, None), EMAIL, PASSWORD).await), Some(ErrorCode::RateLimited));
+    }
+    // The 20 failures a minute of the address are all there.
+    for number in 0..20 {
+        let email = format!("colleague{number}@example.com");
+        assert_eq!(code(attempt(&other, (AWAY, None), &email, WRONG).await), Some(ErrorCode::SignInFailed));
+    }
+    let last = attempt(&other, (AWAY, None), "colleague20@example.com", WRONG).await;
+    assert_eq!(code(last), Some(ErrorCode::RateLimited));
+}
+
+#[tokio::test]
+async fn the_devices_of_an_account_share_4_places_of_the_queue_and_so_do_its_networks() {
+    let (_clock, [one, _]) = two().await;
+    signed_up(&one).await;
+    let networks: Vec<String> = (1..=5).map(|number| format!("203.0.113.{number}")).collect();
+    let mut devices = Vec::new();
+    for network in &networks {
+        devices.push(attempt(&one, (network.as_str(), None), EMAIL, PASSWORD).await.unwrap().device);
+    }
+    let open = occupied(&one).await;
+    let on_devices: Vec<_> = devices.iter().map(|device| (AWAY, Some(device.as_str()))).collect();
+    let in_networks: Vec<_> = networks.iter().map(|network| (network.as_str(), None)).collect();
+    let attempts = |from| attempt(&one, from, EMAIL, WRONG);
+    let mut all = [on_devices, in_networks].map(|from| from.into_iter().map(attempts).collect::<FuturesUnordered<_>>());
+    // The threads hash no password yet, so the only answer is a refusal.
+    for attempts in &mut all {
+        let first = timeout(Duration::from_secs(20), attempts.next()).await.expect("the fifth is refused").unwrap();
+        assert_eq!(code(first), Some(ErrorCode::RateLimited));
+    }
+    drop(open);
+    for attempts in all {
+        let codes: Vec<_> = attempts.map(code).collect().await;
+        assert_eq!(codes, [Some(ErrorCode::SignInFailed); 4]);
+    }
+}
+
+#[tokio::test]
+async fn a_new_password_forgets_devices_and_networks() {
+    const NEW: &str = "another horse battery";
+    let (_clock, [one, other]) = two().await;
+    let begun = signed_up(&one).await;
+    let away = attempt(&one, (AWAY, None), EMAIL, PASSWORD).await.unwrap();
+    let person = sessions::admit(&one.shared, Some(begun.token.as_str()), Some(HOME.to_owned())).await.unwrap();
+    let changed = change_password(&one, &person, &changing(PASSWORD, NEW)).await.unwrap().session.unwrap();
+    for number in 0..11 {
+        let address = format!("10.0.{number}.1");
+        assert_eq!(code(attempt(&one, (address.as_str(), None), EMAIL, WRONG).await), Some(ErrorCode::SignInFailed));
+    }
+    for from in [(AWAY, None), (AWAY, Some(away.device.as_str())), ("203.0.113.9", Some(begun.device.as_str()))] {
+        assert_eq!(code(attempt(&other, from, EMAIL, NEW).await), Some(ErrorCode::RateLimited), "{from:?}");
+    }
+    // The service knows the network and the device of the change.
+    attempt(&other, (HOME, None), EMAIL, NEW).await.unwrap();
+    attempt(&other, ("203.0.113.9", Some(changed.device.as_str())), EMAIL, NEW).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_user_changes_the_password_10_times_an_hour() {
+    let (clock, [one, other]) = two().await;
+    let password = |number: usize| if number == 0 { PASSWORD.to_owned() } else { format!("horse battery {number}") };
+    let mut token = signed_up(&one).await.token;
+    let admit = async |token: &str| sessions::admit(&one.shared, Some(token), None).await.unwrap();
+    for number in 0..10 {
+        let (person, change) = (admit(&token).await, changing(&password(number), &password(number + 1)));
+        token = change_password(&one, &person, &change).await.unwrap().session.unwrap().token;
+    }
+    let (person, before) = (admit(&token).await, hashed(&other));
+    let eleventh = changing(&password(10), &password(11));
+    assert_eq!(code(change_password(&other, &person, &eleventh).await), Some(ErrorCode::RateLimited));
+    assert_eq!(hashed(&other), before);
+    clock.advance(HOUR_MS);
+    change_password(&other, &person, &eleventh).await.unwrap();
 }
