@@ -35,6 +35,14 @@ impl Places {
     }
 }
 
+#[cfg(test)]
+impl Places {
+    /// Whether no place is taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+}
+
 impl Drop for TakenPlaces {
     fn drop(&mut self) {
         let mut taken = self.places.0.lock();
@@ -66,6 +74,6 @@ mod tests {
         drop(first);
         assert!(take("bob").is_ok());
         drop((second, other));
-        assert!(places.0.lock().is_empty());
+        assert!(places.is_empty());
     }
 }

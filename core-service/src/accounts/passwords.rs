@@ -227,7 +227,7 @@ mod tests {
         }
         drop(open);
         assert!(join_all(waiting).await.into_iter().all(|outcome| outcome.unwrap()));
-        assert!(passwords.counts.lock().is_empty(), "every place is free again");
+        assert!(passwords.places.is_empty(), "every place is free again");
         assert!(passwords.verify(ANYBODY, PASSWORD, NO_PASSWORD.to_owned()).await.is_ok());
         refused
     }
