@@ -37,7 +37,7 @@ impl Places {
 
 #[cfg(test)]
 impl Places {
-    /// Whether no place is taken.
+    /// True if no place is taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.lock().is_empty()
     }

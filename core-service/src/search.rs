@@ -31,6 +31,8 @@ mod unused;
 
 mod words;
 
+mod writer;
+
 use std::{
     collections::{BTreeMap, HashMap},
     fs,
@@ -54,6 +56,7 @@ use self::{
     schema::{Fields, Kind, Terms, VERSION, WORDS},
     turns::Turns,
     words::WordTokenizer,
+    writer::Writer,
 };
 use crate::domain::{
     dataset::{Dataset, View},
@@ -84,8 +87,8 @@ pub enum SearchError {
     /// It was made by another version of this service, or never finished.
     #[error("the search index is of another version")]
     Version,
-    /// A prefix of a search stands for too many words.
-    #[error("the prefix `{0}*` stands for too many words")]
+    /// A prefix of a search matches too many words.
+    #[error("the prefix `{0}*` matches too many words")]
     TooBroad(String),
     /// The search was cancelled before its end.
     #[error("the search was cancelled")]
@@ -111,12 +114,6 @@ type Marks = BTreeMap<String, Mark>;
 #[derive(Serialize, Deserialize)]
 struct Note {
     version: u32,
-    marks: Marks,
-}
-
-struct Writer {
-    writer: IndexWriter,
-    /// How far the added documents reach, committed or not.
     marks: Marks,
 }
 
@@ -347,46 +344,6 @@ impl SearchIndex {
             return Err(SearchError::Cancelled);
         }
         Ok(highest(found, best.limit))
-    }
-}
-
-impl Writer {
-    fn take_in(&mut self, terms: &Terms, entry: &Entry) -> tantivy::Result<()> {
-        match &entry.kind {
-            Some(Happened::ThesisCreated(created)) => {
-                if created.introduces_profile {
-                    self.put_profile(terms, &created.profile)?;
-                }
-                if created.introduces_token {
-                    self.put_token(terms, &created.token)?;
-                }
-                self.put(terms, &created.thesis.id, terms.thesis(&created.thesis))
-            }
-            Some(Happened::ThesisEdited(changed) | Happened::Engagement(changed)) => {
-                let thesis = Some(&changed.thesis).filter(|thesis| thesis.deleted_at.is_none());
-                self.put(terms, &changed.thesis.id, thesis.and_then(|thesis| terms.thesis(thesis)))
-            }
-            Some(Happened::ThesisDeleted(deleted)) => self.put(terms, &deleted.thesis.id, None),
-            Some(Happened::ProfileObserved(observed)) => self.put_profile(terms, &observed.profile),
-            Some(Happened::ProfileUpdated(updated)) => self.put_profile(terms, &updated.profile),
-            Some(Happened::TokenObserved(observed)) => self.put_token(terms, &observed.token),
-            Some(Happened::TokenActivity(_) | Happened::ThesisVelocity(_) | Happened::ThesisAwaited(_)) | None => {
-                Ok(())
-            }
-        }
-    }
-
-    fn put_profile(&mut self, terms: &Terms, profile: &Profile) -> tantivy::Result<()> {
-        self.put(terms, &profile.id, terms.profile(profile))
-    }
-
-    fn put_token(&mut self, terms: &Terms, token: &Token) -> tantivy::Result<()> {
-        self.put(terms, &token.id, terms.token(token))
-    }
-
-    fn put(&mut self, terms: &Terms, id: &str, document: Option<TantivyDocument>) -> tantivy::Result<()> {
-        self.writer.delete_term(terms.term(terms.fields.id, id));
-        document.map_or(Ok(()), |document| self.writer.add_document(document).map(drop))
     }
 }
 

@@ -187,6 +187,12 @@ def grpc(address, *transport):
         [GRPCURL, *transport, "-H", token, address, "list"], capture_output=True, text=True, timeout=SOON, check=True
     ).stdout.split()
     assert "thesis.v1.ThesisService" in listed and "thesis.v1.AdminService" not in listed, listed
+    # The core itself would answer 200 with a status of gRPC.
+    authority = transport[1] if "-cacert" in transport else None
+    url = f"{'https' if authority else 'http'}://{address}/thesis.v1.AdminService/ListOrganizations"
+    headers = {"content-type": "application/grpc-web+proto"}
+    answer = httpx.post(url, content=bytes(5), headers=headers, verify=authority or True, timeout=SOON)
+    assert answer.status_code == 404, answer.headers
     # The balancer publishes each service that the core shows.
     published = (DEPLOY / "haproxy.cfg").read_text()
     assert [service for service in listed if f" /{service}/" not in published] == []

@@ -22,7 +22,7 @@ const RETRY_AFTER: u32 = 1;
 impl From<SearchError> for Error {
     fn from(error: SearchError) -> Self {
         if let SearchError::TooBroad(prefix) = &error {
-            let text = format!("has `{prefix}*`, which stands for too many words; write more letters of it");
+            let text = format!("has `{prefix}*`, which matches too many words; write more letters of it");
             return ApiError::validation(&[FieldError::new("q", text)]).into();
         }
         Self { api: Box::new(ApiError::unavailable()), why: Some(error.to_string()) }

@@ -24,7 +24,7 @@ const EXACT: f32 = 10_000.0;
 /// Words of a text, assumed as the average in every dataset: no score may depend on rows that its reader cannot see.
 const AVERAGE_WORDS: u64 = 24;
 
-/// Words that the prefixes of one search may stand for. Parts of the index are searched one after another, so those of the
+/// Words that the prefixes of one search may match. Parts of the index are searched one after another, so those of the
 /// part with the most words count. The time and memory of a search grow with them: ten thousand take some milliseconds
 /// and megabytes.
 pub(super) const MAX_EXPANSIONS: u32 = 10_000;
@@ -68,7 +68,7 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
             };
             let patterns = item.words.iter().enumerate().map(pattern).collect();
             let mut phrase = RegexPhraseQuery::new_with_offset(field, patterns);
-            // The words that the last one stands for are counted before, with those of the whole search.
+            // `count_expansions` has counted the words that match the prefix.
             phrase.set_max_expansions(u32::MAX);
             // A phrase with a score would count the words of every dataset.
             Box::new(ConstScoreQuery::new(Box::new(phrase), 1.0))
@@ -88,7 +88,7 @@ fn item(terms: &Terms, kind: Kind, item: &Item) -> Box<dyn Query> {
     Box::new(BooleanQuery::new(clauses))
 }
 
-/// Counts the words of a dataset that the prefixes of a search stand for, and takes them from what is `left`.
+/// Counts the words of a dataset that the prefixes of a search match, and takes them from the budget that is `left`.
 ///
 /// # Errors
 /// `TooBroad` with the first prefix for which nothing is left, or when the index fails.
@@ -102,7 +102,7 @@ pub(super) fn count_expansions(
     let field = terms.fields.words_of(kind);
     for word in looked.alternatives.iter().flatten().filter(|item| item.prefix).filter_map(|item| item.words.last()) {
         let (start, end) = (terms.term(field, &word.text), end_of(terms, field, &word.text));
-        let mut most = 0;
+        let mut largest = 0;
         for segment in searcher.segment_readers() {
             let index = segment.inverted_index(field)?;
             let range = index.terms().range().without_keys();
@@ -111,9 +111,9 @@ pub(super) fn count_expansions(
             while count <= *left && words.advance() {
                 count += 1;
             }
-            most = most.max(count);
+            largest = largest.max(count);
         }
-        *left = left.checked_sub(most).ok_or_else(|| SearchError::TooBroad(word.text.clone()))?;
+        *left = left.checked_sub(largest).ok_or_else(|| SearchError::TooBroad(word.text.clone()))?;
     }
     Ok(())
 }

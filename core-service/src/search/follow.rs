@@ -28,7 +28,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// Most entries read at once.
 const BATCH: usize = 1_000;
 
-/// Most entries of `live`, of the sandbox, and of all projects together between two commits.
+/// Entries of `live`, of the sandbox, and of all projects together between two commits.
 const ROUND: u64 = 20_000;
 
 /// Most log positions read at once.
@@ -94,9 +94,9 @@ pub(crate) async fn advance(follower: &Follower, checked: &mut HashSet<Dataset>)
     let mut left_of_projects = ROUND;
     for (dataset, upto) in positions {
         let is_project = matches!(dataset, Dataset::Project(_));
-        let most = if is_project { left_of_projects } else { ROUND };
+        let max_entries = if is_project { left_of_projects } else { ROUND };
         // One log that cannot be read does not hold up the others.
-        match take_in(follower, (&dataset, upto), most, checked).await {
+        match take_in(follower, (&dataset, upto), max_entries, checked).await {
             Ok(Taken { entries, has_more }) => {
                 taken |= entries > 0;
                 more |= has_more;
@@ -139,11 +139,11 @@ struct Taken {
     has_more: bool,
 }
 
-/// Takes in new entries of one dataset up to a position, but no more than `most`.
+/// Takes in new entries of one dataset up to a position, but no more than `max_entries`.
 async fn take_in(
     follower: &Follower,
     (dataset, upto): (&Dataset, u64),
-    most: u64,
+    max_entries: u64,
     checked: &mut HashSet<Dataset>,
 ) -> Result<Taken> {
     if upto > 0 && !checked.contains(dataset) {
@@ -151,7 +151,7 @@ async fn take_in(
         checked.insert(dataset.clone());
     }
     let start = follower.index.position(dataset);
-    let end = upto.min(start + most);
+    let end = upto.min(start + max_entries);
     let mut after = start;
     while after < end && !follower.stop.is_cancelled() {
         let rows = follower.shared.log.read(&dataset.to_string(), after, end, BATCH).await?;

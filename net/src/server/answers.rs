@@ -15,12 +15,12 @@ use super::{Answers, Socket};
 #[derive(Clone, Debug)]
 pub struct ConnectionCalls(pub Arc<Semaphore>);
 
-/// Marks an answer that may go on for long without anybody who waits for it. Its connection counts as idle beside it, so
+/// Marks an answer that may stay open for long although its client does not wait for it. Its connection counts as idle, so
 /// that it gives way to others when all connections are in use.
 #[derive(Clone, Copy, Debug)]
 pub struct Unattended;
 
-/// Marks an answer that is ready although the size of its body is not known: nothing is waited for but the client.
+/// Marks an answer that is ready although the size of its body is not known. Only the client keeps it waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Ready;
 

@@ -29,65 +29,7 @@ pub(crate) const SERVICE_TOKEN: &str = "system-tests-service-token-0123456789";
 const SECRET_KEY: &str = "c3lzdGVtLXRlc3RzLXNlY3JldC1rZXktMDEyMzQ1Njc=";
 
 /// The built-in plans, and small ones whose limits a test reaches.
-const PLANS: &str = concat!(
-    include_str!("../../../src/plans.toml"),
-    "
-[plans.day]
-history_days = 1
-concurrent_streams = 2
-webhook_endpoints = 2
-requests_per_month = 1_000_000
-standard_per_minute = 1_000_000
-heavy_per_minute = 60
-verify_per_minute = 60
-
-[plans.few]
-history_days = 7
-concurrent_streams = 2
-webhook_endpoints = 2
-requests_per_month = 4
-standard_per_minute = 300
-heavy_per_minute = 60
-verify_per_minute = 60
-
-[plans.five]
-history_days = 7
-concurrent_streams = 2
-webhook_endpoints = 2
-test_theses = 5
-requests_per_month = 1_000_000
-standard_per_minute = 1_000_000
-heavy_per_minute = 60
-verify_per_minute = 60
-
-[plans.week]
-history_days = 7
-concurrent_streams = 100
-webhook_endpoints = 100
-requests_per_month = 1_000_000_000
-standard_per_minute = 1_000_000
-heavy_per_minute = 1_000_000
-verify_per_minute = 1_000_000
-
-[plans.month]
-history_days = 30
-concurrent_streams = 100
-webhook_endpoints = 100
-requests_per_month = 1_000_000_000
-standard_per_minute = 1_000_000
-heavy_per_minute = 1_000_000
-verify_per_minute = 1_000_000
-
-[plans.huge]
-history_days = 365
-concurrent_streams = 100
-webhook_endpoints = 100
-requests_per_month = 1_000_000_000
-standard_per_minute = 1_000_000
-heavy_per_minute = 1_000_000
-verify_per_minute = 1_000_000
-"
-);
+const PLANS: &str = concat!(include_str!("../../../src/plans.toml"), "\n", include_str!("plans.toml"));
 
 /// Client of the operators' commands.
 pub(crate) type Admin = AdminServiceClient<InterceptedService<Channel, fn(Request<()>) -> Result<Request<()>, Status>>>;

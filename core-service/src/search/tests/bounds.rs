@@ -24,7 +24,7 @@ fn find(log: &Log, text: &str, narrow: &SearchFilter) -> Result<usize, SearchErr
 }
 
 #[test]
-fn a_prefix_stands_for_a_bounded_number_of_words() {
+fn a_prefix_matches_a_bounded_number_of_words() {
     let mut log = Log::new();
     let half = MAX_EXPANSIONS / 2;
     let words = |first: &str, count: u32| (0..count).map(|n| format!("{first}{n} ")).collect::<String>();
@@ -156,7 +156,7 @@ fn a_search_stops_where_it_is_cancelled() {
     }
 }
 
-/// Begins a search of an organization that runs until it is told to end.
+/// Begins a search of an organization. It ends when the sender is dropped.
 fn blocked(
     index: &Arc<SearchIndex>,
     organization: &'static str,
