@@ -43,7 +43,7 @@ use std::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tantivy::{
-    Index, IndexReader, IndexWriter, ReloadPolicy, TantivyDocument, TantivyError,
+    Index, IndexReader, ReloadPolicy, TantivyError,
     indexer::IndexWriterOptions,
     query::{BooleanQuery, Query},
 };
@@ -60,8 +60,7 @@ use self::{
 };
 use crate::domain::{
     dataset::{Dataset, View},
-    entry::{Entry, Kind as Happened, Sequenced},
-    row::{Profile, Token},
+    entry::Sequenced,
 };
 
 pub use self::cancel::Cancellation;

@@ -13,6 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use thesis_net::clock::IdSource;
 use thesis_proto::error::{ApiError, ErrorCode};
 use thread_priority::ThreadPriority;
+use tokio::sync::Semaphore;
 
 use super::attempts::network;
 use crate::{
@@ -36,6 +37,8 @@ const MAX_OF_NETWORK: usize = 8;
 const MAX_OF_WIDE_NETWORK: usize = 16;
 /// Seconds to wait when more do.
 const RETRY_AFTER: u32 = 1;
+/// The name of the places that all strangers together have.
+const STRANGERS: &str = "strangers";
 /// Bytes of a salt.
 const SALT: usize = 16;
 
@@ -51,12 +54,17 @@ pub struct Requester<'a> {
     pub subject: &'a str,
     /// The address of the client; none where it does not count.
     pub address: Option<&'a str>,
+    /// The requester has signed in from there before, or has a link or session. Strangers never delay such requests.
+    pub is_known: bool,
 }
 
 impl Requester<'_> {
     /// The places of the queue that a password takes: one of the subject and one of each network around the address.
     fn limits(self) -> Vec<(String, usize)> {
         let mut limits = vec![(format!("subject/{}", self.subject), MAX_OF_SUBJECT)];
+        if !self.is_known {
+            limits.push((STRANGERS.to_owned(), MOST_WAITING));
+        }
         for network in self.address.map(network).iter().flat_map(|network| limited_networks(network)) {
             let limit = if limit_factor(&network) > 1 { MAX_OF_WIDE_NETWORK } else { MAX_OF_NETWORK };
             limits.push((format!("network/{network}"), limit));
@@ -68,6 +76,8 @@ impl Requester<'_> {
 /// Hashes passwords.
 pub struct Passwords {
     threads: Threads,
+    /// Threads that strangers may use: half of all.
+    for_strangers: Semaphore,
     places: Places,
     /// How many were hashed or checked.
     #[cfg(test)]
@@ -85,8 +95,10 @@ impl Passwords {
     #[must_use]
     pub fn new() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
+        let threads = (processors / 2).max(2);
         Self {
-            threads: Threads::start("passwords", processors / 2, ThreadPriority::Min, MOST_WAITING),
+            threads: Threads::start("passwords", threads, ThreadPriority::Min, MOST_WAITING),
+            for_strangers: Semaphore::new(threads / 2),
             places: Places::default(),
             #[cfg(test)]
             hashed: Arc::default(),
@@ -125,11 +137,16 @@ impl Passwords {
         requester: Requester<'_>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let place = self.places.take(requester.limits()).map_err(|_| {
+        let limits = requester.limits();
+        let place = self.places.take(limits.clone()).map_err(|full| {
+            if limits[full].0 == STRANGERS {
+                return too_many();
+            }
             crate::figures::LIMITS.at("tries").increment(1);
             let text = "too many passwords of this account or network are checked right now; try again";
             ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER)
         })?;
+        let _stranger = if requester.is_known { None } else { self.for_strangers.acquire().await.ok() };
         #[cfg(test)]
         let hashed = Arc::clone(&self.hashed);
         let work = move || {
@@ -141,13 +158,15 @@ impl Passwords {
             outcome
         };
         self.threads.run(work).await.map_err(|error| match error {
-            NotRun::Full => {
-                let text = "too many people sign in right now; try again";
-                ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER).into()
-            }
+            NotRun::Full => too_many().into(),
             NotRun::Failed => Error::internal("a thread that hashes passwords failed"),
         })
     }
+}
+
+fn too_many() -> ApiError {
+    let text = "too many people sign in right now; try again";
+    ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER)
 }
 
 fn hasher() -> HashResult<Argon2<'static>> {
@@ -175,7 +194,8 @@ mod tests {
     use super::*;
 
     const PASSWORD: &str = "correct horse battery";
-    const ANYBODY: Requester<'static> = Requester { subject: "ada@example.com", address: Some("192.0.2.1") };
+    const ANYBODY: Requester<'static> =
+        Requester { subject: "ada@example.com", address: Some("192.0.2.1"), is_known: false };
 
     #[tokio::test]
     async fn a_hash_is_of_one_password_with_its_own_salt() {
@@ -195,9 +215,9 @@ mod tests {
     async fn more_than_32_do_not_wait() {
         let passwords = Passwords::new();
         let subjects: Vec<String> = (0..100).map(|number| format!("{number}@example.com")).collect();
-        let all = subjects
-            .iter()
-            .map(|subject| passwords.verify(Requester { subject, address: None }, PASSWORD, NO_PASSWORD.to_owned()));
+        let all = subjects.iter().map(|subject| {
+            passwords.verify(Requester { subject, address: None, is_known: false }, PASSWORD, NO_PASSWORD.to_owned())
+        });
         let refused: Vec<_> = join_all(all).await.into_iter().filter_map(Result::err).collect();
         let hashed = passwords.hashed.load(Ordering::SeqCst);
         assert_eq!(hashed + refused.len(), 100);
@@ -213,7 +233,7 @@ mod tests {
         let (mut waiting, mut refused) = (Vec::new(), Vec::new());
         for (subject, address) in all {
             let gate = Arc::clone(&gate);
-            let requester = Requester { subject, address: address.as_deref() };
+            let requester = Requester { subject, address: address.as_deref(), is_known: false };
             let mut one = Box::pin(passwords.run(requester, move || gate.lock().recv().is_err()));
             let polled = futures::poll!(one.as_mut());
             match polled {
@@ -249,5 +269,28 @@ mod tests {
             (0..4).map(|number| (format!("other{number}@example.com"), Some(format!("2001:db8:2:{number}::1"))));
         let all: Vec<(String, Option<String>)> = wide.chain(others).collect();
         assert_eq!(refused(&Passwords::new(), &all).await, ["16@example.com", "17@example.com"]);
+    }
+
+    #[tokio::test]
+    async fn strangers_never_delay_those_who_are_known() {
+        let passwords = Passwords::new();
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let subjects: Vec<String> = (0..20).map(|number| format!("{number}@example.com")).collect();
+        let mut waiting: Vec<_> = subjects
+            .iter()
+            .map(|subject| {
+                let gate = Arc::clone(&gate);
+                let requester = Requester { subject, address: None, is_known: false };
+                Box::pin(passwords.run(requester, move || gate.lock().recv().is_err()))
+            })
+            .collect();
+        for one in &mut waiting {
+            assert!(futures::poll!(one.as_mut()).is_pending());
+        }
+        let known = Requester { is_known: true, ..ANYBODY };
+        assert!(!passwords.verify(known, PASSWORD, NO_PASSWORD.to_owned()).await.unwrap());
+        drop(open);
+        assert!(join_all(waiting).await.into_iter().all(|outcome| outcome.unwrap()));
     }
 }

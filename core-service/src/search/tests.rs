@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::domain::{
-    entry::{ProfileObserved, ThesisChanged, ThesisCreated, ThesisDeleted, TokenObserved},
+    entry::{Entry, Kind as Happened, ProfileObserved, ThesisChanged, ThesisCreated, ThesisDeleted, TokenObserved},
     id::derive,
-    row::Thesis,
+    row::{Profile, Thesis, Token},
     window::Floor,
 };
 

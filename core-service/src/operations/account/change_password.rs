@@ -53,7 +53,7 @@ async fn check_and_set(
 ) -> Result<v1::ChangePasswordResponse> {
     let (shared, user) = (&core.shared, &person.user);
     let address = person.actor.address.as_deref();
-    let requester = Requester { subject: &user.id, address };
+    let requester = Requester { subject: &user.id, address, is_known: true };
     let before = check(core, person, requester, &message.current_password).await?;
     let hash = core.accounts.passwords.hash(requester, &message.password, shared.ids.as_ref()).await?;
     let password = Password { hash, changed_at: shared.clock.now_ms(), ends_memberships: false };

@@ -77,7 +77,7 @@ pub async fn reset_password(
     let mut found = resets::find(shared, &link, Consistency::Quorum).await?;
     refuse([password_fault("password", &message.password)])?;
     let user = shared.control.state().people().user(&found.user_id).cloned().ok_or_else(no_link)?;
-    let requester = Requester { subject: &user.id, address };
+    let requester = Requester { subject: &user.id, address, is_known: true };
     let hash = core.accounts.passwords.hash(requester, &message.password, shared.ids.as_ref()).await?;
     let ends_memberships = !found.keeps_memberships;
     let password = Password { hash, changed_at: shared.clock.now_ms(), ends_memberships };

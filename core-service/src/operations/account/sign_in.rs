@@ -96,7 +96,7 @@ async fn check(
         Origin::Network { is_known: false, .. } => {}
     }
     let address = address.filter(|_| !matches!(origin, Origin::Device(_)));
-    let requester = Requester { subject: &subject, address };
+    let requester = Requester { subject: &subject, address, is_known: origin.is_known() };
     let is_right = core.accounts.passwords.verify(requester, &message.password, hash).await?;
     match (is_right, user, generation) {
         (true, Some(user), Some(generation)) => Ok((user, generation)),

@@ -101,7 +101,7 @@ pub(super) async fn with_password<T>(
     change: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let shared = &core.shared;
-    let requester = Requester { subject: &folded_email(&user.email), address };
+    let requester = Requester { subject: &folded_email(&user.email), address, is_known: false };
     let hash = core.accounts.passwords.hash(requester, password, shared.ids.as_ref()).await?;
     let password = Password { hash, changed_at: shared.clock.now_ms(), ends_memberships: false };
     if !rows::set_password(&shared.backend, &user.id, (None, Expect::Any), &password, Vec::new()).await? {

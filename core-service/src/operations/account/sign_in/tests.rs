@@ -75,7 +75,7 @@ async fn occupied(core: &Arc<Core>) -> mpsc::Sender<()> {
                 started.send(()).unwrap();
                 gate.lock().recv().is_err()
             };
-            core.accounts.passwords.run(Requester { subject: &subject, address: None }, work).await
+            core.accounts.passwords.run(Requester { subject: &subject, address: None, is_known: true }, work).await
         });
     }
     for _ in 0..threads {
