@@ -13,6 +13,7 @@ on_both_stores![
     live_keys_are_refused,
     many_at_once_all_arrive,
     the_oldest_beyond_the_plans_number_are_deleted,
+    new_names_beyond_the_plans_number_are_refused,
 ];
 
 const PATH: &str = "/v1/test/theses";
@@ -188,4 +189,29 @@ async fn the_oldest_beyond_the_plans_number_are_deleted(service: &Service) {
     assert_eq!(ids(&other.all("/v1/theses?token=KEPT").await), [text(&untouched, "id")]);
     let log = service.check_log(&project.dataset()).await;
     assert_eq!((log.gaps, log.duplicates, log.head), (0, 0, log.entries));
+}
+
+async fn new_names_beyond_the_plans_number_are_refused(service: &Service) {
+    let (project, other) = (service.project_on("five").await, service.project_on("five").await);
+    let (client, other) = (project.test().await, other.test().await);
+    let body = |handle: &str, token: &str| json!({"handle": handle, "token": token, "text": "x"});
+    // Names of the sandbox do not count.
+    client.thesis("sbx_runner", "RUN", "x").await;
+    for number in 0..5 {
+        client.thesis(&format!("writer{number}"), "FIRST", "x").await;
+    }
+    client.post(PATH, &body("writer5", "FIRST")).await.invalid(&["handle"]);
+    for number in 0..4 {
+        client.thesis("sbx_runner", &format!("NEW{number}"), "x").await;
+    }
+    client.post(PATH, &body("writer0", "NEW4")).await.invalid(&["token"]);
+    client.post(PATH, &body("writer5", "NEW4")).await.invalid(&["handle", "token"]);
+    // Names whose theses were deleted stay, and stay usable.
+    client.thesis("@Writer0", "$first", "x").await;
+    client.thesis("sbx_runner", "NEW3", "x").await;
+    client.thesis("writer1", "RUN", "x").await;
+    other.thesis("writer5", "NEW4", "x").await;
+    // The refused names do not exist.
+    client.get("/v1/profiles/@writer5").await.error(404, "PROFILE_NOT_FOUND");
+    client.get("/v1/tokens/NEW4").await.error(404, "TOKEN_NOT_FOUND");
 }

@@ -120,10 +120,25 @@ pub struct Totals {
     /// Theses of this entry's author among them.
     #[prost(int64, tag = "3")]
     pub of_author: i64,
-    /// Theses on all tokens of the dataset, in a project's dataset alone: others have no limit.
-    #[prost(int64, optional, tag = "4")]
+    /// The totals of the whole dataset, in a project's dataset alone: others have no limit.
+    #[prost(message, optional, tag = "5")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_dataset: Option<i64>,
+    pub in_dataset: Option<DatasetTotals>,
+}
+
+/// Running totals of a whole dataset.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetTotals {
+    /// Theses on all tokens, deleted ones not counted.
+    #[prost(int64, tag = "1")]
+    pub theses: i64,
+    /// Profiles that theses introduced. They stay when their theses are deleted.
+    #[prost(int64, tag = "2")]
+    pub profiles: i64,
+    /// Tokens that theses introduced. They stay too.
+    #[prost(int64, tag = "3")]
+    pub tokens: i64,
 }
 
 /// A thesis as it is now.

@@ -16,7 +16,7 @@ use crate::{
         dataset::Dataset,
         delivery::{Status, delivery_id},
         derivation::DERIVE_EVERY_MS,
-        entry::{Kind, Sequenced, Totals},
+        entry::{DatasetTotals, Kind, Sequenced, Totals},
         row::{Profile, Thesis, Token},
     },
     key,
@@ -176,13 +176,16 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], settled: u64) {
     assert!(owes.values().all(|oldest| *oldest > settled), "owed, and settled up to {settled}: {owes:?}");
 }
 
-/// Totals are a count of the existing theses.
+/// Totals are a count of the existing theses, and of the profiles and tokens that theses introduced.
 fn recount_totals(store: &MemoryStore, name: &str, entries: &[Sequenced]) {
     let mut theses: BTreeMap<&str, &Thesis> = BTreeMap::new();
     let mut tokens = BTreeSet::new();
+    let mut counted_all = DatasetTotals::default();
     for Sequenced { entry, .. } in entries {
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
+                counted_all.profiles += i64::from(created.introduces_profile);
+                counted_all.tokens += i64::from(created.introduces_token);
                 tokens.insert(created.thesis.token_id.as_str());
                 theses.insert(&created.thesis.id, &created.thesis);
             }
@@ -192,18 +195,19 @@ fn recount_totals(store: &MemoryStore, name: &str, entries: &[Sequenced]) {
     }
     let mut stored = BTreeMap::new();
     for (key, row) in store.all(&schema::TOKEN_TOTALS).into_iter().filter(|(key, _)| key[0].text() == name) {
-        stored.insert(key[1].text().to_owned(), Totals::decode(row.body).unwrap());
+        stored.insert(key[1].text().to_owned(), row.body);
     }
     for token in tokens {
         let on = || theses.values().filter(|thesis| thesis.token_id == token);
         let authors: BTreeSet<&str> = on().map(|thesis| thesis.profile_id.as_str()).collect();
-        let totals = stored[token];
+        let totals = Totals::decode(stored[token].clone()).unwrap();
         let counted = (i64::try_from(on().count()).unwrap(), i64::try_from(authors.len()).unwrap());
         assert_eq!((totals.theses, totals.authors), counted, "totals of {token} in {name}");
     }
-    let all = stored.get(ALL_TOKENS).map(|totals| totals.theses);
-    let counted = (name.starts_with("project/") && !stored.is_empty()).then(|| i64::try_from(theses.len()).unwrap());
-    assert_eq!(all, counted, "theses of {name}");
+    counted_all.theses = i64::try_from(theses.len()).unwrap();
+    let all = stored.get(ALL_TOKENS).map(|body| DatasetTotals::decode(body.clone()).unwrap());
+    let counted = (name.starts_with("project/") && !stored.is_empty()).then_some(counted_all);
+    assert_eq!(all, counted, "totals of {name}");
     let mut listed = Vec::new();
     store.each(&schema::THESIS_INDEX, |partition, clustering, _| {
         if partition[0].text() == name && partition[1].text() == "all" {

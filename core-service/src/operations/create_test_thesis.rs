@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use thesis_net::trace::{Kind as SpanKind, Span};
 use thesis_proto::{
+    error::{ApiError, FieldError},
     reference::{handle_form, symbol_form},
     v1,
 };
@@ -35,10 +36,11 @@ pub struct NewTestThesis {
 }
 
 /// Creates a test thesis, named after the seed. Profiles and tokens of the sandbox are referred to; others become the
-/// project's own. The project's oldest theses beyond its plan's number are deleted after that.
+/// project's own, up to the plan's number of test theses. The project's oldest theses beyond that number are deleted
+/// afterwards.
 ///
 /// # Errors
-/// When the store does not answer.
+/// When a handle or token is new and the project may have no more of them, and when the store does not answer.
 pub async fn create_test_thesis(
     core: &Core,
     call: &Call,
@@ -47,9 +49,12 @@ pub async fn create_test_thesis(
 ) -> Result<v1::TestThesisResult> {
     let view = &call.caller.view;
     let dataset = Dataset::Project(call.caller.project.id.clone());
-    let (in_sandbox, profile) = profile(core, call, view, &dataset, &new.handle).await?;
-    let (token_in_sandbox, token) = token(core, call, view, &dataset, &new.token).await?;
+    let (profile_home, profile) = profile(core, call, view, &dataset, &new.handle).await?;
+    let (token_home, token) = token(core, call, view, &dataset, &new.token).await?;
     let id = id::derive("th_", &["test", seed]);
+    if profile_home.is_none() || token_home.is_none() {
+        check_new_names(core, call, &dataset, &id, [profile_home.is_none(), token_home.is_none()]).await?;
+    }
     let thesis = Thesis {
         id,
         profile_id: profile.id.clone(),
@@ -58,8 +63,8 @@ pub async fn create_test_thesis(
         text: new.text.clone(),
         created_at: call.now_ms,
         updated_at: call.now_ms,
-        sandbox_profile: in_sandbox,
-        sandbox_token: token_in_sandbox,
+        sandbox_profile: profile_home == Some(Dataset::Sandbox),
+        sandbox_token: token_home == Some(Dataset::Sandbox),
         ..Thesis::default()
     };
     let max_theses = Some(i64::from(call.caller.plan.test_theses));
@@ -76,11 +81,46 @@ pub async fn create_test_thesis(
     Ok(v1::TestThesisResult { thesis, event })
 }
 
-async fn profile(core: &Core, call: &Call, view: &View, dataset: &Dataset, given: &str) -> Result<(bool, Profile)> {
+/// Refuses a new handle or token if the project already has the plan's number. This check comes before the append, so
+/// requests at the same time may exceed the limit by their own number.
+async fn check_new_names(
+    core: &Core,
+    call: &Call,
+    dataset: &Dataset,
+    thesis_id: &str,
+    [is_new_handle, is_new_token]: [bool; 2],
+) -> Result<()> {
+    let limit = i64::from(call.caller.plan.test_theses);
+    let (name, theses) = (dataset.to_string(), &core.shared.theses);
+    let totals = theses.dataset_totals(&name).await?;
+    let mut errors = Vec::new();
+    if is_new_handle && totals.profiles >= limit {
+        let rule = format!("a project has at most {limit} test handles; use one of those it has");
+        errors.push(FieldError::new("handle", rule));
+    }
+    if is_new_token && totals.tokens >= limit {
+        let rule = format!("a project has at most {limit} test tokens; use one of those it has");
+        errors.push(FieldError::new("token", rule));
+    }
+    // The thesis exists if an earlier attempt of this request was written after its names were read here.
+    if errors.is_empty() || theses.theses(&[(name, thesis_id)]).await?.iter().any(Option::is_some) {
+        return Ok(());
+    }
+    Err(ApiError::validation(&errors).into())
+}
+
+/// The profile with a handle and the dataset that has it; none if the profile is new.
+async fn profile(
+    core: &Core,
+    call: &Call,
+    view: &View,
+    dataset: &Dataset,
+    given: &str,
+) -> Result<(Option<Dataset>, Profile)> {
     if let Some(id) = core.shared.theses.profile_id_by_handle(view, given).await?
         && let Some((home, profile)) = core.shared.theses.profile(view, &id).await?
     {
-        return Ok((home == Dataset::Sandbox, Profile::clone(&profile)));
+        return Ok((Some(home), Profile::clone(&profile)));
     }
     let profile = Profile {
         id: id::derive("fp_", &[&dataset.to_string(), "test handle", &handle_form(given)]),
@@ -89,16 +129,23 @@ async fn profile(core: &Core, call: &Call, view: &View, dataset: &Dataset, given
         updated_at: call.now_ms,
         ..Profile::default()
     };
-    Ok((false, profile))
+    Ok((None, profile))
 }
 
-async fn token(core: &Core, call: &Call, view: &View, dataset: &Dataset, given: &str) -> Result<(bool, Token)> {
+/// The token with a symbol and the dataset that has it; none if the token is new.
+async fn token(
+    core: &Core,
+    call: &Call,
+    view: &View,
+    dataset: &Dataset,
+    given: &str,
+) -> Result<(Option<Dataset>, Token)> {
     let symbol = symbol_form(given);
     let known = core.shared.theses.token_ids_by_symbol(view, &symbol, Some(CHAIN), 1).await?;
     if let Some(id) = known.first()
         && let Some((home, token)) = core.shared.theses.token(view, id).await?
     {
-        return Ok((home == Dataset::Sandbox, Token::clone(&token)));
+        return Ok((Some(home), Token::clone(&token)));
     }
     let dataset = dataset.to_string();
     let token = Token {
@@ -111,5 +158,5 @@ async fn token(core: &Core, call: &Call, view: &View, dataset: &Dataset, given: 
         updated_at: call.now_ms,
         ..Token::default()
     };
-    Ok((false, token))
+    Ok((None, token))
 }

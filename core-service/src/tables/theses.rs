@@ -16,7 +16,7 @@ use super::{
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        entry::Totals,
+        entry::{DatasetTotals, Totals},
         row::{HandleClaim, Profile, Thesis, Token},
     },
     key,
@@ -28,7 +28,7 @@ pub use self::changes::{
     token_changes, totals_changes,
 };
 
-/// Names all tokens of a dataset together, in place of a token's id, where totals are kept.
+/// Stands in place of a token's id in the row with the totals of the whole dataset.
 pub const ALL_TOKENS: &str = "*";
 
 /// A bucket of a scope.
@@ -323,6 +323,15 @@ impl ThesisStore {
         let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
         rows.iter().map(|row| row.as_ref().map_or(Ok(Totals::default()), decode)).collect()
+    }
+
+    /// The totals of a project's dataset.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn dataset_totals(&self, dataset: &str) -> StoreResult<DatasetTotals> {
+        let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, ALL_TOKENS]]).await?;
+        rows.first().and_then(Option::as_ref).map_or(Ok(DatasetTotals::default()), decode)
     }
 
     /// How many theses authors have on tokens in a dataset, by token and author, in the order asked.

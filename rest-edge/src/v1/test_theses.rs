@@ -28,7 +28,8 @@ pub(super) fn routes() -> Vec<Route> {
              event, with `test` true, are seen by the project's test keys alone, in lists, searches, streams \
              and webhooks. A handle or a symbol of the sandbox refers to the shared profile or token; a new \
              one becomes a test profile or a test token of the project. A project keeps the newest test theses, as \
-             many as its plan allows; older ones are deleted.",
+             many as its plan allows; older ones are deleted. It has at most that many test handles and that many \
+             test tokens; a new one beyond that is 422 `VALIDATION_FAILED` on `handle` or `token`.",
         )
         .needs(Some("theses:read"), "standard")
         .fails(&[ErrorCode::TestKeyRequired])

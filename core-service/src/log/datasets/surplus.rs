@@ -16,10 +16,7 @@ use crate::{
     },
     error::Result,
     log::writer::Command,
-    tables::{
-        index_scope::IndexScope,
-        theses::{ALL_TOKENS, IndexSlice},
-    },
+    tables::{index_scope::IndexScope, theses::IndexSlice},
 };
 
 /// Most theses that are deleted for one new thesis. After a plan got a lower limit, several new theses reach it.
@@ -33,7 +30,7 @@ impl Datasets {
     /// Starts a task that deletes the oldest theses, if the dataset has more than `limit` with this new entry.
     pub(super) fn delete_surplus_after(self: &Arc<Self>, dataset: &Dataset, limit: i64, written: &Sequenced) {
         let Some(Kind::ThesisCreated(created)) = &written.entry.kind else { return };
-        if created.totals.in_dataset.is_none_or(|theses| theses <= limit) {
+        if created.totals.in_dataset.is_none_or(|all| all.theses <= limit) {
             return;
         }
         let (datasets, dataset, newest) = (Arc::clone(self), dataset.clone(), created.thesis.id.clone());
@@ -49,8 +46,7 @@ impl Datasets {
     async fn delete_surplus(self: &Arc<Self>, dataset: &Dataset, limit: i64, newest: &str) -> Result<()> {
         let turn = self.with(dataset, |open| Arc::clone(&open.last_deleted));
         let mut last_deleted = turn.lock().await;
-        let totals = self.shared.theses.totals(&dataset.to_string(), &[ALL_TOKENS]).await?;
-        let surplus = totals.first().map_or(0, |all| all.theses - limit);
+        let surplus = self.shared.theses.dataset_totals(&dataset.to_string()).await?.theses - limit;
         let page = usize::try_from(surplus).unwrap_or(0).min(MAX_DELETIONS);
         if page == 0 {
             return Ok(());

@@ -4,18 +4,18 @@ mod look_up;
 
 use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 
 use crate::{
     domain::{
         dataset::Dataset,
-        entry::{Entry, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
+        entry::{DatasetTotals, Entry, Kind, ThesisChanged, ThesisCreated, ThesisDeleted, Totals},
         id,
         row::{NewThesis, Profile, Thesis, Token},
     },
     shared::Shared,
     store::StoreResult,
-    tables::theses::ALL_TOKENS,
 };
 
 /// Facts from the log's entries up to the head, whoever appended them, so that they need not be read again.
@@ -24,10 +24,12 @@ pub(super) struct KnownRows {
     profiles: Cache<String, ()>,
     /// Tokens that exist.
     tokens: Cache<String, ()>,
-    /// By token: how many theses and authors. [`ALL_TOKENS`] has no authors.
+    /// By token: how many theses and authors.
     totals: Cache<String, (i64, i64)>,
     /// By token and author: how many theses.
     of_author: Cache<(String, String), i64>,
+    /// The totals of the dataset, if an entry carried them.
+    in_dataset: Mutex<Option<DatasetTotals>>,
 }
 
 impl KnownRows {
@@ -37,6 +39,7 @@ impl KnownRows {
             tokens: Cache::new(65_536),
             totals: Cache::new(65_536),
             of_author: Cache::new(262_144),
+            in_dataset: Mutex::default(),
         }
     }
 
@@ -55,8 +58,8 @@ impl KnownRows {
             Some(Kind::ThesisDeleted(deleted)) => (&deleted.thesis, &deleted.totals),
             _ => return,
         };
-        if let Some(theses) = totals.in_dataset {
-            self.totals.insert(ALL_TOKENS.to_owned(), (theses, 0));
+        if totals.in_dataset.is_some() {
+            *self.in_dataset.lock() = totals.in_dataset;
         }
         self.totals.insert(thesis.token_id.clone(), (totals.theses, totals.authors));
         self.of_author.insert((thesis.token_id.clone(), thesis.profile_id.clone()), totals.of_author);
@@ -78,7 +81,7 @@ pub(super) enum Place {
 pub(super) struct Draft<'a> {
     shared: &'a Shared,
     name: &'a str,
-    /// Whether the theses on all tokens are counted: they are in a project's dataset.
+    /// True for a project's dataset, which has totals of its own.
     counts_all: bool,
     known: &'a KnownRows,
     floor: i64,
@@ -91,6 +94,7 @@ pub(super) struct Draft<'a> {
     theses: HashMap<String, Option<Thesis>>,
     totals: HashMap<String, (i64, i64)>,
     of_author: HashMap<(String, String), i64>,
+    in_dataset: Option<DatasetTotals>,
 }
 
 impl<'a> Draft<'a> {
@@ -117,6 +121,7 @@ impl<'a> Draft<'a> {
             theses: HashMap::new(),
             totals: HashMap::new(),
             of_author: HashMap::new(),
+            in_dataset: None,
         }
     }
 
@@ -206,6 +211,15 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Reads the totals of a project's dataset.
+    async fn dataset_totals(&self) -> StoreResult<DatasetTotals> {
+        let known = self.in_dataset.or_else(|| *self.known.in_dataset.lock());
+        match known {
+            Some(totals) => Ok(totals),
+            None => self.shared.theses.dataset_totals(self.name).await,
+        }
+    }
+
     /// The totals of a thesis' token after it comes (`by` 1), goes (`by` -1) or was gone before it came (`by` 0).
     async fn totals(&mut self, thesis: &Thesis, by: i64) -> StoreResult<Totals> {
         let (token, author) = (&thesis.token_id, &thesis.profile_id);
@@ -220,11 +234,11 @@ impl<'a> Draft<'a> {
         };
         let after = before + by;
         let authors = authors + i64::from(after > 0) - i64::from(before > 0);
-        let in_dataset = if self.counts_all { Some(self.counts_of(ALL_TOKENS).await?.0 + by) } else { None };
-        if let Some(theses) = in_dataset {
-            self.totals.insert(ALL_TOKENS.to_owned(), (theses, 0));
+        if self.counts_all {
+            let all = self.dataset_totals().await?;
+            self.in_dataset = Some(DatasetTotals { theses: all.theses + by, ..all });
         }
-        let totals = Totals { theses: theses + by, authors, of_author: after, in_dataset };
+        let totals = Totals { theses: theses + by, authors, of_author: after, in_dataset: self.in_dataset };
         self.totals.insert(token.clone(), (totals.theses, totals.authors));
         self.of_author.insert(of, after);
         Ok(totals)
@@ -234,7 +248,12 @@ impl<'a> Draft<'a> {
     pub(super) async fn create(&mut self, id: String, new: &NewThesis) -> StoreResult<Place> {
         let introduces_profile = !new.thesis.sandbox_profile && self.is_new_profile(&new.profile.id).await?;
         let introduces_token = !new.thesis.sandbox_token && self.is_new_token(&new.token.id).await?;
-        let totals = self.totals(&new.thesis, 1).await?;
+        let mut totals = self.totals(&new.thesis, 1).await?;
+        if let Some(all) = &mut totals.in_dataset {
+            all.profiles += i64::from(introduces_profile);
+            all.tokens += i64::from(introduces_token);
+        }
+        self.in_dataset = totals.in_dataset;
         self.put_thesis(&new.thesis);
         if introduces_profile {
             self.put_profile(&new.profile);
@@ -271,7 +290,7 @@ impl<'a> Draft<'a> {
     /// Adds the deletion of a thesis if its dataset has more than `limit`.
     pub(super) async fn delete_surplus(&mut self, id: &str, limit: i64) -> StoreResult<Place> {
         let Some(thesis) = self.thesis(id).await? else { return Ok(Place::Nowhere) };
-        if thesis.deleted_at.is_some() || self.counts_of(ALL_TOKENS).await?.0 <= limit {
+        if thesis.deleted_at.is_some() || self.dataset_totals().await?.theses <= limit {
             return Ok(Place::Nowhere);
         }
         let version = thesis.version;

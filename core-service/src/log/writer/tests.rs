@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
-        entry::{Entry, Kind, Sequenced, ThesisCreated, TokenActivity, Totals},
+        entry::{DatasetTotals, Entry, Kind, Sequenced, ThesisCreated, TokenActivity, Totals},
         row::{NewThesis, Profile, Thesis, Token},
     },
     log::{fan_out::FAN_OUT, forward::read_forward},
@@ -40,13 +40,14 @@ fn entry(core: &Core, id: String, kind: Kind) -> Entry {
 
 /// The first thesis of all.
 fn created(new: &NewThesis) -> Kind {
+    let in_dataset = DatasetTotals { theses: 1, profiles: 1, tokens: 1 };
     Kind::ThesisCreated(ThesisCreated {
         thesis: new.thesis.clone(),
         profile: new.profile.clone(),
         token: new.token.clone(),
         introduces_profile: true,
         introduces_token: true,
-        totals: Totals { theses: 1, authors: 1, of_author: 1, in_dataset: Some(1) },
+        totals: Totals { theses: 1, authors: 1, of_author: 1, in_dataset: Some(in_dataset) },
     })
 }
 
@@ -137,15 +138,24 @@ async fn what_another_core_has_projected_is_not_projected_again_and_its_counts_a
     }
     assert_eq!(backend.applied(&schema::THESIS) - before, 5);
     let log = entries(&cores[0], &dataset).await;
-    let totals: Vec<[i64; 4]> = log
+    let totals: Vec<[i64; 3]> = log
         .iter()
         .filter_map(|sequenced| match &sequenced.entry.kind {
             Some(Kind::ThesisCreated(created)) => Some(&created.totals),
             _ => None,
         })
-        .map(|totals| [totals.theses, totals.authors, totals.of_author, totals.in_dataset.unwrap()])
+        .map(|totals| [totals.theses, totals.authors, totals.of_author])
         .collect();
-    assert_eq!(totals, [[1, 1, 1, 1], [2, 1, 2, 2], [1, 1, 1, 3], [2, 2, 1, 4], [3, 1, 3, 5]]);
+    assert_eq!(totals, [[1, 1, 1], [2, 1, 2], [1, 1, 1], [2, 2, 1], [3, 1, 3]]);
+    let in_dataset: Vec<[i64; 3]> = log
+        .iter()
+        .filter_map(|sequenced| match &sequenced.entry.kind {
+            Some(Kind::ThesisCreated(created)) => created.totals.in_dataset,
+            _ => None,
+        })
+        .map(|totals| [totals.theses, totals.profiles, totals.tokens])
+        .collect();
+    assert_eq!(in_dataset, [[1, 1, 1], [2, 1, 1], [3, 1, 2], [4, 2, 2], [5, 2, 2]]);
 }
 
 fn clock_now(core: &Core) -> i64 {

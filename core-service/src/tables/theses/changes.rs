@@ -125,14 +125,13 @@ pub fn bucket_removal(dataset: &str, bucket: &Bucket, version: i64) -> Change {
     delete(&schema::INDEX_BUCKET, key![dataset, &bucket.scope, bucket.bucket], version)
 }
 
-/// Changes that store a token's totals, and those of all tokens where they are counted.
+/// Changes that store a token's totals, and those of the dataset where they are counted.
 pub fn totals_changes(dataset: &str, thesis: &Thesis, totals: &Totals, version: i64, changes: &mut Vec<Change>) {
     let (token, author) = (&thesis.token_id, &thesis.profile_id);
     changes.push(put(&schema::TOKEN_TOTALS, key![dataset, token], version, totals.encode_to_vec().into()));
     let of_author = Bytes::copy_from_slice(&totals.of_author.to_be_bytes());
     changes.push(put(&schema::TOKEN_AUTHOR, key![dataset, token, author], version, of_author));
-    if let Some(theses) = totals.in_dataset {
-        let all = Totals { theses, ..Totals::default() };
+    if let Some(all) = totals.in_dataset {
         changes.push(put(&schema::TOKEN_TOTALS, key![dataset, ALL_TOKENS], version, all.encode_to_vec().into()));
     }
 }

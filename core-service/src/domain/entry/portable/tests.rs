@@ -3,8 +3,8 @@ use proptest::{collection::vec, option::of, prelude::*};
 use super::*;
 use crate::domain::{
     entry::{
-        ProfileObserved, ProfileUpdated, ThesisChanged, ThesisCreated, ThesisDeleted, ThesisVelocity, TokenActivity,
-        TokenObserved, Totals,
+        DatasetTotals, ProfileObserved, ProfileUpdated, ThesisChanged, ThesisCreated, ThesisDeleted, ThesisVelocity,
+        TokenActivity, TokenObserved, Totals,
     },
     row::{Age, Wallet},
 };
@@ -19,7 +19,9 @@ fn age() -> impl Strategy<Value = Age> {
 }
 
 fn totals() -> impl Strategy<Value = Totals> {
-    (int(), int(), int(), of(int())).prop_map(|(theses, authors, of_author, in_dataset)| Totals {
+    let in_dataset = (int(), int(), int());
+    let in_dataset = in_dataset.prop_map(|(theses, profiles, tokens)| DatasetTotals { theses, profiles, tokens });
+    (int(), int(), int(), of(in_dataset)).prop_map(|(theses, authors, of_author, in_dataset)| Totals {
         theses,
         authors,
         of_author,

@@ -12,7 +12,7 @@ use crate::{
     },
     log::writer::{command::Command, thesis_event_id},
     store::StoreResult,
-    tables::{events::positions_of, theses::ALL_TOKENS},
+    tables::events::positions_of,
 };
 
 /// Ids of the rows that commands need.
@@ -89,19 +89,21 @@ impl Draft<'_> {
         let (name, store) = (self.name(), &self.shared.theses);
         let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
         let totals_of: BTreeSet<&str> = counted.iter().map(|(token, _)| token.as_str()).collect();
-        let all_tokens = self.counts_all.then_some(ALL_TOKENS);
-        let totals_of: Vec<&str> =
-            totals_of.into_iter().chain(all_tokens).filter(|id| self.known.totals.get(*id).is_none()).collect();
+        let totals_of: Vec<&str> = totals_of.into_iter().filter(|id| self.known.totals.get(*id).is_none()).collect();
         let pairs: Vec<_> = counted.iter().filter(|pair| self.known.of_author.get(*pair).is_none()).collect();
         let pair_keys: Vec<_> = pairs.iter().map(|(token, author)| (token.as_str(), author.as_str())).collect();
-        let (events_found, theses_found, profiles_found, tokens_found, totals_found, of_authors) = tokio::try_join!(
+        let in_dataset = async { if self.counts_all { self.dataset_totals().await.map(Some) } else { Ok(None) } };
+        let found = tokio::try_join!(
             positions_of(&self.shared.backend, name, &events),
             store.theses(&thesis_keys),
             store.profiles(&profile_keys),
             store.tokens(&token_keys),
             store.totals(name, &totals_of),
             store.of_authors(name, &pair_keys),
+            in_dataset,
         )?;
+        let (events_found, theses_found, profiles_found, tokens_found, totals_found, of_authors, in_dataset) = found;
+        self.in_dataset = in_dataset;
         let totals: Vec<_> = totals_of.into_iter().map(str::to_owned).zip(totals_found).collect();
         self.totals.extend(totals.into_iter().map(|(token, of)| (token, (of.theses, of.authors))));
         self.of_author.extend(pairs.into_iter().cloned().zip(of_authors));
