@@ -61,7 +61,9 @@ pub(super) async fn large_theses(target: Target) {
     let text = "🚀".repeat(1_980);
     let post = |number: u64| {
         let text = format!("{number} {text}");
-        let body = json!({"handle": format!("writer{number}"), "token": format!("T{number}"), "text": text});
+        // The plan bounds the names too, so the attack goes on with those it has.
+        let name = number % 5;
+        let body = json!({"handle": format!("writer{name}"), "token": format!("T{name}"), "text": text});
         client.request(Method::POST, "/v1/test/theses").json(&body)
     };
     target.keep_sending(REQUESTS_AT_ONCE, post).await;
