@@ -226,7 +226,7 @@ mod tests {
         };
         let text = page.render().unwrap();
         [
-            "Confirm the e-mail",
+            "Confirm e-mail:",
             "Remove as administrator:",
             "Make administrator:",
             "Reset link that keeps memberships for",
