@@ -8,7 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use thread_priority::ThreadPriority;
+use thread_priority::{ThreadPriority, ThreadPriorityValue};
 use tokio::sync::{mpsc, oneshot};
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -67,6 +67,11 @@ impl Threads {
         #[cfg(not(test))]
         answered.await.map_err(|_| NotRun::Failed)
     }
+}
+
+/// A priority of 100, where ordinary threads have 50.
+pub(crate) fn priority(of_100: u8) -> ThreadPriority {
+    ThreadPriorityValue::try_from(of_100).map_or(ThreadPriority::Min, ThreadPriority::Crossplatform)
 }
 
 fn run(name: &str, priority: ThreadPriority, queue: &Mutex<mpsc::Receiver<Job>>) {

@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{
     answering::Metering,
-    answers::{ConnectionCalls, Ready, ServiceAnswers, Unattended},
+    answers::{ConnectionCalls, Ready, Refused, ServiceAnswers, Unattended},
     bodies::{Bodies, BodyError},
     connections::Room,
     counted::{begin_refused, count_refused},

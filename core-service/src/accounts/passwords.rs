@@ -13,14 +13,13 @@ use secrecy::{ExposeSecret as _, SecretString};
 use thesis_net::clock::IdSource;
 use thesis_proto::error::{ApiError, ErrorCode};
 use thread_priority::ThreadPriority;
-use tokio::sync::Semaphore;
 
 use super::attempts::network;
 use crate::{
     domain::abuse::{limit_factor, limited_networks},
     error::{Error, Result},
     places::Places,
-    threads::{NotRun, Threads},
+    threads::{self, NotRun, Threads},
 };
 
 /// Memory of a hash in KiB.
@@ -37,8 +36,9 @@ const MAX_OF_NETWORK: usize = 8;
 const MAX_OF_WIDE_NETWORK: usize = 16;
 /// Seconds to wait when more do.
 const RETRY_AFTER: u32 = 1;
-/// The name of the places that all strangers together have.
-const STRANGERS: &str = "strangers";
+/// The priority, of 100, of the threads for those who are known: below that of the threads that answer requests (50).
+/// Strangers have the lowest.
+const PRIORITY_OF_KNOWN: u8 = 25;
 /// Bytes of a salt.
 const SALT: usize = 16;
 
@@ -62,9 +62,6 @@ impl Requester<'_> {
     /// The places of the queue that a password takes: one of the subject and one of each network around the address.
     fn limits(self) -> Vec<(String, usize)> {
         let mut limits = vec![(format!("subject/{}", self.subject), MAX_OF_SUBJECT)];
-        if !self.is_known {
-            limits.push((STRANGERS.to_owned(), MOST_WAITING));
-        }
         for network in self.address.map(network).iter().flat_map(|network| limited_networks(network)) {
             let limit = if limit_factor(&network) > 1 { MAX_OF_WIDE_NETWORK } else { MAX_OF_NETWORK };
             limits.push((format!("network/{network}"), limit));
@@ -75,9 +72,8 @@ impl Requester<'_> {
 
 /// Hashes passwords.
 pub struct Passwords {
-    threads: Threads,
-    /// Threads that strangers may use: half of all.
-    for_strangers: Semaphore,
+    for_known: Threads,
+    for_strangers: Threads,
     places: Places,
     /// How many were hashed or checked.
     #[cfg(test)]
@@ -95,10 +91,10 @@ impl Passwords {
     #[must_use]
     pub fn new() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let threads = (processors / 2).max(2);
+        let start = |name, priority| Threads::start(name, processors / 2, priority, MOST_WAITING);
         Self {
-            threads: Threads::start("passwords", threads, ThreadPriority::Min, MOST_WAITING),
-            for_strangers: Semaphore::new(threads / 2),
+            for_known: start("passwords", threads::priority(PRIORITY_OF_KNOWN)),
+            for_strangers: start("strangers", ThreadPriority::Min),
             places: Places::default(),
             #[cfg(test)]
             hashed: Arc::default(),
@@ -137,16 +133,11 @@ impl Passwords {
         requester: Requester<'_>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let limits = requester.limits();
-        let place = self.places.take(limits.clone()).map_err(|full| {
-            if limits[full].0 == STRANGERS {
-                return too_many();
-            }
+        let place = self.places.take(requester.limits()).map_err(|_| {
             crate::figures::LIMITS.at("tries").increment(1);
             let text = "too many passwords of this account or network are checked right now; try again";
             ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER)
         })?;
-        let _stranger = if requester.is_known { None } else { self.for_strangers.acquire().await.ok() };
         #[cfg(test)]
         let hashed = Arc::clone(&self.hashed);
         let work = move || {
@@ -157,16 +148,15 @@ impl Passwords {
             drop(place);
             outcome
         };
-        self.threads.run(work).await.map_err(|error| match error {
-            NotRun::Full => too_many().into(),
+        let threads = if requester.is_known { &self.for_known } else { &self.for_strangers };
+        threads.run(work).await.map_err(|error| match error {
+            NotRun::Full => {
+                let text = "too many people sign in right now; try again";
+                ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER).into()
+            }
             NotRun::Failed => Error::internal("a thread that hashes passwords failed"),
         })
     }
-}
-
-fn too_many() -> ApiError {
-    let text = "too many people sign in right now; try again";
-    ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(RETRY_AFTER)
 }
 
 fn hasher() -> HashResult<Argon2<'static>> {

@@ -11,7 +11,9 @@ use axum::{
 };
 use futures::StreamExt as _;
 use http_body_util::BodyExt as _;
-use thesis_net::server::{Bodies, BodyError, ConnectionCalls, Ready, Unattended, begin_refused, count_refused};
+use thesis_net::server::{
+    Bodies, BodyError, ConnectionCalls, Ready, Refused, Unattended, begin_refused, count_refused,
+};
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata::SERVICE_TOKEN,
@@ -131,10 +133,8 @@ impl Entrance {
         holding(answer, place)
     }
 
-    async fn enter(&self, mut request: Request, next: Next) -> Result<Response, Status> {
+    async fn enter(&self, mut request: Request, next: Next, is_service: bool) -> Result<Response, Status> {
         thesis_proto::metadata::hide_secrets(request.headers_mut());
-        let token = request.headers().get(SERVICE_TOKEN).and_then(|token| token.to_str().ok());
-        let is_service = self.core.gate.is_service(token);
         let of_connection = if is_service { None } else { self.place_on_connection(&request)? };
         let path = request.uri().path();
         if path.starts_with(REFLECTION) {
@@ -183,5 +183,13 @@ fn holding(answer: Response, place: impl Send + 'static) -> Response {
 
 /// Lets a call in, and answers it.
 pub(super) async fn enter(State(entrance): State<Entrance>, request: Request, next: Next) -> Response {
-    entrance.enter(request, next).await.unwrap_or_else(Status::into_http)
+    let token = request.headers().get(SERVICE_TOKEN).and_then(|token| token.to_str().ok());
+    let is_service = entrance.core.gate.is_service(token);
+    entrance.enter(request, next, is_service).await.unwrap_or_else(|status| {
+        let mut refusal: Response = status.into_http();
+        if !is_service {
+            refusal.extensions_mut().insert(Refused);
+        }
+        refusal
+    })
 }

@@ -5,14 +5,13 @@ use std::{collections::HashMap, sync::Arc, thread};
 
 use parking_lot::Mutex;
 use thesis_proto::error::{ApiError, ErrorCode};
-use thread_priority::{ThreadPriority, ThreadPriorityValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     error::{Error, Result},
     figures::LIMITS,
     places::{Places, TakenPlaces},
-    threads::Threads,
+    threads::{self, Threads},
 };
 
 /// Searches of one organization that run or wait.
@@ -21,9 +20,9 @@ const MAX_OF_ORGANIZATION: usize = 16;
 const MAX_OF_ALL: usize = 256;
 /// Seconds after which a search that found no place may be tried again.
 const RETRY_AFTER: u32 = 1;
-/// The priority of the threads, of 100: below that of the threads that answer requests (50), above that of those that
-/// hash passwords.
-const PRIORITY: u8 = 25;
+/// The priority of the threads, of 100: below that of the threads that answer requests (50) and of those that hash the
+/// passwords of known people (25).
+const PRIORITY: u8 = 12;
 
 /// The threads of searches, and those who wait for them.
 pub(super) struct Turns {
@@ -48,10 +47,8 @@ impl Turns {
     pub(super) fn new() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let threads = (processors / 2).max(2);
-        let priority =
-            ThreadPriorityValue::try_from(PRIORITY).map_or(ThreadPriority::Min, ThreadPriority::Crossplatform);
         Self {
-            threads: Threads::start("search", threads, priority, threads),
+            threads: Threads::start("search", threads, threads::priority(PRIORITY), threads),
             free: Arc::new(Semaphore::new(threads)),
             share: threads / 2,
             organizations: Mutex::default(),

@@ -11,7 +11,7 @@ use http::{Extensions, Response, Version};
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::{
-    Ready, Unattended,
+    Ready, Refused, Unattended,
     connections::{Connections, Room, SLOW},
     counted::count_refused,
     meter::Meter,
@@ -64,6 +64,9 @@ impl Begun {
         refusal: impl FnOnce() -> Response<B>,
     ) -> Response<Metering<B>> {
         let place = self.0.take().expect("it is answered once");
+        if answer.extensions().get::<Refused>().is_some() {
+            place.meter.was_refused();
+        }
         let Some(size) = answer.body().size_hint().exact() else {
             let kind = Kind::of(answer.extensions());
             place.meter.is_ready(kind == Kind::Ready);

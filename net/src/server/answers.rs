@@ -24,6 +24,11 @@ pub struct Unattended;
 #[derive(Clone, Copy, Debug)]
 pub struct Ready;
 
+/// Marks the answer of a request that a limit of its connection or network refused. A connection with too many of them is
+/// closed: its client does not wait as it is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused;
+
 /// A tower service that answers. Requests carry the peer's address as tonic's own server adds it.
 #[derive(Clone, Debug)]
 pub struct ServiceAnswers<S, R> {

@@ -25,6 +25,8 @@ const IDLE_PATIENCE: Duration = Duration::from_secs(75);
 /// Longest time in which a peer takes none of the bytes that wait for it. After that it has gone without a word or
 /// reads no more, and everything that it holds, such as a stream's place, is freed.
 const TAKES_NOTHING: Duration = Duration::from_secs(60);
+/// Requests of one connection that a limit of the connection or of its network may refuse.
+const MAX_REFUSED: u32 = 1_000;
 /// The value of a time that has not come: no head has begun, no write waits.
 const NEVER: u64 = u64::MAX;
 
@@ -52,6 +54,7 @@ pub(super) struct Meter {
     read_ms: AtomicU64,
     given_up: AtomicU32,
     may_give_up: u32,
+    refused: AtomicU32,
     holding: Mutex<Holding>,
     close: CancellationToken,
 }
@@ -72,6 +75,7 @@ impl Meter {
             read_ms: AtomicU64::new(0),
             given_up: AtomicU32::new(0),
             may_give_up,
+            refused: AtomicU32::new(0),
             holding: Mutex::default(),
             close: CancellationToken::new(),
         }
@@ -199,6 +203,13 @@ impl Meter {
     pub(super) fn gave_up(&self) {
         self.ended();
         if self.given_up.fetch_add(1, Relaxed) >= self.may_give_up {
+            self.close();
+        }
+    }
+
+    /// Counts a request that a limit refused; a connection with too many is closed.
+    pub(super) fn was_refused(&self) {
+        if self.refused.fetch_add(1, Relaxed) >= MAX_REFUSED {
             self.close();
         }
     }

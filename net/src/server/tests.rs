@@ -73,6 +73,11 @@ async fn start_with(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<G
                     go.await;
                 }
                 "/large" => return Ok(Response::new(text(vec![b'x'; LARGE]))),
+                "/refused" => {
+                    let mut answer = Response::new(text("hello"));
+                    answer.extensions_mut().insert(Refused);
+                    return Ok(answer);
+                }
                 "/ready" => {
                     let frame = Ok(Frame::data(Bytes::from_static(b"hello")));
                     let mut answer = Response::new(BoxBody::new(StreamBody::new(futures::stream::iter([frame]))));

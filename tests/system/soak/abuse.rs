@@ -3,8 +3,9 @@
 //! test key or an account.
 //!
 //! Client and service share the machine. An attack therefore runs on one thread of the lowest priority, which takes no
-//! processor time that the service or the customer needs. The plans of the attacking keys have high rates: otherwise
-//! the rate alone would end an attack, and the other bounds would not be tried.
+//! processor time that the service or the customer needs. The key that searches has a plan with high rates: otherwise the
+//! rate alone would end the attack, and the other bounds would not be tried. The key that writes has the rate of a free
+//! plan.
 
 mod accounts;
 mod attacks;

@@ -56,3 +56,17 @@ async fn a_connection_too_many_is_turned_away_when_all_are_busy() {
     gate.go.notify_waiters();
     assert!(read_until(&mut busy, "hello").await.ends_with("hello"));
 }
+
+#[tokio::test]
+async fn a_connection_with_too_many_refusals_is_closed() {
+    let (address, _) = start(LIMITS).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut refusals = 0;
+    while stream.write_all(get("/refused").as_bytes()).await.is_ok()
+        && read_until(&mut stream, "hello").await.ends_with("hello")
+    {
+        refusals += 1;
+    }
+    assert!((1_000..=1_001).contains(&refusals), "{refusals}");
+    assert!(is_served(address).await);
+}

@@ -225,13 +225,8 @@ mod tests {
             typed: Invitation::default(),
         };
         let text = page.render().unwrap();
-        [
-            "Confirm e-mail:",
-            "Remove as administrator:",
-            "Make administrator:",
-            "Reset link that keeps memberships for",
-        ]
-        .map(|label| text.contains(&format!("aria-label=\"{label} ada@example.com\"")))
+        ["Confirm e-mail:", "Remove as administrator:", "Make administrator:", "Reset link that keeps memberships for"]
+            .map(|label| text.contains(&format!("aria-label=\"{label} ada@example.com\"")))
     }
 
     #[test]
