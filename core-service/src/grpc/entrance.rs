@@ -20,7 +20,7 @@ use thesis_proto::{
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Status, transport::server::TcpConnectInfo};
@@ -46,6 +46,10 @@ const WATCH_TIMEOUT: Duration = Duration::from_mins(5);
 const MAX_REFLECTIONS: [usize; 2] = [64, 8];
 /// Time in which a call of reflection must end.
 const REFLECTION_TIMEOUT: Duration = Duration::from_secs(30);
+/// Wait before a caller without the service credential learns of a refusal, so that one that does not wait itself costs
+/// little. At most this many wait at once; the others learn at once.
+const REFUSAL_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAYED: usize = 1_024;
 /// Seconds after which a refused call may be tried again.
 const RETRY_AFTER: u32 = 1;
 
@@ -62,6 +66,7 @@ pub(super) struct Entrance {
     messages: Bodies,
     calls: Arc<Semaphore>,
     unattended: Places,
+    delayed: Arc<Semaphore>,
 }
 
 impl Entrance {
@@ -73,6 +78,7 @@ impl Entrance {
             messages: Bodies::new(MAX_MESSAGES),
             calls: Arc::new(Semaphore::new(MAX_WORKED_ON)),
             unattended: Places::default(),
+            delayed: Arc::new(Semaphore::new(MAX_DELAYED)),
         }
     }
 
@@ -185,11 +191,16 @@ fn holding(answer: Response, place: impl Send + 'static) -> Response {
 pub(super) async fn enter(State(entrance): State<Entrance>, request: Request, next: Next) -> Response {
     let token = request.headers().get(SERVICE_TOKEN).and_then(|token| token.to_str().ok());
     let is_service = entrance.core.gate.is_service(token);
-    entrance.enter(request, next, is_service).await.unwrap_or_else(|status| {
-        let mut refusal: Response = status.into_http();
-        if !is_service {
+    match entrance.enter(request, next, is_service).await {
+        Ok(answer) => answer,
+        Err(status) if is_service => status.into_http(),
+        Err(status) => {
+            if let Ok(_delayed) = entrance.delayed.try_acquire() {
+                sleep(REFUSAL_DELAY).await;
+            }
+            let mut refusal: Response = status.into_http();
             refusal.extensions_mut().insert(Refused);
+            refusal
         }
-        refusal
-    })
+    }
 }

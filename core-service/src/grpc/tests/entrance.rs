@@ -41,6 +41,7 @@ async fn a_stranger_has_few_watches_and_each_ends() {
     let routes = entered().await;
     let calls = Arc::new(Semaphore::new(2));
     let watch = |headers| on_connection(request("/grpc.health.v1.Health/Watch", headers, &[]), &calls);
+    let began = Instant::now();
     let (first, watched) = code(&routes, watch(&[])).await;
     let (second, other) = code(&routes, watch(&[("x-service-token", "guessed")])).await;
     assert_eq!((first, second), (Code::Ok, Code::Ok));
@@ -52,7 +53,6 @@ async fn a_stranger_has_few_watches_and_each_ends() {
     assert_eq!(trusted, Code::Ok);
     drop(other);
     assert_eq!(code(&routes, watch(&[])).await.0, Code::Ok);
-    let began = Instant::now();
     let ended = watched.into_body().collect().await.unwrap();
     assert_eq!(began.elapsed().as_secs(), 300);
     assert_failure(ended.trailers().unwrap(), Code::DeadlineExceeded, "SERVICE_UNAVAILABLE");
