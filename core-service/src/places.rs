@@ -18,7 +18,7 @@ impl Places {
     /// Takes a place of each name, or none.
     ///
     /// # Errors
-    /// The index of the first name of which as many places are taken as its limit allows.
+    /// The index of the first name whose limit is reached.
     pub(crate) fn take(&self, limits: impl Into<Vec<(String, usize)>>) -> Result<TakenPlaces, usize> {
         let limits = limits.into();
         let mut taken = self.0.lock();

@@ -145,9 +145,10 @@ impl Entrance {
         let path = request.uri().path();
         if path.starts_with(REFLECTION) {
             let until = Instant::now() + REFLECTION_TIMEOUT;
-            let place = match is_service {
-                true => None,
-                false => Some(self.place_until(&request, "reflections", MAX_REFLECTIONS, until)?),
+            let place = if is_service {
+                None
+            } else {
+                Some(self.place_until(&request, "reflections", MAX_REFLECTIONS, until)?)
             };
             let answer = next.run(request.map(|body| ends_at(body, until))).await;
             return Ok(self.ending(answer, until, (place, of_connection)));

@@ -81,7 +81,7 @@ impl Turns {
 
     fn share_of(&self, organization: &str) -> Arc<Semaphore> {
         let mut organizations = self.organizations.lock();
-        // Those without a search hold none of theirs.
+        // An organization without a search needs no entry.
         organizations.retain(|_, share| Arc::strong_count(share) > 1);
         let share = organizations.entry(organization.to_owned());
         Arc::clone(share.or_insert_with(|| Arc::new(Semaphore::new(self.share))))

@@ -24,8 +24,8 @@ pub struct Unattended;
 #[derive(Clone, Copy, Debug)]
 pub struct Ready;
 
-/// Marks the answer of a request that a limit of its connection or network refused. A connection with too many of them is
-/// closed: its client does not wait as it is told.
+/// Marks the answer of a request that a limit of its connection or network refused. The server closes a connection with too
+/// many of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Refused;
 
