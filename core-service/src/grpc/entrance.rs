@@ -20,7 +20,7 @@ use thesis_proto::{
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep_until},
 };
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Status, transport::server::TcpConnectInfo};
@@ -46,10 +46,6 @@ const WATCH_TIMEOUT: Duration = Duration::from_mins(5);
 const MAX_REFLECTIONS: [usize; 2] = [64, 8];
 /// Time in which a call of reflection must end.
 const REFLECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// Wait before a caller without the service credential learns of a refusal, so that one that does not wait itself costs
-/// little. At most this many wait at once; the others learn at once.
-const REFUSAL_DELAY: Duration = Duration::from_millis(100);
-const MAX_DELAYED: usize = 1_024;
 /// Seconds after which a refused call may be tried again.
 const RETRY_AFTER: u32 = 1;
 
@@ -66,7 +62,6 @@ pub(super) struct Entrance {
     messages: Bodies,
     calls: Arc<Semaphore>,
     unattended: Places,
-    delayed: Arc<Semaphore>,
 }
 
 impl Entrance {
@@ -78,7 +73,6 @@ impl Entrance {
             messages: Bodies::new(MAX_MESSAGES),
             calls: Arc::new(Semaphore::new(MAX_WORKED_ON)),
             unattended: Places::default(),
-            delayed: Arc::new(Semaphore::new(MAX_DELAYED)),
         }
     }
 
@@ -196,9 +190,6 @@ pub(super) async fn enter(State(entrance): State<Entrance>, request: Request, ne
         Ok(answer) => answer,
         Err(status) if is_service => status.into_http(),
         Err(status) => {
-            if let Ok(_delayed) = entrance.delayed.try_acquire() {
-                sleep(REFUSAL_DELAY).await;
-            }
             let mut refusal: Response = status.into_http();
             refusal.extensions_mut().insert(Refused);
             refusal

@@ -24,8 +24,8 @@ pub struct Unattended;
 #[derive(Clone, Copy, Debug)]
 pub struct Ready;
 
-/// Marks the answer of a request that a limit of its connection or network refused. The server closes a connection with too
-/// many of them.
+/// Marks the answer of a request that a limit of its connection or network refused. The server reads a connection with
+/// many of them slowly.
 #[derive(Clone, Copy, Debug)]
 pub struct Refused;
 

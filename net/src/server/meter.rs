@@ -25,8 +25,10 @@ const IDLE_PATIENCE: Duration = Duration::from_secs(75);
 /// Longest time in which a peer takes none of the bytes that wait for it. After that it has gone without a word or
 /// reads no more, and everything that it holds, such as a stream's place, is freed.
 const TAKES_NOTHING: Duration = Duration::from_secs(60);
-/// Requests of one connection that a limit of the connection or of its network may refuse.
-const MAX_REFUSED: u32 = 1_000;
+/// Requests of one connection that a limit of the connection or of its network may refuse at once. After that, the
+/// connection is read only as fast as one refusal each [`REFUSED_EVERY`].
+const MAX_REFUSED: u64 = 1_000;
+const REFUSED_EVERY: Duration = Duration::from_millis(5);
 /// The value of a time that has not come: no head has begun, no write waits.
 const NEVER: u64 = u64::MAX;
 
@@ -54,7 +56,8 @@ pub(super) struct Meter {
     read_ms: AtomicU64,
     given_up: AtomicU32,
     may_give_up: u32,
-    refused: AtomicU32,
+    /// When all refusals are paid for at their rate, in milliseconds since the connection began.
+    refused_ms: AtomicU64,
     holding: Mutex<Holding>,
     close: CancellationToken,
 }
@@ -75,7 +78,7 @@ impl Meter {
             read_ms: AtomicU64::new(0),
             given_up: AtomicU32::new(0),
             may_give_up,
-            refused: AtomicU32::new(0),
+            refused_ms: AtomicU64::new(0),
             holding: Mutex::default(),
             close: CancellationToken::new(),
         }
@@ -207,11 +210,17 @@ impl Meter {
         }
     }
 
-    /// Counts a request that a limit refused; a connection with too many is closed.
+    /// Counts a request that a limit refused.
     pub(super) fn was_refused(&self) {
-        if self.refused.fetch_add(1, Relaxed) >= MAX_REFUSED {
-            self.close();
-        }
+        let (now_ms, every_ms) = (self.now_ms(), REFUSED_EVERY.as_millis() as u64);
+        self.refused_ms.update(Relaxed, Relaxed, |paid_ms| paid_ms.max(now_ms) + every_ms);
+    }
+
+    /// When the connection may be read again, unless that is now.
+    pub(super) fn reads_at(&self) -> Option<Instant> {
+        let ahead_ms = REFUSED_EVERY.as_millis() as u64 * MAX_REFUSED;
+        let at_ms = self.refused_ms.load(Relaxed).saturating_sub(ahead_ms);
+        (at_ms > self.now_ms()).then(|| self.began + Duration::from_millis(at_ms))
     }
 
     /// Counts an answer that is ready, as a whole or as a stream.

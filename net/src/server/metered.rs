@@ -9,7 +9,10 @@ use std::{
 
 use bytes::Bytes;
 use rustix::net::sockopt::set_socket_send_buffer_size;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep_until},
+};
 
 use super::{Wire, answering::Taking, connections::Room, meter::Meter};
 
@@ -26,12 +29,14 @@ pub struct Metered<T> {
     first: Bytes,
     /// The answer that goes on without HTTP.
     taking: Option<Taking>,
+    /// The end of a pause in reading, after many refused requests.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> Metered<T> {
     /// Counts the bytes of a stream, except for `first`, which were read from it before.
     pub(super) fn new(stream: T, meter: Arc<Meter>, first: &[u8]) -> Self {
-        Self { stream, meter, first: Bytes::copy_from_slice(first), taking: None }
+        Self { stream, meter, first: Bytes::copy_from_slice(first), taking: None, pause: None }
     }
 
     /// Takes room for bytes that the peer does not take at once, which all connections share; none while HTTP has the
@@ -62,6 +67,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
             let some = self.first.len().min(buffer.remaining());
             buffer.put_slice(&self.first.split_to(some));
             return Poll::Ready(Ok(()));
+        }
+        while let Some(at) = self.meter.reads_at() {
+            ready!(self.pause.get_or_insert_with(|| Box::pin(sleep_until(at))).as_mut().poll(context));
+            self.pause = None;
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
@@ -110,9 +119,31 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
 mod tests {
     use std::{future::poll_fn, time::Duration};
 
-    use tokio::io::{AsyncReadExt as _, duplex};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _, duplex},
+        time::Instant,
+    };
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_with_many_refused_requests_is_read_slowly() {
+        let meter = Arc::new(Meter::new(0));
+        let (server, mut client) = duplex(8);
+        let mut server = Metered::new(server, Arc::clone(&meter), &[]);
+        let began = Instant::now();
+        let mut time_of_reading = async |refused| {
+            (0..refused).for_each(|_| meter.was_refused());
+            client.write_all(b"x").await.unwrap();
+            server.read_exact(&mut [0]).await.unwrap();
+            began.elapsed()
+        };
+        assert_eq!(time_of_reading(1_000).await, Duration::ZERO);
+        assert_eq!(time_of_reading(200).await, Duration::from_secs(1));
+        assert_eq!(time_of_reading(1).await, Duration::from_millis(1_005));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(time_of_reading(1_000).await, Duration::from_millis(11_005));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_is_gone_that_takes_nothing_for_a_minute() {
