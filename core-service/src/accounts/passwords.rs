@@ -1,5 +1,5 @@
-//! Hashes passwords with argon2id, in threads of their own: at most a part of the processors, and behind everything
-//! else that wants to run.
+//! Hashes passwords with argon2id, in threads of their own. Those who are known come just behind the answers of
+//! requests, strangers behind everything else that wants to run.
 
 #[cfg(test)]
 use std::sync::Arc;
@@ -36,9 +36,9 @@ const MAX_OF_NETWORK: usize = 8;
 const MAX_OF_WIDE_NETWORK: usize = 16;
 /// Seconds to wait when more do.
 const RETRY_AFTER: u32 = 1;
-/// The priority, of 100, of the threads for those who are known: below that of the threads that answer requests (50).
-/// Strangers have the lowest.
-const PRIORITY_OF_KNOWN: u8 = 25;
+/// The priority, of 100, of the threads for those who are known: just below that of the threads that answer requests (50),
+/// so that a flood of refused requests does not hold up a sign-in. Strangers have the lowest.
+const PRIORITY_OF_KNOWN: u8 = 45;
 /// Bytes of a salt.
 const SALT: usize = 16;
 

@@ -21,7 +21,7 @@ const MAX_OF_ALL: usize = 256;
 /// Seconds after which a search that found no place may be tried again.
 const RETRY_AFTER: u32 = 1;
 /// The priority of the threads, of 100: below that of the threads that answer requests (50) and of those that hash the
-/// passwords of known people (25).
+/// passwords of known people (45).
 const PRIORITY: u8 = 12;
 
 /// The threads of searches, and those who wait for them.
