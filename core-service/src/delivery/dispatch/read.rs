@@ -189,10 +189,11 @@ impl Dispatcher {
         let queue = &self.shared.deliveries.queue;
         let done = match queue.done(shard).await? {
             Some(done) => done,
-            // Nothing was due before the service first started.
+            // Nothing was due before there was an organization, and organizations are never deleted.
             None => {
-                let first_start = self.shared.control.state().seed().map_or(now_ms, |seed| seed.at);
-                minute_of(first_start.max(now_ms - i64::from(KEPT) * 1_000)) - LATE_MINUTES
+                let created_at = self.shared.control.state().organizations().map(|row| row.created_at).min();
+                let first = created_at.unwrap_or(now_ms).max(now_ms - i64::from(KEPT) * 1_000);
+                minute_of(first) - LATE_MINUTES
             }
         };
         let last = minute_of(now_ms + LONGEST_DELAY_MS) + 1;
