@@ -181,7 +181,12 @@ impl Dispatcher {
             }
         }
         let minute = minute_of(now_ms);
-        self.look_at_minutes(&mut pages.done, minute - LATE_MINUTES, minute).await
+        let upto = minute - LATE_MINUTES;
+        if pages.done.values().any(|(_, done)| *done < upto) {
+            let is_known = |webhook: &str| self.shared.control.state().webhook(webhook).is_some();
+            self.state.lock().forget_deleted(is_known);
+        }
+        self.look_at_minutes(&mut pages.done, upto, minute).await
     }
 
     /// Reads every mark that a shard's last core may have left.

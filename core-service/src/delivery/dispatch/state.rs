@@ -348,6 +348,11 @@ impl State {
         }
     }
 
+    /// Forgets the endpoints of deleted webhooks that have no delivery left.
+    pub(super) fn forget_deleted(&mut self, is_known: impl Fn(&str) -> bool) {
+        self.endpoints.retain(|webhook, endpoint| !endpoint.is_idle() || is_known(webhook));
+    }
+
     /// The due time of the first delivery of each webhook that is not over.
     pub(super) fn firsts(&self) -> HashMap<Arc<str>, i64> {
         let mut firsts: HashMap<Arc<str>, i64> = HashMap::new();
@@ -380,6 +385,12 @@ impl State {
 
     pub(super) fn room(&self) -> usize {
         self.workers.values().map(Worker::room).sum()
+    }
+
+    /// Whether the memory has an entry for a webhook's endpoint.
+    #[cfg(test)]
+    pub(super) fn remembers(&self, webhook: &str) -> bool {
+        self.endpoints.contains_key(webhook)
     }
 
     /// Whether nothing is out, ready or to be read.
