@@ -99,9 +99,10 @@ impl Dispatcher {
 
     /// Reads a page; gives the place where there may be more that is due.
     async fn read_page(&self, webhook: &Arc<str>, place: &Place, now_ms: i64) -> Result<Option<Place>> {
-        if self.serving(webhook, now_ms).is_none() {
-            // It may be too new for this core to know.
-            self.shared.control.look().await;
+        if self.serving(webhook, now_ms).is_none_or(|(_, serving)| serving.ends_all()) {
+            // This core may not know yet that the webhook was created or enabled, or its project approved. When control
+            // cannot be read, nothing is cancelled and the queue is read again.
+            self.shared.control.refresh().await?;
         }
         let serving = self.serving(webhook, now_ms).map(|(_, serving)| serving);
         // What is cancelled is cancelled before it is due.

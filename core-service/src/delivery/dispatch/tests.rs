@@ -1,3 +1,4 @@
+mod cancelled;
 mod lanes;
 mod reports;
 mod takeover;
