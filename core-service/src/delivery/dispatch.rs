@@ -271,10 +271,9 @@ impl Dispatcher {
             }
             match serving.map(|(webhook, serving)| (webhook, serving.verdict(&made.delivery))) {
                 Some((webhook, Verdict::Send)) => {
-                    // The present time, since a round may take long. What is not sent now is read again once the shard
-                    // is surely this core's.
+                    // The present time, since a round may take long. The core that serves the shard next, which may be
+                    // this one, takes it over and reads this attempt again.
                     if !self.shards.serves(shard_of(&webhook.id), self.shared.clock.now_ms()) {
-                        self.state.lock().wait(&webhook.id.as_str().into(), due_at(&made.delivery));
                         continue;
                     }
                     match self.secrets(&webhook, now_ms) {

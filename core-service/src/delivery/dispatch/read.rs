@@ -77,9 +77,7 @@ impl Dispatcher {
     fn read_marked(&self, marks: BTreeSet<Mark>) {
         let mut state = self.state.lock();
         for Mark { webhook, since } in marks {
-            if !state.waits_since(&webhook, first_of(since)) {
-                state.read_from(&webhook.into(), first_of(since));
-            }
+            state.read_from(&webhook.into(), first_of(since));
         }
     }
 

@@ -106,12 +106,6 @@ impl State {
         }
     }
 
-    /// Whether everything of a webhook from a due time on waits until it is enabled, and is read then.
-    pub(super) fn waits_since(&self, webhook: &str, due_at: i64) -> bool {
-        let waiting = self.endpoints.get(webhook).and_then(|endpoint| endpoint.waiting);
-        waiting.is_some_and(|first| first <= due_at)
-    }
-
     /// Takes in a delivery that may be sent; one that is known already is left alone.
     pub(super) fn add(&mut self, made: Made, now_ms: i64) {
         let delivery = &made.delivery;
