@@ -86,8 +86,9 @@ pub(crate) struct SharedMemory {
     away: AtomicBool,
     /// What every call passes; a test that holds it makes calls wait.
     passage: Arc<RwLock<()>>,
-    /// The partition whose transactions fail.
+    /// The partition whose transactions fail, and the one whose reads fail.
     refused: Mutex<Option<Value>>,
+    unreadable: Mutex<Option<Value>>,
     /// Calls made, by table.
     calls: Mutex<HashMap<&'static str, usize>>,
     /// Changes applied, by table.
@@ -98,9 +99,19 @@ pub(crate) struct SharedMemory {
 
 impl SharedMemory {
     pub(crate) fn new(clock: &Arc<ManualClock>) -> Arc<Self> {
+        Self::on(memory(clock))
+    }
+
+    /// A second connection to this store, for another core. It has its own failures and counts.
+    pub(crate) fn beside(&self) -> Arc<Self> {
+        Self::on(Arc::clone(&self.store))
+    }
+
+    fn on(store: SharedBackend) -> Arc<Self> {
         let (away, calls) = (AtomicBool::new(false), Mutex::default());
-        let (refused, applied, scans) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Self { store: memory(clock), away, passage: Arc::default(), refused, calls, applied, scans })
+        let (refused, unreadable) = (Mutex::default(), Mutex::default());
+        let (applied, scans) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { store, away, passage: Arc::default(), refused, unreadable, calls, applied, scans })
     }
 
     /// Makes every call wait until the guard is dropped. Calls that are worked on end first.
@@ -137,6 +148,19 @@ impl SharedMemory {
         *self.refused.lock() = partition.map(Value::from);
     }
 
+    /// Makes the reads of a partition fail; none fail with none.
+    pub(crate) fn refuse_reads(&self, partition: Option<&str>) {
+        *self.unreadable.lock() = partition.map(Value::from);
+    }
+
+    /// The store, for a read of a row with this key or of this partition.
+    fn store_of(&self, key: &[Value]) -> StoreResult<&SharedBackend> {
+        if self.unreadable.lock().as_ref().is_some_and(|unreadable| key.first() == Some(unreadable)) {
+            return Err(StoreError::Unavailable("unreadable".to_owned()));
+        }
+        self.store()
+    }
+
     fn store(&self) -> StoreResult<&SharedBackend> {
         if self.away.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable("away".to_owned()));
@@ -150,12 +174,15 @@ impl Backend for SharedMemory {
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
         let _passing = self.passage.read().await;
         self.called(table);
-        self.store()?.get(table, key, consistency).await
+        self.store_of(key)?.get(table, key, consistency).await
     }
 
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
         let _passing = self.passage.read().await;
         self.called(table);
+        for key in keys {
+            self.store_of(key)?;
+        }
         self.store()?.get_many(table, keys).await
     }
 
@@ -163,7 +190,7 @@ impl Backend for SharedMemory {
         let _passing = self.passage.read().await;
         self.called(scan.table);
         *self.scans.lock().entry(scan.table.name).or_default() += 1;
-        self.store()?.scan(scan).await
+        self.store_of(&scan.partition)?.scan(scan).await
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {

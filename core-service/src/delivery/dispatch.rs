@@ -105,12 +105,6 @@ impl Drop for WorkerPlace {
     }
 }
 
-/// Why a delivery that was due is not sent.
-enum Ended {
-    Cancelled,
-    Unsendable(Unsendable),
-}
-
 impl Dispatcher {
     /// A dispatcher of this replica.
     #[must_use]
@@ -182,11 +176,11 @@ impl Dispatcher {
             if looks && let Err(error) = self.look(&mut pages, now_ms).await {
                 tracing::warn!(%error, "looking for due webhook attempts failed, trying again");
             }
-            let ended = self.hand_out(looks, now_ms).await;
-            if !ended.is_empty()
-                && let Err(error) = self.end(ended, now_ms).await
+            let unsendable = self.hand_out(looks, now_ms).await;
+            if !unsendable.is_empty()
+                && let Err(error) = self.fail(unsendable, now_ms).await
             {
-                tracing::warn!(%error, "ending deliveries failed, trying again");
+                tracing::warn!(%error, "noting that attempts cannot be sent failed, trying again");
             }
             while reads.len() < READS {
                 let Some((webhook, place)) = self.state.lock().next_read() else { break };
@@ -243,23 +237,16 @@ impl Dispatcher {
         self.look_for_unheard(pages, now_ms).await
     }
 
-    /// A webhook and what becomes of its deliveries; none if it is gone.
+    /// A webhook and what becomes of its deliveries; none if it is deleted, or not known here yet.
     fn serving(&self, webhook: &str, now_ms: i64) -> Option<(Arc<Webhook>, Serving)> {
         let state = self.shared.control.state();
         let webhook = state.webhook(webhook)?;
         Some((Arc::clone(webhook), Serving::of(&state, webhook, now_ms)))
     }
 
-    fn verdict(&self, delivery: &Delivery, now_ms: i64) -> (Option<Arc<Webhook>>, Verdict) {
-        match self.serving(&delivery.webhook_id, now_ms) {
-            Some((webhook, serving)) => (Some(webhook), serving.verdict(delivery)),
-            None => (None, Verdict::Cancel),
-        }
-    }
-
     /// Hands out what is ready, until the workers are full. Gives what cannot be sent.
-    async fn hand_out(&self, looks: bool, now_ms: i64) -> Vec<(Made, Ended)> {
-        let mut ended = Vec::new();
+    async fn hand_out(&self, looks: bool, now_ms: i64) -> Vec<(Made, Unsendable)> {
+        let mut unsendable = Vec::new();
         let mut refreshed = !self.shared.control.is_shared();
         let slow = if looks { self.state.lock().slow_round(now_ms) } else { Vec::new() };
         let mut slow = slow.into_iter();
@@ -269,25 +256,24 @@ impl Dispatcher {
                 None => {
                     let mut state = self.state.lock();
                     if state.room() == 0 {
-                        return ended;
+                        return unsendable;
                     }
-                    let Some(made) = state.next(now_ms) else { return ended };
+                    let Some(made) = state.next(now_ms) else { return unsendable };
                     made
                 }
             };
-            let (mut webhook, mut verdict) = self.verdict(&made.delivery, now_ms);
-            if !refreshed && webhook.as_ref().is_none_or(|webhook| webhook.live) {
-                // The webhook may be too new for this replica to know, or its live access was just withdrawn.
+            let mut serving = self.serving(&made.delivery.webhook_id, now_ms);
+            if !refreshed && serving.as_ref().is_some_and(|(webhook, _)| webhook.live) {
+                // Its live access may have been withdrawn just now.
                 self.shared.control.look().await;
                 refreshed = true;
-                (webhook, verdict) = self.verdict(&made.delivery, now_ms);
+                serving = self.serving(&made.delivery.webhook_id, now_ms);
             }
-            match (webhook, verdict) {
-                (Some(webhook), Verdict::Send) => {
-                    // The present time, since a round may take long. What is not sent now is read again once the shard
-                    // is surely this core's.
+            match serving.map(|(webhook, serving)| (webhook, serving.verdict(&made.delivery))) {
+                Some((webhook, Verdict::Send)) => {
+                    // The present time, since a round may take long. The core that serves the shard next, which may be
+                    // this one, takes it over and reads this attempt again.
                     if !self.shards.serves(shard_of(&webhook.id), self.shared.clock.now_ms()) {
-                        self.wait(&made.delivery);
                         continue;
                     }
                     match self.secrets(&webhook, now_ms) {
@@ -295,20 +281,21 @@ impl Dispatcher {
                             if !self.send(made, webhook, secrets, now_ms) {
                                 let mut state = self.state.lock();
                                 slow.for_each(|made| state.put_back(made, now_ms));
-                                return ended;
+                                return unsendable;
                             }
                         }
-                        Err(unsendable) => ended.push((made, Ended::Unsendable(unsendable))),
+                        Err(why) => unsendable.push((made, why)),
                     }
                 }
-                (_, Verdict::Wait) => self.wait(&made.delivery),
-                (_, Verdict::Cancel) | (None, _) => ended.push((made, Ended::Cancelled)),
+                Some((webhook, Verdict::Wait)) => {
+                    self.state.lock().wait(&webhook.id.as_str().into(), due_at(&made.delivery));
+                }
+                // The reader of its queue reads control first, and then cancels it.
+                Some((_, Verdict::Cancel)) | None => {
+                    self.state.lock().read_from(&made.delivery.webhook_id.as_str().into(), due_at(&made.delivery));
+                }
             }
         }
-    }
-
-    fn wait(&self, delivery: &Delivery) {
-        self.state.lock().wait(&delivery.webhook_id.as_str().into(), due_at(delivery));
     }
 
     /// Gives an attempt to the worker with the fewest out; false when none has room.
@@ -334,14 +321,11 @@ impl Dispatcher {
         }
     }
 
-    /// Ends deliveries that cannot be sent.
-    async fn end(&self, ended: Vec<(Made, Ended)>, now_ms: i64) -> Result<()> {
-        let mut steps = Vec::with_capacity(ended.len());
-        for (Made { delivery: before, .. }, why) in ended {
-            let after = match why {
-                Ended::Cancelled => before.cancelled(),
-                Ended::Unsendable(why) => unsendable::failed(&before, &why, now_ms),
-            };
+    /// Counts attempts that cannot be sent as failed.
+    async fn fail(&self, attempts: Vec<(Made, Unsendable)>, now_ms: i64) -> Result<()> {
+        let mut steps = Vec::with_capacity(attempts.len());
+        for (Made { delivery: before, .. }, why) in attempts {
+            let after = unsendable::failed(&before, &why, now_ms);
             steps.push(Step { before, after });
         }
         let mut outcome = Ok(());

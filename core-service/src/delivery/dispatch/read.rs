@@ -77,9 +77,7 @@ impl Dispatcher {
     fn read_marked(&self, marks: BTreeSet<Mark>) {
         let mut state = self.state.lock();
         for Mark { webhook, since } in marks {
-            if !state.waits_since(&webhook, first_of(since)) {
-                state.read_from(&webhook.into(), first_of(since));
-            }
+            state.read_from(&webhook.into(), first_of(since));
         }
     }
 
@@ -99,9 +97,10 @@ impl Dispatcher {
 
     /// Reads a page; gives the place where there may be more that is due.
     async fn read_page(&self, webhook: &Arc<str>, place: &Place, now_ms: i64) -> Result<Option<Place>> {
-        if self.serving(webhook, now_ms).is_none() {
-            // It may be too new for this core to know.
-            self.shared.control.look().await;
+        if self.serving(webhook, now_ms).is_none_or(|(_, serving)| serving.ends_all()) {
+            // This core may not know yet that the webhook was created or enabled, or its project approved. When control
+            // cannot be read, nothing is cancelled and the queue is read again.
+            self.shared.control.refresh().await?;
         }
         let serving = self.serving(webhook, now_ms).map(|(_, serving)| serving);
         // What is cancelled is cancelled before it is due.
@@ -181,7 +180,12 @@ impl Dispatcher {
             }
         }
         let minute = minute_of(now_ms);
-        self.look_at_minutes(&mut pages.done, minute - LATE_MINUTES, minute).await
+        let upto = minute - LATE_MINUTES;
+        if pages.done.values().any(|(_, done)| *done < upto) {
+            let is_known = |webhook: &str| self.shared.control.state().webhook(webhook).is_some();
+            self.state.lock().forget_deleted(is_known);
+        }
+        self.look_at_minutes(&mut pages.done, upto, minute).await
     }
 
     /// Reads every mark that a shard's last core may have left.
@@ -189,10 +193,11 @@ impl Dispatcher {
         let queue = &self.shared.deliveries.queue;
         let done = match queue.done(shard).await? {
             Some(done) => done,
-            // Nothing was due before the service first started.
+            // Nothing was due before there was an organization, and organizations are never deleted.
             None => {
-                let first_start = self.shared.control.state().seed().map_or(now_ms, |seed| seed.at);
-                minute_of(first_start.max(now_ms - i64::from(KEPT) * 1_000)) - LATE_MINUTES
+                let created_at = self.shared.control.state().organizations().map(|row| row.created_at).min();
+                let first = created_at.unwrap_or(now_ms).max(now_ms - i64::from(KEPT) * 1_000);
+                minute_of(first) - LATE_MINUTES
             }
         };
         let last = minute_of(now_ms + LONGEST_DELAY_MS) + 1;

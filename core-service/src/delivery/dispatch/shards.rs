@@ -155,9 +155,19 @@ impl Shards {
             held => {
                 let until = now_ms + LEASE_MS;
                 if self.lease(shard, now_ms, until).await? {
-                    // A lease that ended meanwhile may have been another's.
-                    let taken_at = held.filter(|held| held.until > now_ms).map_or(now_ms, |held| held.taken_at);
-                    self.held.lock().insert(shard, Held { until, taken_at, is_leaving: false });
+                    let mut all = self.held.lock();
+                    // The present time, since the write may take long. It is read under the lock: a hand-out that found the
+                    // lease ended read the clock before.
+                    let now_ms = self.shared.clock.now_ms();
+                    let taken_at = match held {
+                        Some(held) if held.until > now_ms && !held.is_leaving => held.taken_at,
+                        // The shard is taken over again: attempts were held back meanwhile, and another core may have had
+                        // the lease.
+                        Some(held) => now_ms.max(held.taken_at + 1),
+                        None => now_ms,
+                    };
+                    all.insert(shard, Held { until, taken_at, is_leaving: false });
+                    drop(all);
                     self.shared.hints.set_served(shard, true);
                     self.shared.hints.wake();
                 } else {

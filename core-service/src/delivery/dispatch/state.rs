@@ -106,12 +106,6 @@ impl State {
         }
     }
 
-    /// Whether everything of a webhook from a due time on waits until it is enabled, and is read then.
-    pub(super) fn waits_since(&self, webhook: &str, due_at: i64) -> bool {
-        let waiting = self.endpoints.get(webhook).and_then(|endpoint| endpoint.waiting);
-        waiting.is_some_and(|first| first <= due_at)
-    }
-
     /// Takes in a delivery that may be sent; one that is known already is left alone.
     pub(super) fn add(&mut self, made: Made, now_ms: i64) {
         let delivery = &made.delivery;
@@ -348,6 +342,11 @@ impl State {
         }
     }
 
+    /// Forgets the endpoints of deleted webhooks that have no delivery left.
+    pub(super) fn forget_deleted(&mut self, is_known: impl Fn(&str) -> bool) {
+        self.endpoints.retain(|webhook, endpoint| !endpoint.is_idle() || is_known(webhook));
+    }
+
     /// The due time of the first delivery of each webhook that is not over.
     pub(super) fn firsts(&self) -> HashMap<Arc<str>, i64> {
         let mut firsts: HashMap<Arc<str>, i64> = HashMap::new();
@@ -380,6 +379,12 @@ impl State {
 
     pub(super) fn room(&self) -> usize {
         self.workers.values().map(Worker::room).sum()
+    }
+
+    /// Whether the memory has an entry for a webhook's endpoint.
+    #[cfg(test)]
+    pub(super) fn remembers(&self, webhook: &str) -> bool {
+        self.endpoints.contains_key(webhook)
     }
 
     /// Whether nothing is out, ready or to be read.

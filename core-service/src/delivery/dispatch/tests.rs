@@ -1,5 +1,7 @@
+mod cancelled;
 mod lanes;
 mod reports;
+mod takeover;
 mod waiting;
 
 use thesis_proto::v1::{EventType, WebhookStatus};
@@ -10,13 +12,12 @@ use super::{
     *,
 };
 use crate::{
-    domain::row::NewThesis,
     domain::{
         account::Actor,
         control::ControlChange,
         dataset::Dataset,
         delivery::{Attempt, Status, Told, delivery_id},
-        row::{Profile, Thesis, Token},
+        row::{NewThesis, Profile, Thesis, Token},
     },
     key,
     operations::{
@@ -43,7 +44,10 @@ impl Bench {
     }
 
     async fn on(backend: SharedBackend, clock: Arc<ManualClock>) -> Self {
-        let core = core(backend, &clock, 1).await;
+        Self::of(core(backend, &clock, 1).await, clock).await
+    }
+
+    async fn of(core: Arc<Core>, clock: Arc<ManualClock>) -> Self {
         let bench = Self { clock, core, posted: 0 };
         let organization_id = bench.core.shared.control.state().organizations().next().unwrap().id.clone();
         bench
@@ -281,20 +285,6 @@ async fn one_webhooks_backlog_leaves_room_for_its_neighbours() {
         }
     }
     drop(place);
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_two_replicas_one_hands_out_an_attempt() {
-    let clock = ManualClock::new();
-    let backend = shared_memory(&clock);
-    let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    let leases = [&cores[0].dispatcher.shards, &cores[1].dispatcher.shards];
-    let now = clock_now(&cores[0]);
-    assert!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap());
-    assert!(!leases[1].lease(3, now, now + LEASE_MS).await.unwrap(), "held by the other");
-    assert!(leases[0].lease(3, now, now + LEASE_MS).await.unwrap(), "renewed by its holder");
-    let later = now + LEASE_MS;
-    assert!(leases[1].lease(3, later, later + LEASE_MS).await.unwrap(), "free once it has ended");
 }
 
 #[tokio::test(start_paused = true)]

@@ -98,3 +98,26 @@ async fn attempts_without_an_answer_leave_their_places_to_others() {
     let next = [claims.recv().await.unwrap(), claims.recv().await.unwrap()];
     assert!(next.iter().any(|claimed| claimed.webhook.id == "wh_well"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_failures_of_a_deleted_webhook_are_forgotten() {
+    let mut bench = Bench::new().await;
+    for webhook in ["wh_deleted", "wh_kept"] {
+        bench.webhook(webhook).await;
+    }
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    bench.post().await;
+    for _ in 0..2 {
+        bench.report(&claims.recv().await.unwrap(), 410).await;
+    }
+    bench.change(ControlChange::WebhookDeleted("wh_deleted".to_owned())).await;
+    bench.clock.advance(60_000);
+    for _ in 0..100 {
+        if !bench.core.dispatcher.state.lock().remembers("wh_deleted") {
+            break;
+        }
+        assert!(bench.stays_away(&mut claims).await);
+    }
+    let state = bench.core.dispatcher.state.lock();
+    assert!(!state.remembers("wh_deleted") && state.remembers("wh_kept"));
+}
