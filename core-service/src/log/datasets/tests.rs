@@ -1,3 +1,4 @@
+mod long;
 mod surplus;
 
 use std::time::Duration;
