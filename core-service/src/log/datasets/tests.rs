@@ -1,3 +1,4 @@
+mod frozen;
 mod long;
 mod surplus;
 
