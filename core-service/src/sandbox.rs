@@ -20,7 +20,7 @@ use crate::{
         window::DAY_MS,
     },
     error::Result,
-    log::{datasets::Datasets, writer::thesis_event_id},
+    log::{datasets::Datasets, projection::ROWS, writer::thesis_event_id},
     shared::Shared,
     store::Consistency,
     tables::{events::position_of, index_scope::IndexScope, log::decode, theses::IndexSlice},
@@ -152,7 +152,8 @@ pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
 
 async fn is_importing(shared: &Shared, sandbox: &str) -> Result<bool> {
     let Some(import) = shared.log.import(sandbox).await? else { return Ok(false) };
-    Ok(shared.log.head(sandbox, 0, Consistency::Quorum).await? < import.entries)
+    let projected = shared.log.checkpoint(sandbox, ROWS).await?;
+    Ok(shared.log.head(sandbox, projected, Consistency::Quorum).await? < import.entries)
 }
 
 /// When the fixtures were laid out, by the last of them.

@@ -2,6 +2,7 @@
 
 mod check;
 mod file;
+mod id_check;
 
 use std::{
     fs::File,

@@ -16,7 +16,7 @@ use crate::{
     store::{Change, SharedBackend, StoreResult},
     tables::{
         derived,
-        events::{event_changes, event_position},
+        events::event_changes,
         log::{Appended, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
@@ -63,7 +63,6 @@ impl Projector {
         let dataset = self.dataset.as_str();
         let version = i64::try_from(sequenced.seq).unwrap_or(i64::MAX);
         let entry = &sequenced.entry;
-        changes.push(event_position(dataset, &entry.id, version));
         let is_new_bucket = |scope: &str, bucket: i64| {
             let known = place(scope, bucket);
             let is_new = self.known_buckets.get(&known).is_none();

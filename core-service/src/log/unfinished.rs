@@ -26,7 +26,8 @@ impl Beginnings {
         Self { shared, dataset, said_at: None }
     }
 
-    /// Says before an append that this core appends to the log, unless it did so lately.
+    /// Writes that this core appends to the log, unless it did so lately. It is called before each append, and again after
+    /// it: others remove a row that is old by then, and do not see an entry that comes later.
     pub(super) async fn begin(&mut self) -> StoreResult<()> {
         let at = self.shared.clock.now_ms();
         if self.said_at.is_some_and(|said_at| at - said_at < SAID_FOR_MS) {

@@ -66,12 +66,6 @@ impl EventScope {
     }
 }
 
-/// The row that says where an event stands.
-#[must_use]
-pub fn event_position(dataset: &str, id: &str, version: i64) -> Change {
-    Change { table: &schema::EVENT, key: key![dataset, id], version, body: Some(Bytes::new()), ttl: None }
-}
-
 /// The sequence numbers of events by their ids; none for one that is not in the log.
 ///
 /// # Errors
@@ -99,7 +93,8 @@ fn int(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// Changes that make an event findable. `is_new_bucket` tells whether a bucket is not yet known as listed.
+/// Changes by which readers find an event: by its id and in its scopes. An entry that is no event has none.
+/// `is_new_bucket` tells whether a bucket is not yet known as listed.
 pub fn event_changes(
     dataset: &str,
     entry: &Entry,
@@ -109,7 +104,11 @@ pub fn event_changes(
 ) {
     let bucket = int(seq / BUCKET);
     let put = |table, key| Change { table, key, version: int(seq), body: Some(Bytes::new()), ttl: None };
-    for scope in EventScope::of(entry) {
+    let scopes = EventScope::of(entry);
+    if !scopes.is_empty() {
+        changes.push(put(&schema::EVENT, key![dataset, &entry.id]));
+    }
+    for scope in scopes {
         let scope = scope.text();
         if is_new_bucket(&scope, bucket) {
             changes.push(put(&schema::INDEX_BUCKET, key![dataset, &scope, bucket]));

@@ -106,7 +106,8 @@ impl LogStore {
         self.backend.get(&schema::EVENT_LOG, &key![log, int(bucket), HEAD_ROW], consistency).await
     }
 
-    /// The newest sequence number; 0 when the log is empty. `known` is one that the log is known to have reached.
+    /// The newest sequence number; 0 when the log is empty. `known` is one that the log is known to have reached, such as
+    /// a checkpoint. Each bucket after it costs a read, so from 0 the reads grow with the log.
     ///
     /// # Errors
     /// When the store does not answer.

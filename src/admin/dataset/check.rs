@@ -1,11 +1,14 @@
 //! Checks an export from its first line to its last, so that an import refuses it before it changes anything.
 
-use std::{collections::HashSet, io::BufRead};
+use std::io::{self, BufRead};
 
 use core_service::domain::{dataset::Dataset, entry::Entry};
 use sha2::{Digest as _, Sha256};
 
-use super::file::{END, EXPORT, End, Header, Line, Lines, VERSION};
+use super::{
+    file::{END, EXPORT, End, Header, Line, Lines, VERSION},
+    id_check::{IdCheck, Repeated},
+};
 
 /// An export without faults.
 #[derive(Debug)]
@@ -16,20 +19,29 @@ pub(super) struct Checked {
     pub(super) sha256: [u8; 32],
 }
 
-/// Checks an export that is to be imported into a dataset. Errors name the line. To find an id that is there twice, it
-/// keeps 16 bytes of each entry in a set, which takes at most 60 bytes an entry while it grows.
+/// Checks an export that is to be imported into a dataset. Errors name the line.
 pub(super) fn check(file: impl BufRead, dataset: &Dataset) -> Result<Checked, String> {
     let mut lines = Lines::new(file);
     let entries = header(&mut lines, dataset)?;
-    let (mut sum, mut ids) = (Sha256::new(), HashSet::new());
+    let (mut sum, mut ids) = (Sha256::new(), IdCheck::new());
     for seq in 1..=entries {
         let line = lines.entry()?;
         sum.update(lines.last());
-        entry(&line, seq, dataset, &mut ids).map_err(|why| lines.wrong(why))?;
+        entry(&line, seq, dataset).map_err(|why| lines.wrong(why))?;
+        ids.add(&line.entry.id, seq).map_err(no_temporary_file)?;
+    }
+    if let Some(Repeated { seq, earlier }) = ids.first_repeated().map_err(no_temporary_file)? {
+        // The first line is the header.
+        return Err(format!("line {}: the entry has the id of line {}", seq + 1, earlier + 1));
     }
     let sha256: [u8; 32] = sum.finalize().into();
     end(&mut lines, entries, &sha256)?;
     Ok(Checked { entries, sha256 })
+}
+
+/// The check cannot keep the ids of a long export.
+fn no_temporary_file(error: io::Error) -> String {
+    format!("the ids do not fit into a temporary file: {error}; set TMPDIR to a folder with 24 bytes for each entry")
 }
 
 /// Reads the header; gives the number of entries.
@@ -51,14 +63,9 @@ fn header(lines: &mut Lines<impl BufRead>, dataset: &Dataset) -> Result<u64, Str
 }
 
 /// Checks an entry.
-fn entry(line: &Line, next: u64, dataset: &Dataset, ids: &mut HashSet<[u8; 16]>) -> Result<(), String> {
+fn entry(line: &Line, next: u64, dataset: &Dataset) -> Result<(), String> {
     if line.seq != next {
         return Err(format!("`seq` is {}, and {next} is next; an entry is missing, twice or out of order", line.seq));
-    }
-    // The beginnings of their sums, since ids may be long.
-    let sum: [u8; 32] = Sha256::digest(&line.entry.id).into();
-    if !ids.insert(*sum.first_chunk().expect("a sum has 32 bytes")) {
-        return Err(format!("the id {} is there twice", line.entry.id));
     }
     Entry::read_whole(&line.entry.stored()).map_err(|why| format!("the entry {why}"))?;
     line.entry.must_suit(dataset).map_err(|why| format!("the entry {why}"))

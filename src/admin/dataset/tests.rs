@@ -61,7 +61,7 @@ fn every_fault_names_its_line() {
         (changed(2, "\"test\"", "\"more\":1,\"test\""), "unknown field `more`"),
         (changed(2, "null", "{\"thesis_moved\":{}}"), "unknown variant `thesis_moved`"),
         (changed(2, "fill_2", "evt_2"), "line 3: the entry has something that this version does not know"),
-        (changed(2, "fill_2", "fill_1"), "line 3: the id fill_1 is there twice"),
+        (changed(2, "fill_2", "fill_1"), "line 3: the entry has the id of line 2"),
         (changed(2, "\"seq\":2", "\"seq\":1"), "line 3: `seq` is 1, and 2 is next"),
         (without(2), "line 3: `seq` is 3, and 2 is next"),
         (without(3), "line 4: is not an entry"),

@@ -57,6 +57,8 @@ impl Datasets {
         let writer = self.writer(dataset);
         let mut followed = writer.followed();
         let known = *followed.borrow();
+        // A writer that has just started has followed nothing yet.
+        let known = if known > 0 { known } else { self.refresh(dataset).await? };
         let head = self.shared.log.head(&dataset.to_string(), known, Consistency::Quorum).await?;
         // Not the projected position: that moves with the entries of others too, which the writer may not know yet.
         let is_there = async {

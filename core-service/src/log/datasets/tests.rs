@@ -1,3 +1,5 @@
+mod frozen;
+mod long;
 mod surplus;
 
 use std::time::Duration;

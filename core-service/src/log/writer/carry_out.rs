@@ -140,7 +140,10 @@ impl Writer {
         let mut batch = [0; 16];
         self.shared.ids.fill(&mut batch);
         self.current = false;
-        if self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref()).await? == Appended::Lost {
+        let appended = self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref()).await;
+        // If this core was suspended meanwhile, another one may have removed its row of the log.
+        self.beginnings.begin().await?;
+        if appended? == Appended::Lost {
             self.follow_others(true).await?;
             self.current = true;
             return Ok(None);

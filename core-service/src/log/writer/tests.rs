@@ -1,5 +1,6 @@
 mod beside;
 mod imports;
+mod likes;
 mod names;
 mod order;
 

@@ -52,7 +52,8 @@ pub async fn change_project(
 /// `PROJECT_NOT_FOUND`, or when the store does not answer.
 pub async fn approve_project(core: &Core, actor: &Actor, id: &str) -> Result<Project> {
     let live = Dataset::Live.to_string();
-    let head = core.shared.log.head(&live, 0, Consistency::Serial).await?;
+    let projected = core.datasets.refresh(&Dataset::Live).await?;
+    let head = core.shared.log.head(&live, projected, Consistency::Serial).await?;
     // No event of the log was created later.
     let newest = core.shared.log.get(&live, head).await?.map(decode).transpose()?.map_or(0, |entry| entry.created_at);
     let approve = |project: &mut Project| {
@@ -114,3 +115,6 @@ pub async fn archive_project(core: &Core, actor: &Actor, id: &str) -> Result<Pro
     };
     change_project(core, (actor, ARCHIVED), id, archive).await
 }
+
+#[cfg(test)]
+mod tests;

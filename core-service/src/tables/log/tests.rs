@@ -6,6 +6,24 @@ use proptest::prelude::*;
 use super::*;
 use crate::testing::{ManualClock, memory};
 
+impl LogStore {
+    /// Writes the heads of a log's first buckets, as if they were full, and none of their entries; gives the log's head.
+    pub(crate) async fn fill_buckets(&self, log: &str, buckets: u64) -> u64 {
+        for bucket in 0..buckets {
+            let head = ConditionalWrite {
+                clustering: key![HEAD_ROW],
+                expect: Expect::Absent,
+                version: int((bucket + 1) * BUCKET),
+                body: Some(Bytes::new()),
+            };
+            let (partition, writes) = (key![log, int(bucket)], vec![head]);
+            let transaction = Transaction { table: &schema::EVENT_LOG, partition, writes, ttl: None };
+            assert!(self.backend.transact(transaction).await.unwrap(), "the log is not new");
+        }
+        buckets * BUCKET
+    }
+}
+
 fn log() -> LogStore {
     LogStore::new(memory(&ManualClock::new()))
 }

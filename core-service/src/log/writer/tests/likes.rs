@@ -1,0 +1,52 @@
+//! Entries that are no events.
+
+use super::*;
+use crate::{
+    convert::entry::event_type,
+    domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+    tables::events::positions_of,
+};
+
+#[tokio::test]
+async fn a_like_writes_no_position_and_is_still_applied_once() {
+    let clock = ManualClock::new();
+    for backend in [memory(&clock), shared_memory(&clock)] {
+        let core = core(backend, &clock, 1).await;
+        let dataset = Dataset::Project("liked".to_owned());
+        let thesis = ThesisSeen {
+            upstream_id: "post".to_owned(),
+            profile: ProfileSeen { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ProfileSeen::default() },
+            token: TokenSeen {
+                chain: "base".to_owned(),
+                address: "0xa".to_owned(),
+                symbol: "RUN".to_owned(),
+                ..TokenSeen::default()
+            },
+            text: "text".to_owned(),
+            ..ThesisSeen::default()
+        };
+        let observe = async |revision, seen| {
+            let observation = Observation { observed_at: 1, revision: Some(revision), seen };
+            core.datasets.observe_here(&dataset, observation).await.unwrap().applied
+        };
+        let liked = |likes| {
+            let upstream_id = "post".to_owned();
+            Seen::Engagement(EngagementSeen { upstream_id, likes: Some(likes), replies: None })
+        };
+        assert!(observe(0, Seen::Thesis(Box::new(thesis))).await);
+        for likes in 1..=5 {
+            assert!(observe(likes, liked(likes)).await);
+            assert!(!observe(likes, liked(likes)).await, "applied twice");
+        }
+        let projected = core.datasets.refresh(&dataset).await.unwrap();
+        let mut entries = entries(&core, &dataset).await;
+        // The derived events may come at any time.
+        entries.retain(|entry| entry.seq <= projected);
+        let ids = entries.iter().map(|sequenced| &sequenced.entry.id);
+        let positions = positions_of(&core.shared.backend, &dataset.to_string(), ids).await.unwrap();
+        let expected = entries.iter().map(|Sequenced { seq, entry }| event_type(entry).map(|_| *seq));
+        assert_eq!(positions, expected.collect::<Vec<_>>());
+        let is_like = |sequenced: &&Sequenced| matches!(sequenced.entry.kind, Some(Kind::Engagement(_)));
+        assert_eq!(entries.iter().filter(is_like).count(), 5);
+    }
+}
