@@ -74,7 +74,7 @@ impl DeliveryService for Api {
                 Some(Outcome::Response(response)) => (Some(response.status), None),
                 Some(Outcome::Failure(failure)) => (None, Some(failure.reason)),
                 Some(Outcome::Released(_)) => {
-                    self.core.dispatcher.release_claim(&report.delivery_id);
+                    self.core.dispatcher.release_claim(&report.delivery_id, report.attempt);
                     continue;
                 }
                 None => return Err(Status::invalid_argument("reports.outcome: is required")),
