@@ -2,7 +2,8 @@
 //! with its hour, and one endpoint's million rows never come before another's.
 //!
 //! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due from a minute on. A core
-//! reads all marks when it takes a shard of webhooks over, and later the new ones. Its memory says what is due next.
+//! reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it puts off itself are for
+//! the next core.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -56,9 +57,9 @@ pub struct Mark {
 /// Which marks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marks {
-    /// Those that were written with a queue row.
+    /// Marks that were written with a queue row.
     New,
-    /// Also those that were put off: the core that did so has their rows in memory, and only the next one needs them.
+    /// These, and marks that a core put off: it has their rows in memory, and only the next core needs them.
     All,
 }
 
