@@ -37,6 +37,7 @@ pub mod verify_thesis;
 use std::sync::{Arc, OnceLock};
 
 use secrecy::SecretString;
+use thesis_net::trace;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -44,6 +45,7 @@ use crate::{
     access::{gate::Gate, idempotency::Idempotency, key_usage::KeyUsage, open_streams::OpenStreams},
     accounts::Accounts,
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
+    error::{Error, Result},
     ingest::{pushes::Pushes, upstream::Upstream},
     log::datasets::Datasets,
     replicas::{members::Members, peers::Peers, stream_slots::StreamSlots},
@@ -92,4 +94,23 @@ pub struct Core {
     /// Cancelled when the core stops.
     pub stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
+}
+
+impl Core {
+    /// Does work that changes state. Once it has begun it goes on to its end, whether or not its caller waits for that.
+    /// While the store is away nothing begins: it would only wait there, and callers may be many.
+    ///
+    /// # Errors
+    /// Those of the work, or when it panics.
+    pub(crate) async fn run_to_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        if let Some(mut away) = self.shared.backend.away() {
+            // The sender lives as long as the store.
+            drop(away.wait_for(|away| !*away).await);
+        }
+        let work = trace::within(trace::current(), work);
+        self.tasks.spawn(work).await.map_err(Error::internal)?
+    }
 }

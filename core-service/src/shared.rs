@@ -65,13 +65,7 @@ impl Shared {
     /// When the store does not answer; nothing is lost when it is then done again.
     pub async fn make_deliveries(&self, made: Vec<Made>, now_ms: i64) -> StoreResult<()> {
         let deliveries: Vec<_> = made.iter().map(|made| &made.delivery).collect();
-        let created = self.deliveries.create(&deliveries, now_ms).await;
-        if created.is_err() && self.backend.is_exclusive() {
-            // All rows may be there, and their webhook may be gone or disabled when this is done again. Where several cores
-            // write, their marks lead to them.
-            self.hints.hear(first_due(deliveries.iter().map(|made| (&*made.webhook_id, made.created_at))));
-        }
-        created?;
+        self.deliveries.create(&deliveries, now_ms).await?;
         if !self.backend.is_exclusive() {
             let elsewhere = deliveries.iter().filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));
             self.news.queues(&first_due(elsewhere.map(|made| (&*made.webhook_id, made.created_at))));
@@ -101,31 +95,4 @@ pub fn first_due<'a>(attempts: impl Iterator<Item = (&'a str, i64)>) -> HashMap<
         *first = due_at.min(*first);
     }
     queues
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        domain::delivery::{Delivery, Told},
-        store::faulty::{Fault, Process},
-        testing::{ManualClock, NOON, core, memory},
-    };
-
-    #[tokio::test]
-    async fn queues_whose_new_rows_may_be_there_are_read() {
-        let clock = ManualClock::new();
-        let process = Process::new(memory(&clock));
-        let core = core(process.clone(), &clock, 1).await;
-        core.stop.cancel();
-        core.shared.hints.take();
-        process.set_chooser(Box::new(|_, _| Some(Fault::Done)));
-        process.count(false);
-        let delivery = Delivery::pending("del_1".to_owned(), "wh_1".to_owned(), NOON, Told::default());
-        let made = Made { delivery, body: bytes::Bytes::new() };
-        core.shared.make_deliveries(vec![made], NOON).await.unwrap_err();
-        let news = core.shared.hints.take();
-        assert!(news.made.is_empty());
-        assert_eq!(news.queues, HashMap::from([("wh_1".to_owned(), NOON)]));
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
@@ -9,13 +10,17 @@ use std::{
 };
 
 use async_trait::async_trait;
+use futures::poll;
 use parking_lot::Mutex;
 use secrecy::SecretBox;
 use thesis_net::{
     clock::{Clock, IdSource},
     tls::Authorities,
 };
-use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
+use tokio::{
+    sync::{OwnedRwLockWriteGuard, RwLock},
+    task::yield_now,
+};
 
 use crate::{
     accounts::{AccountSettings, mail::MailSettings},
@@ -33,6 +38,9 @@ use crate::{
         embedded::EmbeddedStore,
     },
 };
+
+/// How often a call is polled before it is given up; by then it waits for the store.
+const POLLS: usize = 20;
 
 /// Noon of 1 June 2026.
 pub(crate) const NOON: i64 = 1_780_315_200_000;
@@ -314,4 +322,13 @@ pub(crate) async fn core_with_mail(backend: SharedBackend, clock: &Arc<ManualClo
     settings.accounts.mail = Some(mail.expect("these settings are whole"));
     let started = Core::start(backend, settings, clock.clone(), ids(1)).await;
     started.expect("a core on a store in memory starts")
+}
+
+/// Begins a call while the store stands still, and gives it up.
+pub(crate) async fn give_up(call: impl Future) {
+    let mut call = pin!(call);
+    for _ in 0..POLLS {
+        assert!(poll!(&mut call).is_pending(), "the store stands still");
+        yield_now().await;
+    }
 }

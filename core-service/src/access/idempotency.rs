@@ -94,7 +94,7 @@ impl Idempotency {
             holder: fresh_seed.clone(),
             seed: fresh_seed,
         };
-        // If the request fails or is given up, its next try may begin at once.
+        // If the request fails, its next try may begin at once.
         let mut place = Place(Row { key, version: 0, kept });
         // Where this is the only process, tries from before its start are dead.
         let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };

@@ -132,9 +132,9 @@ impl Dispatcher {
     }
 
     /// Takes back an attempt that was not made.
-    pub fn release_claim(&self, delivery_id: &str) {
+    pub fn release_claim(&self, delivery_id: &str, attempt: i32) {
         let now_ms = self.shared.clock.now_ms();
-        self.state.lock().give_back(delivery_id, now_ms);
+        self.state.lock().give_back(delivery_id, attempt, now_ms);
         self.shared.hints.wake();
     }
 
@@ -217,10 +217,10 @@ impl Dispatcher {
     async fn look(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
         {
             let mut state = self.state.lock();
-            let late: Vec<String> =
-                state.outs().filter(|out| out.until <= now_ms).map(|out| out.delivery.id.clone()).collect();
+            let late: Vec<Arc<Delivery>> =
+                state.outs().filter(|out| out.until <= now_ms).map(|out| Arc::clone(&out.delivery)).collect();
             for delivery in late {
-                state.give_back(&delivery, now_ms);
+                state.give_back(&delivery.id, delivery.attempts_made() + 1, now_ms);
             }
             state.note_late(now_ms);
             state.read_due(now_ms);

@@ -340,7 +340,8 @@ impl World {
 
     async fn settle_all(&mut self, derived: bool) {
         let mut owed = String::new();
-        for _ in 0..200 {
+        // Queue rows that nobody notified the dispatcher of are found after four minutes.
+        for _ in 0..300 {
             drop(self.core().await);
             self.idle().await;
             owed = stored::owed(&*self.place.rows().await, derived);

@@ -250,6 +250,21 @@ where
     outcome
 }
 
+/// Answers a public operation that changes something: its work goes on when the caller gives up or the store is away.
+pub(super) async fn change<M, T, F>(
+    core: &Arc<Core>,
+    operation: Operation,
+    request: Request<M>,
+    work: impl FnOnce(Arc<Core>, Arc<Call>, M) -> F,
+) -> Result<Response<T>, Status>
+where
+    T: Send + 'static,
+    F: Future<Output = Outcome<T>> + Send + 'static,
+{
+    let work = |call, message| core.run_to_end(work(Arc::clone(core), call, message));
+    answer(core, operation, request, work).await
+}
+
 /// Answers a public operation that may be told of afterwards.
 async fn answer_traced<M, T, F>(
     core: &Core,
@@ -299,7 +314,7 @@ pub(super) async fn unbroken<T: Send + 'static>(
     name: &str,
     work: impl Future<Output = Outcome<T>> + Send + 'static,
 ) -> Result<Response<T>, Status> {
-    internal(core, name, async { core.tasks.spawn(work).await.map_err(Error::internal)? }).await
+    internal(core, name, core.run_to_end(work)).await
 }
 
 /// Answers an internal operation, unless the store is away. An operation that has begun is not stopped: its work must

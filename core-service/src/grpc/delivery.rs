@@ -1,6 +1,8 @@
 //! `DeliveryService`: due attempts for delivery workers.
 
-use futures::{TryFutureExt as _, stream::BoxStream};
+use std::sync::Arc;
+
+use futures::stream::BoxStream;
 use thesis_net::trace::Trace;
 use thesis_proto::{
     time::to_millis,
@@ -72,7 +74,7 @@ impl DeliveryService for Api {
                 Some(Outcome::Response(response)) => (Some(response.status), None),
                 Some(Outcome::Failure(failure)) => (None, Some(failure.reason)),
                 Some(Outcome::Released(_)) => {
-                    self.core.dispatcher.release_claim(&report.delivery_id);
+                    self.core.dispatcher.release_claim(&report.delivery_id, report.attempt);
                     continue;
                 }
                 None => return Err(Status::invalid_argument("reports.outcome: is required")),
@@ -87,7 +89,9 @@ impl DeliveryService for Api {
             };
             ended.push(Reported { delivery: report.delivery_id, attempt });
         }
-        let reported = reached(&self.core, self.core.dispatcher.report(ended));
-        internal(&self.core, "DeliveryService/Report", reported.map_ok(|()| v1::ReportResponse {})).await
+        let core = Arc::clone(&self.core);
+        let reporting = async move { core.dispatcher.report(ended).await.map(|()| v1::ReportResponse {}) };
+        let reported = reached(&self.core, self.core.run_to_end(reporting));
+        internal(&self.core, "DeliveryService/Report", reported).await
     }
 }

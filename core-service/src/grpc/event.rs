@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::answer,
+    answer::{answer, change},
     fields::Fields,
     subscribe::subscribe,
     thesis::{CURSOR, DEFAULT_LIMIT, LIMIT, bounds},
@@ -102,13 +102,13 @@ impl EventService for Api {
         request: Request<v1::CreateStreamTicketRequest>,
     ) -> Result<Response<v1::CreateStreamTicketResponse>, Status> {
         let operation = Operation::CreateStreamTicket;
-        answer(&self.core, operation, request, |call, message| async move {
+        change(&self.core, operation, request, |core, call, message| async move {
             call.charge().await?;
             let create = async |seed: &str| {
-                let ticket = create_stream_ticket(&self.core, &call, seed).await?;
+                let ticket = create_stream_ticket(&core, &call, seed).await?;
                 Ok(v1::CreateStreamTicketResponse { stream_ticket: Some(ticket) })
             };
-            self.core.idempotency.once(&call, operation, &message, create).await
+            core.idempotency.once(&call, operation, &message, create).await
         })
         .await
     }

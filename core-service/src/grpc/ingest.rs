@@ -311,7 +311,8 @@ impl IngestService for Api {
         {
             return answer.map(Response::new);
         }
-        let taken = reached(&self.core, self.take_in(request));
-        internal(&self.core, "IngestService/Ingest", taken).await
+        let api = self.clone();
+        let taken = self.core.run_to_end(async move { api.take_in(request).await });
+        internal(&self.core, "IngestService/Ingest", reached(&self.core, taken)).await
     }
 }

@@ -78,9 +78,10 @@ impl PeerService for Api {
         };
         let api = self.clone();
         let written = async move {
-            let answer = api.write(&dataset, command).await;
+            let core = Arc::clone(&api.core);
+            let answer = core.run_to_end(async move { api.write(&dataset, command).await }).await;
             let answer = answer.map_err(|error| {
-                let request_id = api.core.gate.new_request_id();
+                let request_id = core.gate.new_request_id();
                 status(&error, &request_id, "PeerService/Append")
             });
             Ok(v1::AppendResponse { result: Some(answer?) })

@@ -61,7 +61,7 @@ fn history_path(message: &v1::OpenRequest) -> String {
 
 /// Opens a stream, adds a subscription, or both.
 async fn open(
-    core: &Core,
+    core: &Arc<Core>,
     call: &Call,
     message: &v1::OpenRequest,
     ticket: Option<FoundTicket>,
@@ -89,13 +89,15 @@ async fn open(
         kind => begin(core, call, query, kind == OpenKind::Subscription).await?,
     };
     if let Some(held) = held {
-        if let Some(ticket) = ticket
-            && !use_ticket(core, ticket, &message.session, message.stream).await?
-        {
-            return Err(Error::new(
-                ErrorCode::InvalidApiKey,
-                "another connection has just used this ticket; make another one with POST /v1/stream/tickets",
-            ));
+        if let Some(ticket) = ticket {
+            let (in_use, session, stream) = (Arc::clone(core), message.session.clone(), message.stream);
+            let using = async move { use_ticket(&in_use, ticket, &session, stream).await };
+            if !core.run_to_end(using).await? {
+                return Err(Error::new(
+                    ErrorCode::InvalidApiKey,
+                    "another connection has just used this ticket; make another one with POST /v1/stream/tickets",
+                ));
+            }
         }
         let added = core.open_streams.add(&message.session, message.stream, held);
         added.map_err(|_| Error::from(ApiError::unavailable()))?;

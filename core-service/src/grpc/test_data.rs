@@ -3,7 +3,7 @@
 use thesis_proto::v1::{self, test_data_service_server::TestDataService};
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{Api, answer::answer, fields::Fields};
+use super::{Api, answer::change, fields::Fields};
 use crate::{
     domain::{
         handle::{is_test_handle, is_test_symbol},
@@ -35,14 +35,14 @@ impl TestDataService for Api {
         request: Request<v1::CreateTestThesisRequest>,
     ) -> Result<Response<v1::CreateTestThesisResponse>, Status> {
         let operation = Operation::CreateTestThesis;
-        answer(&self.core, operation, request, |call, message| async move {
+        change(&self.core, operation, request, |core, call, message| async move {
             let new = new_thesis(&message)?;
             call.charge().await?;
             let create = async |seed: &str| {
-                let result = create_test_thesis(&self.core, &call, &new, seed).await?;
+                let result = create_test_thesis(&core, &call, &new, seed).await?;
                 Ok(v1::CreateTestThesisResponse { result: Some(result) })
             };
-            self.core.idempotency.once(&call, operation, &message, create).await
+            core.idempotency.once(&call, operation, &message, create).await
         })
         .await
     }

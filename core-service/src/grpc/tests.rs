@@ -1,6 +1,7 @@
 //! Tests of calls that no operation answers.
 
 mod entrance;
+mod given_up;
 
 use axum::{Router, body::Body, extract::Request, response::Response, routing::any};
 use http::HeaderMap;

@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     Api,
-    answer::answer,
+    answer::{answer, change},
     event::compile,
     fields::Fields,
     thesis::{CURSOR, DEFAULT_LIMIT, LIMIT},
@@ -134,14 +134,14 @@ impl WebhookService for Api {
         request: Request<v1::CreateWebhookRequest>,
     ) -> Result<Response<v1::CreateWebhookResponse>, Status> {
         let operation = Operation::CreateWebhook;
-        answer(&self.core, operation, request, |call, message| async move {
+        change(&self.core, operation, request, |core, call, message| async move {
             let new = new_webhook(&message)?;
             call.charge().await?;
             let create = async |seed: &str| {
-                let (webhook, secret) = create_webhook(&self.core, &call, &new, seed).await?;
+                let (webhook, secret) = create_webhook(&core, &call, &new, seed).await?;
                 Ok(v1::CreateWebhookResponse { webhook: Some(convert::control::webhook(&webhook)), secret })
             };
-            self.core.idempotency.once(&call, operation, &message, create).await
+            core.idempotency.once(&call, operation, &message, create).await
         })
         .await
     }
@@ -185,14 +185,14 @@ impl WebhookService for Api {
         request: Request<v1::UpdateWebhookRequest>,
     ) -> Result<Response<v1::UpdateWebhookResponse>, Status> {
         let operation = Operation::UpdateWebhook;
-        answer(&self.core, operation, request, |call, message| async move {
+        change(&self.core, operation, request, |core, call, message| async move {
             let changes = changes(&message)?;
             call.charge().await?;
             let update = async |_: &str| {
-                let webhook = update_webhook(&self.core, &call, &message.id, &changes).await?;
+                let webhook = update_webhook(&core, &call, &message.id, &changes).await?;
                 Ok(v1::UpdateWebhookResponse { webhook: Some(convert::control::webhook(&webhook)) })
             };
-            self.core.idempotency.once(&call, operation, &message, update).await
+            core.idempotency.once(&call, operation, &message, update).await
         })
         .await
     }
@@ -201,9 +201,9 @@ impl WebhookService for Api {
         &self,
         request: Request<v1::DeleteWebhookRequest>,
     ) -> Result<Response<v1::DeleteWebhookResponse>, Status> {
-        answer(&self.core, Operation::DeleteWebhook, request, |call, message| async move {
+        change(&self.core, Operation::DeleteWebhook, request, |core, call, message| async move {
             call.charge().await?;
-            delete_webhook(&self.core, &call, &message.id).await?;
+            delete_webhook(&core, &call, &message.id).await?;
             Ok(v1::DeleteWebhookResponse { id: message.id })
         })
         .await
@@ -214,14 +214,14 @@ impl WebhookService for Api {
         request: Request<v1::RotateWebhookSecretRequest>,
     ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
         let operation = Operation::RotateWebhookSecret;
-        answer(&self.core, operation, request, |call, message| async move {
+        change(&self.core, operation, request, |core, call, message| async move {
             call.charge().await?;
             let rotate = async |seed: &str| {
-                let (webhook, secret) = rotate_webhook_secret(&self.core, &call, &message.id, seed).await?;
+                let (webhook, secret) = rotate_webhook_secret(&core, &call, &message.id, seed).await?;
                 let webhook = Some(convert::control::webhook(&webhook));
                 Ok(v1::RotateWebhookSecretResponse { webhook, secret })
             };
-            self.core.idempotency.once(&call, operation, &message, rotate).await
+            core.idempotency.once(&call, operation, &message, rotate).await
         })
         .await
     }
@@ -231,14 +231,14 @@ impl WebhookService for Api {
         request: Request<v1::TestWebhookRequest>,
     ) -> Result<Response<v1::TestWebhookResponse>, Status> {
         let operation = Operation::TestWebhook;
-        answer(&self.core, operation, request, |call, message| async move {
+        change(&self.core, operation, request, |core, call, message| async move {
             call.demand_send()?;
             call.charge().await?;
             let test = async |seed: &str| {
-                let delivery = test_webhook(&self.core, &call, &message.id, seed).await?;
+                let delivery = test_webhook(&core, &call, &message.id, seed).await?;
                 Ok(v1::TestWebhookResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
             };
-            self.core.idempotency.once(&call, operation, &message, test).await
+            core.idempotency.once(&call, operation, &message, test).await
         })
         .await
     }
@@ -285,14 +285,14 @@ impl WebhookService for Api {
         request: Request<v1::ReplayDeliveryRequest>,
     ) -> Result<Response<v1::ReplayDeliveryResponse>, Status> {
         let operation = Operation::ReplayDelivery;
-        answer(&self.core, operation, request, |call, message| async move {
+        change(&self.core, operation, request, |core, call, message| async move {
             call.demand_send()?;
             call.charge().await?;
             let replay = async |seed: &str| {
-                let delivery = replay_delivery(&self.core, &call, &message.id, seed).await?;
+                let delivery = replay_delivery(&core, &call, &message.id, seed).await?;
                 Ok(v1::ReplayDeliveryResponse { delivery: Some(convert::delivery::delivery(&delivery)) })
             };
-            self.core.idempotency.once(&call, operation, &message, replay).await
+            core.idempotency.once(&call, operation, &message, replay).await
         })
         .await
     }

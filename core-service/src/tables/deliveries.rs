@@ -85,14 +85,15 @@ impl DeliveryStore {
         Ok(told(row.body)?.map(|told| Delivery::pending(id.to_owned(), webhook, created_at, told)))
     }
 
-    /// Reads the rows of deliveries by id, in the order asked; none where no attempt has ended yet.
+    /// Reads the rows of deliveries by id, in the order asked; none where no attempt has ended yet, an error where a row is
+    /// damaged.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn rows(&self, ids: &[String]) -> StoreResult<Vec<Option<Delivery>>> {
+    pub async fn rows(&self, ids: &[String]) -> StoreResult<Vec<StoreResult<Option<Delivery>>>> {
         let keys: Vec<_> = ids.iter().map(|id| key![id]).collect();
         let rows = self.backend.get_many(&schema::DELIVERY, &keys).await?;
-        rows.iter().map(|row| row.as_ref().map(decode).transpose()).collect()
+        Ok(rows.iter().map(|row| row.as_ref().map(decode).transpose()).collect())
     }
 
     /// Writes a delivery's own row if it is as expected, and then the changes that belong to it.
@@ -126,16 +127,10 @@ impl DeliveryStore {
                 let (table, body) = (&schema::DELIVERY_LOG, Some(told_body(delivery)));
                 // A version that grows with time lets the store forget what has expired.
                 changes.push(Change { table, key, version: delivery.created_at, body, ttl: Some(KEPT) });
-                self.queue.add(delivery, now_ms, &mut changes);
             }
-            self.enqueue(changes).await?;
+            self.queue.enqueue(some, changes, now_ms).await?;
         }
         Ok(())
-    }
-
-    /// Writes queue rows with what belongs to them.
-    async fn enqueue(&self, changes: Vec<Change>) -> StoreResult<()> {
-        self.backend.apply(changes).await.inspect_err(|_| self.queue.forget_marks())
     }
 
     /// Replaces deliveries by their states after an attempt, each if nobody did so before, and moves them in their
@@ -145,13 +140,8 @@ impl DeliveryStore {
     /// # Errors
     /// When the store does not answer, as a whole or for one of them; doing it again is safe.
     pub async fn advance(&self, steps: &[Step], now_ms: i64) -> StoreResult<Vec<StoreResult<bool>>> {
-        let mut changes = Vec::new();
-        for step in steps {
-            self.queue.add(&step.after, now_ms, &mut changes);
-        }
-        if !changes.is_empty() {
-            self.enqueue(changes).await?;
-        }
+        let after: Vec<&Delivery> = steps.iter().map(|step| &step.after).collect();
+        self.queue.enqueue(&after, Vec::new(), now_ms).await?;
         let writes = steps.iter().map(|Step { before, after }| {
             let made = i64::from(before.attempts_made());
             let expect = if before.has_row() { Expect::Version(made) } else { Expect::Absent };
@@ -224,7 +214,7 @@ impl DeliveryStore {
             }
         }
         let ids: Vec<String> = found.iter().map(|(_, id, _)| id.clone()).collect();
-        let rows = self.rows(&ids).await?;
+        let rows = self.rows(&ids).await?.into_iter().collect::<StoreResult<Vec<_>>>()?;
         let joined = found.into_iter().zip(rows).filter_map(|((at, id, told), row)| {
             let pending = || told.map(|told| Delivery::pending(id.clone(), webhook.to_owned(), at, told));
             Some(((at, id.clone()), row.or_else(pending)?))

@@ -1,10 +1,15 @@
 //! The queues of due attempts: one for each webhook, in partitions of an hour, so that what was taken out of them goes
 //! with its hour, and one endpoint's million rows never come before another's.
 //!
-//! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due from a minute on. Marks
-//! are read when a core takes a shard of webhooks over; after that, its memory says what is due next.
+//! A queue row is a hint: the delivery decides. A mark says that a webhook has rows that are due from a minute on. A core
+//! reads all marks when it takes a shard of webhooks over, and later the new ones. Marks that it puts off itself are for
+//! the next core.
 
-use std::{collections::HashSet, ops::Bound, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    ops::Bound,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -17,14 +22,16 @@ use crate::{
         window::{HOUR_MS, MINUTE_MS},
     },
     key,
-    store::{Change, Consistency, Scan, SharedBackend, StoreResult, schema},
+    store::{Change, Consistency, Row, Scan, SharedBackend, StoreResult, schema},
 };
 
 /// Number of shards that webhooks are spread over; a core hands out the attempts of its shards.
 pub const SHARDS: i64 = 8;
 /// Most marks read at once.
 const MARKS: usize = 10_000;
-/// Most marks remembered as written.
+/// The body of a mark that was put off. A new mark has none, and a higher version.
+const PUT_OFF: &[u8] = b"put off";
+/// Most marks remembered as stored.
 const REMEMBERED: usize = 20_000;
 
 /// An attempt, as its queue row says.
@@ -47,11 +54,20 @@ pub struct Mark {
     pub since: i64,
 }
 
+/// Which marks are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// Marks that were written with a queue row.
+    New,
+    /// These, and marks that a core put off: it has their rows in memory, and only the next core needs them.
+    All,
+}
+
 /// The queues.
 #[derive(Clone)]
 pub struct DeliveryQueue {
     backend: SharedBackend,
-    /// Marks that were written lately, each with its own minute.
+    /// Marks that were stored lately, each with its own minute.
     written: Arc<Mutex<HashSet<(Mark, i64)>>>,
 }
 
@@ -85,28 +101,44 @@ impl DeliveryQueue {
         Self { backend, written: Arc::default() }
     }
 
-    /// Queues a delivery's next attempt, if there is one.
-    pub(super) fn add(&self, delivery: &Delivery, now_ms: i64, changes: &mut Vec<Change>) {
-        let Some(due_at) = delivery.next_attempt_at else { return };
-        let webhook = &delivery.webhook_id;
-        let body = if delivery.attempts.is_empty() { told_body(delivery) } else { Bytes::new() };
-        let key = key![webhook, hour_of(due_at), due_at, &delivery.id];
-        // It needs no time of expiry: it is taken out when its attempt is reported, or when its webhook is gone.
-        changes.push(Change { table: &schema::DELIVERY_QUEUE, key, version: due_at, body: Some(body), ttl: None });
-        let mark = Mark { webhook: webhook.clone(), since: minute_of(due_at) };
-        let minute = mark.since.max(minute_of(now_ms));
+    /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them.
+    ///
+    /// # Errors
+    /// When the store does not answer; doing it again is safe.
+    pub(super) async fn enqueue(
+        &self,
+        deliveries: &[&Delivery],
+        mut changes: Vec<Change>,
+        now_ms: i64,
+    ) -> StoreResult<()> {
+        let mut marks = BTreeSet::new();
+        for delivery in deliveries {
+            let Some(due_at) = delivery.next_attempt_at else { continue };
+            let webhook = &delivery.webhook_id;
+            let body = if delivery.attempts.is_empty() { told_body(delivery) } else { Bytes::new() };
+            let key = key![webhook, hour_of(due_at), due_at, &delivery.id];
+            // It needs no time of expiry: it is taken out when its attempt is reported, or when its webhook is gone.
+            changes.push(Change { table: &schema::DELIVERY_QUEUE, key, version: due_at, body: Some(body), ttl: None });
+            let mark = Mark { webhook: webhook.clone(), since: minute_of(due_at) };
+            let minute = mark.since.max(minute_of(now_ms));
+            marks.insert((mark, minute));
+        }
+        {
+            let written = self.written.lock();
+            marks.retain(|mark| !written.contains(mark));
+        }
+        changes.extend(marks.iter().map(|(mark, minute)| mark_change(mark, *minute, b"")));
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.backend.apply(changes).await?;
+        // Only now: a write that fails or is dropped leaves its marks to the next one.
         let mut written = self.written.lock();
         if written.len() >= REMEMBERED {
             written.clear();
         }
-        if written.insert((mark.clone(), minute)) {
-            changes.push(mark_change(&mark, minute));
-        }
-    }
-
-    /// Forgets which marks were written, since a write of them failed.
-    pub(super) fn forget_marks(&self) {
-        self.written.lock().clear();
+        written.extend(marks);
+        Ok(())
     }
 
     /// Takes the row of a delivery's next attempt out of its queue.
@@ -156,14 +188,15 @@ impl DeliveryQueue {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn marks(&self, shard: i64, minute: i64, to: i64) -> StoreResult<Vec<Mark>> {
+    pub async fn marks(&self, shard: i64, minute: i64, to: i64, wanted: Marks) -> StoreResult<Vec<Mark>> {
         let mut marks = Vec::new();
         let mut scan = Scan::all(&schema::QUEUE_MARK, key![shard, hour_of(first_of(minute))], MARKS);
         scan.from = Bound::Included(key![minute]);
         scan.to = Bound::Included(key![to]);
         loop {
             let rows = self.backend.scan(&scan).await?;
-            marks.extend(rows.iter().filter_map(|row| match row.clustering.as_slice() {
+            let is_wanted = |row: &&Row| wanted == Marks::All || row.body != PUT_OFF;
+            marks.extend(rows.iter().filter(is_wanted).filter_map(|row| match row.clustering.as_slice() {
                 [_, webhook, since] => Some(Mark { webhook: webhook.text().to_owned(), since: since.int() }),
                 _ => None,
             }));
@@ -174,12 +207,12 @@ impl DeliveryQueue {
         }
     }
 
-    /// Writes marks that are found in a later minute.
+    /// Puts marks off to a later minute.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn mark(&self, marks: &[Mark], minute: i64) -> StoreResult<()> {
-        self.backend.apply(marks.iter().map(|mark| mark_change(mark, minute)).collect()).await
+    pub async fn put_off(&self, marks: &[Mark], minute: i64) -> StoreResult<()> {
+        self.backend.apply(marks.iter().map(|mark| mark_change(mark, minute, PUT_OFF)).collect()).await
     }
 
     /// The last minute of a shard whose marks need no reading; none when none was noted yet.
@@ -207,9 +240,10 @@ fn removal(webhook: &str, due_at: i64, delivery: &str) -> Change {
     Change { table: &schema::DELIVERY_QUEUE, key, version: due_at + 1, body: None, ttl: None }
 }
 
-fn mark_change(mark: &Mark, minute: i64) -> Change {
+fn mark_change(mark: &Mark, minute: i64, body: &'static [u8]) -> Change {
     let key = key![shard_of(&mark.webhook), hour_of(first_of(minute)), minute, &mark.webhook, mark.since];
-    Change { table: &schema::QUEUE_MARK, key, version: minute, body: Some(Bytes::new()), ttl: Some(KEPT) }
+    let (version, body) = (2 * minute + i64::from(body.is_empty()), Some(Bytes::from_static(body)));
+    Change { table: &schema::QUEUE_MARK, key, version, body, ttl: Some(KEPT) }
 }
 
 #[cfg(test)]

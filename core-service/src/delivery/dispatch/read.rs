@@ -19,7 +19,7 @@ use crate::{
     shared::queue_hints::Made,
     tables::{
         deliveries::Step,
-        queue::{Mark, Queued, first_of, minute_of, shard_of},
+        queue::{Mark, Marks, Queued, first_of, minute_of, shard_of},
         told::KEPT,
     },
 };
@@ -39,7 +39,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// What was read of marks.
 pub(super) struct Pages {
-    /// By shard, since when it is held, and the last minute whose marks need no reading.
+    /// By shard, since when it is held, and the last minute whose marks were read.
     done: HashMap<i64, (i64, i64)>,
     /// Whether the news of every other core are heard.
     all_heard: watch::Receiver<bool>,
@@ -66,7 +66,7 @@ impl Dispatcher {
         }
         (pages.failed, pages.looked_at) = (true, now_ms);
         for (shard, (_, done)) in &pages.done {
-            let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1).await?;
+            let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1, Marks::New).await?;
             self.read_marked(marks);
         }
         pages.failed = false;
@@ -114,6 +114,15 @@ impl Dispatcher {
         let stored = self.shared.deliveries.rows(&ids).await?;
         let (mut stale, mut steps) = (Vec::new(), Vec::new());
         for (row, stored) in rows.into_iter().zip(stored) {
+            let stored = match stored {
+                Ok(stored) => stored,
+                Err(error) => {
+                    // No attempt of it could be counted. The webhook's other deliveries do not wait for it.
+                    let delivery = &row.delivery;
+                    tracing::error!(webhook = &**webhook, delivery, %error, "a delivery cannot be read and is not sent");
+                    continue;
+                }
+            };
             let next = stored.as_ref().and_then(|stored| stored.next_attempt_at);
             let Some(delivery) = due(webhook, &row, stored) else {
                 // The report of the attempt that was due here may have been cut off.
@@ -201,18 +210,18 @@ impl Dispatcher {
             }
         };
         let last = minute_of(now_ms + LONGEST_DELAY_MS) + 1;
-        for Mark { webhook, since } in self.marks(shard, done + 1, last).await? {
+        for Mark { webhook, since } in self.marks(shard, done + 1, last, Marks::All).await? {
             self.state.lock().expect(&webhook.into(), first_of(since), now_ms);
         }
         Ok(done)
     }
 
     /// The marks of a shard's minutes.
-    async fn marks(&self, shard: i64, from: i64, to: i64) -> Result<BTreeSet<Mark>> {
+    async fn marks(&self, shard: i64, from: i64, to: i64, wanted: Marks) -> Result<BTreeSet<Mark>> {
         let mut marks = BTreeSet::new();
         let mut minute = from;
         while minute <= to {
-            marks.extend(self.shared.deliveries.queue.marks(shard, minute, to).await?);
+            marks.extend(self.shared.deliveries.queue.marks(shard, minute, to, wanted).await?);
             let hour = first_of(minute).div_euclid(HOUR_MS);
             minute = (hour + 1) * HOUR_MS / MINUTE_MS;
         }
@@ -222,23 +231,19 @@ impl Dispatcher {
     async fn look_at_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
         let queue = &self.shared.deliveries.queue;
         for (shard, (_, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
-            // Where there is no other core, nobody can have written rows without a word.
-            let marks = if self.shared.backend.is_exclusive() {
-                BTreeSet::new()
-            } else {
-                self.marks(*shard, *done + 1, upto).await?
-            };
-            self.read_marked(marks);
+            // The queues of the marks that were read a minute ago have been read since.
             let left: Vec<Mark> = {
                 let state = self.state.lock();
                 let firsts = state.firsts().into_iter();
-                let left = firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= upto);
+                let left = firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= *done);
                 left.map(|(webhook, first)| Mark { webhook: webhook.to_string(), since: minute_of(first) }).collect()
             };
             if !left.is_empty() {
-                queue.mark(&left, now + PUT_OFF_MINUTES).await?;
+                queue.put_off(&left, now + PUT_OFF_MINUTES).await?;
             }
-            queue.set_done(*shard, upto).await?;
+            queue.set_done(*shard, *done).await?;
+            // Rows, not memory, bring an attempt back: whoever wrote them may have ended before this core learned of them.
+            self.read_marked(self.marks(*shard, *done + 1, upto, Marks::New).await?);
             *done = upto;
         }
         Ok(())

@@ -15,12 +15,12 @@ use crate::{
     domain::{
         account::Actor,
         control::{ControlChange, Webhook},
-        delivery::{Attempt, Delivery, Status, Streak},
+        delivery::{Attempt, Delivery, Status},
     },
     error::Result,
     figures::DELIVERIES,
     shared::{control::ControlState, first_due},
-    store::StoreError,
+    store::{StoreError, StoreResult},
     tables::{deliveries::Step, queue::shard_of},
 };
 
@@ -31,9 +31,9 @@ const KNOWN_MS: i64 = 60_000;
 /// Most webhooks of which that is remembered.
 const STREAKS: usize = 100_000;
 
-/// Webhooks without failures in a row, and since when that is known.
+/// Webhooks without failures in a row, and since when that is known; none until it is stored.
 pub(super) struct Streaks {
-    none: Cache<Arc<str>, i64>,
+    none: Cache<Arc<str>, Option<i64>>,
 }
 
 impl Default for Streaks {
@@ -60,6 +60,19 @@ pub struct Reported {
     pub attempt: Attempt,
 }
 
+/// A report of an attempt that was not counted before.
+struct Counted {
+    report: Reported,
+    /// True when the delivery's state came from memory.
+    was_known: bool,
+    succeeded: bool,
+}
+
+/// True for a success that ends its webhook's streak of failures: tests and replays do not count.
+const fn ends_streak((counted, step): &(Counted, Step)) -> bool {
+    counted.succeeded && !step.before.is_asked_for()
+}
+
 impl Dispatcher {
     /// Takes reports. A repeat of one, or of another worker's report, changes nothing.
     ///
@@ -68,11 +81,12 @@ impl Dispatcher {
     pub async fn report(&self, mut reports: Vec<Reported>) -> Result<()> {
         let now_ms = self.shared.clock.now_ms();
         let mut once = HashSet::new();
-        reports.retain(|report| once.insert(report.delivery.clone()));
+        reports.retain(|report| once.insert((report.delivery.clone(), report.attempt.number)));
         let known: Vec<(Reported, Option<Arc<Delivery>>)> = {
             let state = self.state.lock();
             let with_known = |report: Reported| {
-                let known = state.out(&report.delivery).map(|out| Arc::clone(&out.delivery));
+                let out = state.out(&report.delivery, report.attempt.number);
+                let known = out.map(|out| Arc::clone(&out.delivery));
                 (report, known)
             };
             reports.into_iter().map(with_known).collect()
@@ -99,13 +113,13 @@ impl Dispatcher {
             // Live access may have been withdrawn while an attempt was under way.
             self.shared.control.refresh().await?;
         }
-        let (mut counted, mut steps) = (Vec::new(), Vec::new());
+        let mut counted = Vec::new();
         for ((report, known), before) in reports.into_iter().zip(befores) {
-            let Reported { delivery: id, attempt } = &report;
+            let attempt = &report.attempt;
             let before = before.filter(|before| !before.is_over() && before.attempts_made() + 1 == attempt.number);
             let Some(before) = before else {
                 // It was counted before, perhaps by a call whose answer was lost.
-                self.settle_counted(id, now_ms).await?;
+                self.settle_counted(&report, now_ms).await?;
                 continue;
             };
             if attempt.response_status == Some(GONE) {
@@ -118,19 +132,20 @@ impl Dispatcher {
                 // The end of the attempt does not bring the delivery back.
                 after = after.cancelled();
             }
-            counted.push((report, known.is_some(), succeeded));
-            steps.push(Step { before, after });
+            counted.push((Counted { report, was_known: known.is_some(), succeeded }, Step { before, after }));
         }
+        let mut failed = self.end_streaks(&mut counted, now_ms).await.err();
+        let (counted, steps): (Vec<_>, Vec<_>) = counted.into_iter().unzip();
         let written = self.shared.deliveries.advance(&steps, now_ms).await?;
-        let (mut lost, mut noted, mut failed) = (Vec::new(), Vec::new(), None);
-        for (((report, was_known, succeeded), step), written) in counted.into_iter().zip(steps).zip(written) {
+        let (mut lost, mut noted) = (Vec::new(), Vec::new());
+        for ((Counted { report, was_known, succeeded }, step), written) in counted.into_iter().zip(steps).zip(written) {
             match written {
                 Ok(true) => {
                     self.settle(&step, succeeded, now_ms);
                     noted.push((step, succeeded));
                 }
                 Ok(false) if was_known => lost.push(report),
-                Ok(false) => self.settle_counted(&report.delivery, now_ms).await?,
+                Ok(false) => self.settle_counted(&report, now_ms).await?,
                 // All are reported again, and those that are written count no second time: so they count now.
                 Err(error) => failed = Some(error),
             }
@@ -140,8 +155,48 @@ impl Dispatcher {
         for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_asked_for()) {
             ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
         }
-        join_all(ends.iter().map(|(webhook, succeeded)| self.note(webhook, succeeded, now_ms))).await;
+        join_all(ends.iter().map(|(webhook, succeeded)| self.count_failures(webhook, succeeded, now_ms))).await;
         failed.map_or(Ok(lost), |error| Err(error.into()))
+    }
+
+    /// Ends the streaks of webhooks with a success, before their attempts are written: a process that ends in between leaves
+    /// attempts that are made again, but no old streak that the next failures would continue. Removes the successes of
+    /// webhooks whose streak cannot be ended.
+    ///
+    /// # Errors
+    /// When the store does not answer for one of them; these are to be reported again.
+    async fn end_streaks(&self, counted: &mut Vec<(Counted, Step)>, now_ms: i64) -> StoreResult<()> {
+        let successes = counted.iter().filter(|counted| ends_streak(counted));
+        let webhooks: HashSet<String> = successes.map(|(_, step)| step.before.webhook_id.clone()).collect();
+        let ended = join_all(webhooks.iter().map(|webhook| self.end_streak(webhook, now_ms))).await;
+        let mut outcome = Ok(());
+        for (webhook, ended) in webhooks.iter().zip(ended) {
+            match ended {
+                Ok(()) => {}
+                // Reporting it again would help nobody.
+                Err(StoreError::Damaged(why)) => tracing::error!(webhook, why, "a streak of failures cannot be ended"),
+                Err(error) => {
+                    counted.retain(|counted| !ends_streak(counted) || counted.1.before.webhook_id != *webhook);
+                    outcome = Err(error);
+                }
+            }
+        }
+        outcome
+    }
+
+    async fn end_streak(&self, webhook: &str, now_ms: i64) -> StoreResult<()> {
+        if self.streaks.none.get(webhook).flatten().is_some_and(|since| now_ms - since < KNOWN_MS) {
+            return Ok(());
+        }
+        // Before it is written: a failure that is written later must find this to remove it.
+        self.streaks.none.insert(webhook.into(), None);
+        if let Err(error) = self.shared.deliveries.note(webhook, &[true], now_ms).await {
+            self.streaks.none.remove(webhook);
+            return Err(error);
+        }
+        // If a failure has removed it meanwhile, nothing is known.
+        drop(self.streaks.none.replace(webhook.into(), Some(now_ms), false));
+        Ok(())
     }
 
     /// A delivery as it is stored; none when its row is damaged, since reporting it again would help nobody.
@@ -167,23 +222,24 @@ impl Dispatcher {
 
     /// Takes an attempt that counted out of memory, and notes when the next is due.
     fn settle(&self, step: &Step, succeeded: bool, now_ms: i64) {
-        let webhook: Arc<str> = step.before.webhook_id.as_str().into();
+        let (webhook, number): (Arc<str>, _) = (step.before.webhook_id.as_str().into(), step.after.attempts_made());
         let mut state = self.state.lock();
-        let was_slow = state.settle(&step.before.id, now_ms).is_some_and(|out| out.is_slow);
+        let was_slow = state.settle(&step.before.id, number, now_ms).is_some_and(|out| out.is_slow);
         DELIVERIES.of(&[lane(was_slow), outcome(step.after.status())]).increment(1);
         if self.shards.taken_at(shard_of(&webhook)).is_some() {
-            state.note(&webhook, &step.before.id, step.after.attempts_made(), succeeded);
+            state.note(&webhook, &step.before.id, number, succeeded);
             if let Some(due_at) = step.after.next_attempt_at {
                 state.expect(&webhook, due_at, now_ms);
             }
         }
     }
 
-    /// The same for an attempt that was counted before. Its queue row may still be there, and goes when it is read.
-    async fn settle_counted(&self, delivery: &str, now_ms: i64) -> Result<()> {
-        let out = self.state.lock().give_back(delivery, now_ms);
+    /// Takes an attempt that was counted before out of memory. Its queue row may still be there, and goes when it is read. A
+    /// later attempt of the delivery that is under way stays there.
+    async fn settle_counted(&self, report: &Reported, now_ms: i64) -> Result<()> {
+        let out = self.state.lock().give_back(&report.delivery, report.attempt.number, now_ms);
         if let Some(out) = out
-            && let Some(stored) = self.stored(delivery).await?
+            && let Some(stored) = self.stored(&report.delivery).await?
             && let Some(due_at) = stored.next_attempt_at
         {
             self.state.lock().expect(&out.webhook, due_at, now_ms);
@@ -199,21 +255,16 @@ impl Dispatcher {
         self.shared.news.queues(&first_due(next));
     }
 
-    /// Counts consecutive failures. The attempt itself is written already, so a failure to count it is only logged.
-    async fn note(&self, webhook: &str, succeeded: &[bool], now_ms: i64) {
-        let known = self.streaks.none.get(webhook).is_some_and(|since| now_ms - since < KNOWN_MS);
-        if known && succeeded.iter().all(|succeeded| *succeeded) {
+    /// Counts the failures since the last success, which has ended the streak before it. The attempts themselves are
+    /// written already, so a failure to count them is only logged.
+    async fn count_failures(&self, webhook: &str, succeeded: &[bool], now_ms: i64) {
+        let failures = succeeded.iter().rev().take_while(|succeeded| !**succeeded).count();
+        if failures == 0 {
             return;
         }
-        if succeeded.last() == Some(&true) {
-            // Before it is written: a failure that is written later must find this to remove it.
-            self.streaks.none.insert(webhook.into(), now_ms);
-        }
         let note = async {
-            let streak = self.shared.deliveries.note(webhook, succeeded, now_ms).await?;
-            if streak != Streak::default() {
-                self.streaks.none.remove(webhook);
-            }
+            let streak = self.shared.deliveries.note(webhook, &vec![false; failures], now_ms).await?;
+            self.streaks.none.remove(webhook);
             if streak.is_hopeless(now_ms) {
                 self.disable(webhook, WebhookStatus::DisabledFailing, now_ms).await?;
                 // A webhook enabled again begins at zero.

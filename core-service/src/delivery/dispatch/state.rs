@@ -282,9 +282,9 @@ impl State {
         self.out.insert(id, Out { worker, webhook, delivery, since: now_ms, until, is_slow, is_late: false });
     }
 
-    /// An attempt that is out.
-    pub(super) fn out(&self, delivery: &str) -> Option<&Out> {
-        self.out.get(delivery)
+    /// An attempt, if it is out. Another attempt of its delivery is not meant.
+    pub(super) fn out(&self, delivery: &str, number: i32) -> Option<&Out> {
+        self.out.get(delivery).filter(|out| out.delivery.attempts_made() + 1 == number)
     }
 
     /// Lets attempts that are late leave their places: endpoints that hang must not hold up those that answer.
@@ -303,14 +303,15 @@ impl State {
     }
 
     /// Takes an attempt back that was not reported, and has its queue read again.
-    pub(super) fn give_back(&mut self, delivery: &str, now_ms: i64) -> Option<Out> {
-        let out = self.settle(delivery, now_ms)?;
+    pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
+        let out = self.settle(delivery, number, now_ms)?;
         self.read_from(&out.webhook, due_at(&out.delivery));
         Some(out)
     }
 
     /// Takes an attempt back, as reported or not. Gives it if it was out.
-    pub(super) fn settle(&mut self, delivery: &str, now_ms: i64) -> Option<Out> {
+    pub(super) fn settle(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
+        self.out(delivery, number)?;
         let out = self.out.remove(delivery)?;
         self.slow_out -= usize::from(out.is_slow);
         if let Some(worker) = self.workers.get_mut(&out.worker) {

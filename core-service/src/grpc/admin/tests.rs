@@ -1,30 +1,17 @@
 //! A change that has begun ends, whatever becomes of its caller.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
-use futures::poll;
 use thesis_net::services::Trusted;
-use tokio::{task::yield_now, time::timeout};
+use tokio::time::timeout;
 
 use super::*;
-use crate::testing::{self, ManualClock, SharedMemory};
-
-/// How often a call is polled before it is given up; by then it waits for the store.
-const POLLS: usize = 20;
+use crate::testing::{self, ManualClock, SharedMemory, give_up};
 
 fn call<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.extensions_mut().insert(Trusted::default());
     request
-}
-
-/// Begins a call while the store stands still, and gives it up.
-async fn give_up<T>(call: impl Future<Output = Result<Response<T>, Status>>) {
-    let mut call = pin!(call);
-    for _ in 0..POLLS {
-        assert!(poll!(&mut call).is_pending(), "the store stands still");
-        yield_now().await;
-    }
 }
 
 #[tokio::test]

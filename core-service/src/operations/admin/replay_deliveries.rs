@@ -103,7 +103,7 @@ impl Replaying {
             self.looked_at += 1;
             if self.is_wanted(&delivery) {
                 self.pace.tick().await;
-                replay(&self.core, &delivery, &self.run).await?;
+                self.core.run_to_end(replay(Arc::clone(&self.core), delivery, self.run.clone())).await?;
                 self.replayed += 1;
             }
         }
@@ -139,11 +139,11 @@ fn serving(core: &Core, webhook_id: &str, now_ms: i64) -> Result<Serving> {
 }
 
 /// Replays a delivery. Its seed and its time make it once, however often it is tried.
-async fn replay(core: &Core, original: &Delivery, run: &str) -> Result<()> {
+async fn replay(core: Arc<Core>, original: Delivery, run: String) -> Result<()> {
     let (seed, now_ms) = (format!("{run} {}", original.id), core.shared.clock.now_ms());
     let mut tries = 1;
     loop {
-        match replay_delivery::replay(core, original, now_ms, &seed).await {
+        match replay_delivery::replay(&core, &original, now_ms, &seed).await {
             Err(error) if tries < TRIES && error.api.code.http_status() >= 500 => {
                 tries += 1;
                 sleep(PAUSE).await;

@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use futures::FutureExt as _;
 use scylla::{
     client::{session::Session, session_builder::SessionBuilder},
     statement::Statement,
@@ -11,6 +12,7 @@ use crate::{
     domain::{delivery::delivery_id, window::DAY_MS},
     store::scylla::{ScyllaStore, tests::options},
     tables::deliveries::DeliveryStore,
+    testing::{ManualClock, NOON, SharedMemory},
 };
 
 const WEBHOOK: &str = "wh_aged";
@@ -105,4 +107,33 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
     let found = store.queue.read(WEBHOOK, &(first, String::new()), now_ms, 1_000).await.unwrap();
     assert_eq!(found.len(), left.len());
     session.query_unpaged(format!("DROP KEYSPACE {keyspace}"), ()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_mark_whose_write_was_dropped_is_written_with_the_next_row() {
+    let backend = SharedMemory::new(&ManualClock::new());
+    let store = DeliveryStore::new(backend.clone());
+    let standing = backend.hold().await;
+    assert!(store.create(&[&pending(NOON)], NOON).now_or_never().is_none(), "the store stands still");
+    drop(standing);
+    store.create(&[&pending(NOON + 1)], NOON).await.unwrap();
+    let minute = minute_of(NOON);
+    let marks = store.queue.marks(shard_of(WEBHOOK), minute, minute, Marks::New).await.unwrap();
+    assert_eq!(marks, [Mark { webhook: WEBHOOK.to_owned(), since: minute }]);
+}
+
+#[tokio::test]
+async fn a_mark_that_was_put_off_is_for_the_next_core() {
+    let store = DeliveryStore::new(SharedMemory::new(&ManualClock::new()));
+    let (since, later) = (minute_of(NOON), minute_of(NOON) + 5);
+    let mark = [Mark { webhook: WEBHOOK.to_owned(), since }];
+    let marks = async |wanted| store.queue.marks(shard_of(WEBHOOK), later, later, wanted).await.unwrap();
+    store.queue.put_off(&mark, later).await.unwrap();
+    assert!(marks(Marks::New).await.is_empty());
+    assert_eq!(marks(Marks::All).await, mark);
+    // A row that is written in that minute makes it new, whichever comes first.
+    store.create(&[&pending(NOON)], first_of(later)).await.unwrap();
+    assert_eq!(marks(Marks::New).await, mark);
+    store.queue.put_off(&mark, later).await.unwrap();
+    assert_eq!(marks(Marks::New).await, mark);
 }

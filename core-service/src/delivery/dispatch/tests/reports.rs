@@ -1,6 +1,42 @@
-//! Reports that meet trouble, each beside a sound one.
+//! Reports that meet trouble, and queue rows that nobody notified the dispatcher of.
+
+use std::collections::BTreeSet;
+
+use thesis_net::services::Trusted;
+use thesis_proto::v1::{
+    AttemptReport, AttemptResponse, ReportRequest, attempt_report::Outcome,
+    delivery_service_server::DeliveryService as _,
+};
+use tonic::Request;
 
 use super::*;
+use crate::{
+    grpc::Api,
+    tables::queue::{Marks, minute_of},
+    testing::give_up,
+};
+
+impl Bench {
+    /// The next attempt that is handed out.
+    async fn next_claim(&self, claims: &mut mpsc::Receiver<Claimed>) -> Claimed {
+        for _ in 0..1_000 {
+            if let Ok(claimed) = claims.try_recv() {
+                return claimed;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+            // Paused time runs ahead while the store's own thread works; this waits for it.
+            self.core.shared.backend.apply(Vec::new()).await.unwrap();
+        }
+        panic!("nothing was handed out");
+    }
+
+    /// Writes a delivery's row so that nobody can read it.
+    async fn damage(&self, delivery: &str) {
+        let body = Some(Bytes::from_static(b"\xff"));
+        let damaged = Change { table: &schema::DELIVERY, key: key![delivery], version: 1_000, body, ttl: None };
+        self.core.shared.backend.apply(vec![damaged]).await.unwrap();
+    }
+}
 
 /// A webhook, two attempts that are out, and a report of each.
 async fn two_reported(bench: &mut Bench) -> ([String; 2], Vec<Reported>, WorkerPlace) {
@@ -37,16 +73,135 @@ async fn a_write_that_fails_loses_no_other_report() {
 async fn a_damaged_row_holds_up_no_other_report() {
     let (mut bench, other) = Bench::beside_another().await;
     let (_, reports, _place) = two_reported(&mut bench).await;
-    let damaged = Change {
-        table: &schema::DELIVERY,
-        key: key![&reports[0].delivery],
-        version: 1_000,
-        body: Some(Bytes::from_static(b"\xff")),
-        ttl: None,
-    };
-    bench.core.shared.backend.apply(vec![damaged]).await.unwrap();
+    bench.damage(&reports[0].delivery).await;
     // A core that did not hand them out reads both rows.
     let sound = reports[1].delivery.clone();
     other.dispatcher.report(reports).await.unwrap();
     assert_eq!(other.shared.deliveries.get(&sound).await.unwrap().unwrap().attempts_made(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_row_holds_up_no_other_delivery_of_its_webhook() {
+    let mut bench = Bench::new().await;
+    let ([_, sound], reports, place) = two_reported(&mut bench).await;
+    bench.core.dispatcher.report(reports.clone()).await.unwrap();
+    bench.damage(&reports[0].delivery).await;
+    drop(place);
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    bench.clock.advance(60_000);
+    assert_eq!(bench.next_claim(&mut claims).await.delivery.event_id, sound);
+    assert!(bench.stays_away(&mut claims).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_repeat_leaves_the_next_attempt_under_way() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    let first = claims.recv().await.unwrap();
+    bench.report(&first, 500).await;
+    bench.clock.advance(60_000);
+    let second = bench.next_claim(&mut claims).await;
+    bench.report(&first, 500).await;
+    assert!(bench.stays_away(&mut claims).await, "sent twice after a report");
+    bench.core.dispatcher.release_claim(&first.delivery.id, 1);
+    assert!(bench.stays_away(&mut claims).await, "sent twice after a release");
+    bench.report(&second, 200).await;
+    let delivery = bench.delivery(&event, "wh_1").await;
+    assert_eq!((delivery.status(), delivery.attempts_made()), (Status::Delivered, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_counts_once_the_streak_before_it_has_ended() {
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let mut bench = Bench::on(backend.clone(), clock).await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    bench.post().await;
+    bench.report(&claims.recv().await.unwrap(), 500).await;
+    let event = bench.post().await;
+    let claimed = claims.recv().await.unwrap();
+    let attempt = Attempt { number: 1, response_status: Some(200), ..Attempt::default() };
+    let report = Reported { delivery: claimed.delivery.id.clone(), attempt };
+    // The writes of the webhook's streak fail.
+    backend.refuse(Some("wh_1".to_owned()));
+    assert!(bench.core.dispatcher.report(vec![report.clone()]).await.is_err());
+    assert_eq!(bench.delivery(&event, "wh_1").await.status(), Status::Pending);
+    backend.refuse(None);
+    bench.core.dispatcher.report(vec![report]).await.unwrap();
+    assert_eq!(bench.delivery(&event, "wh_1").await.status(), Status::Delivered);
+    let streak = bench.core.shared.deliveries.note("wh_1", &[false], clock_now(&bench.core)).await.unwrap();
+    assert_eq!(streak.failures, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_counts_although_its_worker_gives_up() {
+    let clock = ManualClock::new();
+    let backend = SharedMemory::new(&clock);
+    let mut bench = Bench::on(backend.clone(), clock).await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    let event = bench.post().await;
+    let delivery_id = claims.recv().await.unwrap().delivery.id.clone();
+    let outcome = Some(Outcome::Response(AttemptResponse { status: 500 }));
+    let report = AttemptReport { delivery_id, attempt: 1, outcome, ..AttemptReport::default() };
+    let mut request = Request::new(ReportRequest { reports: vec![report] });
+    request.extensions_mut().insert(Trusted::default());
+
+    let standing = backend.hold().await;
+    give_up(Api::new(&bench.core).report(request)).await;
+    drop(standing);
+    bench.becomes(&event, "wh_1", Status::Retrying).await;
+    bench.clock.advance(60_000);
+    assert_eq!(bench.next_claim(&mut claims).await.delivery.attempts_made(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_are_made_although_nobody_notified_the_dispatcher_of_their_rows() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    bench.post().await;
+    let before = Delivery::clone(&claims.recv().await.unwrap().delivery);
+    bench.webhook("wh_2").await;
+    let (deliveries, now_ms) = (&bench.core.shared.deliveries, clock_now(&bench.core));
+    // A report and a replay whose work ends once the store has them.
+    let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
+    let retry = Step { after: before.after(attempt, now_ms), before: before.clone() };
+    assert!(matches!(deliveries.advance(&[retry], now_ms).await.unwrap().as_slice(), [Ok(true)]));
+    let replay = Delivery {
+        id: delivery_id("wh_2", now_ms, &["replay"]),
+        webhook_id: "wh_2".to_owned(),
+        body: b"{}".to_vec(),
+        replay_of: Some(before.id.clone()),
+        ..before.clone()
+    };
+    deliveries.create(&[&replay], now_ms).await.unwrap();
+    // The attempt that is out is given back without a report.
+    bench.clock.advance(CLAIM_MS);
+    assert!(bench.stays_away(&mut claims).await);
+    bench.clock.advance(5 * 60_000);
+    let sent = [bench.next_claim(&mut claims).await, bench.next_claim(&mut claims).await];
+    let sent = sent.map(|claimed| (claimed.delivery.id.clone(), claimed.delivery.attempts_made()));
+    assert_eq!(BTreeSet::from(sent), BTreeSet::from([(before.id, 1), (replay.id, 0)]));
+    assert!(bench.stays_away(&mut claims).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_mark_of_a_queue_with_nothing_left_is_put_off() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    bench.post().await;
+    bench.report(&claims.recv().await.unwrap(), 200).await;
+    let first = minute_of(clock_now(&bench.core));
+    for _ in 0..8 {
+        bench.clock.advance(60_000);
+        assert!(bench.stays_away(&mut claims).await);
+    }
+    let queue = &bench.core.shared.deliveries.queue;
+    let marks = queue.marks(shard_of("wh_1"), first + 1, first + 59, Marks::All).await.unwrap();
+    assert!(marks.is_empty(), "{marks:?}");
 }
