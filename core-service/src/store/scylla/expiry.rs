@@ -1,5 +1,5 @@
-//! Rows that live for a time, on a real node: the files of a time window go as a whole when their rows have expired, and
-//! reads of newer rows do not meet these. Needs a Cassandra on this machine, whose files and traces are looked at.
+//! Rows with a time to live, on a Cassandra node of this machine: the node deletes the files of a time window as a whole
+//! when their rows have expired, and reads of newer rows do not meet expired ones. The tests read its files and traces.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -17,7 +17,7 @@ use thesis_net::clock::{Clock as _, SystemClock};
 use super::{
     ScyllaStore, migrate, session,
     tests::options,
-    traces::{PATIENCE_MS, deletions_met},
+    traces::{TIMEOUT_MS, deletions_met},
 };
 use crate::{
     domain::window::{DAY_MS, MINUTE_MS},
@@ -25,22 +25,22 @@ use crate::{
     store::{Backend as _, Change, ColumnKind, Consistency, Table, Value, schema},
 };
 
-/// The tables with time windows whose write times are ours, and the milliseconds of a window.
+/// The tables with time windows whose write times the service chooses, and the length of a window in milliseconds.
 static TABLES: [(&Table, i64); 4] = [
     (&schema::MINUTE_COUNT, 30 * MINUTE_MS),
     (&schema::TICKET_MOVE, 30 * MINUTE_MS),
     (&schema::AUDIT, 16 * DAY_MS),
     (&schema::KEY_USAGE, 4 * DAY_MS),
 ];
-/// The windows in which rows are written, counted back from now.
+/// The windows that get a row each, counted back from now.
 const WINDOWS: [i64; 5] = [6, 5, 4, 2, 1];
-/// The rows of so many of them, the oldest, expire at once.
+/// The number of windows, from the oldest on, whose rows expire during the test.
 const EXPIRING: usize = 3;
-/// Seconds for which those rows live, and the others.
+/// Seconds to live: of a row that expires during the test, and of one that does not.
 const SHORT: u32 = 1;
 const LONG: u32 = 86_400;
 
-/// A row whose key is made of its number.
+/// A row whose key columns all hold its number.
 fn row(table: &'static Table, number: i64, written_at: i64, ttl: u32) -> Change {
     let columns = table.partition.iter().chain(table.clustering);
     let key = columns.map(|column| match column.kind {
@@ -52,17 +52,17 @@ fn row(table: &'static Table, number: i64, written_at: i64, ttl: u32) -> Change 
 }
 
 async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = SystemClock.now_ms() + PATIENCE_MS;
+    let deadline = SystemClock.now_ms() + TIMEOUT_MS;
     loop {
         if let Some(found) = probe().await {
             return found;
         }
-        assert!(SystemClock.now_ms() < deadline, "{what}: not within {PATIENCE_MS} ms");
+        assert!(SystemClock.now_ms() < deadline, "{what}: not within {TIMEOUT_MS} ms");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// The folder in which a node keeps the files of a keyspace; none when it is not on this machine.
+/// The folder in which a node keeps the files of a keyspace; none when the node is on another machine.
 async fn folder(session: &Session, keyspace: &str) -> Option<PathBuf> {
     let query = "SELECT value FROM system_views.settings WHERE name = 'data_file_directories'";
     let told = session.query_unpaged(query, ()).await.ok()?.into_rows_result().ok()?;
@@ -85,8 +85,8 @@ async fn alter(session: &Session, keyspace: &str, table: &Table, options: &str) 
     session.query_unpaged(text, ()).await.unwrap();
 }
 
-/// Makes the nodes write a table's rows into files at once, and look every second for files that have expired. Windows
-/// and write times stay as the migrations have them.
+/// Makes the nodes flush a table twice a second, and search every second for files that have expired. The windows stay as
+/// the migrations define them.
 async fn hurry(session: &Session, keyspace: &str, table: &Table) {
     let query = "SELECT compaction FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
     let told = session.query_unpaged(query, (keyspace, table.name)).await.unwrap().into_rows_result().unwrap();
@@ -97,7 +97,7 @@ async fn hurry(session: &Session, keyspace: &str, table: &Table) {
     alter(session, keyspace, table, &options).await;
 }
 
-/// Writes a row in each window, each into a file of its own; gives the files.
+/// Writes a row in each window and waits until it is flushed, so that each row has its own file. Returns the files.
 async fn write_windows(store: &ScyllaStore, folder: &Path, table: &'static Table, window_ms: i64) -> Vec<String> {
     let now_ms = SystemClock.now_ms();
     let mut written = Vec::new();
@@ -112,22 +112,22 @@ async fn write_windows(store: &ScyllaStore, folder: &Path, table: &'static Table
     written
 }
 
-/// Waits until the files of expired rows are gone. Those of living rows stay as they were written.
+/// Waits until the node has deleted the files of expired rows. The files of living rows stay unchanged.
 async fn expire(store: &ScyllaStore, folder: &Path, table: &'static Table, written: &[String]) {
     let (expired, living) = written.split_at(EXPIRING);
     let are_gone = async || {
-        // What is written makes the node look again at what can go.
+        // After each flush the node decides again which files it compacts or deletes.
         store.apply(vec![row(table, 9, SystemClock.now_ms(), LONG)]).await.unwrap();
         let left = files(folder, table);
         expired.iter().all(|file| !left.contains(file)).then_some(())
     };
-    until(&format!("the files of expired rows of {} go", table.name), are_gone).await;
+    until(&format!("the node deletes the expired files of {}", table.name), are_gone).await;
     let left = files(folder, table);
     let kept = living.iter().all(|file| left.contains(file));
-    assert!(kept, "{}: of {written:?} {left:?} are left, so files of several windows became one", table.name);
+    assert!(kept, "{}: {written:?} became {left:?}: the node has merged files of several windows", table.name);
 }
 
-/// A list reads from its oldest row on, so it does not meet what expired before.
+/// A list has a lower bound, below which are the expired rows.
 async fn reads_of_newer_rows_do_not_meet_expired_ones(store: &ScyllaStore, keyspace: &str) {
     let (old, new) = (300, 10);
     let entry = |at: i64| {
@@ -148,7 +148,7 @@ async fn reads_of_newer_rows_do_not_meet_expired_ones(store: &ScyllaStore, keysp
 }
 
 #[tokio::test]
-async fn files_of_time_windows_go_as_a_whole() {
+async fn files_of_time_windows_expire_as_a_whole() {
     let keyspace = format!("expiry_{}_{}", SystemClock.now_ms(), process::id());
     let Some(options) = options(&keyspace) else { return };
     let session = session::open(&options).await.unwrap();
@@ -165,14 +165,14 @@ async fn files_of_time_windows_go_as_a_whole() {
         until("the entries are in a file", async || files(&folder, &schema::AUDIT).pop_first()).await;
         let writing = TABLES.iter().map(|(table, window_ms)| write_windows(&store, &folder, table, *window_ms));
         let written = join_all(writing).await;
-        // Until now no file could go: what is deleted or expired is kept for nodes that are away.
+        // Until now the nodes kept expired rows, for the sake of nodes that are away.
         for (table, _) in TABLES {
             alter(session, &keyspace, table, "gc_grace_seconds = 0").await;
         }
         let expiring = TABLES.iter().zip(&written).map(|((table, _), files)| expire(&store, &folder, table, files));
         join_all(expiring).await;
     } else {
-        eprintln!("left out: no Cassandra on this machine");
+        eprintln!("left out: the nodes are no Cassandra on this machine");
     }
     session.query_unpaged(format!("DROP KEYSPACE {keyspace}"), ()).await.unwrap();
 }

@@ -1,20 +1,20 @@
-//! What reads meet at the nodes, as their traces tell. Needs a Cassandra: its traces name the deleted rows.
+//! Traces of reads. Cassandra's traces count the deleted and expired cells that a read meets; ScyllaDB's do not.
 
 use std::time::Duration;
 
 use scylla::{client::session::Session, statement::Statement};
 use thesis_net::clock::{Clock as _, SystemClock};
 
-/// Longest time until a node has done what it does when it has time, in milliseconds.
-pub(crate) const PATIENCE_MS: i64 = 60_000;
+/// Timeout for the background work of a node (it flushes, compacts and writes traces), in milliseconds.
+pub(crate) const TIMEOUT_MS: i64 = 60_000;
 
-/// The most deleted or expired cells and rows that any replica met to answer a query.
+/// The number of deleted or expired cells and rows that a replica met in a query; the highest of all replicas.
 pub(crate) async fn deletions_met(session: &Session, query: String) -> u64 {
     let mut query = Statement::new(query);
     query.set_tracing(true);
     let traced = session.query_unpaged(query, ()).await.unwrap().tracing_id().unwrap();
     // A node writes its traces when it has time.
-    let deadline = SystemClock.now_ms() + PATIENCE_MS;
+    let deadline = SystemClock.now_ms() + TIMEOUT_MS;
     loop {
         let events = session.get_tracing_info(&traced).await.unwrap().events;
         // As "Read 0 live rows and 400 tombstone cells".

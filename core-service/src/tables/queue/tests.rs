@@ -9,7 +9,7 @@ use crate::{
     store::scylla::{
         ScyllaStore,
         tests::options,
-        traces::{PATIENCE_MS, deletions_met},
+        traces::{TIMEOUT_MS, deletions_met},
     },
     tables::deliveries::DeliveryStore,
 };
@@ -73,7 +73,7 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
                       'unchecked_tombstone_compaction': true, 'tombstone_compaction_interval': 1, \
                       'tombstone_threshold': 0.01}";
     session.query_unpaged(format!("ALTER TABLE {keyspace}.delivery_queue WITH {compacting}"), ()).await.unwrap();
-    let deadline = SystemClock.now_ms() + PATIENCE_MS;
+    let deadline = SystemClock.now_ms() + TIMEOUT_MS;
     for hour in hour_of(first)..=hour {
         while deletions_met_in_hour(&session, &keyspace, hour, 0).await > 0 {
             assert!(SystemClock.now_ms() < deadline, "the deletions of hour {hour} stay");
