@@ -12,6 +12,7 @@ mod intake;
 mod look_up;
 pub mod objects;
 pub mod pace;
+mod place;
 pub mod pushes;
 pub mod settings;
 pub mod status;

@@ -314,6 +314,11 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Makes the changes of earlier calls of [`Backend::apply`] durable. On CQL every acknowledged change is durable already.
+    async fn sync(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
     /// Whether the store answers.
     async fn check(&self) -> StoreResult<()>;
 

@@ -226,6 +226,10 @@ impl Backend for SharedMemory {
         false
     }
 
+    async fn sync(&self) -> StoreResult<()> {
+        self.store()?.sync().await
+    }
+
     async fn check(&self) -> StoreResult<()> {
         self.store()?.check().await
     }

@@ -60,6 +60,10 @@ impl Backend for Counting {
         self.store.is_exclusive()
     }
 
+    async fn sync(&self) -> StoreResult<()> {
+        self.store.sync().await
+    }
+
     async fn check(&self) -> StoreResult<()> {
         self.store.check().await
     }

@@ -1,6 +1,8 @@
 //! Two cores on one keyspace, an edge before each: limits hold for both together, and an operator's changes act on
 //! both.
 
+mod write_times;
+
 use std::time::Duration;
 
 use reqwest::Method;

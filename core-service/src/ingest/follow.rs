@@ -12,23 +12,19 @@ use super::{
     client::{Feed, FeedError},
     frames::{self, Frame, MOST_FRAME, Said},
     objects::Refusal,
+    place::Place,
     status::SILENCE_MS,
-    upstream::{Owed, Upstream},
+    upstream::Upstream,
 };
-use crate::{
-    domain::{
-        observation::{Observation, Seen},
-        window::MINUTE_MS,
-    },
-    tables::upstream::{FeedPlace, keep_place, place},
+use crate::domain::{
+    observation::{Observation, Seen},
+    window::MINUTE_MS,
 };
 
 /// How often a core looks whether it leads.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often the place is kept, if it moved.
 const KEEP_EVERY: Duration = Duration::from_millis(250);
-/// Longest time after which it is kept although it did not move, so that others know that the feed is up.
-const SIGN_EVERY: Duration = Duration::from_secs(5);
 /// How often a sample is compared with the upstream.
 const COMPARE_EVERY: Duration = Duration::from_mins(5);
 /// The first and the longest pause before the feed is opened again.
@@ -57,19 +53,15 @@ struct Waiting {
 }
 
 /// A connection to the feed.
-struct Connection {
+struct Connection<'a> {
     upstream: Arc<Upstream>,
-    place: FeedPlace,
-    /// The version with which the place was last kept.
-    version: i64,
+    place: &'a mut Place,
     /// It begins now, not behind a position.
     begins_now: bool,
     /// The upstream's clock less this one's, in milliseconds.
     ahead_ms: i64,
     waiting: Waiting,
     heard_at: Instant,
-    kept_at: Option<Instant>,
-    moved: bool,
 }
 
 impl Upstream {
@@ -77,19 +69,20 @@ impl Upstream {
     pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut compare_at = Instant::now() + COMPARE_EVERY;
-        // Whether what is owed was read since this core leads.
-        let mut knows_debts = false;
+        // None until this core leads and has read it.
+        let mut place: Option<Place> = None;
         let following = async {
             loop {
                 if !self.leads() {
-                    knows_debts = false;
+                    place = None;
                     sleep(LOOK_EVERY).await;
                     continue;
                 }
                 // A feed that is away does not keep look-ups from being made.
                 self.catch_up(&stop);
-                let ended = self.follow_once(&stop, &mut backoff, &mut compare_at, &mut knows_debts).await;
+                let ended = self.follow_once(&stop, &mut backoff, &mut compare_at, &mut place).await;
                 self.status.connected(false);
+                self.leave(&mut place).await;
                 let Err(Ended { why, after_s }) = ended else { continue };
                 self.status.failed("the feed", &why);
                 let told = Duration::from_secs(after_s.unwrap_or_default()).min(LONGEST_TOLD);
@@ -97,6 +90,18 @@ impl Upstream {
             }
         };
         stop.run_until_cancelled(following).await;
+        // Otherwise the next start would fetch again.
+        self.leave(&mut place).await;
+    }
+
+    /// Keeps the place after a connection has ended. If another core leads, that one keeps its own.
+    async fn leave(&self, place: &mut Option<Place>) {
+        if !self.leads() {
+            *place = None;
+        }
+        if let Some(place) = place {
+            place.leave().await;
+        }
     }
 
     /// Opens the feed and follows it until it breaks, or this core no longer leads.
@@ -105,57 +110,43 @@ impl Upstream {
         stop: &CancellationToken,
         backoff: &mut Backoff,
         compare_at: &mut Instant,
-        knows_debts: &mut bool,
+        place: &mut Option<Place>,
     ) -> Result<(), Ended> {
-        let kept = place(&self.shared.backend).await.map_err(|error| Ended::because(error.to_string()))?;
-        let (is_first, now_ms) = (kept.is_none(), self.now_ms());
-        let (mut kept, version) = kept.unwrap_or_else(|| {
-            let first = FeedPlace { known_until: now_ms, ..FeedPlace::default() };
-            (first, 0)
-        });
-        if !std::mem::replace(knows_debts, true) {
-            *self.owed.lock() = Owed { paying: None, waiting: kept.owed_since };
-            if is_first && !self.settings.backfill.is_zero() {
-                let back = i64::try_from(self.settings.backfill.as_millis()).unwrap_or(i64::MAX);
-                self.owe(now_ms.saturating_sub(back));
+        let place = match place {
+            Some(place) => place,
+            None => {
+                let read = Place::read(self).await.map_err(|error| Ended::because(error.to_string()))?;
+                place.insert(read)
             }
-        }
-        if kept.position.is_none() && !is_first {
-            // The first connection broke before it told a position.
-            self.owe(kept.known_until - LATE_MS);
-        }
-        let feed = match self.client.feed(kept.position.as_deref()).await {
-            Ok(feed) => feed,
-            Err(FeedError::PositionLost { .. }) if kept.position.is_some() => {
-                self.owe(kept.known_until - LATE_MS);
-                kept.position = None;
+        };
+        let is_first = place.take_first();
+        let feed = match self.client.feed(place.feed.position.as_deref()).await {
+            Err(FeedError::PositionLost { .. }) if place.feed.position.is_some() => {
+                place.feed.position = None;
                 self.client.feed(None).await?
             }
-            Err(error) => return Err(error.into()),
+            opened => opened?,
         };
+        let begins_now = place.feed.position.is_none();
+        if begins_now && !is_first {
+            // The open feed brings later changes only. Look-ups that begin now find all earlier ones.
+            self.owe(place.feed.known_until - LATE_MS);
+        }
+        let now_ms = self.now_ms();
         self.status.connected(true);
         self.status.heard(now_ms);
         // Until the next frame with a position this is how far it has come, whichever core came so far.
-        self.status.taken(kept.position.as_deref(), None);
-        (kept.heard_at, kept.connected) = (now_ms, true);
+        self.status.taken(place.feed.position.as_deref(), None);
+        place.open(now_ms);
         let mut connection = Connection {
             upstream: Arc::clone(self),
-            begins_now: kept.position.is_none(),
-            place: kept,
-            version,
+            begins_now,
+            place,
             ahead_ms: 0,
             waiting: Waiting::default(),
             heard_at: Instant::now(),
-            kept_at: None,
-            moved: false,
         };
-        let ended = connection.read(feed, stop, backoff, compare_at).await;
-        connection.place.connected = false;
-        // The next leader keeps its own.
-        if self.leads() {
-            connection.keep().await;
-        }
-        ended
+        connection.read(feed, stop, backoff, compare_at).await
     }
 }
 
@@ -181,7 +172,7 @@ impl From<FeedError> for Ended {
     }
 }
 
-impl Connection {
+impl Connection<'_> {
     /// Reads the feed while what came before is taken in.
     async fn read(
         &mut self,
@@ -224,12 +215,10 @@ impl Connection {
                 }
                 _ = tick.tick() => {
                     if is_open && self.heard_at.elapsed() > silence() {
-                        self.upstream.owe(self.place.known_until - LATE_MS);
+                        self.upstream.owe(self.place.feed.known_until - LATE_MS);
                         ended = Some(Err(Ended::because("it was silent for too long")));
                     }
-                    if self.moved || self.kept_at.is_none_or(|at| at.elapsed() > SIGN_EVERY) {
-                        self.keep().await;
-                    }
+                    self.place.keep_if_due().await;
                     self.upstream.catch_up(stop);
                     if Instant::now() >= *compare_at {
                         *compare_at = Instant::now() + COMPARE_EVERY;
@@ -250,11 +239,11 @@ impl Connection {
         let now_ms = upstream.now_ms();
         self.heard_at = Instant::now();
         upstream.status.heard(now_ms);
-        self.place.heard_at = now_ms;
+        self.place.feed.heard_at = now_ms;
         for told in parser.read(bytes) {
             let Some(Frame { position, kind, said }) = frames::read(told, now_ms) else { continue };
             upstream.status.frame(kind, now_ms);
-            self.place.last_frame_at = Some(now_ms);
+            self.place.feed.last_frame_at = Some(now_ms);
             match said {
                 Said::Open { now_ms: theirs } => {
                     self.ahead_ms = theirs - now_ms;
@@ -273,7 +262,7 @@ impl Connection {
                 Said::Refused(refusal) => {
                     upstream.status.refused(refusal);
                     if kind == "gap" && !matches!(refusal, Refusal::Position) {
-                        upstream.owe(self.place.known_until - LATE_MS);
+                        upstream.owe(self.place.feed.known_until - LATE_MS);
                     }
                 }
             }
@@ -287,24 +276,7 @@ impl Connection {
         let changed_at = taken.observations.last().and_then(|observation| observation.revision);
         let lag = changed_at.map(|at| (self.upstream.now_ms() + self.ahead_ms - at).max(0));
         self.upstream.status.taken(taken.position.as_deref(), lag);
-        self.place.position = taken.position.or_else(|| self.place.position.take());
-        self.place.known_until = self.place.known_until.max(taken.until);
-        self.moved = true;
-    }
-
-    /// Keeps the place, and what is owed with it.
-    async fn keep(&mut self) {
-        let owed = self.upstream.owed.lock().since();
-        let place = FeedPlace { owed_since: owed, ..self.place.clone() };
-        // Above what the last leader wrote, whatever its clock said.
-        let version = self.upstream.now_ms().max(self.version + 1);
-        match keep_place(&self.upstream.shared.backend, &place, version).await {
-            Ok(()) => {
-                self.version = version;
-                (self.moved, self.kept_at, self.place) = (false, Some(Instant::now()), place);
-            }
-            Err(error) => tracing::debug!(%error, "keeping the place in the feed failed, trying again"),
-        }
+        self.place.move_to(taken.position, taken.until);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The embedded store: one redb file that belongs to one process.
 //!
 //! Reads run on the caller's thread, on a snapshot. Writes go to one thread, which commits all waiting writes together.
-//! A batch with a conditional write waits for the disk; a batch of projections alone does not.
+//! A batch with a conditional write waits for the disk; a batch of projections alone does not, unless it is synced.
 
 pub mod backup;
 mod batch;
@@ -138,6 +138,10 @@ impl Backend for EmbeddedStore {
 
     fn is_exclusive(&self) -> bool {
         true
+    }
+
+    async fn sync(&self) -> StoreResult<()> {
+        self.write(Write::Sync).await.map(drop)
     }
 
     async fn check(&self) -> StoreResult<()> {

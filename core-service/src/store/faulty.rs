@@ -240,6 +240,13 @@ impl Backend for Process {
         self.backend.is_exclusive()
     }
 
+    async fn sync(&self) -> StoreResult<()> {
+        if self.ended().is_some() {
+            return doubt();
+        }
+        self.wait(self.backend.sync()).await
+    }
+
     async fn check(&self) -> StoreResult<()> {
         self.backend.check().await
     }

@@ -127,6 +127,10 @@ impl Backend for Observed {
         self.0.away()
     }
 
+    async fn sync(&self) -> StoreResult<()> {
+        self.0.sync().await
+    }
+
     async fn check(&self) -> StoreResult<()> {
         self.0.check().await
     }

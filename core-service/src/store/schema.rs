@@ -66,7 +66,7 @@ tables! {
     DERIVED "derived" (text("dataset"), text("token")) asc Versioned;
     /// Current state of all that the control log changed.
     CONTROL "control" (text("kind"), int("shard"); text("id")) asc Versioned;
-    /// Requests in a month, by replica: version = how often the row was written, body = the count.
+    /// Requests in a month, by replica: version = the time of the write, body = the count.
     USAGE "usage" (text("organization"), text("month"); text("replica")) asc Versioned;
     /// Requests of a class, or failed authentications, in a minute, likewise.
     MINUTE_COUNT "minute_count" (text("subject"), int("minute"); text("replica")) asc Versioned;
@@ -76,7 +76,7 @@ tables! {
     STREAM_SLOTS "stream_slots" (text("project")) asc Conditional;
     /// Tickets that open streams, by their hash.
     STREAM_TICKET "stream_ticket" (text("hash")) asc Conditional;
-    /// Connections that another one of their ticket replaced, in partitions of eight seconds; version = the second.
+    /// Connections that another one of their ticket replaced, in partitions of eight seconds; version = the time.
     TICKET_MOVE "ticket_move" (int("second"); text("connection")) asc Versioned;
     /// Answers kept for idempotency keys.
     IDEMPOTENCY "idempotency" (text("scope"), text("key")) asc Conditional;
@@ -101,7 +101,7 @@ tables! {
     ATTEMPTS "attempts" (text("subject")) asc Conditional;
     /// Who did what, by organization; version = the time.
     AUDIT "audit" (text("organization"), int("bucket"); int("at"), text("id")) desc Versioned;
-    /// Requests of a key and class in an hour, by replica; version grows with the count.
+    /// Requests of a key and class in an hour, by replica; version = the time of the write.
     KEY_USAGE "key_usage" (text("project"), int("day"); int("hour"), text("key"), text("class"), text("replica")) asc Versioned;
     /// When a key was last used; version = the time.
     KEY_USE "key_use" (text("project"); text("key")) asc Versioned;

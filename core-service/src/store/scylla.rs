@@ -1,6 +1,8 @@
 //! The CQL store: ScyllaDB or Apache Cassandra, through the CQL that both know.
 
 mod examine;
+#[cfg(test)]
+mod expiry;
 mod hearing;
 mod leave;
 mod migrate;
@@ -9,6 +11,8 @@ mod read;
 mod retry;
 mod session;
 mod statements;
+#[cfg(test)]
+pub(crate) mod traces;
 mod write;
 
 use std::{sync::Arc, time::Duration};

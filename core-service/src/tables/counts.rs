@@ -10,7 +10,7 @@ use crate::{
 /// Most replicas with a row of one count.
 const MOST_REPLICAS: usize = 100_000;
 
-/// A table of counts. The replica is its clustering key, the version says how often the row was written.
+/// A table of counts. The replica is its clustering key, the version is the time of the write.
 #[derive(Clone, Copy, Debug)]
 pub struct CountTable {
     table: &'static Table,
@@ -41,7 +41,7 @@ impl CountKey {
 pub struct CountRow {
     /// The replica.
     pub replica: String,
-    /// How often it wrote the row.
+    /// When it wrote the row, in Unix milliseconds; higher than before, whatever the clock says.
     pub version: i64,
     /// What it counted.
     pub count: u64,

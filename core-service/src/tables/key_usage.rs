@@ -69,7 +69,7 @@ fn decode(row: &Row) -> StoreResult<Requests> {
     Requests::decode(row.body.clone()).map_err(|error| StoreError::Damaged(format!("key usage: {error}")))
 }
 
-/// The change that stores a replica's count; `version` grows with it.
+/// The change that stores a replica's count; `version` is the time of the write in Unix milliseconds, and grows.
 #[must_use]
 pub fn change(of: &UsageKey, replica: &str, count: Requests, version: i64) -> Change {
     Change {

@@ -63,17 +63,18 @@ pub async fn write(backend: &SharedBackend, hash: &str, version: Option<i64>, ti
     backend.transact(Transaction { table, partition, writes: vec![write], ttl: Some(KEPT) }).await
 }
 
-/// Tells the other cores that a connection was replaced in this second.
+/// Tells the other cores that a connection was replaced at `now_ms`.
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn tell_replaced(backend: &SharedBackend, second: i64, connection: &str) -> StoreResult<()> {
-    let (table, key) = (&schema::TICKET_MOVE, key![second.div_euclid(SECONDS), connection]);
-    let change = Change { table, key, version: second, body: Some(Bytes::new()), ttl: Some(MOVE_KEPT) };
+pub async fn tell_replaced(backend: &SharedBackend, now_ms: i64, connection: &str) -> StoreResult<()> {
+    let bucket = now_ms.div_euclid(SECONDS * 1_000);
+    let (table, key) = (&schema::TICKET_MOVE, key![bucket, connection]);
+    let change = Change { table, key, version: now_ms, body: Some(Bytes::new()), ttl: Some(MOVE_KEPT) };
     backend.apply(vec![change]).await
 }
 
-/// The connections that were replaced in these seconds.
+/// The connections that were replaced in these seconds, counted from 1970.
 ///
 /// # Errors
 /// When the store does not answer.
@@ -81,7 +82,7 @@ pub async fn replaced(backend: &SharedBackend, from: i64, to: i64) -> StoreResul
     let mut connections = Vec::new();
     for bucket in from.div_euclid(SECONDS)..=to.div_euclid(SECONDS) {
         let rows = backend.scan(&Scan::all(&schema::TICKET_MOVE, key![bucket], MOST_MOVES)).await?;
-        let new = rows.iter().filter(|row| row.version >= from);
+        let new = rows.iter().filter(|row| row.version >= from * 1_000);
         connections.extend(new.filter_map(|row| Some(row.clustering.first()?.text().to_owned())));
     }
     Ok(connections)

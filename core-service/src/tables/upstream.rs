@@ -90,12 +90,14 @@ pub async fn place(backend: &SharedBackend) -> StoreResult<Option<(FeedPlace, i6
     read_row(backend, FEED).await
 }
 
-/// Keeps the place in the feed; a higher version wins.
+/// Keeps the place in the feed; a higher version wins. Returns when it is durable, since a start that finds no place takes
+/// itself for the first.
 ///
 /// # Errors
 /// When the store does not answer.
 pub async fn keep_place(backend: &SharedBackend, place: &FeedPlace, version: i64) -> StoreResult<()> {
-    write(backend, FEED, version, place, None).await
+    write(backend, FEED, version, place, None).await?;
+    backend.sync().await
 }
 
 /// When observations were last pushed, in unix milliseconds.

@@ -37,6 +37,12 @@ impl Following {
         Self::of(upstream, service).await
     }
 
+    /// Starts a service while the upstream refuses its feed, so it does not wait until the service follows.
+    pub(crate) async fn start_refused(store: &Store, upstream: Upstream, settings: impl Fn(Setup) -> Setup) -> Self {
+        let service = Service::on(store, |setup| settings(Self::settings(setup, &upstream))).await;
+        Self::beside(upstream, service).await
+    }
+
     /// Two processes of each role; each edge knows one core only if they are `apart`.
     pub(crate) async fn of_replicas(
         nodes: &str,
@@ -59,12 +65,16 @@ impl Following {
     }
 
     async fn of(upstream: Upstream, service: Service) -> Self {
+        let following = Self::beside(upstream, service).await;
+        following.is_up().await;
+        following
+    }
+
+    async fn beside(upstream: Upstream, service: Service) -> Self {
         let project = service.project_on("huge").await;
         let client = project.live().await;
         service.settle().await;
-        let following = Self { upstream, service, project, client };
-        following.is_up().await;
-        following
+        Self { upstream, service, project, client }
     }
 
     /// How live data follows the upstream; none while no core answers.

@@ -74,6 +74,12 @@ impl Setup {
         self
     }
 
+    /// The value of a setting.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        let last = self.variables.iter().rev().find(|(of, _)| of == name);
+        last.map(|(_, value)| value.as_str())
+    }
+
     /// Run by a user without rights, which takes a user with all of them.
     pub(crate) fn by_nobody(self) -> Self {
         Self { nobody: true, ..self }

@@ -2,9 +2,14 @@
 
 use serde_json::json;
 
-use crate::harness::{Following, SOON, Setup, Store, Upstream, World, text};
+use super::{SMALL, without_backfill};
+use crate::harness::{Following, Process, SOON, Setup, Store, Upstream, World, eventually, text};
 
-on_stores_of_their_own![a_first_start_fetches_and_a_later_one_goes_on];
+on_stores_of_their_own![
+    a_first_start_fetches_and_a_later_one_goes_on,
+    a_clean_stop_leaves_nothing_to_fetch_again,
+    a_kill_after_the_first_frame_loses_no_place,
+];
 
 /// More theses than two pages of a look-up hold.
 const BEGINNING: World = World { profiles: 20, tokens: 8, theses: 450 };
@@ -48,4 +53,42 @@ async fn a_first_start_fetches_and_a_later_one_goes_on(store: Store) {
     let told: Vec<_> = stream.take(at).await.into_iter().map(|frame| frame.data).collect();
     assert!(events[..at].iter().rev().eq(&told), "{} events are not the {at}", told.len());
     assert!(at > 4, "{at}");
+}
+
+/// The log's messages when look-ups of missing changes begin and end.
+const BEGIN: &str = "\"looking up what the feed did not tell\"";
+const END: &str = "\"looked up what the feed did not tell\"";
+
+async fn a_clean_stop_leaves_nothing_to_fetch_again(store: Store) {
+    let mut live = Following::start(&store, Upstream::start(SMALL).await, |setup| setup).await;
+    let core = |live: &Following| live.service.processes.first().map(Process::log).unwrap();
+    let has_ended = async || core(&live).contains(END).then_some(());
+    eventually("the first start has fetched all", SOON, has_ended).await;
+    live.service.end(0, "TERM").await;
+    assert_eq!(core(&live).matches(BEGIN).count(), 1);
+    let look_ups = live.upstream.look_ups("theses").await;
+    live.service.start_again(0).await;
+    live.service.is_ready().await;
+    live.is_up().await;
+    live.post(&json!({"text": "after the restart"})).await;
+    live.service.end(0, "TERM").await;
+    assert_eq!(core(&live).matches(BEGIN).count(), 0);
+    assert_eq!(live.upstream.look_ups("theses").await, look_ups);
+}
+
+/// No start fetches earlier changes. So one that does not find the place of the killed one misses all changes since.
+async fn a_kill_after_the_first_frame_loses_no_place(store: Store) {
+    let upstream = Upstream::start(SMALL).await;
+    upstream.faults(&json!({"refuse_feed": true})).await;
+    let mut live = Following::start_refused(&store, upstream, without_backfill).await;
+    let unheard = live.upstream.post(&json!({"text": "while the feed is refused"})).await;
+    live.upstream.calm().await;
+    eventually("the first frame", SOON, async || live.try_status().await?.position).await;
+    live.service.end(0, "KILL").await;
+    let away = live.upstream.post(&json!({"text": "while it is away"})).await;
+    live.service.start_again(0).await;
+    live.service.is_ready().await;
+    for thesis in [unheard, away] {
+        live.row(&thesis, |_| true).await;
+    }
 }

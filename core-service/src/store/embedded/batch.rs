@@ -21,6 +21,8 @@ pub(super) enum Write {
     Apply(Vec<Change>),
     /// A conditional write, and changes that are made if its conditions hold.
     Transact(Transaction, Vec<Change>),
+    /// Changes nothing. The commit makes all earlier changes durable.
+    Sync,
     Sweep {
         now_ms: i64,
     },
@@ -63,6 +65,7 @@ impl<'tx> Batch<'tx> {
                 }
                 Ok(Outcome::Transacted(holds))
             }
+            Write::Sync => Ok(Outcome::Applied),
             Write::Sweep { now_ms } => Ok(Outcome::Swept { more: self.sweep(*now_ms)? }),
         }
     }

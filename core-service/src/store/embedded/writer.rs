@@ -190,7 +190,8 @@ impl Writer {
                 tx.abort()?;
                 return Ok((outcomes, None));
             }
-            let durable = overdue || outcomes.contains(&Outcome::Transacted(true));
+            let synced = writes.iter().any(|write| matches!(write, Write::Sync));
+            let durable = overdue || synced || outcomes.contains(&Outcome::Transacted(true));
             database::commit(tx, durable)?;
             Ok((outcomes, Some(durable)))
         })?;
@@ -200,7 +201,7 @@ impl Writer {
                 self.unsynced_since.get_or_insert(now_ms);
                 let applied = writes.iter().filter_map(|write| match write {
                     Write::Apply(changes) => Some(changes),
-                    Write::Transact(..) | Write::Sweep { .. } => None,
+                    Write::Transact(..) | Write::Sync | Write::Sweep { .. } => None,
                 });
                 self.unsynced.extend(applied.flatten().cloned());
             }

@@ -75,7 +75,7 @@ impl MemoryStore {
         Arc::new(Self { tables: Mutex::new(self.tables.lock().clone()), exclusive: self.exclusive })
     }
 
-    /// Forgets the changes since the last conditional write.
+    /// Forgets the changes since the last conditional write or sync.
     pub(crate) fn lose_power(&self) {
         let mut tables = self.tables.lock();
         while let Some((table, partition, clustering, before)) = tables.unsynced.pop() {
@@ -196,6 +196,11 @@ impl Backend for MemoryStore {
 
     fn is_exclusive(&self) -> bool {
         self.exclusive
+    }
+
+    async fn sync(&self) -> StoreResult<()> {
+        self.tables.lock().unsynced.clear();
+        Ok(())
     }
 
     async fn check(&self) -> StoreResult<()> {

@@ -69,6 +69,7 @@ pub(super) const ALL: &[Migration] = migrations![
     "0009_webhooks",
     "0010_upstream",
     "0011_accounts",
+    "0012_time_windows",
 ];
 
 /// The line by which a migration says that versions that do not know it go on beside it.

@@ -1,16 +1,17 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
-use scylla::{
-    client::{session::Session, session_builder::SessionBuilder},
-    statement::Statement,
-};
+use scylla::client::{session::Session, session_builder::SessionBuilder};
 use thesis_net::clock::{Clock as _, SystemClock};
 
 use super::*;
 use crate::{
     domain::{delivery::delivery_id, window::DAY_MS},
-    store::scylla::{ScyllaStore, tests::options},
+    store::scylla::{
+        ScyllaStore,
+        tests::options,
+        traces::{TIMEOUT_MS, deletions_met},
+    },
     tables::deliveries::DeliveryStore,
     testing::{ManualClock, NOON, SharedMemory},
 };
@@ -18,8 +19,6 @@ use crate::{
 const WEBHOOK: &str = "wh_aged";
 /// Deliveries of an hour.
 const HOURLY: i64 = 400;
-/// Longest time until a table is compacted, and until a trace is written, in milliseconds.
-const PATIENCE_MS: i64 = 60_000;
 
 fn pending(due_at: i64) -> Delivery {
     let told = Told {
@@ -30,25 +29,6 @@ fn pending(due_at: i64) -> Delivery {
         trace: Vec::new(),
     };
     Delivery::pending(delivery_id(WEBHOOK, due_at, &[]), WEBHOOK.to_owned(), due_at, told)
-}
-
-/// The most deleted rows that any replica met to answer a query.
-async fn deletions_met(session: &Session, query: String) -> u64 {
-    let mut query = Statement::new(query);
-    query.set_tracing(true);
-    let traced = session.query_unpaged(query, ()).await.unwrap().tracing_id().unwrap();
-    // A node writes its traces when it has time.
-    let deadline = SystemClock.now_ms() + PATIENCE_MS;
-    loop {
-        let events = session.get_tracing_info(&traced).await.unwrap().events;
-        // As "Read 0 live rows and 400 tombstone cells".
-        let met = events.iter().filter_map(|event| event.activity.as_deref()?.strip_suffix(" tombstone cells"));
-        if let Some(met) = met.map(|met| met.rsplit(' ').next().unwrap().parse().unwrap()).max() {
-            return met;
-        }
-        assert!(SystemClock.now_ms() < deadline, "no replica told what it met");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 async fn deletions_met_in_hour(session: &Session, keyspace: &str, hour: i64, from: i64) -> u64 {
@@ -95,7 +75,7 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
                       'unchecked_tombstone_compaction': true, 'tombstone_compaction_interval': 1, \
                       'tombstone_threshold': 0.01}";
     session.query_unpaged(format!("ALTER TABLE {keyspace}.delivery_queue WITH {compacting}"), ()).await.unwrap();
-    let deadline = SystemClock.now_ms() + PATIENCE_MS;
+    let deadline = SystemClock.now_ms() + TIMEOUT_MS;
     for hour in hour_of(first)..=hour {
         while deletions_met_in_hour(&session, &keyspace, hour, 0).await > 0 {
             assert!(SystemClock.now_ms() < deadline, "the deletions of hour {hour} stay");

@@ -106,6 +106,18 @@ async fn applied_is_durable_after_a_second() {
 }
 
 #[tokio::test]
+async fn synced_is_durable_at_once() {
+    let disk = Disk::new(Vec::new());
+    let store = open(&disk);
+    apply(&store, "before", 5).await.unwrap();
+    assert_eq!(applied(&open(&disk.after_power_loss()), "before").await, None);
+    store.sync().await.unwrap();
+    apply(&store, "after", 5).await.unwrap();
+    let lost = open(&disk.after_power_loss());
+    assert_eq!((applied(&lost, "before").await, applied(&lost, "after").await), (Some(5), None));
+}
+
+#[tokio::test]
 async fn failed_read_is_read_again() {
     let disk = Disk::new(Vec::new());
     let store = open(&disk);

@@ -6,7 +6,7 @@ use std::{
 use thesis_net::clock::SystemClock;
 
 use super::*;
-use crate::store::{Column, ColumnKind, Table, schema, scylla::tests::options};
+use crate::store::{Column, ColumnKind, Table, Writes, schema, scylla::tests::options};
 
 fn columns(columns: &[Column], suffix: &str) -> Vec<String> {
     columns.iter().map(|column| format!("\"{}\"{suffix}", column.name)).collect()
@@ -45,7 +45,29 @@ fn every_table_has_its_migration() {
         );
         assert!(!rest.contains("CLUSTERING"), "{} has an order that the table has not", table.name);
     }
-    assert_eq!(statements.len(), schema::ALL.len(), "a table that nothing names");
+    let created = statements.iter().filter(|statement| statement.starts_with("CREATE TABLE "));
+    assert_eq!(created.count(), schema::ALL.len(), "a table that nothing names");
+}
+
+/// The options of a table's compaction after all migrations; none where no migration names them.
+fn compaction(table: &Table) -> Option<String> {
+    let name = format!(" \"{}\" ", table.name);
+    let latest_first = ALL.iter().flat_map(Migration::statements).rev();
+    let mut named = latest_first.filter(|statement| statement.contains(&name));
+    named.find_map(|statement| Some(statement.split_once("compaction = ")?.1.to_owned()))
+}
+
+#[test]
+fn time_windows_have_the_unit_of_the_write_times() {
+    let mut found = 0;
+    for table in schema::ALL {
+        let Some(options) = compaction(table).filter(|options| options.contains("TimeWindow")) else { continue };
+        // The node sets the write time of a conditional write, in microseconds, which is the default.
+        let in_milliseconds = options.contains("'timestamp_resolution': 'MILLISECONDS'");
+        assert_eq!(in_milliseconds, table.writes == Writes::Versioned, "{}: {options}", table.name);
+        found += 1;
+    }
+    assert_eq!(found, 6);
 }
 
 #[test]
