@@ -112,7 +112,7 @@ impl Tails {
                         calls = self.all_calls();
                     }
                 }
-                Some(told) = calls.next() => match told.and_then(|(feed, told)| self.push(&feed, told)) {
+                Some(read) = calls.next() => match read.and_then(|(feed, message)| self.push(&feed, message)) {
                     Ok(()) => pause = PAUSES.0,
                     Err(status) => {
                         tracing::warn!(%status, "reading the logs broke; reading on from where it was");
@@ -161,19 +161,24 @@ impl Tails {
         let core = Arc::clone(&self.core);
         let call = async move { core.tail(request).await };
         let ended = once(async { Err(Status::unavailable("the core ended the reading")) });
-        let told = call.map_ok(Response::into_inner).try_flatten_stream().chain(ended);
-        let told = told.map_ok(move |told| (by_dataset.get(&told.dataset).cloned().unwrap_or_default(), told));
+        let messages = call.map_ok(Response::into_inner).try_flatten_stream().chain(ended);
+        let messages = messages.map_ok(move |message: v1::TailResponse| {
+            let feed = by_dataset.get(&message.dataset).cloned().unwrap_or_default();
+            (feed, message)
+        });
         // In one process core's part is polled here. Its panic must not end the reading for all.
-        let caught = AssertUnwindSafe(told).catch_unwind();
-        caught.map(|told| told.unwrap_or_else(|panic| Err(Status::internal(panics::text(panic.as_ref()))))).boxed()
+        let caught = AssertUnwindSafe(messages).catch_unwind();
+        caught
+            .map(|message| message.unwrap_or_else(|panic| Err(Status::internal(panics::text(panic.as_ref())))))
+            .boxed()
     }
 
     /// Adds a page to its feed, unless that is forgotten. Fails when events before the page are missing.
-    fn push(&self, feed: &Weak<Feed>, told: v1::TailResponse) -> Result<(), Status> {
+    fn push(&self, feed: &Weak<Feed>, message: v1::TailResponse) -> Result<(), Status> {
         let Some(feed) = feed.upgrade() else { return Ok(()) };
-        let page = Page::new(told.after, told.events, told.position, self.render);
-        let left_out = |_| Status::data_loss(format!("the core left out events of {}", feed.dataset));
-        feed.push(page).map_err(left_out)
+        let v1::TailResponse { events, position, after, .. } = message;
+        let pushed = feed.push(Page::new(after, events, position, self.render));
+        pushed.map_err(|_| Status::data_loss(format!("the core left out events of {}", feed.dataset)))
     }
 
     /// Forgets feeds that nobody has followed for a while. Tells whether all datasets should be called anew, since too

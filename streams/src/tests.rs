@@ -189,18 +189,15 @@ impl StreamService for FakeCore {
                 drop(head.wait_for(|head| *head > from.position).await.unwrap());
                 let (events, position) = log.page(from.position, page, &CompiledFilter::default());
                 let after = std::mem::replace(&mut from.position, position);
-                let told = v1::TailResponse { dataset: from.dataset.clone(), events, position, after };
-                Some((Ok(told), (log, head, from)))
+                let message = v1::TailResponse { dataset: from.dataset.clone(), events, position, after };
+                Some((Ok(message), (log, head, from)))
             })
             .boxed()
         });
         let loses = Arc::clone(&self.loses);
-        let arriving = select_all(tails).filter(move |told: &Result<v1::TailResponse, Status>| {
-            let holds = |told: &v1::TailResponse| {
-                let lost = loses.load(Ordering::Relaxed);
-                told.after < lost && lost <= told.position
-            };
-            let is_lost = told.as_ref().is_ok_and(holds);
+        let arriving = select_all(tails).filter(move |message: &Result<v1::TailResponse, Status>| {
+            let lost = loses.load(Ordering::Relaxed);
+            let is_lost = message.as_ref().is_ok_and(|page| page.after < lost && lost <= page.position);
             if is_lost {
                 loses.store(0, Ordering::Relaxed);
             }

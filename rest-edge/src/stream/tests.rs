@@ -1,5 +1,6 @@
 //! Streams against a core with a log that grows.
 
+mod slow;
 mod socket;
 mod sse;
 
