@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpSocket, TcpStream},
-    time::{Instant, resume, sleep},
+    time::{Instant, pause, resume, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +62,7 @@ async fn a_client_that_is_not_far_behind_may_pause() {
         // The system needs a moment to send on, in which paused time would run ahead.
         resume();
         assert_eq!(read_up_to(&mut client, 990).await, (1..=990).collect::<Vec<_>>());
-        tokio::time::pause();
+        pause();
     }
 }
 
@@ -77,6 +77,6 @@ async fn a_client_that_is_far_behind_and_takes_nothing_is_closed_after_a_minute(
         assert!((60..120).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
         resume();
         assert!(read_up_to(&mut client, 4_000).await.len() < 3_000);
-        tokio::time::pause();
+        pause();
     }
 }
