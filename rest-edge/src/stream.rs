@@ -1,5 +1,5 @@
 //! Streams over HTTP. `sse` opens streams of Server-Sent Events, `sse_events` writes what the stream engine reads as such
-//! events, and `chunked` sends them over HTTP/1.1. `websocket` opens WebSockets, and `socket` serves one for a `client`,
+//! events, and `chunked` sends them over HTTP/1. `websocket` opens WebSockets, and `socket` serves one for a `client`,
 //! with the messages of `message` and the reasons of `closing`.
 
 mod chunked;
@@ -13,6 +13,8 @@ mod sse_events;
 mod tests;
 mod websocket;
 
+use std::time::Duration;
+
 use http::header::AUTHORIZATION;
 use thesis_proto::error::ErrorCode;
 
@@ -22,6 +24,13 @@ use crate::{
     input::{Kind, Param},
     route::Route,
 };
+
+/// Longest time in which a client that is far behind takes nothing.
+const SLOW_READER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Number of events behind from which on a client may be too slow.
+const FAR_BEHIND: u64 = 1_000;
+/// Longest time to tell a client that its stream ends.
+const GOODBYE: Duration = Duration::from_secs(5);
 
 /// The ticket of a stream, in place of a key.
 const TICKET: Param =

@@ -7,7 +7,7 @@ use thesis_proto::filter::CompiledFilter;
 
 use crate::{
     interest::{Listener, Listeners},
-    ring::{Behind, Entry, Page, Ring},
+    ring::{Behind, Entry, MissingEvents, Page, Ring},
     signal::Signal,
 };
 
@@ -41,16 +41,17 @@ impl Feed {
         self.state.read().ring.bytes()
     }
 
-    /// Adds the next events, and wakes whom they may concern.
-    pub(crate) fn push(&self, page: Page) {
+    /// Adds the next events, and wakes whom they may concern. Refuses a page before which events are missing.
+    pub(crate) fn push(&self, page: Page) -> Result<(), MissingEvents> {
         let mut woken = Vec::new();
         let mut state = self.state.write();
         let State { ring, listeners } = &mut *state;
-        ring.push(page, |entry| listeners.hear(&entry.keys, entry.position, &mut woken));
+        ring.push(page, |entry| listeners.hear(&entry.keys, entry.position, &mut woken))?;
         drop(state);
         for listener in woken {
             listener.signal.wake();
         }
+        Ok(())
     }
 
     /// Drops the oldest events, until the rest takes at most `most_bytes`.

@@ -91,6 +91,6 @@ impl Pages {
             // The core that was asked has not yet seen what another has; such a page must not be kept.
             return Err(Status::unavailable("the log's reading stands still"));
         }
-        Ok(Arc::new(Page::new(events, position, self.render)))
+        Ok(Arc::new(Page::new(after, events, position, self.render)))
     }
 }

@@ -32,28 +32,33 @@ impl Entry {
     }
 }
 
-/// The next events of a log, and the position up to which there is no other.
+/// The next events of a log after a position, and the position up to which there is no other.
 #[derive(Debug)]
 pub(crate) struct Page {
+    pub(crate) after: u64,
     pub(crate) entries: Vec<Entry>,
     pub(crate) position: u64,
 }
 
 impl Page {
-    pub(crate) fn new(events: Vec<v1::TailEvent>, position: u64, render: Render) -> Self {
+    pub(crate) fn new(after: u64, events: Vec<v1::TailEvent>, position: u64, render: Render) -> Self {
         let entry = |told: v1::TailEvent| {
             let event = told.event?;
             Some(Entry { position: told.position, keys: EventKeys::from(&event), body: render(&event).into() })
         };
         let entries: Vec<Entry> = events.into_iter().filter_map(entry).collect();
         let last = entries.last().map_or(0, |entry| entry.position);
-        Self { entries, position: position.max(last) }
+        Self { after, entries, position: position.max(last) }
     }
 }
 
 /// The requested position is older than the events that are kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Behind;
+
+/// A page begins after the end of the ring, so the events between them would be missing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct MissingEvents;
 
 /// The newest events of a dataset: all of those after `floor` and up to `position`.
 #[derive(Debug)]
@@ -86,8 +91,12 @@ impl Ring {
         self.bytes
     }
 
-    /// Adds the next events and shows each that is new; those that it has already are dropped.
-    pub(crate) fn push(&mut self, page: Page, mut show: impl FnMut(&Entry)) {
+    /// Adds the next events and shows each that is new; those that it has already are dropped. Refuses a page that
+    /// does not begin where the ring ends, or before.
+    pub(crate) fn push(&mut self, page: Page, mut show: impl FnMut(&Entry)) -> Result<(), MissingEvents> {
+        if page.after > self.position {
+            return Err(MissingEvents);
+        }
         for entry in page.entries {
             if entry.position <= self.position {
                 continue;
@@ -99,6 +108,7 @@ impl Ring {
         }
         self.position = self.position.max(page.position);
         self.trim(MOST_BYTES);
+        Ok(())
     }
 
     /// Drops the oldest events, until the rest takes at most `most_bytes`.
@@ -131,17 +141,17 @@ impl Ring {
 mod tests {
     use super::*;
 
-    fn page(positions: impl IntoIterator<Item = u64>, position: u64) -> Page {
+    fn page(after: u64, positions: impl IntoIterator<Item = u64>, position: u64) -> Page {
         let events = positions
             .into_iter()
             .map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) })
             .collect();
-        Page::new(events, position, |_| Vec::new())
+        Page::new(after, events, position, |_| Vec::new())
     }
 
     fn push(ring: &mut Ring, positions: impl IntoIterator<Item = u64>, position: u64) -> Vec<u64> {
         let mut new = Vec::new();
-        ring.push(page(positions, position), |entry| new.push(entry.position));
+        ring.push(page(0, positions, position), |entry| new.push(entry.position)).unwrap();
         new
     }
 
@@ -174,6 +184,16 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_leaves_events_out_is_refused() {
+        let mut ring = Ring::new(10, 8);
+        assert_eq!(ring.push(page(11, [12], 12), |_| {}), Err(MissingEvents));
+        assert_eq!(read(&ring, 10), Ok((vec![], 10)));
+        assert_eq!(ring.push(page(10, [11], 11), |_| {}), Ok(()));
+        assert_eq!(ring.push(page(9, [11, 12], 12), |_| {}), Ok(()));
+        assert_eq!(read(&ring, 10), Ok((vec![11, 12], 12)));
+    }
+
+    #[test]
     fn stopping_keeps_the_place() {
         let mut ring = Ring::new(0, 8);
         push(&mut ring, [1, 2, 3], 5);
@@ -184,7 +204,7 @@ mod tests {
     fn bytes_have_a_limit_too() {
         let mut ring = Ring::new(0, 8);
         let events = (1..=6).map(|position| v1::TailEvent { position, event: Some(v1::Event::default()) });
-        ring.push(Page::new(events.collect(), 6, |_| vec![0; 10]), |_| {});
+        ring.push(Page::new(0, events.collect(), 6, |_| vec![0; 10]), |_| {}).unwrap();
         assert_eq!(ring.bytes(), 6 * (ENTRY + 10));
         ring.trim(4 * (ENTRY + 10));
         assert_eq!(read(&ring, 1), Err(Behind));

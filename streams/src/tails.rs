@@ -1,9 +1,15 @@
 //! Reads the followed datasets' logs as they grow, once for all connections.
 
-use std::{collections::HashMap, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use futures::{
-    StreamExt as _, TryFutureExt as _,
+    StreamExt as _, TryFutureExt as _, TryStreamExt as _,
     stream::{BoxStream, SelectAll, once},
 };
 use parking_lot::Mutex;
@@ -42,7 +48,8 @@ const GATHER: Duration = Duration::from_millis(2);
 /// The first and the longest pause before broken calls are made again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-type Messages = BoxStream<'static, Result<v1::TailResponse, Status>>;
+/// Pages that a call reads, each with the feed for which the call was made.
+type Messages = BoxStream<'static, Result<(Weak<Feed>, v1::TailResponse), Status>>;
 
 /// The feeds of all datasets that connections follow.
 pub(crate) struct Tails {
@@ -105,11 +112,8 @@ impl Tails {
                         calls = self.all_calls();
                     }
                 }
-                Some(told) = calls.next() => match told {
-                    Ok(told) => {
-                        self.push(told);
-                        pause = PAUSES.0;
-                    }
+                Some(read) = calls.next() => match read.and_then(|(feed, message)| self.push(&feed, message)) {
+                    Ok(()) => pause = PAUSES.0,
                     Err(status) => {
                         tracing::warn!(%status, "reading the logs broke; reading on from where it was");
                         calls.clear();
@@ -146,25 +150,35 @@ impl Tails {
         feeds.chunks(MOST_DATASETS).map(|feeds| self.call(feeds))
     }
 
-    /// A call that follows feeds from where they are. It never ends without an error.
+    /// A call that follows feeds from where they are. It never ends without an error. It outlives feeds that are
+    /// forgotten, and never gives their pages to later feeds of the same datasets, which begin elsewhere.
     fn call(&self, feeds: &[Arc<Feed>]) -> Messages {
+        let by_dataset: HashMap<String, Weak<Feed>> =
+            feeds.iter().map(|feed| (feed.dataset.clone(), Arc::downgrade(feed))).collect();
         let place = |feed: &Arc<Feed>| v1::DatasetPosition { dataset: feed.dataset.clone(), position: feed.position() };
         let mut request = Request::new(v1::TailRequest { after: feeds.iter().map(place).collect() });
         request.extensions_mut().insert(Trusted::default());
         let core = Arc::clone(&self.core);
         let call = async move { core.tail(request).await };
         let ended = once(async { Err(Status::unavailable("the core ended the reading")) });
-        let told = call.map_ok(Response::into_inner).try_flatten_stream().chain(ended);
+        let messages = call.map_ok(Response::into_inner).try_flatten_stream().chain(ended);
+        let messages = messages.map_ok(move |message: v1::TailResponse| {
+            let feed = by_dataset.get(&message.dataset).cloned().unwrap_or_default();
+            (feed, message)
+        });
         // In one process core's part is polled here. Its panic must not end the reading for all.
-        let caught = AssertUnwindSafe(told).catch_unwind();
-        caught.map(|told| told.unwrap_or_else(|panic| Err(Status::internal(panics::text(panic.as_ref()))))).boxed()
+        let caught = AssertUnwindSafe(messages).catch_unwind();
+        caught
+            .map(|message| message.unwrap_or_else(|panic| Err(Status::internal(panics::text(panic.as_ref())))))
+            .boxed()
     }
 
-    fn push(&self, told: v1::TailResponse) {
-        let feed = self.state.lock().feeds.get(&told.dataset).map(|followed| Arc::clone(&followed.feed));
-        if let Some(feed) = feed {
-            feed.push(Page::new(told.events, told.position, self.render));
-        }
+    /// Adds a page to its feed, unless that is forgotten. Fails when events before the page are missing.
+    fn push(&self, feed: &Weak<Feed>, message: v1::TailResponse) -> Result<(), Status> {
+        let Some(feed) = feed.upgrade() else { return Ok(()) };
+        let v1::TailResponse { events, position, after, .. } = message;
+        let pushed = feed.push(Page::new(after, events, position, self.render));
+        pushed.map_err(|_| Status::data_loss(format!("the core left out events of {}", feed.dataset)))
     }
 
     /// Forgets feeds that nobody has followed for a while. Tells whether all datasets should be called anew, since too

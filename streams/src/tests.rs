@@ -1,5 +1,6 @@
 //! Streams over a core whose log grows as a test says.
 
+mod forgotten;
 mod joining;
 mod sessions;
 
@@ -8,12 +9,13 @@ use std::{
     future::poll_fn,
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicUsize, Ordering},
+        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use futures::{
     StreamExt as _,
+    future::ready,
     stream::{once, select_all, unfold},
 };
 use parking_lot::Mutex;
@@ -95,6 +97,8 @@ pub(super) struct FakeCore {
     page: u64,
     /// Number of messages after which a call of `Tail` breaks.
     breaks_after: usize,
+    /// The position of the entry whose message gets lost on its way, the first time; 0 for none.
+    pub(super) loses: Arc<AtomicU64>,
     pub(super) tails: AtomicUsize,
     pub(super) reads: AtomicUsize,
     /// The ends of the present session's streams.
@@ -108,6 +112,7 @@ impl FakeCore {
             logs: datasets.iter().map(|name| ((*name).to_owned(), Arc::default())).collect(),
             page,
             breaks_after,
+            loses: Arc::default(),
             tails: AtomicUsize::default(),
             reads: AtomicUsize::default(),
             ends: Mutex::default(),
@@ -183,13 +188,23 @@ impl StreamService for FakeCore {
             unfold(start, move |(log, mut head, mut from)| async move {
                 drop(head.wait_for(|head| *head > from.position).await.unwrap());
                 let (events, position) = log.page(from.position, page, &CompiledFilter::default());
-                from.position = position;
-                Some((Ok(v1::TailResponse { dataset: from.dataset.clone(), events, position }), (log, head, from)))
+                let after = std::mem::replace(&mut from.position, position);
+                let message = v1::TailResponse { dataset: from.dataset.clone(), events, position, after };
+                Some((Ok(message), (log, head, from)))
             })
             .boxed()
         });
+        let loses = Arc::clone(&self.loses);
+        let arriving = select_all(tails).filter(move |message: &Result<v1::TailResponse, Status>| {
+            let lost = loses.load(Ordering::Relaxed);
+            let is_lost = message.as_ref().is_ok_and(|page| page.after < lost && lost <= page.position);
+            if is_lost {
+                loses.store(0, Ordering::Relaxed);
+            }
+            ready(!is_lost)
+        });
         let broken = once(async { Err(Status::unavailable("the core went away")) });
-        Ok(Response::new(select_all(tails).take(self.breaks_after).chain(broken).boxed()))
+        Ok(Response::new(arriving.take(self.breaks_after).chain(broken).boxed()))
     }
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<v1::ReadResponse>, Status> {
@@ -220,8 +235,13 @@ impl Client {
         let cursor = after.map(|after| after.to_string());
         let request = v1::OpenRequest { cursor, ..v1::OpenRequest::default() };
         let (opened, stream) = hub.open("sse", Request::new(request)).await.unwrap();
+        Self::follow(hub, stream, &opened.begin, tokens)
+    }
+
+    /// A client whose stream is open already, and begins here.
+    pub(super) fn follow(hub: &Hub, stream: OpenStream, begin: &v1::OpenResponse, tokens: &[&str]) -> Self {
         let (_, filters) = filter(tokens);
-        let subscription = hub.follow(&stream, &opened.begin, &[], Some(&filters)).unwrap();
+        let subscription = hub.follow(&stream, begin, &[], Some(&filters)).unwrap();
         Self { stream, subscription, got: Vec::new() }
     }
 

@@ -116,7 +116,7 @@ struct TailRead {
 
 impl TailRead {
     /// The next entries, once they are projected; none when this core stops.
-    async fn next(&mut self) -> Outcome<Option<v1::ReadResponse>> {
+    async fn next(&mut self) -> Outcome<Option<v1::TailResponse>> {
         let Self { core, dataset, position, after } = self;
         let position = match position {
             Some(position) => position,
@@ -126,8 +126,9 @@ impl TailRead {
             return Ok(None);
         };
         let read = read_forward(&core.shared, dataset, &CompiledFilter::default(), *after, upto).await?;
-        *after = read.position;
-        Ok(Some(read))
+        let v1::ReadResponse { events, position } = read;
+        let begins_after = std::mem::replace(after, position);
+        Ok(Some(v1::TailResponse { dataset: dataset.to_string(), events, position, after: begins_after }))
     }
 }
 
@@ -138,11 +139,7 @@ fn tail(read: TailRead) -> BoxStream<'static, Result<v1::TailResponse, Status>> 
         let mut pause = PAUSES.0;
         loop {
             match read.next().await {
-                Ok(page) => {
-                    let v1::ReadResponse { events, position } = page?;
-                    let dataset = read.dataset.to_string();
-                    return Some((Ok(v1::TailResponse { dataset, events, position }), read));
-                }
+                Ok(page) => return Some((Ok(page?), read)),
                 Err(error) => {
                     tracing::warn!(dataset = %read.dataset, %error, "reading a log for streams failed, trying again");
                     sleep(pause).await;

@@ -25,6 +25,9 @@ const IDLE_PATIENCE: Duration = Duration::from_secs(75);
 /// Longest time in which a peer takes none of the bytes that wait for it. After that it has gone without a word or
 /// reads no more, and everything that it holds, such as a stream's place, is freed.
 const TAKES_NOTHING: Duration = Duration::from_secs(60);
+/// Longest time, in milliseconds, in which the reader of a stream that has left HTTP takes no byte. The stream itself ends
+/// sooner when its reader is also far behind.
+pub(super) const STREAM_TAKES_NOTHING_MS: u32 = 600_000;
 /// Requests of one connection that a limit of the connection or of its network may refuse at once. After that, the
 /// connection is read only as fast as one refusal each [`REFUSED_EVERY`].
 const MAX_REFUSED: u64 = 1_000;
@@ -51,6 +54,8 @@ pub(super) struct Meter {
     flushed: AtomicBool,
     /// Over HTTP/2 the bytes between two requests are no head, and pings find peers that are gone.
     is_http2: AtomicBool,
+    /// It has left HTTP.
+    is_stream: AtomicBool,
     /// Bytes since a request began, and when they last reached [`MAX_READ`].
     read: AtomicU64,
     read_ms: AtomicU64,
@@ -72,6 +77,7 @@ impl Meter {
             head_ms: AtomicU64::new(NEVER),
             blocked_ms: AtomicU64::new(NEVER),
             is_http2: AtomicBool::new(false),
+            is_stream: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             flushed: AtomicBool::new(true),
             read: AtomicU64::new(0),
@@ -109,8 +115,24 @@ impl Meter {
 
     /// Whether the peer takes no whole answer, or no bytes at all, for too long.
     pub(super) fn is_stuck(&self) -> bool {
+        let takes_nothing = if self.is_stream.load(Relaxed) {
+            Duration::from_millis(STREAM_TAKES_NOTHING_MS.into())
+        } else {
+            TAKES_NOTHING
+        };
         (self.untaken.load(Relaxed) > 0 && self.is_longer(&self.last_ms, TAKEN_WITHIN))
-            || self.is_blocked_for(TAKES_NOTHING)
+            || self.is_blocked_for(takes_nothing)
+    }
+
+    /// Notes that the connection goes on as a stream, without HTTP.
+    pub(super) fn becomes_stream(&self) {
+        self.is_stream.store(true, Relaxed);
+    }
+
+    /// Since when a write has waited; none if none waits.
+    pub(super) fn blocked_since(&self) -> Option<Instant> {
+        let blocked_ms = self.blocked_ms.load(Relaxed);
+        (blocked_ms != NEVER).then(|| self.began + Duration::from_millis(blocked_ms))
     }
 
     /// Whether a write has waited for longer than this.

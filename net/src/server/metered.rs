@@ -8,13 +8,18 @@ use std::{
 };
 
 use bytes::Bytes;
-use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Sleep, sleep_until},
+    time::{Instant, Sleep, sleep_until},
 };
 
-use super::{Wire, answering::Taking, connections::Room, meter::Meter};
+use super::{
+    Wire,
+    answering::Taking,
+    connections::Room,
+    meter::{Meter, STREAM_TAKES_NOTHING_MS},
+};
 
 /// Bytes that wait in the system for a peer to take them; Linux doubles the value, for its own use. Enough for hundreds of
 /// events a second to a peer that is a fifth of a second away.
@@ -39,6 +44,11 @@ impl<T> Metered<T> {
         Self { stream, meter, first: Bytes::copy_from_slice(first), taking: None, pause: None }
     }
 
+    /// Since when the peer has taken none of the bytes that wait for it; none if none wait.
+    pub fn blocked_since(&self) -> Option<Instant> {
+        self.meter.blocked_since()
+    }
+
     /// Takes room for bytes that the peer does not take at once, which all connections share; none while HTTP has the
     /// connection. Without room a slow peer is cut off, and others go on.
     pub fn hold(&self, bytes: usize) -> Option<Room> {
@@ -51,6 +61,9 @@ impl Metered<Wire> {
     pub(super) fn taken_over(mut self, unused: &[u8], taking: Taking) -> Self {
         // A server has many streams, and a frame is far smaller than an answer.
         let _best_effort = set_socket_send_buffer_size(self.stream.tcp(), SEND_BUFFER);
+        // Linux also gives up a peer that answers and keeps its window closed for this time. A reader may pause.
+        let _best_effort = set_tcp_user_timeout(self.stream.tcp(), STREAM_TAKES_NOTHING_MS);
+        self.meter.becomes_stream();
         self.first = [unused, &self.first].concat().into();
         self.taking = Some(taking);
         self
@@ -119,12 +132,16 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
 mod tests {
     use std::{future::poll_fn, time::Duration};
 
+    use http::Version;
+    use rustix::net::sockopt::tcp_user_timeout;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _, duplex},
-        time::Instant,
+        net::{TcpListener, TcpStream},
+        time::timeout,
     };
 
     use super::*;
+    use crate::server::{answering::Place, connections::Connections};
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_with_many_refused_requests_is_read_slowly() {
@@ -164,5 +181,24 @@ mod tests {
         assert!(!meter.is_stuck());
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(write().await.is_pending() && meter.is_stuck());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_of_a_stream_is_gone_that_takes_nothing_for_ten_minutes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let connections = Connections::new("tests", 0);
+        let place = Place { meter: connections.add(0, 0), connections };
+        let meter = Arc::clone(&place.meter);
+        let taking = place.begin(Version::HTTP_11).taken_over();
+        let mut server = Metered::new(Wire::Plain(stream), Arc::clone(&meter), &[]).taken_over(&[], taking);
+        assert_eq!(tcp_user_timeout(server.stream.tcp()).unwrap(), 600_000, "TCP cuts nobody off sooner");
+        while timeout(Duration::from_secs(1), server.write(&[0; 64 * 1024])).await.is_ok() {}
+        assert!(server.blocked_since().is_some());
+        tokio::time::advance(Duration::from_secs(590)).await;
+        assert!(!meter.is_stuck());
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert!(meter.is_stuck());
     }
 }

@@ -1,4 +1,5 @@
-//! Server-Sent Events on a connection of their own, in the chunks of HTTP/1.1.
+//! Server-Sent Events on a connection of their own, in the chunks of HTTP/1.1. HTTP/1.0, which some proxies speak, has no
+//! chunks: the connection's end is the answer's.
 
 use std::{
     future::poll_fn,
@@ -9,9 +10,12 @@ use std::{
 };
 
 use thesis_net::server::{Room, Socket};
-use tokio::io::{AsyncRead as _, AsyncWrite as _, AsyncWriteExt as _, ReadBuf};
+use tokio::{
+    io::{AsyncRead as _, AsyncWrite as _, AsyncWriteExt as _, ReadBuf},
+    time::timeout,
+};
 
-use super::sse_events::Events;
+use super::{GOODBYE, sse_events::Events};
 
 /// Room for a chunk's size, in hexadecimal digits and a line's end.
 const HEAD: usize = 10;
@@ -22,6 +26,7 @@ const LAST: &[u8] = b"0\r\n\r\n";
 pub(super) struct Chunked {
     socket: Socket,
     events: Events,
+    has_chunks: bool,
     chunk: Vec<u8>,
     /// Number of the chunk's bytes that are written.
     written: usize,
@@ -32,8 +37,8 @@ pub(super) struct Chunked {
 }
 
 impl Chunked {
-    pub(super) fn new(socket: Socket, events: Events) -> Self {
-        Self { socket, events, chunk: Vec::new(), written: 0, room: None, is_last: false }
+    pub(super) fn new(socket: Socket, events: Events, has_chunks: bool) -> Self {
+        Self { socket, events, has_chunks, chunk: Vec::new(), written: 0, room: None, is_last: false }
     }
 
     /// Writes until the stream ends or the client goes.
@@ -41,19 +46,27 @@ impl Chunked {
         if let Err(error) = poll_fn(|task| self.poll(task)).await {
             tracing::debug!(%error, "the client of a stream is gone");
         }
+        // In a box: an open stream keeps no room for its end.
+        Box::pin(self.close()).await;
+    }
+
+    async fn close(self) {
+        let Self { mut socket, events, .. } = self;
+        // The place is free at once, however slowly the client goes.
+        drop(events);
         // Best effort: the connection closes either way.
-        let _closed = self.socket.shutdown().await;
+        let _closed = timeout(GOODBYE, socket.shutdown()).await;
     }
 
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<io::Result<()>> {
         loop {
             if self.written == self.chunk.len() {
                 self.room = None;
-                if self.is_last {
-                    return Poll::Ready(Ok(()));
-                }
-                if !self.fill(task) {
+                if !self.is_last && !self.fill(task) {
                     break;
+                }
+                if self.written == self.chunk.len() {
+                    return Poll::Ready(Ok(()));
                 }
             } else if self.events.is_withdrawn(task) {
                 // A chunk that has begun cannot be cut and ended well.
@@ -65,6 +78,9 @@ impl Chunked {
                 Poll::Pending => {
                     if self.room.is_none() {
                         self.room = self.socket.hold(self.chunk.len());
+                    }
+                    if self.events.is_too_slow(task, self.socket.blocked_since()) {
+                        return Poll::Ready(Ok(()));
                     }
                     break;
                 }
@@ -82,6 +98,7 @@ impl Chunked {
         match self.events.poll_piece(task, &mut chunk) {
             // An idle stream keeps no memory for chunks.
             Poll::Pending => return false,
+            Poll::Ready(true) if !self.has_chunks => self.written = HEAD,
             Poll::Ready(true) => {
                 let size = format!("{:x}\r\n", chunk.len() - HEAD);
                 self.written = HEAD - size.len();
@@ -90,7 +107,7 @@ impl Chunked {
             }
             Poll::Ready(false) => {
                 self.is_last = true;
-                chunk = LAST.to_vec();
+                chunk = if self.has_chunks { LAST.to_vec() } else { Vec::new() };
             }
         }
         self.chunk = chunk;

@@ -24,6 +24,7 @@ use tungstenite::Message;
 
 use self::{frames::Frames, requests::Working};
 use super::{
+    FAR_BEHIND, GOODBYE, SLOW_READER_TIMEOUT,
     client::Client,
     closing::Closing,
     message::{Told, event},
@@ -33,12 +34,6 @@ use super::{
 const AUTH_PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time without any frame of the client.
 const PONG_PATIENCE: Duration = Duration::from_secs(45);
-/// Longest time in which a client that is far behind takes nothing.
-const SLOW_PATIENCE: Duration = Duration::from_secs(60);
-/// Number of events behind from which on a client may be too slow.
-const FAR_BEHIND: u64 = 1_000;
-/// Longest time to tell a client why its socket closes.
-const GOODBYE: Duration = Duration::from_secs(5);
 /// Most bytes still read of a client that broke the protocol, so that it can read why the socket closes.
 const MOST_DISCARDED: usize = 1024 * 1024;
 /// Events are written in pieces of about this size.
@@ -163,7 +158,8 @@ impl Socket {
             }
             Poll::Ready(Err(_)) => return Poll::Ready(Step::Gone),
             Poll::Pending => {
-                self.blocked_at.get_or_insert_with(Instant::now);
+                // Every byte that the client takes is progress.
+                self.blocked_at = self.frames.connection().blocked_since();
                 if self.room.is_none() {
                     self.room = self.frames.connection().hold(PIECE);
                 }
@@ -231,7 +227,7 @@ impl Socket {
             return Some((self.opened_at + AUTH_PATIENCE, Closing::NoAuth));
         }
         match self.blocked_at {
-            Some(since) => Some((since + SLOW_PATIENCE, Closing::TooSlow)),
+            Some(since) => Some((since + SLOW_READER_TIMEOUT, Closing::TooSlow)),
             // Nothing is read while core works.
             None if self.working.is_some() => None,
             None => Some((self.heard_at + PONG_PATIENCE, Closing::NoPong)),

@@ -60,9 +60,9 @@ pub(crate) fn routes() -> Vec<Route> {
                  first, 1,000 at most and within the plan's history window. When some are left out, `stream.gap` \
                  says so first; its `path` lists them. A cursor that was never issued is 400 `INVALID_CURSOR`.\n\n\
                  The stream ends without a frame when its key is revoked or expires, loses its rights, or when \
-                 its ticket opens another connection. It ends after `retry` when the server shuts down, or when \
-                 the client is both over 1,000 events behind and not progressing for 60 seconds. Reconnect then: \
-                 a refusal tells what is wrong.\n\n\
+                 its ticket opens another connection. It ends after `retry` when the server shuts down, and cut off \
+                 when the client is both over 1,000 events behind and not progressing for 60 seconds, or takes \
+                 nothing for ten minutes. Reconnect then: a refusal tells what is wrong.\n\n\
                  Each connection counts as one of the plan's streams, and its opening as one standard request. \
                  `HEAD` checks a request and opens nothing. It answers 404 `FEATURE_DISABLED` while streams are \
                  off.",
@@ -101,9 +101,10 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     // Core has accepted the same filter.
     let subscription = subscription.map_err(|_| Failure::incomplete())?;
     let mut events = Events::new(stream, subscription, &opened.begin, reconnect_ms(edge));
-    if call.head.version == Version::HTTP_11 {
+    if call.head.version != Version::HTTP_2 {
         let mut response = response(&opened.metadata, Either::Right(StreamBody::new(pending()).boxed_unsync()));
-        response.extensions_mut().insert(Takeover::new(|socket| Chunked::new(socket, events).run()));
+        let has_chunks = call.head.version == Version::HTTP_11;
+        response.extensions_mut().insert(Takeover::new(move |socket| Chunked::new(socket, events, has_chunks).run()));
         return Ok(response);
     }
     let pieces = poll_fn(move |task| {

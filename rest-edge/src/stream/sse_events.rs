@@ -6,6 +6,8 @@ use thesis_proto::{cursor::CursorEncoder, json, names::event_type_name, v1};
 use thesis_streams::{End, HEARTBEAT, OpenStream, Step, Subscription};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use super::{FAR_BEHIND, SLOW_READER_TIMEOUT};
+
 /// Frames are written in pieces of about this size.
 const PIECE: usize = 16 * 1024;
 
@@ -72,6 +74,19 @@ impl Events {
             stream.register(task);
             stream.ended().is_some_and(|end| end != End::Reconnect)
         })
+    }
+
+    /// Whether a client that takes nothing of a piece has to go, since it is far behind as well. If it may stay, the task
+    /// is woken to ask again.
+    pub(super) fn is_too_slow(&mut self, task: &mut Task<'_>, blocked_since: Option<Instant>) -> bool {
+        // A ping would only wait as well.
+        while self.ping.poll_tick(task).is_ready() {}
+        let is_too_slow = blocked_since.is_some_and(|since| since.elapsed() >= SLOW_READER_TIMEOUT)
+            && self.subscription.behind() > FAR_BEHIND;
+        if is_too_slow && let Some(stream) = &self.stream {
+            stream.ends_for("too_slow");
+        }
+        is_too_slow
     }
 }
 

@@ -1,5 +1,6 @@
 //! Streams against a core with a log that grows.
 
+mod slow;
 mod socket;
 mod sse;
 
@@ -44,9 +45,9 @@ impl Log {
         let start = (Arc::clone(self), self.head.subscribe(), from);
         let messages = unfold(start, |(log, mut head, mut from)| async move {
             let reached = *head.wait_for(|head| *head > from.position).await.unwrap();
-            let events = log.events(from.position, reached);
+            let (after, events) = (from.position, log.events(from.position, reached));
             from.position = reached;
-            let message = v1::TailResponse { dataset: from.dataset.clone(), events, position: reached };
+            let message = v1::TailResponse { dataset: from.dataset.clone(), events, position: reached, after };
             Some((Ok(message.encode_to_vec().into()), (log, head, from)))
         });
         Ok(messages.boxed())

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Log, core};
 use crate::tests::fake::serve;
 
-const UPGRADE: &[u8] = b"GET /v1/stream HTTP/1.1\r\nhost: edge.test\r\nauthorization: Bearer svc_test_x\r\n\
+pub(super) const UPGRADE: &[u8] = b"GET /v1/stream HTTP/1.1\r\nhost: edge.test\r\nauthorization: Bearer svc_test_x\r\n\
     connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
     sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
