@@ -2,6 +2,7 @@
 //! the others as one batch if the head is still the same. It answers only after projecting the batch, so a caller reads
 //! its own write. When it loses the race, it takes over the added entries, once their rows are made, and tries again.
 
+mod batch;
 mod carry_out;
 mod command;
 mod derive;
@@ -23,7 +24,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{carry_out::answer_all, derive::Looked, draft::KnownRows, due::Due};
+use self::{batch::MAX_ENTRIES, carry_out::answer_all, derive::Looked, draft::KnownRows, due::Due};
 use super::{projection::Projector, unfinished::Beginnings};
 use crate::{
     domain::{dataset::Dataset, id},
@@ -36,10 +37,6 @@ pub use self::command::Import;
 pub(super) use self::{command::Command, handle::Job};
 pub use self::{command::Written, due::DERIVED, handle::WriterHandle};
 
-/// Most entries that a batch's commands add.
-const BATCH_ENTRIES: usize = 256;
-/// Most bytes of a batch's commands where the store limits a batch.
-const BATCH_BYTES: usize = 90 * 1024;
 /// Most entries projected at once when catching up.
 const CATCH_UP: usize = 500;
 /// Longest time that derived events wait to be appended together with theses.
@@ -151,9 +148,8 @@ impl Writer {
             }
             // A caller that gave up waiting was told so, and can ask again.
             jobs.retain(|job| !job.answer.is_closed());
-            let batch = self.take_batch(&mut jobs);
-            if !batch.is_empty() {
-                self.write(batch).await;
+            if !jobs.is_empty() {
+                self.write(&mut jobs).await;
             }
             // Jobs that never end must not keep it from being stored.
             if self.due.store_by().is_some_and(|by| by <= Instant::now()) {
@@ -185,7 +181,7 @@ impl Writer {
         let rest = tokio::time::sleep(if waiting.is_closed() { LAST_LOOKS } else { REST_AFTER });
         tokio::select! {
             biased;
-            received = waiting.recv_many(jobs, BATCH_ENTRIES), if !waiting.is_closed() => {
+            received = waiting.recv_many(jobs, MAX_ENTRIES), if !waiting.is_closed() => {
                 if received == 0 { Next::Look } else { Next::Jobs }
             }
             () = derive => Next::Derive,

@@ -1,3 +1,4 @@
+mod batches;
 mod beside;
 mod imports;
 mod names;
