@@ -135,6 +135,7 @@ impl Writer {
         }
         self.import.get_or_insert(mark);
         self.learn(&entries, 0).await?;
+        self.own_head = self.head;
         self.current = true;
         self.followed.send_replace(self.head);
         self.position.send_if_modified(|position| advance(position, self.head));
