@@ -15,6 +15,7 @@ mod observations;
 mod place;
 mod recount;
 mod requests;
+mod rest;
 mod stored;
 mod worker;
 mod world;

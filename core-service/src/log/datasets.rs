@@ -141,8 +141,8 @@ impl Datasets {
                 stop.clone(),
             );
             self.tasks.spawn(fan_out);
-            let shared = Arc::clone(&self.shared);
-            let writer = WriterHandle::start(shared, dataset.clone(), position, owed.subscribe(), stop);
+            let (shared, peers) = (Arc::clone(&self.shared), Arc::clone(&self.peers));
+            let writer = WriterHandle::start(shared, peers, dataset.clone(), position, owed.subscribe(), stop);
             open.owed = Some(owed.subscribe());
             open.writer = Some(writer.clone());
             writer

@@ -2,6 +2,7 @@
 //! the others as one batch if the head is still the same. It answers only after projecting the batch, so a caller reads
 //! its own write. When it loses the race, it takes over the added entries, once their rows are made, and tries again.
 
+mod batch;
 mod carry_out;
 mod command;
 mod derive;
@@ -12,6 +13,7 @@ mod handle;
 mod import;
 mod look;
 mod observe;
+mod rest;
 #[cfg(test)]
 mod tests;
 
@@ -23,12 +25,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{carry_out::answer_all, derive::Looked, draft::KnownRows, due::Due};
+use self::{batch::MAX_ENTRIES, carry_out::answer_all, derive::Looked, draft::KnownRows, due::Due, rest::REST};
 use super::{projection::Projector, unfinished::Beginnings};
 use crate::{
     domain::{dataset::Dataset, id},
+    replicas::peers::Peers,
     shared::Shared,
-    store::{Consistency, StoreResult},
     tables::log::ImportMark,
 };
 
@@ -36,10 +38,6 @@ pub use self::command::Import;
 pub(super) use self::{command::Command, handle::Job};
 pub use self::{command::Written, due::DERIVED, handle::WriterHandle};
 
-/// Most entries that a batch's commands add.
-const BATCH_ENTRIES: usize = 256;
-/// Most bytes of a batch's commands where the store limits a batch.
-const BATCH_BYTES: usize = 90 * 1024;
 /// Most entries projected at once when catching up.
 const CATCH_UP: usize = 500;
 /// Longest time that derived events wait to be appended together with theses.
@@ -53,11 +51,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The pause before something that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Rest after which a writer ends, once everything is done. Shorter than the minute in which it is told to look for work
-/// that others left, so that it comes to its rest.
-const REST_AFTER: Duration = Duration::from_secs(40);
-/// How often a writer that takes no more looks whether everything is done.
-const LAST_LOOKS: Duration = Duration::from_secs(1);
 
 /// What a writer does next.
 enum Next {
@@ -70,12 +63,15 @@ enum Next {
 
 struct Writer {
     shared: Arc<Shared>,
+    peers: Arc<Peers>,
     dataset: Dataset,
     name: String,
     projector: Projector,
     position: watch::Sender<u64>,
     /// The log is projected up to here; nothing beyond is known.
     head: u64,
+    /// This core has appended no entry after this sequence number.
+    own_head: u64,
     /// Tells `head` once the theses that the projector keeps are those up to there.
     followed: watch::Sender<u64>,
     last_created_at: i64,
@@ -95,11 +91,21 @@ struct Writer {
     beginnings: Beginnings,
     /// How far events are owed to webhooks.
     owed: watch::Receiver<u64>,
+    /// The last commands ended then. Before the first ones: the writer started then.
+    last_command: Instant,
+    /// The writer tries to end then.
+    try_end_at: Instant,
 }
 
 impl Writer {
-    fn new(shared: Arc<Shared>, dataset: Dataset, position: watch::Sender<u64>, owed: watch::Receiver<u64>) -> Self {
-        let name = dataset.to_string();
+    fn new(
+        shared: Arc<Shared>,
+        peers: Arc<Peers>,
+        dataset: Dataset,
+        position: watch::Sender<u64>,
+        owed: watch::Receiver<u64>,
+    ) -> Self {
+        let (name, now) = (dataset.to_string(), Instant::now());
         Self {
             projector: Projector::new(Arc::clone(&shared.backend), shared.theses.clone(), name.clone()),
             due: Due::new(Arc::clone(&shared), name.clone()),
@@ -107,16 +113,20 @@ impl Writer {
             looked: mpsc::unbounded_channel(),
             beginnings: Beginnings::new(Arc::clone(&shared), dataset.clone()),
             shared,
+            peers,
             dataset,
             name,
             position,
             head: 0,
+            own_head: 0,
             followed: watch::Sender::new(0),
             last_created_at: 0,
             current: false,
             import: None,
             known: KnownRows::new(),
             owed,
+            last_command: now,
+            try_end_at: now + REST,
         }
     }
 
@@ -151,9 +161,9 @@ impl Writer {
             }
             // A caller that gave up waiting was told so, and can ask again.
             jobs.retain(|job| !job.answer.is_closed());
-            let batch = self.take_batch(&mut jobs);
-            if !batch.is_empty() {
-                self.write(batch).await;
+            if !jobs.is_empty() {
+                self.write(&mut jobs).await;
+                self.begin_rest(!waiting.is_closed());
             }
             // Jobs that never end must not keep it from being stored.
             if self.due.store_by().is_some_and(|by| by <= Instant::now()) {
@@ -182,12 +192,14 @@ impl Writer {
         let wait = self.due.wait().filter(|_| !self.is_importing());
         let derive = until(wait.map(|wait| Instant::now() + wait + company));
         let store = until(self.due.store_by());
-        let rest = tokio::time::sleep(if waiting.is_closed() { LAST_LOOKS } else { REST_AFTER });
+        let rest = tokio::time::sleep_until(self.try_end_at);
         tokio::select! {
             biased;
-            received = waiting.recv_many(jobs, BATCH_ENTRIES), if !waiting.is_closed() => {
+            received = waiting.recv_many(jobs, MAX_ENTRIES), if !waiting.is_closed() => {
                 if received == 0 { Next::Look } else { Next::Jobs }
             }
+            // A log in use always has events to derive, so the end comes before them.
+            () = rest => if self.ends(waiting, jobs).await { Next::End } else { Next::Look },
             () = derive => Next::Derive,
             // Never closed: this writer holds a sender too.
             Some(looked) = self.looked.1.recv() => {
@@ -202,7 +214,6 @@ impl Writer {
                 self.current = false;
                 Next::Look
             }
-            () = rest => if self.ends(waiting, jobs).await { Next::End } else { Next::Look },
             () = stop.cancelled() => Next::End,
         }
     }
@@ -212,36 +223,6 @@ impl Writer {
             tracing::debug!(dataset = self.name, %error, "storing what is derived failed, trying again");
             tokio::time::sleep(PAUSE).await;
         }
-    }
-
-    /// Whether the writer ends after its rest. Another one takes what comes from now on; what came meanwhile is finished
-    /// here.
-    async fn ends(&mut self, waiting: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) -> bool {
-        match self.finish().await {
-            Ok(true) => {
-                waiting.close();
-                while let Some(job) = waiting.recv().await {
-                    jobs.push(job);
-                }
-                jobs.is_empty()
-            }
-            Ok(false) => false,
-            Err(error) => {
-                tracing::debug!(dataset = self.name, %error, "ending a writer failed, trying again");
-                false
-            }
-        }
-    }
-
-    /// Whether everything is done that this writer's entries ask for; then nothing of it is left to be found by others.
-    async fn finish(&mut self) -> StoreResult<bool> {
-        if !self.due.is_settled() || *self.owed.borrow() < self.head {
-            return Ok(false);
-        }
-        self.due.store(self.head).await?;
-        let head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
-        self.beginnings.end(head == self.head).await?;
-        Ok(true)
     }
 
     /// Whether derived events are appended with the next theses: if a write's cost does not depend on its size.

@@ -1,7 +1,7 @@
 //! Carries out a batch of commands: drafts the entries that they add, and appends them.
 
 use super::{
-    BATCH_BYTES, BATCH_ENTRIES, Writer, Written, advance,
+    Writer, Written, advance,
     command::Command,
     draft::{Draft, Place},
     handle::Job,
@@ -17,42 +17,39 @@ use crate::{
 };
 
 impl Writer {
-    /// The first of the jobs, as many as one batch takes.
-    pub(super) fn take_batch(&self, jobs: &mut Vec<Job>) -> Vec<Job> {
-        let limit = if self.shared.backend.is_exclusive() { BATCH_BYTES * 16 } else { BATCH_BYTES };
-        let (mut bytes, mut entries) = (0, 0);
-        let fits = jobs.iter().take_while(|job| {
-            bytes += job.command.size();
-            entries += job.command.entries();
-            bytes <= limit && entries <= BATCH_ENTRIES.min(room(self.head))
-        });
-        let count = fits.count().max(usize::from(!jobs.is_empty()));
-        jobs.drain(..count).collect()
+    /// Number of the first jobs that one append may take: rows are read for no others. An import is always alone.
+    fn candidates(&self, jobs: &[Job]) -> usize {
+        let mut space = self.space(0);
+        let fit = jobs
+            .iter()
+            .take_while(|job| !matches!(job.command, Command::Import(_)) && space.take(1, job.command.payload_bytes()));
+        fit.count().max(jobs.len().min(1))
     }
 
-    /// Carries out jobs and answers them.
-    pub(super) async fn write(&mut self, jobs: Vec<Job>) {
-        match self.carry_out(&jobs).await {
+    /// Carries out the first of the jobs, as many as one append takes, and answers them. The others stay.
+    pub(super) async fn write(&mut self, jobs: &mut Vec<Job>) {
+        let candidates = self.candidates(jobs);
+        match self.carry_out(&jobs[..candidates]).await {
             Ok(Some(written)) => {
-                for (job, written) in jobs.into_iter().zip(written) {
+                for (job, written) in jobs.drain(..written.len()).zip(written) {
                     drop(job.answer.send(Ok(written)));
                 }
             }
             Ok(None) => {
-                for job in jobs {
+                for job in jobs.drain(..candidates) {
                     drop(job.answer.send(Err(Error::importing())));
                 }
             }
             Err(error) => {
                 self.current = false;
                 tracing::warn!(dataset = self.name, %error, "an append failed");
-                answer_all(jobs, &error);
+                answer_all(jobs.drain(..candidates), &error);
             }
         }
     }
 
-    /// Drafts the entries that the commands add and appends them; gives each command's result, in order. None
-    /// when an import into the dataset has not come to its end.
+    /// Drafts the entries that the first commands add, as many as fit into one append, and appends them. Returns the
+    /// results of these commands, in order. None when an import into the dataset has not come to its end.
     async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Option<Vec<Written>>> {
         if let [Job { command: Command::Import(import), .. }] = jobs {
             return Ok(Some(vec![self.import(import).await?]));
@@ -63,30 +60,21 @@ impl Writer {
             }
             let mut entries = Vec::new();
             if self.joins_derived() {
-                let taken: usize = jobs.iter().map(|job| job.command.entries()).sum();
-                entries = self.derived_entries(room(self.head).saturating_sub(taken) / 2);
+                entries = self.derived_entries(room(self.head).saturating_sub(Command::MAX_ENTRIES) / 2);
             }
+            let mut space = self.space(entries.len());
             let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at, entries);
             draft.look_up(jobs.iter().map(|job| &job.command)).await?;
             let mut drafted = Vec::with_capacity(jobs.len());
             for job in jobs {
-                drafted.push(match &job.command {
-                    Command::Create(new) => {
-                        let event_id = thesis_event_id(&new.thesis.id);
-                        let place = match draft.place(&event_id) {
-                            Some(place) => place,
-                            None => draft.create(event_id.clone(), new).await?,
-                        };
-                        Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
-                    }
-                    Command::Observe(observation) => observe(&mut draft, observation).await?,
-                    Command::DeleteSurplus { id, limit } => {
-                        let place = draft.delete_surplus(id, *limit).await?;
-                        Drafted { place, ..Drafted::nothing(id.clone()) }
-                    }
-                    // It is always alone.
-                    Command::Import(_) => Drafted::nothing(String::new()),
-                });
+                let before = draft.entries.len();
+                let result = draft_command(&mut draft, &job.command).await?;
+                if !space.take_for(&draft.entries[before..]) && !drafted.is_empty() {
+                    // Nothing more is drafted on the state that these entries lead to.
+                    draft.entries.truncate(before);
+                    break;
+                }
+                drafted.push(result);
             }
             if draft.entries.len() > room(self.head) {
                 // One command's entries do not fit into the rest of the bucket, and a batch never spans two.
@@ -150,6 +138,7 @@ impl Writer {
         }
         self.import.get_or_insert(mark);
         self.learn(&entries, 0).await?;
+        self.own_head = self.head;
         self.current = true;
         self.followed.send_replace(self.head);
         self.position.send_if_modified(|position| advance(position, self.head));
@@ -157,6 +146,27 @@ impl Writer {
         APPENDED.one().increment(entries.len() as u64);
         Ok(Some(entries))
     }
+}
+
+/// Drafts the entries that a command adds.
+async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<Drafted> {
+    Ok(match command {
+        Command::Create(new) => {
+            let event_id = thesis_event_id(&new.thesis.id);
+            let place = match draft.place(&event_id) {
+                Some(place) => place,
+                None => draft.create(event_id.clone(), new).await?,
+            };
+            Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
+        }
+        Command::Observe(observation) => observe(draft, observation).await?,
+        Command::DeleteSurplus { id, limit } => {
+            let place = draft.delete_surplus(id, *limit).await?;
+            Drafted { place, ..Drafted::nothing(id.clone()) }
+        }
+        // It is always alone.
+        Command::Import(_) => Drafted::nothing(String::new()),
+    })
 }
 
 /// Tells callers that the store failed them.

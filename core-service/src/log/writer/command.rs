@@ -2,7 +2,6 @@
 
 use prost::Message as _;
 
-use super::BATCH_ENTRIES;
 use crate::{
     domain::{
         entry::{Entry, Sequenced},
@@ -50,28 +49,18 @@ pub(in crate::log) enum Command {
 }
 
 impl Command {
-    /// About how many bytes it adds to a batch.
-    pub(super) fn size(&self) -> usize {
-        match self {
-            Self::Create(new) => 500 + new.thesis.encoded_len() + new.profile.encoded_len() + new.token.encoded_len(),
-            Self::Observe(observation) => match &observation.seen {
-                // Author and token may add entries of their own.
-                Seen::Thesis(seen) => 6_000 + seen.text.len(),
-                _ => 6_000,
-            },
-            // A text has up to 2,000 characters.
-            Self::DeleteSurplus { .. } => 9_000,
-            Self::Import(_) => 0,
-        }
-    }
+    /// Maximum number of entries that one command adds, except an import: a thesis, its author and its token.
+    pub(super) const MAX_ENTRIES: usize = 3;
 
-    /// Most entries it may add.
-    pub(super) fn entries(&self) -> usize {
+    /// Size of the data in the command that its entries contain if these data are new.
+    pub(super) fn payload_bytes(&self) -> usize {
         match self {
-            Self::Create(_) | Self::DeleteSurplus { .. } => 1,
-            Self::Observe(_) => 3,
-            // Nothing else goes into its batches.
-            Self::Import(_) => BATCH_ENTRIES + 1,
+            Self::Create(new) => new.thesis.encoded_len() + new.profile.encoded_len() + new.token.encoded_len(),
+            Self::Observe(observation) => match &observation.seen {
+                Seen::Thesis(seen) => seen.text.len(),
+                _ => 0,
+            },
+            Self::DeleteSurplus { .. } | Self::Import(_) => 0,
         }
     }
 }

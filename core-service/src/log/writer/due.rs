@@ -94,7 +94,8 @@ impl Due {
         }
     }
 
-    fn settled(&self, head: u64) -> u64 {
+    /// All events that the entries up to here owe are in the log, if `head` is the newest entry.
+    pub(super) fn settled(&self, head: u64) -> u64 {
         self.tokens.values().map(|owed| owed.oldest - 1).min().unwrap_or(head)
     }
 
@@ -195,11 +196,6 @@ impl Due {
                 tokens.into_iter().map(|token| (token, now)).collect()
             }
         }
-    }
-
-    /// Whether nothing is owed.
-    pub(super) fn is_settled(&self) -> bool {
-        self.tokens.is_empty()
     }
 
     /// Time until the next event is due; none while none is, or while the theses of all that are due are being read.

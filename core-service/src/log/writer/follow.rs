@@ -23,6 +23,8 @@ impl Writer {
             self.head = projected;
         }
         let head = log.head(&self.name, self.head, Consistency::Serial).await?;
+        // Appends before a restart of the writer, and failed ones, may be among these entries.
+        self.own_head = head;
         self.follow(head, projected, Vec::new()).await
     }
 

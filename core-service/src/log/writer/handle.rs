@@ -6,7 +6,9 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{Writer, Written, command::Command};
-use crate::{domain::dataset::Dataset, error::Result, shared::Shared, tables::theses::ThesisStore};
+use crate::{
+    domain::dataset::Dataset, error::Result, replicas::peers::Peers, shared::Shared, tables::theses::ThesisStore,
+};
 
 /// Most jobs that may wait for a writer.
 const WAITING: usize = 4_096;
@@ -31,13 +33,14 @@ impl WriterHandle {
     /// come. When it ends, after a rest, it cancels `stop`.
     pub fn start(
         shared: Arc<Shared>,
+        peers: Arc<Peers>,
         dataset: Dataset,
         position: watch::Sender<u64>,
         owed: watch::Receiver<u64>,
         stop: CancellationToken,
     ) -> Self {
         let (jobs, waiting) = mpsc::channel(WAITING);
-        let writer = Writer::new(shared, dataset, position, owed);
+        let writer = Writer::new(shared, peers, dataset, position, owed);
         let look_again = Arc::new(Notify::new());
         let (theses, followed) = (writer.projector.theses().clone(), writer.followed.subscribe());
         let running = writer.run(waiting, Arc::clone(&look_again), stop.clone());

@@ -1,13 +1,14 @@
 //! Copies the entries of another log into an empty one, as they are. Until the last of them is there, nothing else may
 //! enter the log, so that all sequence numbers stay the same.
 
+use std::slice;
+
 use prost::Message as _;
 
-use super::{BATCH_BYTES, BATCH_ENTRIES, Writer, Written, command::Import};
+use super::{Writer, Written, command::Import};
 use crate::{
     domain::entry::Entry,
     store::{Consistency, StoreError, StoreResult},
-    tables::log::room,
 };
 
 /// Why an import is refused that would come upon other entries.
@@ -71,14 +72,10 @@ impl Writer {
 
     /// The first of these entries, as many as one append takes.
     fn import_batch(&self, entries: &[Entry]) -> Vec<Entry> {
-        let limit = if self.shared.backend.is_exclusive() { BATCH_BYTES * 16 } else { BATCH_BYTES };
-        let mut bytes = 0;
-        let fits = entries.iter().take(BATCH_ENTRIES.min(room(self.head))).take_while(|entry| {
-            let is_first = bytes == 0;
-            bytes += entry.encoded_len();
-            is_first || bytes <= limit
-        });
-        fits.cloned().collect()
+        let mut space = self.space(0);
+        let fit = entries.iter().map(slice::from_ref).take_while(|entry| space.take_for(entry)).count();
+        // One entry is appended whatever its size.
+        entries[..fit.max(entries.len().min(1))].to_vec()
     }
 
     /// Whether the log has these of the import's entries, from one index up to another.

@@ -1,3 +1,4 @@
+mod batches;
 mod beside;
 mod imports;
 mod likes;
@@ -281,7 +282,8 @@ async fn what_comes_while_a_writer_ends_is_still_taken() {
     let core = core(memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("ending".to_owned());
     let owed = watch::Sender::new(0);
-    let mut writer = Writer::new(Arc::clone(&core.shared), dataset.clone(), watch::Sender::new(0), owed.subscribe());
+    let (shared, peers) = (Arc::clone(&core.shared), Arc::clone(&core.peers));
+    let mut writer = Writer::new(shared, peers, dataset.clone(), watch::Sender::new(0), owed.subscribe());
     let (jobs, mut waiting) = mpsc::channel(8);
     let (answer, _answered) = tokio::sync::oneshot::channel();
     let job = Job { command: Command::Create(Box::new(new_thesis(&dataset, 1))), answer };

@@ -1,0 +1,59 @@
+//! The rest of a writer, and its end.
+//!
+//! A writer rests while it gets no commands. At the core that owns the log, it ends after a rest once all events are derived
+//! and all deliveries are pending. Any other core has a writer only because it did not reach the owner for a while. The owner
+//! does this work for all entries, so a writer elsewhere ends after a rest even while the log grows. It removes its row of
+//! `unfinished` if the work for its own entries is done. Otherwise the row stays, and the owner finds the work by it.
+
+use std::time::Duration;
+
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{Writer, handle::Job};
+use crate::store::{Consistency, StoreResult};
+
+/// Time without commands after which a writer ends. It is longer than the five seconds for which a derived event waits.
+pub(super) const REST: Duration = Duration::from_secs(40);
+/// Interval in which a writer that could not end tries again.
+const END_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Writer {
+    /// Begins the rest after commands.
+    pub(super) fn begin_rest(&mut self, takes_more: bool) {
+        self.last_command = Instant::now();
+        self.try_end_at = self.last_command + if takes_more { REST } else { END_RETRY_INTERVAL };
+    }
+
+    /// Returns whether the writer ends. Another one takes later commands; this one still carries out the queued ones.
+    pub(super) async fn ends(&mut self, waiting: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) -> bool {
+        self.try_end_at = Instant::now() + END_RETRY_INTERVAL;
+        match self.finish().await {
+            Ok(true) => {
+                waiting.close();
+                while let Some(job) = waiting.recv().await {
+                    jobs.push(job);
+                }
+                jobs.is_empty()
+            }
+            Ok(false) => false,
+            Err(error) => {
+                tracing::debug!(dataset = self.name, %error, "ending a writer failed, trying again");
+                false
+            }
+        }
+    }
+
+    /// Returns whether this writer may end, since its work is done or another core will do it.
+    async fn finish(&mut self) -> StoreResult<bool> {
+        let is_owner = self.peers.owns(&self.name);
+        let done = self.due.settled(self.head).min(*self.owed.borrow());
+        let wanted = if is_owner { self.head } else { self.own_head };
+        if done < wanted {
+            return Ok(!is_owner && self.last_command.elapsed() >= REST);
+        }
+        self.due.store(self.head).await?;
+        let head = self.shared.log.head(&self.name, self.head, Consistency::Quorum).await?;
+        self.beginnings.end(done == self.head && head == self.head).await?;
+        Ok(true)
+    }
+}

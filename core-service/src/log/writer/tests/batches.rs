@@ -1,0 +1,94 @@
+//! The sizes of appends.
+
+use std::ops::Bound;
+
+use super::*;
+use crate::{
+    domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+    key,
+    store::Scan,
+};
+
+fn thesis(number: usize, text: String) -> Observation {
+    let seen = ThesisSeen {
+        upstream_id: format!("post {number}"),
+        profile: ProfileSeen { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ProfileSeen::default() },
+        token: TokenSeen {
+            chain: "base".to_owned(),
+            address: "0xa".to_owned(),
+            symbol: "RUN".to_owned(),
+            ..TokenSeen::default()
+        },
+        text,
+        created_at: 1_000,
+        updated_at: 1_000,
+        ..ThesisSeen::default()
+    };
+    Observation { observed_at: 1, revision: Some(1), seen: Seen::Thesis(Box::new(seen)) }
+}
+
+fn like(number: usize) -> Observation {
+    let seen = EngagementSeen { upstream_id: format!("post {number}"), likes: Some(1), replies: None };
+    Observation { observed_at: 2, revision: Some(2), seen: Seen::Engagement(seen) }
+}
+
+/// Entries and bytes of each append, in order. The rows of an append begin with its id.
+async fn appends(core: &Core, dataset: &Dataset) -> Vec<(usize, usize)> {
+    let mut scan = Scan::all(&schema::EVENT_LOG, key![dataset.to_string(), 0], 10_000);
+    scan.from = Bound::Included(key![1]);
+    let rows = core.shared.backend.scan(&scan).await.unwrap();
+    let appends = rows.chunk_by(|one, next| one.body[..16] == next.body[..16]);
+    appends.map(|append| (append.len(), append.iter().map(|row| row.body.len()).sum())).collect()
+}
+
+/// Hands observations to the writer all at once. Returns the appends that follow.
+async fn observe(
+    core: &Core,
+    dataset: &Dataset,
+    observations: impl Iterator<Item = Observation>,
+) -> Vec<(usize, usize)> {
+    let before = appends(core, dataset).await.len();
+    let written = observations.map(|observation| core.datasets.observe_here(dataset, observation));
+    let written = tokio::task::unconstrained(join_all(written)).await;
+    assert!(written.into_iter().all(|written| written.unwrap().applied));
+    appends(core, dataset).await.split_off(before)
+}
+
+#[tokio::test]
+async fn many_small_observations_go_into_one_append() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("small".to_owned());
+    observe(&core, &dataset, (0..150).map(|number| thesis(number, "short".to_owned()))).await;
+    let likes = observe(&core, &dataset, (0..150).map(like)).await;
+    assert!(likes.iter().any(|(entries, _)| *entries == 150), "{likes:?}");
+}
+
+#[tokio::test]
+async fn long_texts_do_not_make_a_large_append() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("long".to_owned());
+    // The longest text that ingestion takes, in the longest letters.
+    let text = "\u{1f680}".repeat(10_000);
+    let theses = observe(&core, &dataset, (0..20).map(|number| thesis(number, text.clone()))).await;
+    let likes = observe(&core, &dataset, (0..20).map(like)).await;
+    for (entries, bytes) in theses.into_iter().chain(likes) {
+        assert!(bytes <= 90 * 1024, "an append of {entries} entries has {bytes} bytes");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_larger_than_an_append_may_be_is_appended_alone() {
+    let clock = ManualClock::new();
+    let core = core(shared_memory(&clock), &clock, 1).await;
+    let dataset = Dataset::Project("huge".to_owned());
+    let texts = [5, 200_000, 5, 5];
+    let theses = texts.into_iter().enumerate().map(|(number, length)| thesis(number, "x".repeat(length)));
+    let theses = observe(&core, &dataset, theses).await;
+    let likes = observe(&core, &dataset, (0..texts.len()).map(like)).await;
+    for appends in [theses, likes] {
+        let large = appends.iter().filter(|(_, bytes)| *bytes > 200_000).map(|(entries, _)| *entries);
+        assert_eq!(large.collect::<Vec<_>>(), [1], "{appends:?}");
+    }
+}
