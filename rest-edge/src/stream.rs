@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes
 }
 
-/// Checks that a request shows a ticket or a key, not both. With both, neither is looked at.
+/// Checks that a request shows a ticket or a key, not both. Nobody judges either when both are there.
 fn one_credential(call: &Call, ticket: Option<&String>) -> Result<(), Failure> {
     if ticket.is_some() && call.head.headers.contains_key(AUTHORIZATION) {
         let message = "a stream is opened with a ticket or with a key, not with both; leave one out";

@@ -83,7 +83,7 @@ async fn tickets_are_refused_as_keys_are(service: &Service) {
         assert_eq!((status, &body["error"]["code"]), (401, &json!("INVALID_API_KEY")));
     }
     let ticket = ticket(&client).await;
-    // Beside a ticket no `Authorization` is looked at, whatever it holds.
+    // Nobody judges an `Authorization` beside a ticket.
     for both in [&client, &client.with_key(Some("svc_test_wrong")), &client.with_key(Some(""))] {
         both.get(&format!("/v1/events/stream?ticket={ticket}")).await.error(400, "INVALID_REQUEST");
     }
