@@ -36,6 +36,11 @@ impl Feed {
         self.state.read().ring.position()
     }
 
+    /// Counts the events after a position that pass a filter; none if it no longer has all of them.
+    pub(crate) fn count(&self, after: u64, filter: &CompiledFilter) -> Option<u64> {
+        self.state.read().ring.count(after, filter)
+    }
+
     /// Bytes of memory that its events take, about.
     pub(crate) fn bytes(&self) -> usize {
         self.state.read().ring.bytes()

@@ -63,9 +63,11 @@ impl Follower {
         self.position
     }
 
-    /// Number of entries that its dataset has after its position.
-    pub(crate) fn behind(&self) -> u64 {
-        self.feed.position().saturating_sub(self.position)
+    /// Counts the events that pass the filter and were not read. If the feed no longer has all of them, all entries of the
+    /// log count.
+    pub(crate) fn behind(&self, filter: &CompiledFilter) -> u64 {
+        let entries = || self.feed.position().saturating_sub(self.position);
+        self.feed.count(self.position, filter).unwrap_or_else(entries)
     }
 
     /// Shows the events that are there and pass the filter, in order and each once, until `show` says to stop.

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use thesis_proto::{filter::EventKeys, v1};
+use thesis_proto::{
+    filter::{CompiledFilter, EventKeys},
+    v1,
+};
 
 /// Most events kept for a dataset.
 pub(crate) const MOST_ENTRIES: usize = 4_096;
@@ -122,6 +125,13 @@ impl Ring {
         }
     }
 
+    /// Counts the events after a position that pass a filter; none if it no longer has all of them.
+    pub(crate) fn count(&self, after: u64, filter: &CompiledFilter) -> Option<u64> {
+        let from = self.entries.partition_point(|entry| entry.position <= after);
+        let passing = self.entries.range(from..).filter(|entry| filter.matches_keys(&entry.keys));
+        self.covers(after).then(|| passing.count() as u64)
+    }
+
     /// Shows the entries after a position until `show` says to stop, and tells the position reached.
     pub(crate) fn read(&self, after: u64, mut show: impl FnMut(&Entry) -> bool) -> Result<u64, Behind> {
         if !self.covers(after) {
@@ -191,6 +201,19 @@ mod tests {
         assert_eq!(ring.push(page(10, [11], 11), |_| {}), Ok(()));
         assert_eq!(ring.push(page(9, [11, 12], 12), |_| {}), Ok(()));
         assert_eq!(read(&ring, 10), Ok((vec![11, 12], 12)));
+    }
+
+    #[test]
+    fn only_events_that_pass_the_filter_count() {
+        let mut ring = Ring::new(10, 8);
+        push(&mut ring, [11, 400, 401], 5_000);
+        let all = CompiledFilter::default();
+        assert_eq!(
+            [10, 11, 400, 5_000, 9].map(|after| ring.count(after, &all)),
+            [Some(3), Some(2), Some(1), Some(0), None]
+        );
+        let theses = CompiledFilter::new(&[v1::EventType::ThesisCreated], None).unwrap();
+        assert_eq!(ring.count(10, &theses), Some(0));
     }
 
     #[test]

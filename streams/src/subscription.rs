@@ -58,10 +58,11 @@ impl Subscription {
         Some(first.cursors.encode(&least))
     }
 
-    /// Number of entries of its datasets that it has not looked at.
+    /// Counts the events that pass its filter and were not read. It may count more while it reads events that memory no
+    /// longer has.
     #[must_use]
     pub fn behind(&self) -> u64 {
-        self.followers.iter().map(Follower::behind).sum()
+        self.followers.iter().map(|follower| follower.behind(&self.shared.filter)).sum()
     }
 
     /// Shows the events that are there, each with its cursor, until `show` says to stop with this dataset.

@@ -133,10 +133,13 @@ impl Projector {
         batch: BatchId,
         entries: &[Sequenced],
         mark: Option<&ImportMark>,
+        after: impl AsyncFnOnce() -> StoreResult<()>,
     ) -> StoreResult<Appended> {
         let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
         if !self.backend.is_exclusive() || has_deletion(entries) {
-            let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await?;
+            let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await;
+            after().await?;
+            let appended = appended?;
             if appended == Appended::Done {
                 self.project(entries).await?;
             }

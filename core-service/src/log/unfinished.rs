@@ -27,7 +27,7 @@ impl Beginnings {
     }
 
     /// Writes that this core appends to the log, unless it did so lately. It is called before each append, and again after
-    /// it: others remove a row that is old by then, and do not see an entry that comes later.
+    /// it, before rows are made: others remove a row that is old by then, and do not see an entry that comes later.
     pub(super) async fn begin(&mut self) -> StoreResult<()> {
         let at = self.shared.clock.now_ms();
         if self.said_at.is_some_and(|said_at| at - said_at < SAID_FOR_MS) {
@@ -37,6 +37,12 @@ impl Beginnings {
         unfinished::note(&self.shared.backend, &Unfinished { dataset, replica, at }).await?;
         self.said_at = Some(at);
         Ok(())
+    }
+
+    /// Writes again that this core appends to the log.
+    pub(super) async fn renew(&mut self) -> StoreResult<()> {
+        self.said_at = None;
+        self.begin().await
     }
 
     /// Takes back what this core said of the log: its part is done. If all is done up to the log's head, so is that of

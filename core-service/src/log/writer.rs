@@ -91,6 +91,8 @@ struct Writer {
     beginnings: Beginnings,
     /// How far events are owed to webhooks.
     owed: watch::Receiver<u64>,
+    /// Number of commands that the last append carried out.
+    last_carried_out: usize,
     /// The last commands ended then. Before the first ones: the writer started then.
     last_command: Instant,
     /// The writer tries to end then.
@@ -125,6 +127,7 @@ impl Writer {
             import: None,
             known: KnownRows::new(),
             owed,
+            last_carried_out: MAX_ENTRIES,
             last_command: now,
             try_end_at: now + REST,
         }

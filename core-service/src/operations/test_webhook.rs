@@ -61,5 +61,5 @@ pub async fn test_webhook(core: &Core, call: &Call, id: &str, seed: &str) -> Res
         is_test: true,
         ..Delivery::default()
     };
-    make(core, delivery, now_ms).await
+    make(core, delivery).await
 }

@@ -130,6 +130,10 @@ impl DeliveryStore {
             }
             self.queue.enqueue(some, changes, now_ms).await?;
         }
+        if deliveries.iter().any(|delivery| delivery.has_row()) {
+            // Nothing brings such a delivery back but its queue row: no log has an event for it.
+            self.backend.sync().await?;
+        }
         Ok(())
     }
 

@@ -43,6 +43,8 @@ pub struct Queued {
     pub delivery: String,
     /// The delivery's event, before its first attempt.
     pub told: Option<Told>,
+    /// The row cannot be decoded.
+    pub is_damaged: bool,
 }
 
 /// A webhook that has rows due from a minute on.
@@ -174,7 +176,12 @@ impl DeliveryQueue {
             for row in self.backend.scan(&scan).await? {
                 if let [due_at, delivery] = row.clustering.as_slice() {
                     let (due_at, delivery) = (due_at.int(), delivery.text().to_owned());
-                    found.push(Queued { due_at, delivery, told: told(row.body)? });
+                    let decoded = told(row.body);
+                    if let Err(error) = &decoded {
+                        tracing::error!(webhook, delivery, %error, "a row of a queue cannot be read");
+                    }
+                    let is_damaged = decoded.is_err();
+                    found.push(Queued { due_at, delivery, told: decoded.unwrap_or_default(), is_damaged });
                 }
             }
             if found.len() >= limit {

@@ -1,5 +1,5 @@
 //! Logs that cores append to: a row for each log and core. The core writes it before its first append after a rest, and
-//! removes it once everything that the log asks for is done. What a dead core left undone is found by it.
+//! removes it once everything that its own entries need is done. What a dead core left undone is found by it.
 
 use std::ops::Bound;
 

@@ -96,8 +96,7 @@ pub async fn place(backend: &SharedBackend) -> StoreResult<Option<(FeedPlace, i6
 /// # Errors
 /// When the store does not answer.
 pub async fn keep_place(backend: &SharedBackend, place: &FeedPlace, version: i64) -> StoreResult<()> {
-    write(backend, FEED, version, place, None).await?;
-    backend.sync().await
+    write(backend, FEED, version, place, None).await
 }
 
 /// When observations were last pushed, in unix milliseconds.

@@ -46,7 +46,7 @@ const SEND_BUFFER: usize = 256 * 1024;
 /// How often a connection is checked for answers that it does not take.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Longest time, in milliseconds, in which a peer may leave sent bytes without an acknowledgement.
-const VANISHED_MS: u32 = 60_000;
+pub(super) const VANISHED_MS: u32 = 60_000;
 /// HTTP/2 window of one request body, and of a whole connection: bodies are small.
 const WINDOWS: (u32, u32) = (256 * 1024, 1024 * 1024);
 /// The first bytes of HTTP/2's preface. HTTP/1 reserves this method for it.
@@ -148,6 +148,7 @@ impl<A: Answers> Asking<A> {
     /// Answers a request that `begun` counts.
     async fn answer(self: Arc<Self>, begun: Begun, request: Request<Incoming>) -> Response<Metering<A::Body>> {
         let Served { name, answers, lag, .. } = &*self.served;
+        let version = request.version();
         let mut answer = if lag.is_overload() {
             count_refused(name, "lag");
             answers.refusal()
@@ -158,6 +159,8 @@ impl<A: Answers> Asking<A> {
         if let Some(takeover) = answer.extensions_mut().remove() {
             if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                // Otherwise hyper adds `keep-alive` for a client of HTTP/1.0 that wants it.
+                *answer.version_mut() = version;
             }
             *self.takeover.lock() = Some(takeover);
             // The head, which hyper writes next.

@@ -17,6 +17,7 @@ use tokio::{
 use super::{
     Wire,
     answering::Taking,
+    connection::VANISHED_MS,
     connections::Room,
     meter::{Meter, STREAM_TAKES_NOTHING_MS},
 };
@@ -36,12 +37,14 @@ pub struct Metered<T> {
     taking: Option<Taking>,
     /// The end of a pause in reading, after many refused requests.
     pause: Option<Pin<Box<Sleep>>>,
+    /// Prepares the stream for its end.
+    before_close: Option<fn(&T)>,
 }
 
 impl<T> Metered<T> {
     /// Counts the bytes of a stream, except for `first`, which were read from it before.
     pub(super) fn new(stream: T, meter: Arc<Meter>, first: &[u8]) -> Self {
-        Self { stream, meter, first: Bytes::copy_from_slice(first), taking: None, pause: None }
+        Self { stream, meter, first: Bytes::copy_from_slice(first), taking: None, pause: None, before_close: None }
     }
 
     /// Since when the peer has taken none of the bytes that wait for it; none if none wait.
@@ -63,10 +66,22 @@ impl Metered<Wire> {
         let _best_effort = set_socket_send_buffer_size(self.stream.tcp(), SEND_BUFFER);
         // Linux also gives up a peer that answers and keeps its window closed for this time. A reader may pause.
         let _best_effort = set_tcp_user_timeout(self.stream.tcp(), STREAM_TAKES_NOTHING_MS);
+        // Once it is closed, a reader that takes nothing is no longer worth the memory of the system.
+        self.before_close = Some(|wire| {
+            let _best_effort = set_tcp_user_timeout(wire.tcp(), VANISHED_MS);
+        });
         self.meter.becomes_stream();
         self.first = [unused, &self.first].concat().into();
         self.taking = Some(taking);
         self
+    }
+}
+
+impl<T> Drop for Metered<T> {
+    fn drop(&mut self) {
+        if let Some(close) = self.before_close {
+            close(&self.stream);
+        }
     }
 }
 

@@ -115,13 +115,15 @@ impl Dispatcher {
         let (mut stale, mut steps) = (Vec::new(), Vec::new());
         for (row, stored) in rows.into_iter().zip(stored) {
             let stored = match stored {
-                Ok(stored) => stored,
+                // Its delivery is not known. The webhook's other deliveries do not wait for it.
+                Ok(None) if row.is_damaged => continue,
                 Err(error) => {
-                    // No attempt of it could be counted. The webhook's other deliveries do not wait for it.
+                    // No attempt of it could be counted.
                     let delivery = &row.delivery;
                     tracing::error!(webhook = &**webhook, delivery, %error, "a delivery cannot be read and is not sent");
                     continue;
                 }
+                Ok(stored) => stored,
             };
             let next = stored.as_ref().and_then(|stored| stored.next_attempt_at);
             let Some(delivery) = due(webhook, &row, stored) else {
@@ -177,9 +179,12 @@ impl Dispatcher {
     /// and puts off the marks of what is left, so that the next core has little to read.
     pub(super) async fn look_at_marks(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
         let held = self.shards.held();
-        let is_known = |shard: &i64, taken_at: &i64| held.get(shard) == Some(taken_at);
-        if pages.done.iter().any(|(shard, (taken_at, _))| !is_known(shard, taken_at)) {
-            pages.done.retain(|shard, (taken_at, _)| is_known(shard, taken_at));
+        let minute = minute_of(now_ms);
+        // A shard is taken over anew when the clock was set back.
+        let is_known =
+            |shard: &i64, (taken_at, done): &(i64, i64)| held.get(shard) == Some(taken_at) && *done <= minute;
+        if pages.done.iter().any(|(shard, taken)| !is_known(shard, taken)) {
+            pages.done.retain(|shard, taken| is_known(shard, taken));
             self.state.lock().retain(|webhook| pages.done.contains_key(&shard_of(webhook)));
         }
         for (shard, taken_at) in &held {
@@ -188,7 +193,6 @@ impl Dispatcher {
                 pages.done.insert(*shard, (*taken_at, done));
             }
         }
-        let minute = minute_of(now_ms);
         let upto = minute - LATE_MINUTES;
         if pages.done.values().any(|(_, done)| *done < upto) {
             let is_known = |webhook: &str| self.shared.control.state().webhook(webhook).is_some();
@@ -200,7 +204,8 @@ impl Dispatcher {
     /// Reads every mark that a shard's last core may have left.
     async fn take_over(&self, shard: i64, now_ms: i64) -> Result<i64> {
         let queue = &self.shared.deliveries.queue;
-        let done = match queue.done(shard).await? {
+        // Minutes that have not come yet were noted by a clock that was wrong.
+        let done = match queue.done(shard).await?.filter(|done| *done <= minute_of(now_ms)) {
             Some(done) => done,
             // Nothing was due before there was an organization, and organizations are never deleted.
             None => {
@@ -230,7 +235,7 @@ impl Dispatcher {
 
     async fn look_at_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
         let queue = &self.shared.deliveries.queue;
-        for (shard, (_, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
+        for (shard, (taken_at, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
             // The queues of the marks that were read a minute ago have been read since.
             let left: Vec<Mark> = {
                 let state = self.state.lock();
@@ -238,6 +243,13 @@ impl Dispatcher {
                 let left = firsts.filter(|(webhook, first)| shard_of(webhook) == *shard && minute_of(*first) <= *done);
                 left.map(|(webhook, first)| Mark { webhook: webhook.to_string(), since: minute_of(first) }).collect()
             };
+            // Attempts of a shard that is leaving, or whose lease has lapsed, may have left memory. Its next core needs their
+            // marks.
+            if !self.shards.serves(*shard, self.shared.clock.now_ms())
+                || self.shards.taken_at(*shard) != Some(*taken_at)
+            {
+                continue;
+            }
             if !left.is_empty() {
                 queue.put_off(&left, now + PUT_OFF_MINUTES).await?;
             }

@@ -17,7 +17,7 @@ use crate::{
         control::{ControlChange, Webhook},
         delivery::{Attempt, Delivery, Status},
     },
-    error::Result,
+    error::{Error, Result},
     figures::DELIVERIES,
     shared::{control::ControlState, first_due},
     store::{StoreError, StoreResult},
@@ -134,7 +134,7 @@ impl Dispatcher {
             }
             counted.push((Counted { report, was_known: known.is_some(), succeeded }, Step { before, after }));
         }
-        let mut failed = self.end_streaks(&mut counted, now_ms).await.err();
+        let mut failed = self.end_streaks(&mut counted, now_ms).await.err().map(Error::from);
         let (counted, steps): (Vec<_>, Vec<_>) = counted.into_iter().unzip();
         let written = self.shared.deliveries.advance(&steps, now_ms).await?;
         let (mut lost, mut noted) = (Vec::new(), Vec::new());
@@ -145,9 +145,13 @@ impl Dispatcher {
                     noted.push((step, succeeded));
                 }
                 Ok(false) if was_known => lost.push(report),
-                Ok(false) => self.settle_counted(&report, now_ms).await?,
+                Ok(false) => {
+                    if let Err(error) = self.settle_counted(&report, now_ms).await {
+                        failed = Some(error);
+                    }
+                }
                 // All are reported again, and those that are written count no second time: so they count now.
-                Err(error) => failed = Some(error),
+                Err(error) => failed = Some(error.into()),
             }
         }
         self.tell_others(&noted);
@@ -156,7 +160,7 @@ impl Dispatcher {
             ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
         }
         join_all(ends.iter().map(|(webhook, succeeded)| self.count_failures(webhook, succeeded, now_ms))).await;
-        failed.map_or(Ok(lost), |error| Err(error.into()))
+        failed.map_or(Ok(lost), Err)
     }
 
     /// Ends the streaks of webhooks with a success, before their attempts are written: a process that ends in between leaves

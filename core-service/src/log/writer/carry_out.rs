@@ -16,12 +16,17 @@ use crate::{
     tables::log::{Appended, ImportMark, room},
 };
 
+/// Minimum number of commands for which rows are read at once, if there are as many.
+const MIN_CANDIDATES: usize = 8;
+
 impl Writer {
-    /// Number of the first jobs that one append may take: rows are read for no others. An import is always alone.
+    /// Number of the first jobs that one append may take: rows are read for no others. It is at most twice as many as the last one took. An
+    /// import is always alone.
     fn candidates(&self, jobs: &[Job]) -> usize {
         let mut space = self.space(0);
         let fit = jobs
             .iter()
+            .take(2 * self.last_carried_out)
             .take_while(|job| !matches!(job.command, Command::Import(_)) && space.take(1, job.command.payload_bytes()));
         fit.count().max(jobs.len().min(1))
     }
@@ -31,6 +36,7 @@ impl Writer {
         let candidates = self.candidates(jobs);
         match self.carry_out(&jobs[..candidates]).await {
             Ok(Some(written)) => {
+                self.last_carried_out = written.len().max(MIN_CANDIDATES);
                 for (job, written) in jobs.drain(..written.len()).zip(written) {
                     drop(job.answer.send(Ok(written)));
                 }
@@ -128,10 +134,12 @@ impl Writer {
         let mut batch = [0; 16];
         self.shared.ids.fill(&mut batch);
         self.current = false;
-        let appended = self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref()).await;
         // If this core was suspended meanwhile, another one may have removed its row of the log.
-        self.beginnings.begin().await?;
-        if appended? == Appended::Lost {
+        let beginnings = &mut self.beginnings;
+        let after = async || beginnings.begin().await;
+        let appended =
+            self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref(), after).await?;
+        if appended == Appended::Lost {
             self.follow_others(true).await?;
             self.current = true;
             return Ok(None);

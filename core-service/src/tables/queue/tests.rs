@@ -7,10 +7,13 @@ use thesis_net::clock::{Clock as _, SystemClock};
 use super::*;
 use crate::{
     domain::{delivery::delivery_id, window::DAY_MS},
-    store::scylla::{
-        ScyllaStore,
-        tests::options,
-        traces::{TIMEOUT_MS, deletions_met},
+    store::{
+        faulty::MemoryStore,
+        scylla::{
+            ScyllaStore,
+            tests::options,
+            traces::{TIMEOUT_MS, deletions_met},
+        },
     },
     tables::deliveries::DeliveryStore,
     testing::{ManualClock, NOON, SharedMemory},
@@ -58,8 +61,12 @@ async fn what_was_taken_out_of_an_aged_queue_is_not_met_again() {
     }
     let (taken, left) = due.split_at(due.len() - 100);
     for some in taken.chunks(1_000) {
-        let queued =
-            |delivery: &Delivery| Queued { due_at: delivery.created_at, delivery: delivery.id.clone(), told: None };
+        let queued = |delivery: &Delivery| Queued {
+            due_at: delivery.created_at,
+            delivery: delivery.id.clone(),
+            told: None,
+            is_damaged: false,
+        };
         store.queue.remove(WEBHOOK, &some.iter().map(queued).collect::<Vec<_>>()).await.unwrap();
     }
 
@@ -100,6 +107,17 @@ async fn a_mark_whose_write_was_dropped_is_written_with_the_next_row() {
     let minute = minute_of(NOON);
     let marks = store.queue.marks(shard_of(WEBHOOK), minute, minute, Marks::New).await.unwrap();
     assert_eq!(marks, [Mark { webhook: WEBHOOK.to_owned(), since: minute }]);
+}
+
+#[tokio::test]
+async fn a_test_survives_a_loss_of_power() {
+    let backend = Arc::new(MemoryStore::new(true));
+    let store = DeliveryStore::new(backend.clone());
+    let test = Delivery { body: b"{}".to_vec(), is_test: true, ..pending(NOON) };
+    store.create(&[&test], NOON).await.unwrap();
+    backend.lose_power();
+    let rows = store.queue.read(WEBHOOK, &(0, String::new()), NOON, 10).await.unwrap();
+    assert_eq!(rows.iter().map(|row| &row.delivery).collect::<Vec<_>>(), [&test.id]);
 }
 
 #[tokio::test]

@@ -81,6 +81,22 @@ async fn a_damaged_row_holds_up_no_other_report() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_damaged_row_of_a_queue_holds_up_no_other_row() {
+    let mut bench = Bench::new().await;
+    bench.webhook("wh_1").await;
+    let now_ms = clock_now(&bench.core);
+    let key = key!["wh_1", now_ms.div_euclid(3_600_000), now_ms - 1, "dlv_damaged"];
+    let body = Some(Bytes::from_static(b"\xff"));
+    let damaged = Change { table: &schema::DELIVERY_QUEUE, key, version: now_ms, body, ttl: None };
+    bench.core.shared.backend.apply(vec![damaged]).await.unwrap();
+    let event = bench.post().await;
+    bench.becomes(&event, "wh_1", Status::Pending).await;
+    bench.core.shared.hints.hear([("wh_1".to_owned(), now_ms - 1)]);
+    let (_place, mut claims) = bench.core.dispatcher.join(8);
+    assert_eq!(bench.next_claim(&mut claims).await.delivery.event_id, event);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_damaged_row_holds_up_no_other_delivery_of_its_webhook() {
     let mut bench = Bench::new().await;
     let ([_, sound], reports, place) = two_reported(&mut bench).await;

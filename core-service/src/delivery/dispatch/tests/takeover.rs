@@ -5,6 +5,7 @@ use crate::{
     operations::replay_delivery::replay,
     replicas::members::first_of,
     start::CoreSettings,
+    tables::queue::minute_of,
     testing::{ids, settings},
 };
 
@@ -85,26 +86,43 @@ async fn a_replay_without_a_notification_is_sent_although_older_rows_wait() {
     assert_eq!(bench.claim(&mut claims).await.delivery.id, sent.id);
 }
 
+/// Lets time pass while both cores keep what they have.
+async fn pass(bench: &Bench, seconds: u64) {
+    for _ in 0..seconds {
+        bench.clock.advance(1_000);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_leaving_shard_holds_back_is_sent_when_it_stays_after_all() {
+    // Old attempts are held back while the core notes how far marks are read, which it does once a minute.
+    for (age_s, then_s) in [(0, 0), (295, 10)] {
+        hold_back(age_s, then_s).await;
+    }
+}
+
+async fn hold_back(age_s: u64, then_s: u64) {
     let (bench, other) = Bench::beside_another().await;
     let cores = [bench.core.shared.replica.as_str(), &other.shared.replica];
     let is_of_other = |webhook: &String| first_of(cores, &shard_of(webhook).to_string()) == Some(cores[1]);
     let webhook = (0..).map(|number| format!("wh_{number}")).find(is_of_other).unwrap();
     let (dispatcher, now_ms) = (&bench.core.dispatcher, clock_now(&bench.core));
     let original = bench.disabled_webhook(&webhook, now_ms).await;
-    let (_place, mut claims) = dispatcher.join(2);
     let mut replays = Vec::new();
     for seed in ["1", "2", "3"] {
         replays.push(replay(&bench.core, &original, now_ms, seed).await.unwrap().id);
     }
+    pass(&bench, age_s).await;
+    let (_place, mut claims) = dispatcher.join(2);
     let out = [bench.claim(&mut claims).await, bench.claim(&mut claims).await];
     bench.until(async || dispatcher.queue().normal.ready == 1).await;
 
     let (place, _claims) = other.dispatcher.join(1);
-    bench.until(async || !dispatcher.shards.serves(shard_of(&webhook), now_ms)).await;
+    bench.until(async || !dispatcher.shards.serves(shard_of(&webhook), clock_now(&bench.core))).await;
     bench.report(&out[0], 200).await;
     bench.until(async || dispatcher.queue().normal.ready == 0).await;
+    pass(&bench, then_s).await;
     // The attempt that is still out keeps the shard here until the other core has no worker any more.
     drop(place);
     let last = bench.claim(&mut claims).await;
@@ -112,4 +130,24 @@ async fn what_a_leaving_shard_holds_back_is_sent_when_it_stays_after_all() {
     sent.sort_unstable();
     replays.sort_unstable();
     assert_eq!(sent, replays);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_wrong_holds_up_no_attempt() {
+    let (bench, _) = Bench::beside_another().await;
+    let delivery = bench.disabled_webhook("wh_1", clock_now(&bench.core)).await;
+    let (_place, mut claims) = bench.core.dispatcher.join(2);
+    let deliveries = &bench.core.shared.deliveries;
+    let done = async || deliveries.queue.done(shard_of("wh_1")).await.unwrap();
+    let now_ms = clock_now(&bench.core);
+    bench.clock.advance(2 * 3_600_000);
+    bench.until(async || done().await.is_some()).await;
+    pass(&bench, 120).await;
+    assert!(done().await.is_some_and(|done| done > minute_of(now_ms)));
+    bench.clock.advance(now_ms - clock_now(&bench.core));
+    // Nobody notifies the dispatcher of it.
+    let replay = Delivery { replay_of: Some(delivery.id.clone()), ..delivery };
+    deliveries.create(&[&replay], now_ms).await.unwrap();
+    pass(&bench, 300).await;
+    assert_eq!(bench.claim(&mut claims).await.delivery.id, replay.id);
 }
