@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How often it is looked.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Longest wait for the store to tell how long a log is.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -55,7 +55,7 @@ fn most(one: (u64, f64), other: (u64, f64)) -> (u64, f64) {
 
 /// Looks until the core stops.
 pub(crate) async fn run(core: Arc<Core>) {
-    let mut every = interval(LOOK_EVERY);
+    let mut every = interval(POLL_INTERVAL);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut followers = HashMap::new();
     let looking = async {

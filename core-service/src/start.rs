@@ -173,7 +173,7 @@ impl Core {
             search,
             near_looks: Arc::new(Semaphore::new(NEAR_LOOKS_AT_ONCE)),
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
-            dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_heard()),
+            dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_connected()),
             slots,
             members,
             peers,
@@ -214,11 +214,11 @@ impl Core {
         self.tasks.spawn(Arc::clone(&self.peers).run(self.hear(), self.stop.clone(), self.tasks.clone()));
         let core = Arc::clone(self);
         self.tasks.spawn(async move {
-            let mut all_heard = core.peers.all_heard();
+            let mut all_connected = core.peers.all_connected();
             let telling = async {
                 loop {
-                    core.shared.control.set_all_heard(*all_heard.borrow_and_update());
-                    if all_heard.changed().await.is_err() {
+                    core.shared.control.set_all_connected(*all_connected.borrow_and_update());
+                    if all_connected.changed().await.is_err() {
                         return;
                     }
                 }

@@ -17,7 +17,7 @@ use crate::answer::{Body, whole};
 /// Least bytes of a body to compress: a smaller one fits into one packet as it is.
 const MIN_BODY: u64 = 1024;
 /// Most bytes that are compressed on a thread of the runtime; more would keep other requests waiting.
-const MOST_AT_ONCE: usize = 64 * 1024;
+const MAX_AT_ONCE: usize = 64 * 1024;
 /// Higher levels no longer make JSON much smaller.
 const GZIP_LEVEL: Compression = Compression::new(4);
 const ZSTD_LEVEL: i32 = 3;
@@ -97,7 +97,7 @@ pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encod
 
 /// A body's compressed form, if that is smaller.
 pub(crate) async fn smaller(encoding: Encoding, bare: Bytes) -> Option<Vec<u8>> {
-    let is_short = bare.len() <= MOST_AT_ONCE;
+    let is_short = bare.len() <= MAX_AT_ONCE;
     let compress = move || encoding.compress(&bare).ok().filter(|smaller| smaller.len() < bare.len());
     if is_short { compress() } else { spawn_blocking(compress).await.ok().flatten() }
 }
@@ -108,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_body_is_compressed_elsewhere() {
-        for (size, elsewhere) in [(MOST_AT_ONCE, false), (16 * 1024 * 1024, true)] {
+        for (size, elsewhere) in [(MAX_AT_ONCE, false), (16 * 1024 * 1024, true)] {
             let text = Bytes::from("0123456789abcdef".repeat(size / 16));
             let mut response = Response::new(Either::Left(Full::new(text.clone())));
             let mut encoding = Box::pin(encode(&mut response, Some(Encoding::Zstd)));

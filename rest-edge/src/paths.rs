@@ -8,7 +8,7 @@ use thesis_proto::{
 use crate::route::Route;
 
 /// Most segments of a path that is compared.
-const MOST_SEGMENTS: usize = 16;
+const MAX_SEGMENTS: usize = 16;
 
 /// The path of every route: one with several methods is there several times.
 pub(crate) struct Paths(Vec<&'static str>);
@@ -61,7 +61,7 @@ impl Paths {
 
 /// The segments of a path that are not empty, as many as are compared.
 fn segments(path: &str) -> Vec<&str> {
-    path.split('/').filter(|segment| !segment.is_empty()).take(MOST_SEGMENTS).collect()
+    path.split('/').filter(|segment| !segment.is_empty()).take(MAX_SEGMENTS).collect()
 }
 
 /// Whether one segment nearly is the other, or a word of it, such as `rotate` of `rotate-secret`.

@@ -91,7 +91,7 @@ async fn measure(options: &Options, place: &Place, loads: [Load; 2]) -> Result<[
     let name = dataset.to_string();
     // One of them owns the log, once they know each other.
     while cores.iter().filter(|of| of.core.datasets.owns(&dataset)).count() != 1
-        || cores.iter().any(|of| !*of.core.peers.all_heard().borrow())
+        || cores.iter().any(|of| !*of.core.peers.all_connected().borrow())
     {
         sleep(Duration::from_millis(100)).await;
     }

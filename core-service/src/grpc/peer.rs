@@ -90,7 +90,7 @@ impl PeerService for Api {
         Ok(Response::new(received.chain(stream::once(written)).boxed()))
     }
 
-    async fn look_up(&self, request: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
+    async fn lookup(&self, request: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
         service_only(&self.core, &request)?;
         let v1::LookUpRequest { core, thing } = request.into_inner();
         let upstream = self.led(&core)?;
@@ -104,7 +104,7 @@ impl PeerService for Api {
     ) -> Result<Response<v1::GetFeedStatusResponse>, Status> {
         service_only(&self.core, &request)?;
         let upstream = self.led(&request.get_ref().core)?;
-        Ok(Response::new(v1::GetFeedStatusResponse { status: Some(upstream.tell_status().await) }))
+        Ok(Response::new(v1::GetFeedStatusResponse { status: Some(upstream.publish_status().await) }))
     }
 
     async fn count_theses(

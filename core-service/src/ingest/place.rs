@@ -57,7 +57,7 @@ impl Place {
 
     /// Notes that the feed is open.
     pub(super) fn open(&mut self, now_ms: i64) {
-        (self.feed.heard_at, self.feed.connected, self.moved) = (now_ms, true, true);
+        (self.feed.received_at, self.feed.connected, self.moved) = (now_ms, true, true);
     }
 
     /// Notes that all frames up to a position are applied, and with them all changes until a time of the upstream.

@@ -148,7 +148,7 @@ impl Upstream {
         if self.leads() {
             return self.ask_here(thing).await;
         }
-        let told = self.peers.look_up(&Dataset::Live.to_string(), thing.clone(), self.settings.timeout).await;
+        let told = self.peers.lookup(&Dataset::Live.to_string(), thing.clone(), self.settings.timeout).await;
         let told = told.map_or(Told::Unavailable { after_s: SOON_S }, from_message);
         self.remember(&thing, &told);
         told
@@ -178,7 +178,7 @@ impl Upstream {
                     let (upstream, thing, key) = (Arc::clone(self), thing.clone(), key.clone());
                     // A caller that leaves takes nothing from the others.
                     let asking = tokio::spawn(async move {
-                        let told = AssertUnwindSafe(upstream.look_up(&thing)).catch_unwind().await;
+                        let told = AssertUnwindSafe(upstream.lookup(&thing)).catch_unwind().await;
                         let told = told.unwrap_or(Told::Unavailable { after_s: SOON_S });
                         upstream.note(&thing, &told).await;
                         upstream.under_way.lock().remove(&key);
@@ -217,7 +217,7 @@ impl Upstream {
         }
         if let Some(answer) = self.remembered.get(&key)
             && !matches!(told, Told::Unavailable { .. })
-            && let Err(error) = upstream::keep_look_up(&self.shared.backend, &name(&key), answer).await
+            && let Err(error) = upstream::keep_lookup(&self.shared.backend, &name(&key), answer).await
         {
             tracing::debug!(%error, "keeping the answer to a look-up failed");
         }
@@ -278,11 +278,11 @@ impl Upstream {
         }
         let place = upstream::place(&self.shared.backend).await.ok().flatten();
         let (place, _) = place.unwrap_or_default();
-        (place.connected && now_ms - place.heard_at < SILENCE_MS, place.last_frame_at)
+        (place.connected && now_ms - place.received_at < SILENCE_MS, place.last_frame_at)
     }
 
     /// What an operator is told, by the core that follows the feed.
-    pub async fn tell_status(&self) -> v1::IngestStatus {
+    pub async fn publish_status(&self) -> v1::IngestStatus {
         if !self.leads()
             && let Some(status) = self.peers.feed_status(&Dataset::Live.to_string()).await
         {

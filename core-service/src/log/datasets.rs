@@ -29,7 +29,7 @@ use crate::{
 /// Least age of what a live core said of a log, in milliseconds, that it has surely not finished by itself.
 const LEFT_MS: i64 = 2 * OLD_MS;
 /// How often a replica looks for work that others left undone, and for entries while it does not hear every other core.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Looks between two for entries although every other core is heard.
 const LOOKS_BETWEEN: u32 = 10;
 /// Looks between two for work that others left undone.
@@ -225,7 +225,7 @@ impl Datasets {
     /// # Errors
     /// When the store does not answer.
     pub async fn look_if_unheard(&self, dataset: &Dataset) -> Result<()> {
-        if !self.shared.backend.is_exclusive() && !*self.peers.all_heard().borrow() {
+        if !self.shared.backend.is_exclusive() && !*self.peers.all_connected().borrow() {
             self.refresh(dataset).await?;
         }
         Ok(())
@@ -257,8 +257,8 @@ impl Datasets {
         if self.shared.backend.is_exclusive() {
             return;
         }
-        let (mut others, all_heard) = (self.peers.others(), self.peers.all_heard());
-        let mut look = tokio::time::interval(LOOK_EVERY);
+        let (mut others, all_connected) = (self.peers.others(), self.peers.all_connected());
+        let mut look = tokio::time::interval(POLL_INTERVAL);
         let mut looks = 0;
         loop {
             let takes_over = tokio::select! {
@@ -266,7 +266,7 @@ impl Datasets {
                 Ok(()) = others.changed() => true,
                 _ = look.tick() => {
                     looks += 1;
-                    if !*all_heard.borrow() || looks % LOOKS_BETWEEN == 0 {
+                    if !*all_connected.borrow() || looks % LOOKS_BETWEEN == 0 {
                         for dataset in self.listened() {
                             self.follow(&dataset).await;
                         }

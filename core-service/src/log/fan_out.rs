@@ -35,7 +35,7 @@ const CHUNK: usize = 500;
 /// Longest time that a moved checkpoint stays unstored.
 const STORE_AFTER: Duration = Duration::from_millis(500);
 /// Most entries that a checkpoint moves past before it is stored.
-const MOST_UNSTORED: u64 = 1_000;
+const MAX_UNSTORED: u64 = 1_000;
 /// Most difference between replicas' clocks: an event older than a webhook by only this still reaches it.
 const CLOCK_SKEW_MS: i64 = 2_000;
 
@@ -149,7 +149,7 @@ impl FanOut {
         self.done = self.done.max(seq);
         let now = Instant::now();
         let is_due = *self.store_by.get_or_insert(now + STORE_AFTER) <= now;
-        if owed || is_due || !self.shared.backend.is_exclusive() || self.done - self.stored >= MOST_UNSTORED {
+        if owed || is_due || !self.shared.backend.is_exclusive() || self.done - self.stored >= MAX_UNSTORED {
             self.store().await?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use thesis_proto::{filter::CompiledFilter, reference::TokenReference};
 use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events::EventScope};
 
 /// Most scopes that are merged; a filter that names more tokens reads the log itself.
-const MOST_SCOPES: usize = 200;
+const MAX_SCOPES: usize = 200;
 
 /// The entries to read of each log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Re
         let mut ids = Vec::new();
         for reference in filter.tokens() {
             ids.extend(tokens(shared, view, reference).await?);
-            if ids.len() > MOST_SCOPES {
+            if ids.len() > MAX_SCOPES {
                 return Ok(Selection::All);
             }
         }
@@ -50,7 +50,7 @@ fn scopes(mut scopes: Vec<EventScope>) -> Selection {
 /// The ids of all tokens that a reference means or meant, in any reading.
 async fn tokens(shared: &Shared, view: &View, reference: &TokenReference) -> Result<Vec<String>> {
     let TokenReference { id, on_chain, address, symbol } = reference;
-    let limit = MOST_SCOPES + 1;
+    let limit = MAX_SCOPES + 1;
     let mut ids: Vec<String> = id.iter().cloned().collect();
     if let Some((chain, address)) = on_chain {
         ids.extend(shared.theses.token_ids_by_address(view, address, Some(chain), limit).await?);

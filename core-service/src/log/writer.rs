@@ -47,7 +47,7 @@ const OTHERS_FIRST_MS: i64 = 1_000;
 /// Longest wait for another writer to make its entries' rows before this writer makes them too.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often this writer looks whether they are made.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The pause before something that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -35,7 +35,7 @@ use crate::{
 /// How often a core beats, and looks at the others' beats.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// How often a core looks whether it could beat.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time that a beat stands still; then its core owns nothing.
 pub const OWNER_MS: i64 = 3_000;
 /// Longest age of a beat for a new stream: later it might have to end at once.
@@ -300,7 +300,7 @@ impl Members {
             every.set_missed_tick_behavior(MissedTickBehavior::Delay);
             every
         };
-        let (mut beats, mut looks) = (every(BEAT_EVERY), every(LOOK_EVERY));
+        let (mut beats, mut looks) = (every(BEAT_EVERY), every(POLL_INTERVAL));
         let beating = async {
             loop {
                 tokio::select! {
@@ -310,7 +310,7 @@ impl Members {
                 let (beaten, looked) = tokio::join!(self.beat(), self.look(std::iter::empty()));
                 if let Err(error) = beaten.and(looked) {
                     tracing::warn!(%error, "this core's beat did not arrive");
-                    beats.reset_after(LOOK_EVERY);
+                    beats.reset_after(POLL_INTERVAL);
                 }
             }
         };

@@ -41,7 +41,7 @@ const UNTOLD: u64 = 16;
 /// Most of a strict limit that a replica counts without knowing the others' counts: one in 16,000.
 const UNKNOWN: u64 = 16_000;
 /// How often counts are searched for those that are due.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// Longest time for which the others' counts, once read, are fresh.
 const FRESH_MS: i64 = 300;
 /// Longest wait of a request for an exchange.
@@ -338,7 +338,7 @@ impl<K: Counted> SharedCounts<K> {
         if self.is_local() {
             return;
         }
-        let mut every = tokio::time::interval(LOOK_EVERY);
+        let mut every = tokio::time::interval(POLL_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use tantivy::query::{BooleanQuery, FuzzyTermQuery, Query};
-use thesis_proto::near::{LEAST_BEGUN, MOST};
+use thesis_proto::near::{MIN_BEGUN, MOST};
 use tokio::time::Instant;
 
 use super::{
@@ -40,7 +40,7 @@ impl Look {
         match self {
             // At most every third character of the longer name may differ.
             Self::Slips(slips) => 2 * slips..=LONGEST,
-            Self::Begins => LEAST_BEGUN..=LONGEST,
+            Self::Begins => MIN_BEGUN..=LONGEST,
         }
     }
 

@@ -22,7 +22,7 @@ const KNOWN: &str = "known";
 /// Before the id of a session.
 const SESSION: &str = "session/";
 /// Most rows read of a user.
-const MOST_ROWS: usize = 1_000;
+const MAX_ROWS: usize = 1_000;
 /// Days that the row of a session is kept after it was last written.
 const SESSION_DAYS: i64 = 30;
 /// Days that the row of links is kept after the newest one.
@@ -301,7 +301,7 @@ pub async fn session(backend: &SharedBackend, user: &str, id: &str) -> StoreResu
 /// When the store does not answer.
 pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consistency) -> StoreResult<Sessions> {
     let mut found = Sessions::default();
-    let scan = Scan { consistency, ..Scan::all(&ACCOUNT, key![user], MOST_ROWS) };
+    let scan = Scan { consistency, ..Scan::all(&ACCOUNT, key![user], MAX_ROWS) };
     for row in backend.scan(&scan).await? {
         let item = row.clustering.first().map(|item| item.text()).unwrap_or_default();
         if item == PASSWORD {

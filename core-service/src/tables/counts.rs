@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Most replicas with a row of one count.
-const MOST_REPLICAS: usize = 100_000;
+const MAX_REPLICAS: usize = 100_000;
 
 /// A table of counts. The replica is its clustering key, the version is the time of the write.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ impl CountTable {
     /// # Errors
     /// When the store does not answer.
     pub async fn read(&self, backend: &SharedBackend, key: CountKey) -> StoreResult<Vec<CountRow>> {
-        let rows = backend.scan(&Scan::all(self.table, key.0, MOST_REPLICAS)).await?;
+        let rows = backend.scan(&Scan::all(self.table, key.0, MAX_REPLICAS)).await?;
         let rows = rows.iter().filter_map(|row| {
             let replica = row.clustering.first()?.text().to_owned();
             let count = row.body.as_ref().try_into().map_or(0, u64::from_be_bytes);

@@ -101,7 +101,7 @@ impl DeliveryStore {
         let write = ConditionalWrite {
             clustering: Vec::new(),
             expect,
-            version: i64::from(delivery.attempts_made()) + i64::from(delivery.is_over()) * 1_000,
+            version: i64::from(delivery.attempt_count()) + i64::from(delivery.is_over()) * 1_000,
             body: Some(delivery.encode_to_vec().into()),
         };
         let partition = key![&delivery.id];
@@ -143,7 +143,7 @@ impl DeliveryStore {
         let after: Vec<&Delivery> = steps.iter().map(|step| &step.after).collect();
         self.queue.enqueue(&after, Vec::new(), now_ms).await?;
         let writes = steps.iter().map(|Step { before, after }| {
-            let made = i64::from(before.attempts_made());
+            let made = i64::from(before.attempt_count());
             let expect = if before.has_row() { Expect::Version(made) } else { Expect::Absent };
             self.write(after, expect, DeliveryQueue::removal(before).into_iter().collect())
         });

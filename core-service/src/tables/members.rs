@@ -10,7 +10,7 @@ use crate::{
 /// Seconds that the last beat of a core is kept.
 pub const BEAT_KEPT: u32 = 3_600;
 /// Most cores that beat within [`BEAT_KEPT`].
-const MOST_CORES: usize = 10_000;
+const MAX_CORES: usize = 10_000;
 /// All cores are one partition.
 const ALL: &str = "core";
 
@@ -54,7 +54,7 @@ pub async fn write_beat(backend: &SharedBackend, beat: &Beat) -> StoreResult<()>
 /// # Errors
 /// When the store does not answer, or a row is damaged.
 pub async fn beats(backend: &SharedBackend) -> StoreResult<Vec<Beat>> {
-    let rows = backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![ALL], MOST_CORES)).await?;
+    let rows = backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![ALL], MAX_CORES)).await?;
     let beats = rows.iter().filter_map(|row| {
         let replica = row.clustering.first()?.text().to_owned();
         let member = Member::decode(row.body.clone());

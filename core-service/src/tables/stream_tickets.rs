@@ -18,7 +18,7 @@ const MOVE_KEPT: u32 = 600;
 /// Number of seconds whose moves share one partition.
 const SECONDS: i64 = 8;
 /// Most moves read of a partition.
-const MOST_MOVES: usize = 100_000;
+const MAX_MOVES: usize = 100_000;
 
 /// A ticket.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -81,7 +81,7 @@ pub async fn tell_replaced(backend: &SharedBackend, now_ms: i64, connection: &st
 pub async fn replaced(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<String>> {
     let mut connections = Vec::new();
     for bucket in from.div_euclid(SECONDS)..=to.div_euclid(SECONDS) {
-        let rows = backend.scan(&Scan::all(&schema::TICKET_MOVE, key![bucket], MOST_MOVES)).await?;
+        let rows = backend.scan(&Scan::all(&schema::TICKET_MOVE, key![bucket], MAX_MOVES)).await?;
         let new = rows.iter().filter(|row| row.version >= from * 1_000);
         connections.extend(new.filter_map(|row| Some(row.clustering.first()?.text().to_owned())));
     }

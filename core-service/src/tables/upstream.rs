@@ -25,7 +25,7 @@ pub struct FeedPlace {
     pub owed_since: Option<i64>,
     /// When something last came.
     #[prost(int64, tag = "4")]
-    pub heard_at: i64,
+    pub received_at: i64,
     /// When the last frame came.
     #[prost(int64, optional, tag = "5")]
     pub last_frame_at: Option<i64>,
@@ -128,6 +128,6 @@ pub async fn looked_up(backend: &SharedBackend, thing: &str) -> StoreResult<Opti
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn keep_look_up(backend: &SharedBackend, thing: &str, answer: LookedUp) -> StoreResult<()> {
+pub async fn keep_lookup(backend: &SharedBackend, thing: &str, answer: LookedUp) -> StoreResult<()> {
     write(backend, &name(thing), answer.at, &answer, Some(KEPT)).await
 }

@@ -218,7 +218,7 @@ remote!(MetaService by MetaServiceClient {
     get_usage: GetUsageRequest -> GetUsageResponse;
 });
 remote!(PeerService by PeerServiceClient {
-    look_up: LookUpRequest -> LookUpResponse;
+    lookup: LookUpRequest -> LookUpResponse;
     get_feed_status: GetFeedStatusRequest -> GetFeedStatusResponse;
     count_theses: CountThesesRequest -> CountThesesResponse;
 } streaming {

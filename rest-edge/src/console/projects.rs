@@ -204,7 +204,7 @@ async fn show_project(console: &Console, signed_in: &SignedIn, id: &str, shown: 
         asked: place.project.live_requested_at.as_ref().map(|at| time(Some(at))),
         keys,
         revoked_count: revoked_keys.len(),
-        revoked_keys: revoked_keys.into_iter().take(keys::MOST_REVOKED).collect(),
+        revoked_keys: revoked_keys.into_iter().take(keys::MAX_REVOKED).collect(),
         typed_name: shown.typed_name.unwrap_or_else(|| place.project.name.clone()),
         place,
         faults: shown.faults,

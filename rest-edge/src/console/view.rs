@@ -184,12 +184,12 @@ pub(crate) fn choices(all: impl IntoIterator<Item = (&'static str, &'static str)
 }
 
 /// Length of the longest bar of a chart, in the drawing's own units.
-pub(crate) const LONGEST_BAR: u64 = 200;
+pub(crate) const MAX_BAR: u64 = 200;
 
 /// The length of a bar in a chart whose longest is for `most`. The least number above zero can be seen.
 pub(crate) fn bar(number: u64, most: u64) -> u64 {
-    let share = u128::from(number) * u128::from(LONGEST_BAR) / u128::from(most.max(1));
-    let length = u64::try_from(share).unwrap_or(LONGEST_BAR).min(LONGEST_BAR);
+    let share = u128::from(number) * u128::from(MAX_BAR) / u128::from(most.max(1));
+    let length = u64::try_from(share).unwrap_or(MAX_BAR).min(MAX_BAR);
     length.max(if number > 0 { 2 } else { 0 })
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn grouped(number: impl ToString) -> String {
 }
 
 /// Most bytes of markup that a shown event or payload takes. Pages stay small; a thesis may have 10,000 characters.
-pub(crate) const MOST_SHOWN: usize = 40_000;
+pub(crate) const MAX_SHOWN: usize = 40_000;
 
 /// The beginning of a text whose markup has `most` bytes at most, and whether that is the whole text.
 pub(crate) fn beginning(text: &str, most: usize) -> (&str, bool) {

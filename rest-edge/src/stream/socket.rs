@@ -31,11 +31,11 @@ use super::{
 };
 
 /// Longest time until the first message of a client that has not yet shown its key.
-const AUTH_PATIENCE: Duration = Duration::from_secs(10);
+const AUTH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time without any frame of the client.
-const PONG_PATIENCE: Duration = Duration::from_secs(45);
+const PONG_TIMEOUT: Duration = Duration::from_secs(45);
 /// Most bytes still read of a client that broke the protocol, so that it can read why the socket closes.
-const MOST_DISCARDED: usize = 1024 * 1024;
+const MAX_DISCARDED: usize = 1024 * 1024;
 /// Events are written in pieces of about this size.
 const PIECE: usize = 16 * 1024;
 
@@ -69,7 +69,7 @@ pub(super) struct Socket {
     beat_at: Instant,
     opened_at: Instant,
     /// When the last frame came.
-    heard_at: Instant,
+    received_at: Instant,
     /// Since when the client takes nothing.
     blocked_at: Option<Instant>,
     /// Room for what the client does not take at once.
@@ -99,7 +99,7 @@ impl Socket {
             timer: Box::pin(sleep_until(beat_at)),
             beat_at,
             opened_at: now,
-            heard_at: now,
+            received_at: now,
             blocked_at: None,
             room: None,
             beat_due: false,
@@ -153,7 +153,7 @@ impl Socket {
                 if self.blocked_at.take().is_some() {
                     self.room = None;
                     // It could not be heard while nothing was read.
-                    self.heard_at = Instant::now();
+                    self.received_at = Instant::now();
                 }
             }
             Poll::Ready(Err(_)) => return Poll::Ready(Step::Gone),
@@ -224,13 +224,13 @@ impl Socket {
     /// Until when the client has time, and why it is closed then.
     fn patience(&self) -> Option<(Instant, Closing)> {
         if self.stream.is_none() && self.working.is_none() {
-            return Some((self.opened_at + AUTH_PATIENCE, Closing::NoAuth));
+            return Some((self.opened_at + AUTH_TIMEOUT, Closing::NoAuth));
         }
         match self.blocked_at {
             Some(since) => Some((since + SLOW_READER_TIMEOUT, Closing::TooSlow)),
             // Nothing is read while core works.
             None if self.working.is_some() => None,
-            None => Some((self.heard_at + PONG_PATIENCE, Closing::NoPong)),
+            None => Some((self.received_at + PONG_TIMEOUT, Closing::NoPong)),
         }
     }
 
@@ -302,7 +302,7 @@ impl Socket {
         let socket = self.frames.connection();
         let reading = async {
             socket.shutdown().await?;
-            let (mut bytes, mut left) = (vec![0; 4_096], MOST_DISCARDED);
+            let (mut bytes, mut left) = (vec![0; 4_096], MAX_DISCARDED);
             while left > 0 {
                 match socket.read(&mut bytes).await? {
                     0 => break,

@@ -33,7 +33,7 @@ const LATE_MINUTES: i64 = 3;
 /// Minutes for which a mark of something that is left is put off.
 const PUT_OFF_MINUTES: i64 = 5;
 /// Longest time to the next attempt, in milliseconds.
-const LONGEST_DELAY_MS: i64 = 12 * HOUR_MS;
+const MAX_DELAY_MS: i64 = 12 * HOUR_MS;
 /// The pause after a queue could not be read.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -42,15 +42,15 @@ pub(super) struct Pages {
     /// By shard, since when it is held, and the last minute whose marks were read.
     done: HashMap<i64, (i64, i64)>,
     /// Whether the news of every other core are heard.
-    all_heard: watch::Receiver<bool>,
+    all_connected: watch::Receiver<bool>,
     /// When marks were last looked at because they are not, or were not; and whether that failed.
     looked_at: i64,
     failed: bool,
 }
 
 impl Pages {
-    pub(super) fn new(all_heard: watch::Receiver<bool>) -> Self {
-        Self { done: HashMap::new(), all_heard, looked_at: 0, failed: false }
+    pub(super) fn new(all_connected: watch::Receiver<bool>) -> Self {
+        Self { done: HashMap::new(), all_connected, looked_at: 0, failed: false }
     }
 }
 
@@ -58,10 +58,10 @@ impl Dispatcher {
     /// Looks for queue rows that other cores wrote, as long as not all of them are heard, and whenever that changes: a
     /// core may have written some before it was heard.
     pub(super) async fn look_for_unheard(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
-        let changed = pages.all_heard.has_changed().unwrap_or_default();
-        let all_heard = *pages.all_heard.borrow_and_update() && !changed && !pages.failed;
+        let changed = pages.all_connected.has_changed().unwrap_or_default();
+        let all_connected = *pages.all_connected.borrow_and_update() && !changed && !pages.failed;
         let is_early = !changed && now_ms - pages.looked_at < UNHEARD_MS;
-        if self.shared.backend.is_exclusive() || all_heard || is_early {
+        if self.shared.backend.is_exclusive() || all_connected || is_early {
             return Ok(());
         }
         (pages.failed, pages.looked_at) = (true, now_ms);
@@ -105,7 +105,7 @@ impl Dispatcher {
         let serving = self.serving(webhook, now_ms).map(|(_, serving)| serving);
         // What is cancelled is cancelled before it is due.
         let is_over = serving.is_none_or(Serving::ends_all);
-        let to = if is_over { now_ms + LONGEST_DELAY_MS } else { first_of(minute_of(now_ms) + 1) - 1 };
+        let to = if is_over { now_ms + MAX_DELAY_MS } else { first_of(minute_of(now_ms) + 1) - 1 };
         let oldest = now_ms - i64::from(KEPT) * 1_000;
         let from = if place.0 < oldest { (oldest, String::new()) } else { place.clone() };
         let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE).await?;
@@ -209,7 +209,7 @@ impl Dispatcher {
                 minute_of(first) - LATE_MINUTES
             }
         };
-        let last = minute_of(now_ms + LONGEST_DELAY_MS) + 1;
+        let last = minute_of(now_ms + MAX_DELAY_MS) + 1;
         for Mark { webhook, since } in self.marks(shard, done + 1, last, Marks::All).await? {
             self.state.lock().expect(&webhook.into(), first_of(since), now_ms);
         }

@@ -116,7 +116,7 @@ impl Dispatcher {
         let mut counted = Vec::new();
         for ((report, known), before) in reports.into_iter().zip(befores) {
             let attempt = &report.attempt;
-            let before = before.filter(|before| !before.is_over() && before.attempts_made() + 1 == attempt.number);
+            let before = before.filter(|before| !before.is_over() && before.attempt_count() + 1 == attempt.number);
             let Some(before) = before else {
                 // It was counted before, perhaps by a call whose answer was lost.
                 self.settle_counted(&report, now_ms).await?;
@@ -222,7 +222,7 @@ impl Dispatcher {
 
     /// Takes an attempt that counted out of memory, and notes when the next is due.
     fn settle(&self, step: &Step, succeeded: bool, now_ms: i64) {
-        let (webhook, number): (Arc<str>, _) = (step.before.webhook_id.as_str().into(), step.after.attempts_made());
+        let (webhook, number): (Arc<str>, _) = (step.before.webhook_id.as_str().into(), step.after.attempt_count());
         let mut state = self.state.lock();
         let was_slow = state.settle(&step.before.id, number, now_ms).is_some_and(|out| out.is_slow);
         DELIVERIES.of(&[lane(was_slow), outcome(step.after.status())]).increment(1);

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Most theses on a token in one dataset that are read for one answer; few in tests, so that tests count in memory too.
-const MOST_READ: usize = if cfg!(test) { 4 } else { 1_000 };
+const MAX_READ: usize = if cfg!(test) { 4 } else { 1_000 };
 /// Longest wait until the writer here has taken its log in up to the head.
 const FOLLOWED: Duration = Duration::from_millis(250);
 /// Time that it has for entries of its own. It looks for those of others only when it is told to.
@@ -34,7 +34,7 @@ impl Datasets {
         if self.shared.backend.is_exclusive() {
             return Ok(theses.counts(view, token, at, span).await?);
         }
-        if let Some(counts) = theses.counts_of_few(view, token, at, span, MOST_READ).await? {
+        if let Some(counts) = theses.counts_of_few(view, token, at, span, MAX_READ).await? {
             return Ok(counts);
         }
         if let Some(dataset) = view.datasets().iter().find(|dataset| dataset.counted_with() == *view) {

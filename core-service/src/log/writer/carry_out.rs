@@ -64,7 +64,7 @@ impl Writer {
             }
             let mut space = self.space(entries.len());
             let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at, entries);
-            draft.look_up(jobs.iter().map(|job| &job.command)).await?;
+            draft.lookup(jobs.iter().map(|job| &job.command)).await?;
             let mut drafted = Vec::with_capacity(jobs.len());
             for job in jobs {
                 let before = draft.entries.len();

@@ -1,6 +1,6 @@
 //! The draft of a batch: entries computed from the state at the log's head, and the state that they lead to.
 
-mod look_up;
+mod lookup;
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -27,7 +27,7 @@ use crate::{
 const STORE_AFTER: Duration = Duration::from_secs(1);
 
 /// Most tokens kept with the time of their events; then old ones are forgotten.
-const MOST_MADE: usize = 4_096;
+const MAX_MADE: usize = 4_096;
 
 /// Name of the checkpoint up to which nothing is owed.
 pub const DERIVED: &str = "derived";
@@ -175,7 +175,7 @@ impl Due {
                 }
             }
         }
-        if self.made.len() > MOST_MADE {
+        if self.made.len() > MAX_MADE {
             let old = self.shared.clock.now_ms() - 2 * DERIVE_EVERY_MS;
             self.made.retain(|_, at| *at > old);
         }

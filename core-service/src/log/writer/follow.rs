@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{CATCH_UP, LOOK_EVERY, OTHERS_FIRST_MS, PATIENCE, Writer, advance};
+use super::{CATCH_UP, OTHERS_FIRST_MS, PATIENCE, POLL_INTERVAL, Writer, advance};
 use crate::{
     domain::entry::Sequenced,
     log::projection::ROWS,
@@ -85,7 +85,7 @@ impl Writer {
             if projected >= head || Instant::now() >= until {
                 return Ok(projected);
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 

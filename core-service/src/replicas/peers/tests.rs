@@ -76,7 +76,7 @@ async fn linked(servers: &[&Server]) {
         let others = server.core.members.others();
         let owning = |others: &[Other]| others.iter().filter(|other| other.owns).count();
         until("all cores hear each other", async || {
-            *server.core.peers.all_heard().borrow() && owning(&others.borrow()) == servers.len() - 1
+            *server.core.peers.all_connected().borrow() && owning(&others.borrow()) == servers.len() - 1
         })
         .await;
     }
@@ -159,7 +159,7 @@ impl PeerService for Silent {
         pending().await
     }
 
-    async fn look_up(&self, _: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
+    async fn lookup(&self, _: Request<v1::LookUpRequest>) -> Result<Response<v1::LookUpResponse>, Status> {
         pending().await
     }
 
@@ -306,7 +306,7 @@ async fn a_core_that_finds_itself_at_anothers_address_hears_nobody() {
     for _ in 0..20 {
         members.beat().await.unwrap();
         sleep(Duration::from_millis(50)).await;
-        assert!(!*one.core.peers.all_heard().borrow(), "it heard itself");
+        assert!(!*one.core.peers.all_connected().borrow(), "it heard itself");
     }
     // Whoever owns a log, this core writes to it.
     for number in 0..8 {

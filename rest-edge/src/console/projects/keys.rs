@@ -23,7 +23,7 @@ use crate::console::{
 };
 
 /// Most revoked keys that a project's page shows.
-pub(super) const MOST_REVOKED: usize = 20;
+pub(super) const MAX_REVOKED: usize = 20;
 
 /// A key as a row of the list.
 pub(super) struct KeyRow {

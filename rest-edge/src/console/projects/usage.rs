@@ -18,7 +18,7 @@ use thesis_proto::{
 use super::{Place, find};
 use crate::console::{
     Console, Page,
-    view::{LONGEST_BAR, Layout, bar, grouped, render, time},
+    view::{Layout, MAX_BAR, bar, grouped, render, time},
     visit::SignedIn,
 };
 
@@ -27,7 +27,7 @@ const DAY_MS: i64 = 86_400_000;
 /// The spans that the page offers, in days; the first one unless asked for.
 const SPANS: [i64; 2] = [7, 30];
 /// Most keys that the page shows apart.
-const MOST_KEYS: usize = 50;
+const MAX_KEYS: usize = 50;
 /// Width of a day in the chart.
 const DAY_WIDTH: usize = 10;
 
@@ -53,7 +53,7 @@ struct Row {
     errors: String,
     /// Where its bar begins in the chart of days.
     x: usize,
-    /// Size of the bar, of [`LONGEST_BAR`].
+    /// Size of the bar, of [`MAX_BAR`].
     size: u64,
     /// Size of the part of it that is errors.
     error_size: u64,
@@ -73,8 +73,8 @@ fn rows(counts: Vec<(String, Count)>) -> Vec<Row> {
             x: at * DAY_WIDTH,
             size,
             error_size,
-            top: LONGEST_BAR - size,
-            error_top: LONGEST_BAR - error_size,
+            top: MAX_BAR - size,
+            error_top: MAX_BAR - error_size,
         }
     };
     counts.into_iter().enumerate().map(row).collect()
@@ -124,7 +124,7 @@ fn by_key(counts: BTreeMap<String, Count>, keys: &[v1::ApiKey]) -> Vec<(String, 
         .collect();
     named.sort_by_key(|(_, count)| Reverse(count.requests));
     let mut others = Count::default();
-    let rest = named.split_off(named.len().min(MOST_KEYS));
+    let rest = named.split_off(named.len().min(MAX_KEYS));
     let more = rest.len();
     for (_, count) in rest {
         others.add(count);
@@ -273,9 +273,9 @@ mod tests {
     fn bars_fit_the_chart() {
         let of = |requests, errors| (String::new(), Count { requests, errors });
         let rows = rows(vec![of(u64::MAX, 1), of(0, 0), of(1, 1)]);
-        assert_eq!((rows[0].size, rows[0].top, rows[0].error_size), (LONGEST_BAR, 0, 2));
-        assert_eq!((rows[1].size, rows[1].top, rows[1].x), (0, LONGEST_BAR, DAY_WIDTH));
-        assert_eq!((rows[2].size, rows[2].error_size, rows[2].error_top), (2, 2, LONGEST_BAR - 2));
+        assert_eq!((rows[0].size, rows[0].top, rows[0].error_size), (MAX_BAR, 0, 2));
+        assert_eq!((rows[1].size, rows[1].top, rows[1].x), (0, MAX_BAR, DAY_WIDTH));
+        assert_eq!((rows[2].size, rows[2].error_size, rows[2].error_top), (2, 2, MAX_BAR - 2));
     }
 
     #[test]
@@ -283,8 +283,8 @@ mod tests {
         let counts = (0..60).map(|at| (format!("key_{at}"), Count { requests: at, errors: 0 })).collect();
         let keys = [v1::ApiKey { id: "key_59".into(), name: "A".into(), prefix: "p".into(), ..v1::ApiKey::default() }];
         let named = by_key(counts, &keys);
-        assert_eq!(named.len(), MOST_KEYS + 1);
+        assert_eq!(named.len(), MAX_KEYS + 1);
         assert_eq!(named[0].0, "A (p, unspecified)");
-        assert_eq!(named[MOST_KEYS], ("10 other keys".to_owned(), Count { requests: 45, errors: 0 }));
+        assert_eq!(named[MAX_KEYS], ("10 other keys".to_owned(), Count { requests: 45, errors: 0 }));
     }
 }

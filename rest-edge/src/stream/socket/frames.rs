@@ -20,9 +20,9 @@ use tungstenite::{
 };
 
 /// Most bytes of a message.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 /// Most bytes read at once. A socket keeps a buffer of this size while it is idle.
-const MOST_READ: usize = 1024;
+const MAX_READ: usize = 1024;
 
 /// The frames of a connection, in both directions.
 pub(super) struct Frames<T> {
@@ -37,9 +37,9 @@ pub(super) struct Frames<T> {
 impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
     pub(super) fn new(connection: T) -> Self {
         let config = WebSocketConfig::default()
-            .read_buffer_size(MOST_READ)
-            .max_message_size(Some(MOST_BYTES))
-            .max_frame_size(Some(MOST_BYTES));
+            .read_buffer_size(MAX_READ)
+            .max_message_size(Some(MAX_BYTES))
+            .max_frame_size(Some(MAX_BYTES));
         let context = WebSocketContext::new(Role::Server, Some(config));
         Self { connection, context, waiting: Vec::new(), written: 0 }
     }

@@ -21,9 +21,9 @@ use crate::stream::{
 };
 
 /// Most subscriptions of a socket.
-const MOST_SUBSCRIPTIONS: usize = 16;
+const MAX_SUBSCRIPTIONS: usize = 16;
 /// Most characters of a key: a longer one is none, and would not fit into a header.
-const MOST_KEY: usize = 200;
+const MAX_KEY: usize = 200;
 /// Longest wait for core's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -42,7 +42,7 @@ pub(super) struct Subscribing {
 
 impl Socket {
     pub(super) fn hear(&mut self, message: Message) -> Result<(), Closing> {
-        self.heard_at = Instant::now();
+        self.received_at = Instant::now();
         let text = match message {
             Message::Text(text) => Bytes::from(text),
             Message::Binary(_) => return Err(Closing::Binary),
@@ -84,7 +84,7 @@ impl Socket {
         let (mut request, id) = self.client.request(message);
         let value = format!("Bearer {key}").parse::<tonic::metadata::AsciiMetadataValue>();
         // Without the header core says and counts that the key is none.
-        if let Some(mut value) = value.ok().filter(|_| key.len() <= MOST_KEY) {
+        if let Some(mut value) = value.ok().filter(|_| key.len() <= MAX_KEY) {
             value.set_sensitive(true);
             request.metadata_mut().insert("authorization", value);
         }
@@ -118,7 +118,7 @@ impl Socket {
                 if self.subscriptions.iter().any(|named| named.name == sub) {
                     return Err(wrong("sub", "is in use on this connection; choose another name"));
                 }
-                if self.subscriptions.len() >= MOST_SUBSCRIPTIONS {
+                if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
                     return Err(wrong(
                         "sub",
                         "a connection has 16 subscriptions at most; end one, or open another connection",
@@ -143,7 +143,7 @@ impl Socket {
     /// Tells how core's work ended.
     pub(super) fn finish(&mut self, working: Working) -> Result<(), Closing> {
         let Some((rid, request_id, _)) = self.working.take() else { return Ok(()) };
-        self.heard_at = Instant::now();
+        self.received_at = Instant::now();
         match working {
             Working::Auth(Ok(stream)) => {
                 self.stream = Some(Arc::new(stream));

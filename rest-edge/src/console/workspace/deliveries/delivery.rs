@@ -16,7 +16,7 @@ use crate::console::{
     Console, Page,
     form::{Faults, Once, Posted},
     question::Question,
-    view::{Badge, Failed, Layout, MOST_SHOWN, beginning, render, see_other},
+    view::{Badge, Failed, Layout, MAX_SHOWN, beginning, render, see_other},
 };
 
 /// What the page says after a change.
@@ -99,7 +99,7 @@ impl DeliveryPage {
             headers: headers(answer, attempt),
         };
         let payload = String::from_utf8_lossy(&answer.payload);
-        let (payload, is_whole) = beginning(&payload, MOST_SHOWN);
+        let (payload, is_whole) = beginning(&payload, MAX_SHOWN);
         let original = |id: &String| (id.clone(), delivery_path(&workspace, &delivery.webhook_id, id));
         Self {
             layout: workspace.layout(&format!("Delivery of {event_type}")).with_notice(done, DONE),

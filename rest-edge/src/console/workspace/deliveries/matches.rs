@@ -16,13 +16,13 @@ use crate::console::{
 };
 
 /// Most events that are looked at.
-const MOST_EVENTS: usize = 1_000;
+const MAX_EVENTS: usize = 1_000;
 /// Events of one call of core.
 const LIMIT: i32 = 100;
 /// Most calls of core: its pages may be short.
-const MOST_PAGES: usize = 20;
+const MAX_PAGES: usize = 20;
 /// Most matching events that the page shows.
-const MOST_SHOWN: usize = 25;
+const MAX_SHOWN: usize = 25;
 
 /// The last events, as a filter sees them.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Seen {
         self.oldest = event.created_at;
         if filter.matches(event) {
             self.matched += 1;
-            if self.rows.len() < MOST_SHOWN {
+            if self.rows.len() < MAX_SHOWN {
                 self.rows.push(EventRow::new(event, workspace));
             }
         }
@@ -51,15 +51,15 @@ impl Seen {
 /// Looks at the last events of the environment.
 async fn look(console: &Console, workspace: &Workspace, filter: &CompiledFilter) -> Result<Seen, Failed> {
     let (mut seen, mut cursor) = (Seen::default(), None);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let message =
             v1::ListEventsRequest { limit: Some(LIMIT), cursor: cursor.take(), ..v1::ListEventsRequest::default() };
         let page = console.core.events.list_events(workspace.request(message)).await?.into_inner();
-        for event in page.data.iter().take(MOST_EVENTS - seen.looked_at) {
+        for event in page.data.iter().take(MAX_EVENTS - seen.looked_at) {
             seen.add(workspace, filter, event);
         }
         cursor = page.next_cursor;
-        if cursor.is_none() || seen.looked_at == MOST_EVENTS {
+        if cursor.is_none() || seen.looked_at == MAX_EVENTS {
             break;
         }
     }
@@ -85,7 +85,7 @@ struct MatchesPage {
 }
 
 /// Most characters of the values of a filter that the page shows.
-const MOST_CHARACTERS: usize = 1_000;
+const MAX_CHARACTERS: usize = 1_000;
 
 /// What a webhook asks for, in words.
 fn wanted(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static str, String)> {
@@ -93,7 +93,7 @@ fn wanted(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static 
     let given = [("Tokens", &filters.token), ("Profiles", &filters.handle), ("Chains", &filters.chain)];
     let given = given.into_iter().filter(|(_, values)| !values.is_empty());
     let events = [("Events", types.join(", "))];
-    let given = given.map(|(name, values)| (name, cut(&values.join(", "), MOST_CHARACTERS)));
+    let given = given.map(|(name, values)| (name, cut(&values.join(", "), MAX_CHARACTERS)));
     events.into_iter().chain(given).collect()
 }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    view::{Failed, Layout, MOST_SHOWN, beginning, render, time},
+    view::{Failed, Layout, MAX_SHOWN, beginning, render, time},
 };
 
 /// A thing that an event is about.
@@ -57,7 +57,7 @@ pub(super) async fn show(
     let answer = console.core.events.get_event(workspace.request(v1::GetEventRequest { id })).await?;
     let event = answer.into_inner().event.ok_or_else(Failed::missing)?;
     let json = serde_json::to_string_pretty(&json::Event::from(&event)).expect("texts always serialise");
-    let (shown, is_whole) = beginning(&json, MOST_SHOWN);
+    let (shown, is_whole) = beginning(&json, MAX_SHOWN);
     let page = EventPage {
         layout: workspace.layout(&format!("Event {}", event.id)),
         tab: TAB,

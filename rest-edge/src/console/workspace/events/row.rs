@@ -9,7 +9,7 @@ use super::{super::Workspace, TAB};
 use crate::console::view::{cut, time};
 
 /// Most characters of a thesis's text in a line.
-const MOST_CHARACTERS: usize = 140;
+const MAX_CHARACTERS: usize = 140;
 
 /// An event as a row of the list.
 pub(in crate::console::workspace) struct EventRow {
@@ -54,7 +54,7 @@ pub(super) fn line(event: &v1::Event) -> String {
     match &event.data {
         Some(Data::ThesisCreated(data)) => {
             let handle = data.profile.as_ref().map_or("", |profile| &profile.handle);
-            format!("{handle} on {}: {}", symbol(data.token.as_ref()), cut(&data.text, MOST_CHARACTERS))
+            format!("{handle} on {}: {}", symbol(data.token.as_ref()), cut(&data.text, MAX_CHARACTERS))
         }
         Some(Data::ProfileUpdated(data)) => {
             let handle = data.profile.as_ref().map_or("", |profile| &profile.handle);

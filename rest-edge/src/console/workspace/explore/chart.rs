@@ -2,7 +2,7 @@
 
 use thesis_proto::v1;
 
-use crate::console::view::{LONGEST_BAR, bar, grouped, time};
+use crate::console::view::{MAX_BAR, bar, grouped, time};
 
 /// Width of an hour in the chart, in the drawing's own units.
 const WIDTH: usize = 10;
@@ -33,7 +33,7 @@ pub(super) fn hours(timeline: &[v1::TimelineBucket]) -> (Vec<Hour>, i64) {
             theses: grouped(bucket.theses),
             authors: grouped(bucket.unique_authors),
             x: at * WIDTH,
-            top: LONGEST_BAR - size,
+            top: MAX_BAR - size,
             size,
         }
     };

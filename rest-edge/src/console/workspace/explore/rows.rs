@@ -9,7 +9,7 @@ use crate::console::{
 };
 
 /// Most characters of a text in a row.
-const MOST_TEXT: usize = 200;
+const MAX_TEXT: usize = 200;
 
 /// A name and its value.
 pub(super) type Fact = (&'static str, String);
@@ -57,7 +57,7 @@ impl ThesisRow {
         Self {
             href: thesis_path(workspace, &thesis.id),
             created: time(thesis.created_at.as_ref()),
-            text: cut(&thesis.text, MOST_TEXT),
+            text: cut(&thesis.text, MAX_TEXT),
             profile_href: profile_path(workspace, &profile.id),
             handle: profile.handle,
             token_href: token_path(workspace, &token.id),
@@ -86,7 +86,7 @@ impl ProfileRow {
             href: profile_path(workspace, &profile.id),
             handle: profile.handle,
             name: profile.display_name.unwrap_or_default(),
-            bio: cut(&profile.bio.unwrap_or_default(), MOST_TEXT),
+            bio: cut(&profile.bio.unwrap_or_default(), MAX_TEXT),
         }
     }
 

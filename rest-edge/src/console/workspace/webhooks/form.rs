@@ -19,7 +19,7 @@ use crate::console::{
 const CHANGED: [&str; 4] = ["url", "description", "events", FILTERS];
 const FILTERS: &str = "filters";
 /// Most bytes of filters that the form shows.
-const MOST_FILTERS: usize = 4_096;
+const MAX_FILTERS: usize = 4_096;
 
 /// What was typed into the form of a webhook.
 #[derive(Debug, Default, Deserialize)]
@@ -134,7 +134,7 @@ impl WebhookForm {
         let filter = FilterFields::of(&types, webhook.filters.as_ref());
         let is_same = filter.filters().unwrap_or_default() == webhook.filters.clone().unwrap_or_default();
         let bytes = filter.token.len() + filter.handle.len() + filter.chain.len();
-        let shows_filters = is_same && bytes <= MOST_FILTERS;
+        let shows_filters = is_same && bytes <= MAX_FILTERS;
         let description = webhook.description.clone().unwrap_or_default();
         Self { shows_filters, ..Self::new(webhook.url.clone(), description, filter, faults) }
     }

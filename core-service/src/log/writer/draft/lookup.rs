@@ -77,10 +77,7 @@ fn owned<M: Clone>(rows: Vec<Option<Arc<M>>>) -> impl Iterator<Item = Option<M>>
 
 impl Draft<'_> {
     /// Reads the unknown rows that commands will need.
-    pub(in crate::log::writer) async fn look_up(
-        &mut self,
-        commands: impl Iterator<Item = &Command>,
-    ) -> StoreResult<()> {
+    pub(in crate::log::writer) async fn lookup(&mut self, commands: impl Iterator<Item = &Command>) -> StoreResult<()> {
         let mut wanted = Wanted::default();
         for command in commands {
             wanted.add(self, command);
