@@ -136,7 +136,7 @@ impl SearchIndex {
     /// Opens the index in a folder of its own, or makes one in memory. A damaged index or another version is deleted.
     ///
     /// # Errors
-    /// When the folder cannot be used, or another process uses it.
+    /// Fails when the folder cannot be used, or another process uses it.
     pub fn open(dir: Option<&Path>) -> Result<Self, SearchError> {
         let (fields, schema) = Fields::new();
         let Some(dir) = dir else {
@@ -192,7 +192,7 @@ impl SearchIndex {
     /// commit. Blocks.
     ///
     /// # Errors
-    /// When the index fails; uncommitted entries must then be applied again.
+    /// Fails when the index fails; uncommitted entries must then be applied again.
     pub fn apply(&self, dataset: &Dataset, entries: &[Sequenced]) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let terms = Terms::new(self.fields, dataset);
@@ -209,7 +209,7 @@ impl SearchIndex {
     /// Makes searches see the applied entries. Blocks for some tens of milliseconds.
     ///
     /// # Errors
-    /// When the index fails; uncommitted entries must then be applied again.
+    /// Fails when the index fails; uncommitted entries must then be applied again.
     pub fn commit(&self) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let note = serde_json::to_string(&Note { version: VERSION, marks: writer.marks.clone() })?;
@@ -235,7 +235,7 @@ impl SearchIndex {
     /// The ids of the theses that match a search, the best match or the newest first.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn theses(
         &self,
         view: &View,
@@ -252,7 +252,7 @@ impl SearchIndex {
     /// The ids of the profiles that match a search; those with exactly that handle first.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn profiles(
         &self,
         view: &View,
@@ -266,7 +266,7 @@ impl SearchIndex {
     /// The ids of the tokens that match a search; those with exactly that symbol or address first.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn tokens(
         &self,
         view: &View,
@@ -291,7 +291,7 @@ impl SearchIndex {
     /// Theses in the order of likes (unknown ones last), then time, then id, all descending, after the given thesis.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn likes_page(
         &self,
         view: &View,

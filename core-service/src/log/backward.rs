@@ -59,7 +59,7 @@ impl<'a> Backward<'a> {
     /// Takes the next entry, with its dataset's place in the view.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn next(&mut self) -> Result<Option<(usize, Sequenced)>> {
         for side in &mut self.sides {
             if side.waiting.is_empty() && !side.done {

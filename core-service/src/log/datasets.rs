@@ -83,7 +83,7 @@ impl Datasets {
     /// Follows the projected position of a dataset: events up to it may be shown.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn position(&self, dataset: &Dataset) -> Result<watch::Receiver<u64>> {
         let receiver = self.with(dataset, |open| open.position.subscribe());
         self.refresh(dataset).await?;
@@ -93,7 +93,7 @@ impl Datasets {
     /// The projected position now, as every replica knows it.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn refresh(&self, dataset: &Dataset) -> Result<u64> {
         let known = self.with(dataset, |open| *open.position.borrow());
         if known > 0 && self.shared.backend.is_exclusive() {
@@ -152,7 +152,7 @@ impl Datasets {
     /// Puts a thesis into a dataset's log, at the core that owns it or here.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn create_thesis(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
         if let Some(written) = self.peers.append(&dataset.to_string(), &new).await {
             self.hear(dataset, written.seq);
@@ -164,7 +164,7 @@ impl Datasets {
     /// Puts a thesis into a dataset's log here. The oldest theses beyond the limit of the dataset are deleted after that.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn create_here(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
         let limit = new.max_theses;
         let written = self.run(dataset, Command::Create(Box::new(new))).await?;
@@ -178,7 +178,7 @@ impl Datasets {
     /// Puts the news of an observation into a dataset's log here. Doing it again changes nothing.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn observe_here(self: &Arc<Self>, dataset: &Dataset, observation: Observation) -> Result<Written> {
         let written = self.run(dataset, Command::Observe(Box::new(observation))).await?;
         OBSERVED.at(if written.applied { "applied" } else { "unchanged" }).increment(1);
@@ -189,7 +189,7 @@ impl Datasets {
     /// was.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn import_here(self: &Arc<Self>, dataset: &Dataset, import: Import) -> Result<Option<&'static str>> {
         Ok(self.run(dataset, Command::Import(Box::new(import))).await?.refused)
     }
@@ -223,7 +223,7 @@ impl Datasets {
     /// Looks how far a dataset is projected, if another core might not tell.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn look_if_unheard(&self, dataset: &Dataset) -> Result<()> {
         if !self.shared.backend.is_exclusive() && !*self.peers.all_connected().borrow() {
             self.refresh(dataset).await?;
@@ -239,7 +239,7 @@ impl Datasets {
     /// Completes the work that a crash left undone and no other replica can do, before any request is answered.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn recover(self: &Arc<Self>) -> Result<()> {
         let rows = unfinished::all(&self.shared.backend).await?;
         for dataset in rows.iter().filter_map(|row| Dataset::parse(&row.dataset)) {

@@ -125,7 +125,7 @@ impl Projector {
     /// of the import that they begin.
     ///
     /// # Errors
-    /// When the store does not answer; entries that reached the log anyway are projected later.
+    /// Fails when the store does not answer; entries that reached the log anyway are projected later.
     pub async fn append(
         &self,
         log: &LogStore,
@@ -205,7 +205,7 @@ impl Projector {
     /// Writes the rows of entries in order, then the checkpoint.
     ///
     /// # Errors
-    /// When the store does not answer; the entries are projected again later.
+    /// Fails when the store does not answer; the entries are projected again later.
     pub async fn project(&self, entries: &[Sequenced]) -> StoreResult<()> {
         let (changes, Some(checkpoint)) = self.rows(entries) else { return Ok(()) };
         let written = self.write(entries, changes, checkpoint).await;

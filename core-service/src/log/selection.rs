@@ -20,7 +20,7 @@ pub enum Selection {
 /// introduced before that position.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Result<Selection> {
     if !filter.handles().is_empty() {
         return Ok(scopes(filter.handles().iter().cloned().map(EventScope::Handle).collect()));

@@ -61,7 +61,7 @@ impl SearchIndex {
     /// those that begin with it. After `until` it looks no further, and gives what it has.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn near_profiles(&self, view: &View, name: &str, limit: usize, until: Instant) -> Near {
         self.near(Kind::Profile, view, name, limit, until)
     }
@@ -69,7 +69,7 @@ impl SearchIndex {
     /// The ids of the tokens whose symbol is nearly a given one, likewise.
     ///
     /// # Errors
-    /// When the index fails.
+    /// Fails when the index fails.
     pub fn near_tokens(&self, view: &View, name: &str, limit: usize, until: Instant) -> Near {
         self.near(Kind::Token, view, name, limit, until)
     }

@@ -37,7 +37,7 @@ impl AbuseStore {
     /// writes its row, one minute after another.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn note(&self, replica: &str, address: &str, bad: &BadMinute) -> StoreResult<()> {
         let key = key![spread(address, SHARDS), address, replica];
         let row = self.backend.get(&schema::ABUSE, &key, Consistency::Quorum).await?;
@@ -57,7 +57,7 @@ impl AbuseStore {
     /// answer in memory.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn list(
         &self,
         after: Option<&(i64, String)>,

@@ -196,7 +196,7 @@ async fn get(backend: &SharedBackend, user: &str, item: &str, consistency: Consi
 /// A user's password with its generation.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn password(
     backend: &SharedBackend,
     user: &str,
@@ -209,7 +209,7 @@ pub async fn password(
 /// A user's password with its generation, and the networks and devices that the user has signed in from.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(Option<(i64, Password)>, KnownOrigins)> {
     let keys = [key![user, PASSWORD], key![user, KNOWN]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
@@ -223,7 +223,7 @@ pub async fn sign_in_rows(backend: &SharedBackend, user: &str) -> StoreResult<(O
 /// may have signed in there. The new generation is [`next_generation`]. Changes beside it go with it.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn set_password(
     backend: &SharedBackend,
     user: &str,
@@ -246,7 +246,7 @@ pub fn next_generation(before: Option<i64>) -> i64 {
 /// Takes the first password of a user away, who was not made after all.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn forget_password(backend: &SharedBackend, user: &str) -> StoreResult<()> {
     let writes = vec![remove(PASSWORD, Expect::Version(FIRST_GENERATION))];
     backend.transact(of_user(user, writes, None)).await.map(drop)
@@ -255,7 +255,7 @@ pub async fn forget_password(backend: &SharedBackend, user: &str) -> StoreResult
 /// A user's links for a new password, with their row's version. They may be over.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn resets(
     backend: &SharedBackend,
     user: &str,
@@ -269,7 +269,7 @@ pub async fn resets(
 /// No version comes twice while times grow.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn set_resets(
     backend: &SharedBackend,
     user: &str,
@@ -286,7 +286,7 @@ pub async fn set_resets(
 /// A session, with the present generation of the user's password. It may be over.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn session(backend: &SharedBackend, user: &str, id: &str) -> StoreResult<Option<(i64, StoredSession)>> {
     let keys = [key![user, PASSWORD], key![user, session_item(id)]];
     let mut rows = backend.get_many(&ACCOUNT, &keys).await?.into_iter();
@@ -298,7 +298,7 @@ pub async fn session(backend: &SharedBackend, user: &str, id: &str) -> StoreResu
 /// All sessions of a user, with the known networks and devices.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consistency) -> StoreResult<Sessions> {
     let mut found = Sessions::default();
     let scan = Scan { consistency, ..Scan::all(&ACCOUNT, key![user], MAX_ROWS) };
@@ -321,7 +321,7 @@ pub async fn sessions(backend: &SharedBackend, user: &str, consistency: Consiste
 /// grow, although the row goes with each new password.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn begin_session(
     backend: &SharedBackend,
     user: &str,
@@ -340,7 +340,7 @@ pub async fn begin_session(
 /// Writes a session again if its row still has this version; tells whether it had.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn note_session(
     backend: &SharedBackend,
     user: &str,
@@ -354,7 +354,7 @@ pub async fn note_session(
 /// Ends a session if its row still has this version; tells whether it had.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn end_session(
     backend: &SharedBackend,
     user: &str,

@@ -20,7 +20,7 @@ pub struct Attempts {
 /// The tries of a subject, with their row's version.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn read(
     backend: &SharedBackend,
     subject: &str,
@@ -34,7 +34,7 @@ pub async fn read(
 /// Writes the tries of a subject for `seconds` if the row still has this version, or is new; tells whether it had.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn write(
     backend: &SharedBackend,
     subject: &str,

@@ -43,7 +43,7 @@ pub fn change(at: i64, id: &str, act: &Act) -> Change {
 /// The first `limit` entries of an organization, or of none, after a position, newest first.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn list(
     backend: &SharedBackend,
     organization_id: Option<&str>,

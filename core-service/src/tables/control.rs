@@ -73,7 +73,7 @@ pub fn encode(created_at: i64, mut changes: Vec<ControlChange>, act: Act) -> Byt
 /// Reads the changes of an entry of the control log, or of a row.
 ///
 /// # Errors
-/// When it is damaged, or of a kind that only a newer version knows: passed over, a revoked key would go on to work.
+/// Fails when it is damaged, or of a kind that only a newer version knows: passed over, a revoked key would go on to work.
 pub fn decode(body: Bytes) -> StoreResult<Vec<ControlChange>> {
     Ok(decode_entry(body)?.0)
 }
@@ -97,7 +97,7 @@ pub fn some_webhooks() -> impl Iterator<Item = Scan> {
 /// Reads every row.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn load(backend: &SharedBackend, mut take: impl FnMut(ControlChange)) -> StoreResult<()> {
     for (kind, shard) in KINDS.iter().flat_map(|kind| (0..SHARDS).map(move |shard| (kind, shard))) {
         let mut scan = Scan::all(&schema::CONTROL, key![*kind, shard], PAGE);
@@ -139,7 +139,7 @@ fn acts(changes: &[ControlChange], act: Act) -> Vec<Act> {
 /// The rows of an entry of the control log: one of each change, and those of the audit log.
 ///
 /// # Errors
-/// When the entry is damaged.
+/// Fails when the entry is damaged.
 pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<impl Iterator<Item = Change>> {
     let (changes, created_at, act) = decode_entry(body)?;
     let acts = act.map(|act| acts(&changes, act)).unwrap_or_default().into_iter();

@@ -75,7 +75,7 @@ impl CountTable {
     /// Writes a replica's count.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn write(&self, backend: &SharedBackend, key: CountKey, row: CountRow) -> StoreResult<()> {
         let mut key = key.0;
         key.push(row.replica.into());
@@ -86,7 +86,7 @@ impl CountTable {
     /// The counts of every replica.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn read(&self, backend: &SharedBackend, key: CountKey) -> StoreResult<Vec<CountRow>> {
         let rows = backend.scan(&Scan::all(self.table, key.0, MAX_REPLICAS)).await?;
         let rows = rows.iter().filter_map(|row| {

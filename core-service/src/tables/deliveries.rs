@@ -72,7 +72,7 @@ impl DeliveryStore {
     /// Reads a delivery.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn get(&self, id: &str) -> StoreResult<Option<Delivery>> {
         if let Some(row) = self.backend.get(&schema::DELIVERY, &key![id], Consistency::Quorum).await? {
             return decode(&row).map(Some);
@@ -89,7 +89,7 @@ impl DeliveryStore {
     /// damaged.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn rows(&self, ids: &[String]) -> StoreResult<Vec<StoreResult<Option<Delivery>>>> {
         let keys: Vec<_> = ids.iter().map(|id| key![id]).collect();
         let rows = self.backend.get_many(&schema::DELIVERY, &keys).await?;
@@ -112,7 +112,7 @@ impl DeliveryStore {
     /// Makes deliveries and queues their first attempts. Doing it again is safe.
     ///
     /// # Errors
-    /// When the store does not answer; nothing is lost when it is then done again.
+    /// Fails when the store does not answer; nothing is lost when it is then done again.
     pub async fn create(&self, deliveries: &[&Delivery], now_ms: i64) -> StoreResult<()> {
         let at_once = if self.backend.is_exclusive() { deliveries.len() } else { CREATED_AT_ONCE };
         for some in deliveries.chunks(at_once.max(1)) {
@@ -138,7 +138,7 @@ impl DeliveryStore {
     /// queue row too many. Tells of each whether it was replaced.
     ///
     /// # Errors
-    /// When the store does not answer, as a whole or for one of them; doing it again is safe.
+    /// Fails when the store does not answer, as a whole or for one of them; doing it again is safe.
     pub async fn advance(&self, steps: &[Step], now_ms: i64) -> StoreResult<Vec<StoreResult<bool>>> {
         let after: Vec<&Delivery> = steps.iter().map(|step| &step.after).collect();
         self.queue.enqueue(&after, Vec::new(), now_ms).await?;
@@ -153,7 +153,7 @@ impl DeliveryStore {
     /// Notes how attempts at a webhook ended, in this order; gives its new streak of failures.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn note(&self, webhook: &str, succeeded: &[bool], now_ms: i64) -> StoreResult<Streak> {
         let mut consistency = Consistency::Quorum;
         loop {
@@ -187,7 +187,7 @@ impl DeliveryStore {
     /// kept.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn page(
         &self,
         webhook: &str,

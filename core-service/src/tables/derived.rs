@@ -19,7 +19,7 @@ pub fn were_made(dataset: &str, token: &str, at: i64, version: i64) -> Change {
 /// When the events of tokens were last made, in unix milliseconds; tokens without any are left out.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn last_made<'a>(
     backend: &SharedBackend,
     dataset: &str,

@@ -69,7 +69,7 @@ impl EventScope {
 /// The sequence numbers of events by their ids; none for one that is not in the log.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn positions_of(
     backend: &SharedBackend,
     dataset: &str,
@@ -83,7 +83,7 @@ pub async fn positions_of(
 /// The sequence number of an event; none if it is not in the log.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn position_of(backend: &SharedBackend, dataset: &str, id: &str) -> StoreResult<Option<u64>> {
     let row = backend.get(&schema::EVENT, &key![dataset, id], Consistency::Quorum).await?;
     Ok(row.map(|row| row.version.unsigned_abs()))
@@ -148,7 +148,7 @@ impl EventIndex {
     /// The ids of tokens that have or had a symbol.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn tokens_named(&self, dataset: &str, symbol: &str, limit: usize) -> StoreResult<Vec<String>> {
         let rows = self.backend.scan(&Scan::all(&schema::EVENT_SYMBOL, key![dataset, symbol], limit)).await?;
         Ok(rows.iter().filter_map(|row| Some(row.clustering.first()?.text().to_owned())).collect())
@@ -157,7 +157,7 @@ impl EventIndex {
     /// The first sequence numbers in any of some scopes, from the highest down or from the lowest up.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn positions(
         &self,
         dataset: &str,

@@ -42,7 +42,7 @@ impl KeptKey {
     /// The stored request, with its version. This read settles a write in doubt: it has happened, or never will.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn read(&self) -> StoreResult<Option<(i64, KeptRequest)>> {
         let key = key![&self.scope, &self.key];
         let Some(row) = self.backend.get(&schema::IDEMPOTENCY, &key, Consistency::Serial).await? else {
@@ -56,7 +56,7 @@ impl KeptKey {
     /// Stores a request for `seconds` if the row is as expected; tells whether it was.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn write(
         &self,
         kept: &KeptRequest,

@@ -90,7 +90,7 @@ pub fn use_change(project: &str, key: &str, at: i64) -> Change {
 /// A replica's own counts with their versions, in the order asked; nothing for what it has not counted.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn own(backend: &SharedBackend, of: &[UsageKey], replica: &str) -> StoreResult<Vec<(Requests, i64)>> {
     let keys: Vec<_> = of.iter().map(|of| of.row(replica)).collect();
     let rows = backend.get_many(&schema::KEY_USAGE, &keys).await?;
@@ -105,7 +105,7 @@ pub async fn own(backend: &SharedBackend, of: &[UsageKey], replica: &str) -> Sto
 /// Unix milliseconds, at most 90 days before it.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn list(backend: &SharedBackend, project: &str, from_ms: i64, to_ms: i64) -> StoreResult<Vec<KeyUsageRow>> {
     let hour = |ms: i64| ms - ms.rem_euclid(HOUR_MS);
     let (from, to) = (hour(from_ms.max(to_ms.saturating_sub(KEPT_MS))), hour(to_ms));
@@ -159,7 +159,7 @@ async fn list_day(
 /// When the keys of a project were last used, in Unix milliseconds, by the key's id. A key that never was is not there.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn last_uses(backend: &SharedBackend, project: &str) -> StoreResult<HashMap<String, i64>> {
     let mut scan = Scan::all(&schema::KEY_USE, key![project], PAGE);
     let mut found = HashMap::new();

@@ -86,7 +86,7 @@ fn payload(row: &Row) -> StoreResult<Bytes> {
 /// Reads an entry's stored form.
 ///
 /// # Errors
-/// When it is damaged, or of a kind that only a newer version knows.
+/// Fails when it is damaged, or of a kind that only a newer version knows.
 pub fn decode(body: Bytes) -> StoreResult<Entry> {
     let entry = Entry::decode(body).map_err(|error| StoreError::Damaged(format!("log entry: {error}")))?;
     if !entry.is_known() {
@@ -110,7 +110,7 @@ impl LogStore {
     /// a checkpoint. Each bucket after it costs a read, so from 0 the reads grow with the log.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn head(&self, log: &str, known: u64, consistency: Consistency) -> StoreResult<u64> {
         let mut bucket = bucket_of(known);
         loop {
@@ -150,7 +150,7 @@ impl LogStore {
     /// append that is not finished.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn read(&self, log: &str, after: u64, upto: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
         let mut entries: Vec<(u64, Bytes)> = Vec::new();
         while entries.len() < limit {
@@ -182,7 +182,7 @@ impl LogStore {
     /// Reads entries before `before`, newest first.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn read_back(&self, log: &str, before: u64, limit: usize) -> StoreResult<Vec<(u64, Bytes)>> {
         let mut entries = Vec::new();
         let mut to = before.saturating_sub(1);
@@ -200,7 +200,7 @@ impl LogStore {
     /// Reads one entry.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn get(&self, log: &str, seq: u64) -> StoreResult<Option<Bytes>> {
         let key = key![log, int(bucket_of(seq)), int(seq)];
         let row = self.backend.get(&schema::EVENT_LOG, &key, Consistency::Quorum).await?;
@@ -211,7 +211,7 @@ impl LogStore {
     /// slice.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn get_many(&self, log: &str, seqs: &[u64]) -> StoreResult<Vec<(u64, Bytes)>> {
         let (Some(lowest), Some(highest)) = (seqs.iter().min(), seqs.iter().max()) else { return Ok(Vec::new()) };
         let slice = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
@@ -230,7 +230,7 @@ impl LogStore {
     /// repeated: one that loses to its own first try is done.
     ///
     /// # Errors
-    /// When the store does not answer, or the append stays in doubt.
+    /// Fails when the store does not answer, or the append stays in doubt.
     pub async fn append(&self, log: &str, head: u64, batch: BatchId, entries: &[Bytes]) -> StoreResult<Appended> {
         self.append_with(log, head, batch, entries, None, Vec::new()).await
     }
@@ -292,7 +292,7 @@ impl LogStore {
     /// some replicas have. So the answer is final for a caller that knows an entry of the log.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn import(&self, log: &str) -> StoreResult<Option<ImportMark>> {
         let row = self.backend.get(&schema::EVENT_LOG, &key![log, 0, IMPORT_ROW], Consistency::Serial).await?;
         let Some(row) = row else { return Ok(None) };
@@ -305,7 +305,7 @@ impl LogStore {
     /// How far a projection of a log has come; 0 at first.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn checkpoint(&self, log: &str, projection: &str) -> StoreResult<u64> {
         let row = self.backend.get(&schema::LOG_CHECKPOINT, &key![log, projection], Consistency::Quorum).await?;
         Ok(row.and_then(|row| u64::try_from(row.version).ok()).unwrap_or_default())

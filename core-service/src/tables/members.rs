@@ -42,7 +42,7 @@ pub struct Beat {
 /// Writes a core's beat.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn write_beat(backend: &SharedBackend, beat: &Beat) -> StoreResult<()> {
     let body = Some(beat.member.encode_to_vec().into());
     let (key, version) = (key![ALL, &beat.replica], beat.number);
@@ -52,7 +52,7 @@ pub async fn write_beat(backend: &SharedBackend, beat: &Beat) -> StoreResult<()>
 /// The beats of every core.
 ///
 /// # Errors
-/// When the store does not answer, or a row is damaged.
+/// Fails when the store does not answer, or a row is damaged.
 pub async fn beats(backend: &SharedBackend) -> StoreResult<Vec<Beat>> {
     let rows = backend.scan(&Scan::all(&schema::REPLICA_BEAT, key![ALL], MAX_CORES)).await?;
     let beats = rows.iter().filter_map(|row| {

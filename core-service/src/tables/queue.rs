@@ -104,7 +104,7 @@ impl DeliveryQueue {
     /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them.
     ///
     /// # Errors
-    /// When the store does not answer; doing it again is safe.
+    /// Fails when the store does not answer; doing it again is safe.
     pub(super) async fn enqueue(
         &self,
         deliveries: &[&Delivery],
@@ -149,7 +149,7 @@ impl DeliveryQueue {
     /// Takes rows out of a webhook's queue.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn remove(&self, webhook: &str, rows: &[Queued]) -> StoreResult<()> {
         let removals = rows.iter().map(|row| removal(webhook, row.due_at, &row.delivery));
         self.backend.apply(removals.collect()).await
@@ -158,7 +158,7 @@ impl DeliveryQueue {
     /// The rows of a webhook after a place and up to a time, earliest first.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn read(
         &self,
         webhook: &str,
@@ -187,7 +187,7 @@ impl DeliveryQueue {
     /// The marks of a shard in the hour of `minute`, from that minute up to `to`.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn marks(&self, shard: i64, minute: i64, to: i64, wanted: Marks) -> StoreResult<Vec<Mark>> {
         let mut marks = Vec::new();
         let mut scan = Scan::all(&schema::QUEUE_MARK, key![shard, hour_of(first_of(minute))], MARKS);
@@ -210,7 +210,7 @@ impl DeliveryQueue {
     /// Puts marks off to a later minute.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn put_off(&self, marks: &[Mark], minute: i64) -> StoreResult<()> {
         self.backend.apply(marks.iter().map(|mark| mark_change(mark, minute, PUT_OFF)).collect()).await
     }
@@ -218,7 +218,7 @@ impl DeliveryQueue {
     /// The last minute of a shard whose marks need no reading; none when none was noted yet.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn done(&self, shard: i64) -> StoreResult<Option<i64>> {
         let row = self.backend.get(&schema::QUEUE_DONE, &key![shard], Consistency::Quorum).await?;
         Ok(row.map(|row| row.version))
@@ -227,7 +227,7 @@ impl DeliveryQueue {
     /// Notes that the marks of a shard's minutes up to this one need no reading.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn set_done(&self, shard: i64, minute: i64) -> StoreResult<()> {
         let (table, body) = (&schema::QUEUE_DONE, Some(Bytes::new()));
         self.backend.apply(vec![Change { table, key: key![shard], version: minute, body, ttl: None }]).await

@@ -29,7 +29,7 @@ pub struct Held {
 /// A project's row with its version; a row that was never written has none.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn read(
     backend: &SharedBackend,
     project: &str,
@@ -44,7 +44,7 @@ pub async fn read(
 /// Replaces a project's row if it still has this version; tells whether it had.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn replace(
     backend: &SharedBackend,
     project: &str,

@@ -40,7 +40,7 @@ pub struct Ticket {
 /// A ticket by its hash, with its row's version.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn read(backend: &SharedBackend, hash: &str, consistency: Consistency) -> StoreResult<Option<(i64, Ticket)>> {
     let row = backend.get(&schema::STREAM_TICKET, &key![hash], consistency).await?;
     let Some(row) = row else { return Ok(None) };
@@ -51,7 +51,7 @@ pub async fn read(backend: &SharedBackend, hash: &str, consistency: Consistency)
 /// Writes a ticket if its row still has this version, or is new; tells whether it had.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn write(backend: &SharedBackend, hash: &str, version: Option<i64>, ticket: &Ticket) -> StoreResult<bool> {
     let write = ConditionalWrite {
         clustering: Vec::new(),
@@ -66,7 +66,7 @@ pub async fn write(backend: &SharedBackend, hash: &str, version: Option<i64>, ti
 /// Tells the other cores that a connection was replaced at `now_ms`.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn tell_replaced(backend: &SharedBackend, now_ms: i64, connection: &str) -> StoreResult<()> {
     let bucket = now_ms.div_euclid(SECONDS * 1_000);
     let (table, key) = (&schema::TICKET_MOVE, key![bucket, connection]);
@@ -77,7 +77,7 @@ pub async fn tell_replaced(backend: &SharedBackend, now_ms: i64, connection: &st
 /// The connections that were replaced in these seconds, counted from 1970.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn replaced(backend: &SharedBackend, from: i64, to: i64) -> StoreResult<Vec<String>> {
     let mut connections = Vec::new();
     for bucket in from.div_euclid(SECONDS)..=to.div_euclid(SECONDS) {

@@ -115,7 +115,7 @@ impl ThesisStore {
     /// Makes changes of rows, in the store and in memory.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
         self.in_step(changes, async |changes| Ok((true, self.backend.apply(changes).await?))).await
     }
@@ -183,7 +183,7 @@ impl ThesisStore {
     /// Reads a thesis that a view shows, deleted or not.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn thesis(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Thesis>)>> {
         let found: Option<(Dataset, Arc<Thesis>)> = self.first(view, id).await?;
         Ok(found.filter(|(_, thesis)| !thesis.is_awaited()))
@@ -192,7 +192,7 @@ impl ThesisStore {
     /// Reads a profile that a view shows.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn profile(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Profile>)>> {
         self.first(view, id).await
     }
@@ -200,7 +200,7 @@ impl ThesisStore {
     /// Reads a token that a view shows.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn token(&self, view: &View, id: &str) -> StoreResult<Option<(Dataset, Arc<Token>)>> {
         self.first(view, id).await
     }
@@ -208,7 +208,7 @@ impl ThesisStore {
     /// Reads theses by dataset and id, in the order asked; awaited ones too.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn theses(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Thesis>>>> {
         self.many(keys).await
     }
@@ -216,7 +216,7 @@ impl ThesisStore {
     /// Reads profiles by dataset and id, in the order asked.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn profiles(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Profile>>>> {
         self.many(keys).await
     }
@@ -224,7 +224,7 @@ impl ThesisStore {
     /// Reads tokens by dataset and id, in the order asked.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn tokens(&self, keys: &[(String, &str)]) -> StoreResult<Vec<Option<Arc<Token>>>> {
         self.many(keys).await
     }
@@ -238,7 +238,7 @@ impl ThesisStore {
     /// The id of the profile that holds a handle: of those that have it, the one with the latest claim.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn profile_id_by_handle(&self, view: &View, handle: &str) -> StoreResult<Option<String>> {
         let handle = handle_form(handle);
         for dataset in view.datasets() {
@@ -258,7 +258,7 @@ impl ThesisStore {
     /// The id of the profile with an upstream user id.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn profile_id_by_upstream(&self, view: &View, upstream_id: &str) -> StoreResult<Option<String>> {
         self.id_at(&schema::UPSTREAM_REF, view, upstream_id).await
     }
@@ -290,7 +290,7 @@ impl ThesisStore {
     /// The ids of tokens at an address, over chains unless one is named.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn token_ids_by_address(
         &self,
         view: &View,
@@ -304,7 +304,7 @@ impl ThesisStore {
     /// The ids of tokens with a symbol, over chains unless one is named.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn token_ids_by_symbol(
         &self,
         view: &View,
@@ -318,7 +318,7 @@ impl ThesisStore {
     /// The totals of tokens in a dataset, in the order asked.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn totals(&self, dataset: &str, tokens: &[&str]) -> StoreResult<Vec<Totals>> {
         let keys: Vec<_> = tokens.iter().map(|token| key![dataset, *token]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &keys).await?;
@@ -328,7 +328,7 @@ impl ThesisStore {
     /// The totals of a project's dataset.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn dataset_totals(&self, dataset: &str) -> StoreResult<DatasetTotals> {
         let rows = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, ALL_TOKENS]]).await?;
         rows.first().and_then(Option::as_ref).map_or(Ok(DatasetTotals::default()), decode)
@@ -337,7 +337,7 @@ impl ThesisStore {
     /// How many theses authors have on tokens in a dataset, by token and author, in the order asked.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn of_authors(&self, dataset: &str, pairs: &[(&str, &str)]) -> StoreResult<Vec<i64>> {
         let keys: Vec<_> = pairs.iter().map(|(token, author)| key![dataset, *token, *author]).collect();
         let rows = self.backend.get_many(&schema::TOKEN_AUTHOR, &keys).await?;
@@ -347,7 +347,7 @@ impl ThesisStore {
     /// All authors with theses on a token in a dataset: only for a dataset with few.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn authors(&self, dataset: &str, token: &str) -> StoreResult<Vec<String>> {
         let scan = Scan::all(&schema::TOKEN_AUTHOR, key![dataset, token], usize::MAX);
         let rows = self.backend.scan(&scan).await?;

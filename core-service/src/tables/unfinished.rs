@@ -41,7 +41,7 @@ fn read(row: &Row) -> Option<Unfinished> {
 /// Notes that a core appends to a log.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn note(backend: &SharedBackend, row: &Unfinished) -> StoreResult<()> {
     backend.apply(vec![change(row, row.at, Some(Bytes::new()))]).await
 }
@@ -49,7 +49,7 @@ pub async fn note(backend: &SharedBackend, row: &Unfinished) -> StoreResult<()> 
 /// Removes rows, unless they were written again.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn remove(backend: &SharedBackend, rows: &[Unfinished]) -> StoreResult<()> {
     backend.apply(rows.iter().map(|row| change(row, row.at + 1, None)).collect()).await
 }
@@ -57,7 +57,7 @@ pub async fn remove(backend: &SharedBackend, rows: &[Unfinished]) -> StoreResult
 /// The rows of one log.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<Vec<Unfinished>> {
     let name = dataset.to_string();
     let mut scan = Scan::all(&schema::UNFINISHED, key![spread(&name, SHARDS)], PAGE);
@@ -69,7 +69,7 @@ pub async fn of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<Vec<U
 /// The rows of all logs.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn all(backend: &SharedBackend) -> StoreResult<Vec<Unfinished>> {
     let mut found = Vec::new();
     for shard in 0..SHARDS {

@@ -85,7 +85,7 @@ async fn write<M: Message>(
 /// The place in the feed with its row's version; none before a first connection.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn place(backend: &SharedBackend) -> StoreResult<Option<(FeedPlace, i64)>> {
     read_row(backend, FEED).await
 }
@@ -94,7 +94,7 @@ pub async fn place(backend: &SharedBackend) -> StoreResult<Option<(FeedPlace, i6
 /// itself for the first.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn keep_place(backend: &SharedBackend, place: &FeedPlace, version: i64) -> StoreResult<()> {
     write(backend, FEED, version, place, None).await?;
     backend.sync().await
@@ -103,7 +103,7 @@ pub async fn keep_place(backend: &SharedBackend, place: &FeedPlace, version: i64
 /// When observations were last pushed, in unix milliseconds.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn pushed_at(backend: &SharedBackend) -> StoreResult<Option<i64>> {
     Ok(read::<Pushed>(backend, PUSHED).await?.map(|pushed| pushed.at))
 }
@@ -111,7 +111,7 @@ pub async fn pushed_at(backend: &SharedBackend) -> StoreResult<Option<i64>> {
 /// Notes that observations were pushed.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn note_push(backend: &SharedBackend, now_ms: i64) -> StoreResult<()> {
     write(backend, PUSHED, now_ms, &Pushed { at: now_ms }, None).await
 }
@@ -119,7 +119,7 @@ pub async fn note_push(backend: &SharedBackend, now_ms: i64) -> StoreResult<()> 
 /// The last answer to a look-up.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn looked_up(backend: &SharedBackend, thing: &str) -> StoreResult<Option<LookedUp>> {
     read(backend, &name(thing)).await
 }
@@ -127,7 +127,7 @@ pub async fn looked_up(backend: &SharedBackend, thing: &str) -> StoreResult<Opti
 /// Keeps the answer to a look-up.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn keep_lookup(backend: &SharedBackend, thing: &str, answer: LookedUp) -> StoreResult<()> {
     write(backend, &name(thing), answer.at, &answer, Some(KEPT)).await
 }

@@ -28,7 +28,7 @@ impl Datasets {
     /// view together. Counts of more than `span` may cover less than they say.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn counts(self: &Arc<Self>, view: &View, token: &str, at: i64, span: i64) -> Result<Counts> {
         let theses = &self.shared.theses;
         if self.shared.backend.is_exclusive() {
@@ -52,7 +52,7 @@ impl Datasets {
     /// of the writer here. None when the writer does not come to the log's head in time.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn count_here(self: &Arc<Self>, dataset: &Dataset, token: &str, at: i64) -> Result<Option<Counts>> {
         let writer = self.writer(dataset);
         let mut followed = writer.followed();

@@ -27,7 +27,7 @@ impl ThesisStore {
     /// of a view together.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn counts(&self, view: &View, token: &str, at: i64, span: i64) -> StoreResult<Counts> {
         let mut windows = Vec::with_capacity(view.datasets().len());
         for dataset in view.datasets() {
@@ -39,7 +39,7 @@ impl ThesisStore {
     /// The same, if no dataset has more than `most` of these theses.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn counts_of_few(
         &self,
         view: &View,
@@ -62,7 +62,7 @@ impl ThesisStore {
     /// Reads the last day of a token as the events of a dataset count it, with the newest thesis if that is older.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn day(&self, dataset: &Dataset, token: &str, at: i64) -> StoreResult<(TokenDay, Option<(i64, String)>)> {
         let view = dataset.counted_with();
         let mut windows = Vec::with_capacity(view.datasets().len());
@@ -86,7 +86,7 @@ impl ThesisStore {
     /// The newest thesis on a token at `at`, however old, with its time; `day` is the result of [`Self::counts`] then.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn latest(&self, view: &View, token: &str, at: i64, day: &Counts) -> StoreResult<Option<(i64, String)>> {
         if day.latest.is_some() {
             return Ok(day.newest());
@@ -133,7 +133,7 @@ impl ThesisStore {
     /// those left, and reading past many deleted ones costs a cluster much.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn is_empty(&self, dataset: &str, Bucket { scope, bucket }: &Bucket) -> StoreResult<bool> {
         let all = Scan::all(&schema::THESIS_INDEX, key![dataset, scope, *bucket], 1);
         Ok(self.backend.scan(&Scan { reverse: true, ..all }).await?.is_empty())
@@ -142,7 +142,7 @@ impl ThesisStore {
     /// Reads a stretch of an index, at most `limit` rows.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn slice(
         &self,
         dataset: &Dataset,
