@@ -264,7 +264,7 @@ impl Core {
             let is_known = |dataset: &Dataset| news.core.is_empty() || core.datasets.knows(dataset);
             for v1::LogNews { dataset, position } in &news.logs {
                 if let Some(dataset) = Dataset::parse(dataset).filter(is_known) {
-                    core.datasets.hear(&dataset, *position);
+                    core.datasets.advance_position(&dataset, *position);
                 }
             }
             if news.control {

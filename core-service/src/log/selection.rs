@@ -4,7 +4,7 @@ use thesis_proto::{filter::CompiledFilter, reference::TokenReference};
 
 use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events::EventScope};
 
-/// Most scopes that are merged; a filter that names more tokens reads the log itself.
+/// Maximum number of scopes that are merged. A filter that names more tokens reads the log itself.
 const MAX_SCOPES: usize = 200;
 
 /// The entries to read of each log.

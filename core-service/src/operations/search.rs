@@ -51,9 +51,9 @@ pub struct SearchQuery {
 /// Searches.
 ///
 /// # Errors
-/// `HISTORY_LIMIT`, 422 on `token` or for a search that is too broad, `RATE_LIMITED` while too many searches of
-/// the organization are under way, `SERVICE_UNAVAILABLE` for a search that takes too long, while the index is made after a start, or when the store or
-/// the index does not answer.
+/// `HISTORY_LIMIT`, 422 on `token` or for a search that is too broad, `RATE_LIMITED` while too many searches of the
+/// organization are under way, `SERVICE_UNAVAILABLE` for a search that takes too long, while the index is made after a
+/// start, or when the store or the index does not answer.
 pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
     let view = &call.caller.view;
     let narrow = narrow(core, call, &query).await?;
@@ -61,7 +61,7 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
         whole(&core.search, view).await;
         for dataset in view.datasets() {
             // The index follows within the second that a search may miss.
-            core.datasets.look_if_unheard(dataset).await?;
+            core.datasets.refresh_if_disconnected(dataset).await?;
         }
         Ok(())
     })

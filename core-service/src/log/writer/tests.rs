@@ -281,9 +281,9 @@ async fn what_comes_while_a_writer_ends_is_still_taken() {
     let clock = ManualClock::new();
     let core = core(memory(&clock), &clock, 1).await;
     let dataset = Dataset::Project("ending".to_owned());
-    let owed = watch::Sender::new(0);
+    let fanned_out = watch::Sender::new(0);
     let (shared, peers) = (Arc::clone(&core.shared), Arc::clone(&core.peers));
-    let mut writer = Writer::new(shared, peers, dataset.clone(), watch::Sender::new(0), owed.subscribe());
+    let mut writer = Writer::new(shared, peers, dataset.clone(), watch::Sender::new(0), fanned_out.subscribe());
     let (jobs, mut waiting) = mpsc::channel(8);
     let (answer, _answered) = tokio::sync::oneshot::channel();
     let job = Job { command: Command::Create(Box::new(new_thesis(&dataset, 1))), answer };
@@ -294,7 +294,7 @@ async fn what_comes_while_a_writer_ends_is_still_taken() {
     // While fan-out is behind, it does not end.
     (writer.head, taken) = (1, Vec::new());
     assert!(!writer.ends(&mut waiting, &mut taken).await);
-    owed.send_replace(1);
+    fanned_out.send_replace(1);
     assert!(writer.ends(&mut waiting, &mut taken).await);
 }
 
@@ -336,10 +336,14 @@ async fn what_another_core_derived_meanwhile_counts() {
     let thesis = |seq| Sequenced { seq, entry: entry(&core, format!("thesis {seq}"), created(&new)) };
     let activity = TokenActivity { token: new.token.clone(), ..TokenActivity::default() };
     let derived = Sequenced { seq: 2, entry: entry(&core, "derived".to_owned(), Kind::TokenActivity(activity)) };
-    let mut due = Due::new(Arc::clone(&core.shared), dataset.to_string());
-    due.take(&[thesis(1)], 0).await;
-    assert_eq!(due.wait(), Some(Duration::ZERO));
-    // While this core owed the events, the other derived them. It wrote one more thesis, whose events it owes first.
-    due.take(&[derived, thesis(3)], OTHERS_FIRST_MS).await;
-    assert_eq!(due.wait(), Some(Duration::from_millis((DERIVE_EVERY_MS + OTHERS_FIRST_MS).unsigned_abs())));
+    let mut pending = PendingDerivations::new(Arc::clone(&core.shared), dataset.to_string());
+    pending.apply_entries(&[thesis(1)], 0).await;
+    assert_eq!(pending.time_until_due(), Some(Duration::ZERO));
+    // While the events were pending here, the other core derived them. It wrote one more thesis, and derives its events
+    // first.
+    pending.apply_entries(&[derived, thesis(3)], FOLLOWER_DERIVE_DELAY_MS).await;
+    assert_eq!(
+        pending.time_until_due(),
+        Some(Duration::from_millis((DERIVE_EVERY_MS + FOLLOWER_DERIVE_DELAY_MS).unsigned_abs()))
+    );
 }

@@ -1,4 +1,4 @@
-//! Reads the rows for all commands of a batch at once: a batch waits for the store about as often as one command.
+//! Reads the rows for all commands of a batch together, so a batch waits for the store about as often as one command.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,8 +17,8 @@ use crate::{
 
 /// Ids of the rows that commands need.
 #[derive(Default)]
-struct Wanted {
-    /// Events that may stand in the log already.
+struct WantedRows {
+    /// Events that the log may already hold.
     events: BTreeSet<String>,
     theses: BTreeSet<String>,
     profiles: BTreeSet<String>,
@@ -27,7 +27,7 @@ struct Wanted {
     counted: BTreeSet<(String, String)>,
 }
 
-impl Wanted {
+impl WantedRows {
     fn add(&mut self, draft: &Draft<'_>, command: &Command) {
         match command {
             Command::Create(new) => {
@@ -78,11 +78,11 @@ fn owned<M: Clone>(rows: Vec<Option<Arc<M>>>) -> impl Iterator<Item = Option<M>>
 impl Draft<'_> {
     /// Reads the unknown rows that commands will need.
     pub(in crate::log::writer) async fn lookup(&mut self, commands: impl Iterator<Item = &Command>) -> StoreResult<()> {
-        let mut wanted = Wanted::default();
+        let mut wanted = WantedRows::default();
         for command in commands {
             wanted.add(self, command);
         }
-        let Wanted { events, theses, profiles, tokens, counted } = wanted;
+        let WantedRows { events, theses, profiles, tokens, counted } = wanted;
         let (name, store) = (self.name(), &self.shared.theses);
         let (thesis_keys, profile_keys, token_keys) = (keys(name, &theses), keys(name, &profiles), keys(name, &tokens));
         let totals_of: BTreeSet<&str> = counted.iter().map(|(token, _)| token.as_str()).collect();
