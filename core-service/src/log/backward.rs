@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     log::selection::Selection,
     shared::Shared,
-    tables::{events::Between, log::decode},
+    tables::{events::SeqRange, log::decode},
 };
 
 /// The part of a dataset's log that is read backward.
@@ -115,7 +115,7 @@ impl LogCursor {
                 (rows.len(), rows)
             }
             Selection::Scopes(scopes) => {
-                let between = Between { after, before };
+                let between = SeqRange { after, before };
                 let seqs = shared.events.positions(&self.name, scopes, between, true, wanted).await?;
                 (seqs.len(), store.get_many(&self.name, &seqs).await?)
             }

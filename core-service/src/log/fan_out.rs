@@ -167,7 +167,7 @@ impl FanOut {
 
     async fn store_or_log(&mut self) {
         if let Err(error) = self.store().await {
-            tracing::debug!(dataset = self.name, %error, "storing the position of the fan-out failed; it is stored later");
+            tracing::debug!(dataset = self.name, %error, "storing the fan-out position failed; it is stored later");
         }
     }
 

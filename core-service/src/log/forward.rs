@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     log::selection::{Selection, select},
     shared::Shared,
-    tables::{events::Between, log::decode},
+    tables::{events::SeqRange, log::decode},
 };
 
 /// Maximum number of entries in a page. A page of all entries ends at a multiple of it, so readers from different
@@ -36,7 +36,7 @@ pub async fn read_forward(
             (log.read(&name, after, upto, PAGE_ENTRIES).await?, after)
         }
         Selection::Scopes(scopes) => {
-            let between = Between { after, before: upto + 1 };
+            let between = SeqRange { after, before: upto + 1 };
             let seqs = shared.events.positions(&name, &scopes, between, false, PAGE_ENTRIES).await?;
             let whole = if seqs.len() < PAGE_ENTRIES { upto } else { after };
             (log.get_many(&name, &seqs).await?, whole)

@@ -17,7 +17,7 @@ use crate::{
     tables::{
         derived,
         events::event_changes,
-        log::{Appended, BatchId, ImportMark, LogStore, checkpoint_change},
+        log::{AppendOutcome, BatchId, ImportMark, LogStore, checkpoint_change},
         theses::{
             Bucket, ThesisStore, bucket_removal, creation_changes, deletion_changes, handle_release, profile_changes,
             symbol_release, thesis_change, token_changes, totals_changes,
@@ -133,11 +133,11 @@ impl Projector {
         batch: BatchId,
         entries: &[Sequenced],
         mark: Option<&ImportMark>,
-    ) -> StoreResult<Appended> {
+    ) -> StoreResult<AppendOutcome> {
         let bodies: Vec<Bytes> = entries.iter().map(|sequenced| sequenced.entry.encode_to_vec().into()).collect();
         if !self.backend.is_exclusive() || has_deletion(entries) {
             let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, Vec::new()).await?;
-            if appended == Appended::Done {
+            if appended == AppendOutcome::Done {
                 self.project(entries).await?;
             }
             return Ok(appended);
@@ -146,10 +146,10 @@ impl Projector {
         changes.extend(checkpoint);
         let append = async |changes| {
             let appended = log.append_with(&self.dataset, head, batch, &bodies, mark, changes).await?;
-            Ok((appended == Appended::Done, appended))
+            Ok((appended == AppendOutcome::Done, appended))
         };
-        let appended = self.theses.in_step(changes, append).await;
-        if !matches!(appended, Ok(Appended::Done)) {
+        let appended = self.theses.apply_with(changes, append).await;
+        if !matches!(appended, Ok(AppendOutcome::Done)) {
             self.known_buckets.clear();
         }
         appended

@@ -38,7 +38,11 @@ pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Re
     if !filter.chains().is_empty() {
         return Ok(scopes(filter.chains().iter().cloned().map(EventScope::Chain).collect()));
     }
-    Ok(if filter.types() == [EventScope::RARE] { scopes(vec![EventScope::ProfileUpdated]) } else { Selection::All })
+    Ok(if filter.types() == [EventScope::RARE_TYPE] {
+        scopes(vec![EventScope::ProfileUpdated])
+    } else {
+        Selection::All
+    })
 }
 
 fn scopes(mut scopes: Vec<EventScope>) -> Selection {

@@ -7,7 +7,7 @@ use crate::{
     store::{ConditionalWrite, Consistency, Expect, SharedBackend, StoreResult, Transaction, schema},
 };
 
-/// Leases a shard to a core until `until` if the shard is free or already the core's; tells whether it was. Times are
+/// Leases a shard to a core until `until` if the shard is free or already the core's. Returns whether it was. Times are
 /// in unix milliseconds. The row's body is the end and the owner.
 ///
 /// # Errors

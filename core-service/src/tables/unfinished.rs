@@ -5,14 +5,14 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::spread;
+use super::shard_of_name;
 use crate::{
     domain::dataset::Dataset,
     key,
     store::{Change, Row, Scan, SharedBackend, StoreResult, schema},
 };
 
-/// Logs are spread over this number of partitions.
+/// Logs are shard_of_name over this number of partitions.
 const SHARDS: i64 = 8;
 /// Maximum number of rows in one read.
 const PAGE: usize = 1_000;
@@ -29,7 +29,7 @@ pub struct UnfinishedLog {
 }
 
 fn change(row: &UnfinishedLog, version: i64, body: Option<Bytes>) -> Change {
-    let key = key![spread(&row.dataset, SHARDS), &row.dataset, &row.replica];
+    let key = key![shard_of_name(&row.dataset, SHARDS), &row.dataset, &row.replica];
     Change { table: &schema::UNFINISHED, key, version, body, ttl: None }
 }
 
@@ -60,7 +60,7 @@ pub async fn remove(backend: &SharedBackend, rows: &[UnfinishedLog]) -> StoreRes
 /// Fails when the store does not answer.
 pub async fn list_of(backend: &SharedBackend, dataset: &Dataset) -> StoreResult<Vec<UnfinishedLog>> {
     let name = dataset.to_string();
-    let mut scan = Scan::all(&schema::UNFINISHED, key![spread(&name, SHARDS)], PAGE);
+    let mut scan = Scan::all(&schema::UNFINISHED, key![shard_of_name(&name, SHARDS)], PAGE);
     scan.from = Bound::Included(key![&name]);
     scan.to = Bound::Included(key![&name]);
     Ok(backend.scan(&scan).await?.iter().filter_map(decode).collect())

@@ -10,7 +10,7 @@ use crate::{
     operations::{Core, admin::create_project::create_project},
     store::schema,
     tables::{
-        members::{self, Beat, Member},
+        members::{self, Heartbeat, Member},
         unfinished::UnfinishedLog,
     },
     testing::{ManualClock, SharedMemory, core, new_thesis, shared_memory},
@@ -82,8 +82,8 @@ async fn what_a_live_core_began_is_left_to_it() {
         unfinished::write(&core.shared.backend, &row).await.unwrap();
     };
     let beat = async |number: i64| {
-        let beat = Beat { replica: "rep_other".to_owned(), number, member: Member::default() };
-        members::write_beat(&core.shared.backend, &beat).await.unwrap();
+        let beat = Heartbeat { replica: "rep_other".to_owned(), number, member: Member::default() };
+        members::write_heartbeat(&core.shared.backend, &beat).await.unwrap();
         core.members.look(std::iter::empty()).await.unwrap();
     };
     let now_ms = core.shared.clock.now_ms();

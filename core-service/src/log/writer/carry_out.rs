@@ -13,7 +13,7 @@ use crate::{
     error::Error,
     figures::APPENDED,
     store::{StoreError, StoreResult},
-    tables::log::{Appended, ImportMark, room},
+    tables::log::{AppendOutcome, ImportMark, room},
 };
 
 impl Writer {
@@ -131,7 +131,7 @@ impl Writer {
         let appended = self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref()).await;
         // If this core was suspended during the append, another one may have removed its mark.
         self.unfinished_mark.set().await?;
-        if appended? == Appended::Lost {
+        if appended? == AppendOutcome::Lost {
             self.follow_others(true).await?;
             self.current = true;
             return Ok(None);

@@ -228,7 +228,7 @@ impl<'a> Draft<'a> {
         let before = match self.of_author.get(&of).copied().or_else(|| self.known.of_author.get(&of)) {
             Some(count) => count,
             None => {
-                let counts = self.shared.theses.of_authors(self.name, &[(token.as_str(), author.as_str())]).await?;
+                let counts = self.shared.theses.author_counts(self.name, &[(token.as_str(), author.as_str())]).await?;
                 counts.first().copied().unwrap_or_default()
             }
         };

@@ -22,7 +22,7 @@ use crate::{
     operations::Core,
     store::{Change, Consistency, schema},
     tables::{
-        log::{Appended, decode, room},
+        log::{AppendOutcome, decode, room},
         theses::creation_changes,
     },
     testing::{ManualClock, SharedMemory, core, memory, new_thesis, shared_memory},
@@ -191,7 +191,7 @@ async fn whoever_reads_a_log_passes_over_the_filler_at_the_end_of_a_bucket() {
         let places = head + 1..=end.min(head + 500);
         let bodies: Vec<_> = places.map(|seq| Entry::filler(seq, now_ms).encode_to_vec().into()).collect();
         let batch = [u8::try_from(head / 500).unwrap() + 1; 16];
-        assert_eq!(log.append(&name, head, batch, &bodies).await.unwrap(), Appended::Done);
+        assert_eq!(log.append(&name, head, batch, &bodies).await.unwrap(), AppendOutcome::Done);
         head += bodies.len() as u64;
     }
     let post = async |core: &Arc<Core>, number: u32| {

@@ -96,14 +96,14 @@ impl Draft<'_> {
             store.profiles(&profile_keys),
             store.tokens(&token_keys),
             store.totals(name, &totals_of),
-            store.of_authors(name, &pair_keys),
+            store.author_counts(name, &pair_keys),
             in_dataset,
         )?;
-        let (events_found, theses_found, profiles_found, tokens_found, totals_found, of_authors, in_dataset) = found;
+        let (events_found, theses_found, profiles_found, tokens_found, totals_found, author_counts, in_dataset) = found;
         self.in_dataset = in_dataset;
         let totals: Vec<_> = totals_of.into_iter().map(str::to_owned).zip(totals_found).collect();
         self.totals.extend(totals.into_iter().map(|(token, of)| (token, (of.theses, of.authors))));
-        self.of_author.extend(pairs.into_iter().cloned().zip(of_authors));
+        self.of_author.extend(pairs.into_iter().cloned().zip(author_counts));
         self.logged.extend(events.into_iter().zip(events_found));
         self.theses.extend(theses.into_iter().zip(owned(theses_found)));
         self.profiles.extend(profiles.into_iter().zip(owned(profiles_found)));
