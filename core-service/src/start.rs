@@ -193,7 +193,7 @@ impl Core {
             sandbox::seed(&core.shared, &core.datasets).await?;
         }
         for dataset in [Dataset::Live, Dataset::Sandbox] {
-            core.search.ask_for(&dataset);
+            core.search.request_dataset(&dataset);
         }
         core.spawn(settings.sandbox_tick_seconds);
         Ok(core)

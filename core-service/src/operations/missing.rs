@@ -21,8 +21,8 @@ use crate::{
     domain::dataset::{Dataset, View},
     error::{Error, Result},
     search::{
-        Near, SearchIndex,
-        ask::{whole, with_index},
+        NearMatches, SearchIndex,
+        run::{wait_until_complete, with_index},
     },
 };
 
@@ -35,8 +35,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Most looks for near names at once. A look is costly, and who asks for what does not exist needs no answer of it.
 pub const NEAR_LOOKS_AT_ONCE: usize = 2;
 
-/// The error for a thing of the kind that a code names. An id of another kind is told by its prefix, whether or not there
-/// is such a thing.
+/// The error for a thing of the kind that a code names. An id of another kind is told by its prefix, whether or not
+/// there is such a thing.
 pub(super) fn missing(code: ErrorCode, given: &str) -> Error {
     if let Some(mistaken) = kinds::mistaken(code, given) {
         return mistaken;
@@ -107,12 +107,12 @@ async fn look(
     core: &Core,
     call: &Call,
     name: &str,
-    near: fn(&SearchIndex, &View, &str, usize, Instant) -> Near,
+    near: fn(&SearchIndex, &View, &str, usize, Instant) -> NearMatches,
 ) -> Vec<(Dataset, String)> {
     let (view, name) = (call.caller.view.clone(), name.to_owned());
     let until = Instant::now() + PATIENCE;
     let looking = async {
-        whole(&core.search, &call.caller.view).await;
+        wait_until_complete(&core.search, &call.caller.view).await;
         let Ok(place) = Arc::clone(&core.near_looks).try_acquire_owned() else { return Ok(Vec::new()) };
         let look = move |index: &SearchIndex| {
             let found = near(index, &view, &name, MAX_COMPARED, until);
