@@ -210,9 +210,9 @@ async fn whoever_reads_a_log_passes_over_the_filler_at_the_end_of_a_bucket() {
     assert_eq!((read.events.len(), read.position), (3, head));
     assert_eq!(post(&cores[1], 2).await, head + 1);
     for core in &cores {
-        core.search.ask_for(&dataset);
+        core.search.request_dataset(&dataset);
         core.datasets.refresh(&dataset).await.unwrap();
-        core.search.reach(&dataset, head + 1).await;
+        core.search.wait_for_position(&dataset, head + 1).await;
     }
     while log.checkpoint(&name, FAN_OUT).await.unwrap() < head {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

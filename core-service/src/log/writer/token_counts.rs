@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_changes_while_theses_are_read_is_counted_once() {
+    async fn what_moves_while_theses_are_read_is_counted_once() {
         let store = ThesisStore::new(shared_memory(&ManualClock::new()));
         let (one, two, three) = (thesis("th_1", NOON - 3), thesis("th_2", NOON - 2), thesis("th_3", NOON - 1));
         let mut changes = Vec::new();
