@@ -15,7 +15,7 @@ use super::{
     fan_out,
     projection::ROWS,
     unfinished::STALE_MARK_AGE_MS,
-    writer::{Command, Import, Job, WriterHandle, Written, advance},
+    writer::{Command, CommandOutcome, Import, Job, WriterHandle, advance},
 };
 use crate::{
     domain::{dataset::Dataset, entry::Sequenced, observation::Observation, row::NewThesis},
@@ -181,7 +181,7 @@ impl Datasets {
     ///
     /// # Errors
     /// Fails when the store does not answer.
-    pub async fn observe_here(self: &Arc<Self>, dataset: &Dataset, observation: Observation) -> Result<Written> {
+    pub async fn observe_here(self: &Arc<Self>, dataset: &Dataset, observation: Observation) -> Result<CommandOutcome> {
         let written = self.run(dataset, Command::Observe(Box::new(observation))).await?;
         OBSERVED.at(if written.applied { "applied" } else { "unchanged" }).increment(1);
         Ok(written)
@@ -198,17 +198,17 @@ impl Datasets {
 
     /// Sends a command to the writer here and waits for the result. If the writer has just ended, a new one gets the
     /// command.
-    async fn run(self: &Arc<Self>, dataset: &Dataset, command: Command) -> Result<Written> {
-        let (answer, answered) = oneshot::channel();
+    async fn run(self: &Arc<Self>, dataset: &Dataset, command: Command) -> Result<CommandOutcome> {
+        let (response, received) = oneshot::channel();
         let stopped = || Error::from(StoreError::Unavailable("the writer has stopped".to_owned()));
-        let mut job = Job { command, answer };
+        let mut job = Job { command, response };
         while let Err(refused) = self.writer(dataset).send(job).await {
             if self.stop.is_cancelled() {
                 return Err(stopped());
             }
             job = refused;
         }
-        answered.await.map_err(|_| stopped())?
+        received.await.map_err(|_| stopped())?
     }
 
     /// Returns whether this core owns a dataset's log.

@@ -40,7 +40,7 @@ use crate::{
 
 pub use self::command::Import;
 pub(super) use self::{command::Command, handle::Job};
-pub use self::{command::Written, handle::WriterHandle, pending::DERIVED};
+pub use self::{command::CommandOutcome, handle::WriterHandle, pending::DERIVED};
 
 /// Maximum number of entries read and projected in one step of a catch-up.
 const CATCH_UP_PAGE: usize = 500;
@@ -162,7 +162,7 @@ impl Writer {
                 self.apply_loaded(loaded);
             }
             // These callers no longer wait. They received an error and can try again.
-            jobs.retain(|job| !job.answer.is_closed());
+            jobs.retain(|job| !job.response.is_closed());
             if !jobs.is_empty() {
                 self.write(&mut jobs).await;
                 self.begin_rest(!waiting.is_closed());

@@ -142,7 +142,7 @@ impl StreamSlots {
             return Ok(self.own(project));
         }
         let (_, places) = stream_slots::read(&self.backend, project, Consistency::Quorum).await?;
-        let own = places.held.iter().find(|held| held.replica == self.members.replica()).map_or(0, |held| held.open);
+        let own = places.cores.iter().find(|held| held.replica == self.members.replica()).map_or(0, |held| held.open);
         let others = self.others_alive(places).await?;
         Ok(own + others.iter().map(|held| held.open).sum::<u32>())
     }
@@ -162,7 +162,7 @@ impl StreamSlots {
         for again in 0..TRIES {
             let (version, places) = stream_slots::read(&self.backend, project, consistency).await?;
             let mut others: Vec<CoreStreams> =
-                places.held.iter().filter(|held| held.replica != self.members.replica()).cloned().collect();
+                places.cores.iter().filter(|held| held.replica != self.members.replica()).cloned().collect();
             let mut want = self.own(project);
             if let Some(limit) = limit {
                 let full = |others: &[CoreStreams]| {
@@ -170,7 +170,7 @@ impl StreamSlots {
                     (open >= limit).then_some(open)
                 };
                 if full(&others).is_some() {
-                    others = self.others_alive(ProjectStreams { held: others }).await?;
+                    others = self.others_alive(ProjectStreams { cores: others }).await?;
                     if let Some(open) = full(&others) {
                         return Ok(Some(open));
                     }
@@ -181,10 +181,10 @@ impl StreamSlots {
                 others.push(CoreStreams { replica: self.members.replica().to_owned(), open: want });
             }
             others.sort_unstable_by(|one, other| one.replica.cmp(&other.replica));
-            if again > 0 && others == places.held {
+            if again > 0 && others == places.cores {
                 return Ok(None);
             }
-            match stream_slots::replace(&self.backend, project, version, &ProjectStreams { held: others }).await {
+            match stream_slots::replace(&self.backend, project, version, &ProjectStreams { cores: others }).await {
                 Ok(true) => return Ok(None),
                 // Only this replica writes its entry, so the row itself tells whether a write in doubt was done.
                 Ok(false) | Err(StoreError::InDoubt(_)) => consistency = Consistency::Serial,
@@ -197,7 +197,7 @@ impl StreamSlots {
     /// Entries of other replicas that live now.
     async fn others_alive(&self, places: ProjectStreams) -> StoreResult<Vec<CoreStreams>> {
         let mut others: Vec<CoreStreams> =
-            places.held.into_iter().filter(|held| held.replica != self.members.replica()).collect();
+            places.cores.into_iter().filter(|held| held.replica != self.members.replica()).collect();
         if others.is_empty() {
             return Ok(others);
         }

@@ -115,7 +115,7 @@ impl DeliveryStore {
     /// Creates deliveries and queues their first attempts. A repeat is safe.
     ///
     /// # Errors
-    /// Fails when the store does not answer; nothing is lost when it is then done again.
+    /// Fails when the store does not answer. A repeat loses nothing.
     pub async fn create(&self, deliveries: &[&Delivery], now_ms: i64) -> StoreResult<()> {
         let batch_size = if self.backend.is_exclusive() { deliveries.len() } else { CREATE_BATCH };
         for batch in deliveries.chunks(batch_size.max(1)) {

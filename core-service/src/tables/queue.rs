@@ -104,7 +104,7 @@ impl DeliveryQueue {
     /// Queues the next attempts of deliveries that have one, and makes the changes that belong to them.
     ///
     /// # Errors
-    /// Fails when the store does not answer; doing it again is safe.
+    /// Fails when the store does not answer. A repeat is safe.
     pub(super) async fn enqueue(
         &self,
         deliveries: &[&Delivery],

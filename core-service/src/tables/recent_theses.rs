@@ -22,7 +22,7 @@ use crate::{
 const MIN_CACHED_THESES: usize = if cfg!(test) { 2 } else { 64 };
 /// Maximum number of cached tokens. When there are more, all are read again.
 const MAX_TOKENS: usize = 2_000;
-/// Time kept beyond a day, since the times of two readers differ a little.
+/// Theses this much older than a day are cached too, since the times of two readers differ a little.
 const SLACK_MS: i64 = MINUTE_MS;
 /// Theses older than a day are forgotten when the oldest is this much older.
 const FORGET_AFTER_MS: i64 = 10 * MINUTE_MS;
@@ -64,7 +64,7 @@ impl TokenDay {
         // Recursive: a writer that waits for one window must not block two readers of both.
         let guards: Vec<_> = self.windows.iter().map(|window| window.read_recursive()).collect();
         let mut parts: Vec<&Recent> = guards.iter().map(|window| &window.recent).collect();
-        // Counting compares the authors of all parts with the first part.
+        // Counting looks up the authors of all parts but the first, so the largest part comes first.
         parts.sort_unstable_by_key(|recent| std::cmp::Reverse(recent.len()));
         derivation::count(&parts, at)
     }

@@ -12,7 +12,7 @@ use crate::{
 pub struct ProjectStreams {
     /// The open streams of each core.
     #[prost(message, repeated, tag = "1")]
-    pub held: Vec<CoreStreams>,
+    pub cores: Vec<CoreStreams>,
 }
 
 /// A core's open streams.

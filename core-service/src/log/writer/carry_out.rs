@@ -1,7 +1,7 @@
 //! Carries out a batch of commands: drafts the entries that they add, and appends them.
 
 use super::{
-    Writer, Written, advance,
+    CommandOutcome, Writer, advance,
     command::Command,
     draft::{Draft, EntryPlace},
     handle::Job,
@@ -32,12 +32,12 @@ impl Writer {
         match self.carry_out(&jobs[..candidates]).await {
             Ok(Some(written)) => {
                 for (job, written) in jobs.drain(..written.len()).zip(written) {
-                    drop(job.answer.send(Ok(written)));
+                    drop(job.response.send(Ok(written)));
                 }
             }
             Ok(None) => {
                 for job in jobs.drain(..candidates) {
-                    drop(job.answer.send(Err(Error::importing())));
+                    drop(job.response.send(Err(Error::importing())));
                 }
             }
             Err(error) => {
@@ -50,7 +50,7 @@ impl Writer {
 
     /// Drafts the entries that the first commands add, as many as fit into one append, and appends them. Returns the
     /// results of these commands, in order. None while an import into the dataset is not complete.
-    async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Option<Vec<Written>>> {
+    async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Option<Vec<CommandOutcome>>> {
         if let [Job { command: Command::Import(import), .. }] = jobs {
             return Ok(Some(vec![self.import(import).await?]));
         }
@@ -94,7 +94,13 @@ impl Writer {
                     EntryPlace::Logged(seq) => Some(self.entry_at(seq).await?),
                     EntryPlace::Nowhere => None,
                 };
-                written.push(Written { id, entry, applied: matches!(place, EntryPlace::New(_)), event_id, refused });
+                written.push(CommandOutcome {
+                    id,
+                    entry,
+                    applied: matches!(place, EntryPlace::New(_)),
+                    event_id,
+                    refused,
+                });
             }
             return Ok(Some(written));
         }
@@ -172,6 +178,6 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
 /// Responds to all callers with this error of the store.
 pub(super) fn fail_all(jobs: impl IntoIterator<Item = Job>, error: &StoreError) {
     for job in jobs {
-        drop(job.answer.send(Err(Error::unavailable(error))));
+        drop(job.response.send(Err(Error::unavailable(error))));
     }
 }

@@ -11,9 +11,9 @@ use crate::{
     tables::log::ImportMark,
 };
 
-/// The result of a command.
+/// The outcome of a command.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct CommandOutcome {
     /// Id of the row that the command concerns.
     pub id: String,
     /// Its entry, new or found; none when the command changes nothing.

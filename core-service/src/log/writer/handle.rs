@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Writer, Written, command::Command};
+use super::{CommandOutcome, Writer, command::Command};
 use crate::{
     domain::dataset::Dataset, error::Result, replicas::peers::Peers, shared::Shared, tables::theses::ThesisStore,
 };
@@ -16,7 +16,7 @@ const MAX_WAITING_JOBS: usize = 4_096;
 /// A command, and the channel for its result.
 pub(in crate::log) struct Job {
     pub(in crate::log) command: Command,
-    pub(in crate::log) answer: oneshot::Sender<Result<Written>>,
+    pub(in crate::log) response: oneshot::Sender<Result<CommandOutcome>>,
 }
 
 /// Hands jobs to a dataset's writer.
@@ -60,7 +60,7 @@ impl WriterHandle {
         self.jobs.is_closed()
     }
 
-    /// Hands a job to the writer; gives it back if the writer takes no more.
+    /// Hands a job to the writer. Returns the job if the writer takes no more jobs.
     pub(in crate::log) async fn send(&self, job: Job) -> std::result::Result<(), Job> {
         self.jobs.send(job).await.map_err(|refused| refused.0)
     }

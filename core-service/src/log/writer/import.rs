@@ -5,7 +5,7 @@ use std::slice;
 
 use prost::Message as _;
 
-use super::{Writer, Written, command::Import};
+use super::{CommandOutcome, Writer, command::Import};
 use crate::{
     domain::entry::Entry,
     store::{Consistency, StoreError, StoreResult},
@@ -46,7 +46,7 @@ impl Writer {
     }
 
     /// Appends the entries of an import that the log does not hold yet.
-    pub(super) async fn import(&mut self, import: &Import) -> StoreResult<Written> {
+    pub(super) async fn import(&mut self, import: &Import) -> StoreResult<CommandOutcome> {
         self.follow_others(false).await?;
         let mut checked = 0;
         loop {
@@ -92,6 +92,6 @@ impl Writer {
     }
 }
 
-fn import_result(refused: Option<&'static str>) -> Written {
-    Written { id: String::new(), entry: None, applied: refused.is_none(), event_id: None, refused }
+fn import_result(refused: Option<&'static str>) -> CommandOutcome {
+    CommandOutcome { id: String::new(), entry: None, applied: refused.is_none(), event_id: None, refused }
 }

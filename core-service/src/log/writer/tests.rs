@@ -285,8 +285,8 @@ async fn what_comes_while_a_writer_ends_is_still_taken() {
     let (shared, peers) = (Arc::clone(&core.shared), Arc::clone(&core.peers));
     let mut writer = Writer::new(shared, peers, dataset.clone(), watch::Sender::new(0), fanned_out.subscribe());
     let (jobs, mut waiting) = mpsc::channel(8);
-    let (answer, _answered) = tokio::sync::oneshot::channel();
-    let job = Job { command: Command::Create(Box::new(new_thesis(&dataset, 1))), answer };
+    let (response, _received) = tokio::sync::oneshot::channel();
+    let job = Job { command: Command::Create(Box::new(new_thesis(&dataset, 1))), response };
     jobs.send(job).await.ok().unwrap();
     let mut taken = Vec::new();
     assert!(!writer.ends(&mut waiting, &mut taken).await);
