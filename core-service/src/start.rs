@@ -49,7 +49,9 @@ use crate::{
         SearchIndex,
         follow::{Follower, follow},
     },
-    shared::{LOOKS_AT_ONCE, Shared, control::Control, key_ring::KeyRing, queue_hints::QueueHints},
+    shared::{
+        LOOKS_AT_ONCE, Shared, control::Control, generation::Generation, key_ring::KeyRing, queue_hints::QueueHints,
+    },
     store::{SharedBackend, observed::Observed},
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
@@ -131,6 +133,7 @@ impl Core {
         let replica = if backend.is_exclusive() { "embedded".to_owned() } else { id::random("rep_", ids.as_ref()) };
         let shared = Arc::new(Shared {
             log: LogStore::new(Arc::clone(&backend)),
+            generation: Generation::load(backend.as_ref(), ids.as_ref()).await?,
             theses: ThesisStore::new(Arc::clone(&backend)),
             events: EventIndex::new(Arc::clone(&backend)),
             deliveries: DeliveryStore::new(Arc::clone(&backend)),

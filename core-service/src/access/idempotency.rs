@@ -117,7 +117,12 @@ impl Idempotency {
                     details: status.details().to_vec(),
                 }
             }
-            Err(_) => {
+            Err(error) => {
+                // A refusal without an answer to keep has done nothing, so its key may go to another request. An earlier try
+                // that died may have done something: then the key stays with its request.
+                if error.api.code.http_status() < 500 && place.0.kept.seed == place.0.kept.holder {
+                    place.0.kept.request.clear();
+                }
                 place.give_back().await;
                 return result;
             }
@@ -180,7 +185,7 @@ impl Row {
             self.version = 0;
             expect = Expect::Version(version);
             let age_ms = self.kept.started_at - known.started_at;
-            if age_ms >= KEPT_MS {
+            if age_ms >= KEPT_MS || known.request.is_empty() {
                 continue;
             }
             if known.request != self.kept.request {

@@ -10,7 +10,7 @@ use crate::{
 /// The stored record of a request.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct StoredRequest {
-    /// Hash of the operation and the decoded request.
+    /// Hash of the operation and the decoded request. It is empty once the request was refused for a reason that may pass.
     #[prost(bytes = "vec", tag = "1")]
     pub request: Vec<u8>,
     /// Start of the request, in unix milliseconds.

@@ -110,7 +110,7 @@ async fn a_log_that_nobody_uses_costs_nothing() {
     let organization = first.shared.control.state().organizations().next().unwrap().id.clone();
     for number in 0..LOGS {
         let project =
-            create_project(&first, &Actor::operator(None), &organization, &format!("p{number}")).await.unwrap();
+            create_project(&first, &Actor::operator(None), &organization, &format!("p{number}"), None).await.unwrap();
         let dataset = Dataset::Project(project.id);
         first.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     }

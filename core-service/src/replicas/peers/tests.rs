@@ -277,7 +277,8 @@ async fn a_change_of_the_control_log_is_heard() {
     linked(&[&one, &other]).await;
     let before = other.core.shared.control.state().projects().count();
     let organization = one.core.shared.control.state().organizations().next().unwrap().id.clone();
-    crate::operations::admin::create_project::create_project(&one.core, &Actor::operator(None), &organization, "heard")
+    let operator = Actor::operator(None);
+    crate::operations::admin::create_project::create_project(&one.core, &operator, &organization, "heard", None)
         .await
         .unwrap();
     let mut changes = other.core.shared.control.changes();
