@@ -44,7 +44,7 @@ pub(crate) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Decided: the error and the headers that go with it.
-    Told(Box<ApiError>, Box<HeaderMap>),
+    Error(Box<ApiError>, Box<HeaderMap>),
     /// The request cannot become a typed one; core decides whether the caller may learn that.
     Shape(Box<v1::RequestError>),
 }
@@ -72,7 +72,7 @@ impl Failure {
 
 impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
-        Self::Told(Box::new(error), Box::default())
+        Self::Error(Box::new(error), Box::default())
     }
 }
 
@@ -80,7 +80,7 @@ impl From<Status> for Failure {
     fn from(status: Status) -> Self {
         let mut headers = HeaderMap::new();
         copy_headers(status.metadata(), &mut headers);
-        Self::Told(Box::new(ApiError::from_status(&status)), Box::new(headers))
+        Self::Error(Box::new(ApiError::from_status(&status)), Box::new(headers))
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn method_not_allowed(allow: &HeaderValue) -> Failure {
     let text = format!("this path does not answer that method; send one of {answered}");
     let error = ApiError::new(ErrorCode::MethodNotAllowed, text);
     let headers = HeaderMap::from_iter([(ALLOW, allow.clone())]);
-    Failure::Told(Box::new(error), Box::new(headers))
+    Failure::Error(Box::new(error), Box::new(headers))
 }
 
 /// Copies the headers that core sends beside its answer.
@@ -110,12 +110,12 @@ pub(crate) fn protect_answer(headers: &mut HeaderMap) {
 }
 
 /// Core's answer as JSON.
-pub(crate) fn json<T: Serialize>(status: StatusCode, told: &MetadataMap, body: &T) -> Answer {
+pub(crate) fn json<T: Serialize>(status: StatusCode, metadata: &MetadataMap, body: &T) -> Answer {
     // A page of a list takes some more, a single resource less.
     let mut text = Vec::with_capacity(4096);
     serde_json::to_writer(&mut text, body).map_err(|_| Failure::incomplete())?;
     let mut response = bytes(status, text.into());
-    copy_headers(told, response.headers_mut());
+    copy_headers(metadata, response.headers_mut());
     Ok(response)
 }
 

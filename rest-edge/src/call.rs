@@ -76,7 +76,7 @@ impl Call {
     }
 
     /// Notes fields that could not be read, if any.
-    pub(crate) fn tell(&self, unread: Vec<FieldError>) {
+    pub(crate) fn add_unread(&self, unread: Vec<FieldError>) {
         self.unread.lock().extend(unread);
     }
 

@@ -11,14 +11,14 @@ use crate::answer::{Body, whole};
 
 /// Tags the state of a resource by its bytes, unless it has a tag, and leaves the body out where the client has that
 /// state already.
-pub(crate) async fn tag(response: &mut Response<Body>, asked: &HeaderMap) {
+pub(crate) async fn tag(response: &mut Response<Body>, request_headers: &HeaderMap) {
     let Either::Left(body) = response.body_mut() else {
         return;
     };
     let bytes = whole(body).await;
     let known = response.headers().get(ETAG).cloned();
     let tag = known.clone().unwrap_or_else(|| tag_of(&bytes));
-    let matches = is_in(&tag, asked);
+    let matches = is_in(&tag, request_headers);
     *response.body_mut() = Either::Left(Full::new(if matches { Default::default() } else { bytes }));
     let headers = response.headers_mut();
     if known.is_none() {
@@ -40,9 +40,9 @@ pub(crate) fn tag_of(bytes: &[u8]) -> HeaderValue {
     HeaderValue::try_from(format!("W/\"{digest}\"")).expect("hexadecimal digits are printable")
 }
 
-fn is_in(tag: &HeaderValue, asked: &HeaderMap) -> bool {
+fn is_in(tag: &HeaderValue, request_headers: &HeaderMap) -> bool {
     let strong = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
     let tag = strong(tag.to_str().unwrap_or_default());
-    let values = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let values = request_headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|text| text.split(',')).map(str::trim).any(|known| known == "*" || strong(known) == tag)
 }

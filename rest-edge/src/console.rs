@@ -7,8 +7,8 @@ pub(crate) mod assets;
 mod form;
 mod identity;
 mod organizations;
+mod page_query;
 mod projects;
-mod question;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -42,7 +42,7 @@ use tower::ServiceExt as _;
 use crate::{
     answer::{Body, NO_SNIFF, NO_STORE},
     console::{
-        view::{Failed, Told},
+        view::{Failed, PageError},
         visit::{Cookies, Visit},
     },
 };
@@ -170,7 +170,7 @@ impl Site {
     ) -> Response<Body> {
         let mut answered = answered.unwrap_or_else(|error| Failed::from(error).into_response());
         if let Some(error) = failure_of(&mut answered) {
-            tell(visit, method, &error);
+            log_error(visit, method, &error);
             let allow = answered.headers_mut().remove(ALLOW);
             answered = view::failed(visit, &error);
             answered.headers_mut().extend(allow.map(|allow| (ALLOW, allow)));
@@ -216,7 +216,7 @@ pub(crate) fn is_page(headers: &HeaderMap) -> bool {
 
 /// The failure that an answer stands for, if it does.
 fn failure_of(answered: &mut Answered) -> Option<ApiError> {
-    if let Some(Told(error)) = answered.extensions_mut().remove::<Told>() {
+    if let Some(PageError(error)) = answered.extensions_mut().remove::<PageError>() {
         return Some(error);
     }
     let status = answered.status();
@@ -227,7 +227,7 @@ fn failure_of(answered: &mut Answered) -> Option<ApiError> {
     (status.is_server_error() && !is_page(answered.headers())).then(ApiError::internal)
 }
 
-fn tell(visit: &Visit, method: &Method, error: &ApiError) {
+fn log_error(visit: &Visit, method: &Method, error: &ApiError) {
     let path = visit.path.split('?').next().unwrap_or_default();
     let (id, path, trace) = (visit.request_id.to_str().unwrap_or_default(), shown(path), &visit.trace);
     let (status, code) = (error.code.http_status(), error.code.as_str());

@@ -24,21 +24,21 @@ impl Description {
     /// The description that an edge under this address serves.
     pub(crate) fn new(public_url: &str, clock: SharedClock) -> Self {
         let now_ms = clock.now_ms();
-        let kept = Mutex::new((day_of(now_ms), made(public_url, now_ms)));
+        let kept = Mutex::new((day_of(now_ms), build_document(public_url, now_ms)));
         Self { public_url: public_url.to_owned(), clock, kept }
     }
 
     /// The description in the form that a client likes best, with its tag.
-    pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
+    pub(crate) async fn answer(&self, request_headers: &HeaderMap) -> Response<Body> {
         let document = self.of_today();
-        document.answer(asked).await
+        document.answer(request_headers).await
     }
 
     fn of_today(&self) -> Arc<Document> {
         let now_ms = self.clock.now_ms();
         let mut kept = self.kept.lock();
         if kept.0 != day_of(now_ms) {
-            *kept = (day_of(now_ms), made(&self.public_url, now_ms));
+            *kept = (day_of(now_ms), build_document(&self.public_url, now_ms));
         }
         Arc::clone(&kept.1)
     }
@@ -48,7 +48,7 @@ fn day_of(now_ms: i64) -> i64 {
     now_ms.div_euclid(DAY_MS)
 }
 
-fn made(public_url: &str, now_ms: i64) -> Arc<Document> {
+fn build_document(public_url: &str, now_ms: i64) -> Arc<Document> {
     Arc::new(Document::new(JSON, openapi(public_url, now_ms).to_string().into()))
 }
 

@@ -30,8 +30,8 @@ impl Document {
     }
 
     /// The document in the form that a client likes best, with its tag.
-    pub(crate) async fn answer(&self, asked: &HeaderMap) -> Response<Body> {
-        let encoding = Encoding::preferred(asked);
+    pub(crate) async fn answer(&self, request_headers: &HeaderMap) -> Response<Body> {
+        let encoding = Encoding::preferred(request_headers);
         let compressed = match encoding {
             None => None,
             Some(encoding) => {

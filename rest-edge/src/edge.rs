@@ -41,9 +41,9 @@ use crate::{
     description::Description,
     docs::{self, Docs},
     encoding::{self, Encoding},
-    figures::{Requests, crowded},
     input::{all_errors, has_key, path_text},
     paths::Paths,
+    request_metrics::{RequestMetrics, crowded},
     route::{PathRoutes, Route, router},
     v1 as resources,
 };
@@ -61,7 +61,7 @@ const MAX_DISCARDED: usize = 1024 * 1024;
 /// Where people and programs come without a path.
 const ROOT: &str = "/";
 /// Longest wait for core's answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CORE_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What all connections share.
 pub(crate) struct Edge {
@@ -77,7 +77,7 @@ pub(crate) struct Edge {
     openings: Semaphore,
     /// Room for bodies that are held.
     bodies: Bodies,
-    requests: Requests,
+    request_metrics: RequestMetrics,
     router: matchit::Router<PathRoutes>,
     paths: Paths,
     trusted_proxies: Vec<IpNet>,
@@ -110,7 +110,7 @@ impl Edge {
             openings: Semaphore::new(MAX_OPENINGS),
             bodies: Bodies::new(MAX_BODIES),
             paths: Paths::new(&routes),
-            requests: Requests::new(&routes),
+            request_metrics: RequestMetrics::new(&routes),
             router: router(routes),
             trusted_proxies: config.trusted_proxies,
             clock,
@@ -125,8 +125,8 @@ impl Edge {
     {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let encoding = Encoding::preferred(request.headers());
-        let asked = self.requests.begin(&method, &path);
-        let access = Access::begin(request.headers(), asked.name(), self.context.ids.as_ref(), &self.clock);
+        let counted = self.request_metrics.begin(&method, &path);
+        let access = Access::begin(request.headers(), counted.name(), self.context.ids.as_ref(), &self.clock);
         let id = access.id.clone();
         let mut response = if console::covers(&path) {
             self.show(peer, &id, access.trace, request).await
@@ -149,7 +149,7 @@ impl Edge {
             *response.body_mut() = Either::Left(Default::default());
         }
         access.end(&response);
-        asked.answered(response.status());
+        counted.answered(response.status());
         response
     }
 
@@ -166,7 +166,7 @@ impl Edge {
         let answering = async {
             let body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(body_error)?;
             let _slot = self.calls.try_acquire().map_err(|_| crowded("calls"))?;
-            let answering = timeout(PATIENCE, self.console.answer(visit.clone(), head, body));
+            let answering = timeout(CORE_CALL_TIMEOUT, self.console.answer(visit.clone(), head, body));
             answering.await.map_err(|_| ApiError::unavailable())
         };
         let answered = AssertUnwindSafe(answering).catch_unwind().await;
@@ -181,13 +181,13 @@ impl Edge {
         B::Error: std::fmt::Debug,
     {
         let (id, method, uri) = (&access.id, request.method().clone(), request.uri().clone());
-        let taking = AssertUnwindSafe(self.take(peer, access, request)).catch_unwind();
+        let taking = AssertUnwindSafe(self.route_request(peer, access, request)).catch_unwind();
         let answer = taking.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
         match answer {
             Ok(response) => response,
             Err(failure) => {
                 let (error, headers) = match failure {
-                    Failure::Told(error, headers) => (error, headers),
+                    Failure::Error(error, headers) => (error, headers),
                     Failure::Shape(_) => (Box::new(ApiError::internal()), Box::default()),
                 };
                 let id = id.to_str().unwrap_or_default();
@@ -207,7 +207,7 @@ impl Edge {
         }
     }
 
-    async fn take<B>(&self, peer: IpAddr, access: &Access<'_>, request: Request<B>) -> Answer
+    async fn route_request<B>(&self, peer: IpAddr, access: &Access<'_>, request: Request<B>) -> Answer
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -240,7 +240,7 @@ impl Edge {
             Call { form: route.form(), head, id: String::new(), body: Bytes::new(), origin, unread: Mutex::default() };
         let answer = match self.read(route, &mut call, raw_id, body).await {
             Ok(()) => match self.room(route).await {
-                Some(_slot) => timeout(PATIENCE, (route.handler)(&self.context, &mut call))
+                Some(_slot) => timeout(CORE_CALL_TIMEOUT, (route.handler)(&self.context, &mut call))
                     .await
                     .unwrap_or_else(|_| Err(ApiError::unavailable().into())),
                 None => Err(crowded(if route.opens_stream() { "openings" } else { "calls" }).into()),
@@ -273,7 +273,7 @@ impl Edge {
     /// Room for a call, if there is any.
     async fn room(&self, route: &Route) -> Option<SemaphorePermit<'_>> {
         if route.opens_stream() {
-            return timeout(PATIENCE, self.openings.acquire()).await.ok()?.ok();
+            return timeout(CORE_CALL_TIMEOUT, self.openings.acquire()).await.ok()?.ok();
         }
         self.calls.try_acquire().ok()
     }
@@ -289,7 +289,7 @@ impl Edge {
         call.id = id.into_owned();
         if route.query.is_empty() {
             // No parameter is read, yet an unreadable query string and unknown parameters are refused everywhere.
-            call.tell(call.query()?.unread());
+            call.add_unread(call.query()?.unread());
         }
         if route.body.is_some() {
             call.body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(unread)?;
@@ -304,7 +304,7 @@ impl Edge {
             return ApiError::new(code, error.message).into();
         };
         let request = v1::RefuseRequest { operation: operation.to_owned(), error: Some(error) };
-        let refused = timeout(PATIENCE, self.context.core.gate.refuse(call.request(request))).await;
+        let refused = timeout(CORE_CALL_TIMEOUT, self.context.core.gate.refuse(call.request(request))).await;
         match refused {
             Ok(Err(status)) => status.into(),
             Ok(Ok(_)) => Failure::incomplete(),
@@ -320,10 +320,10 @@ impl Edge {
 /// The failure of a request with fields that could not be read.
 fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
     match answer {
-        Err(Failure::Told(error, headers)) if error.code == ErrorCode::ValidationFailed => {
+        Err(Failure::Error(error, headers)) if error.code == ErrorCode::ValidationFailed => {
             let params = route.body.unwrap_or(route.query);
             let errors = all_errors(params, unread, error.field_errors().collect());
-            Failure::Told(Box::new(ApiError::validation(&errors)), headers)
+            Failure::Error(Box::new(ApiError::validation(&errors)), headers)
         }
         Err(failure) => failure,
         Ok(_) if route.operation.is_none() => ApiError::validation(&all_errors(route.query, unread, Vec::new())).into(),

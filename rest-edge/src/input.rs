@@ -97,7 +97,7 @@ impl Param {
 }
 
 /// Most bad fields that one answer names.
-const MAX_TOLD: usize = 40;
+const MAX_REPORTED: usize = 40;
 
 const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 
@@ -109,7 +109,7 @@ impl Errors {
     /// Notes a bad field and the first rule it breaks, as long as the answer has room for more.
     fn add(&mut self, param: impl Into<String>, message: impl Into<String>) {
         let error = FieldError::new(param, message);
-        if self.0.len() < MAX_TOLD && self.0.iter().all(|known| known.param != error.param) {
+        if self.0.len() < MAX_REPORTED && self.0.iter().all(|known| known.param != error.param) {
             self.0.push(error);
         }
     }
@@ -136,7 +136,7 @@ pub(crate) fn all_errors(params: &[Param], unread: &[FieldError], found: Vec<Fie
     let mut all: Vec<_> = found.chain(own).collect();
     all.sort_by_key(|(place, _)| *place);
     all.dedup_by(|(_, error), (_, first)| error.param == first.param);
-    all.truncate(MAX_TOLD);
+    all.truncate(MAX_REPORTED);
     all.into_iter().map(|(_, error)| error).collect()
 }
 

@@ -23,8 +23,8 @@ use crate::{
     answer::{Body, REQUEST_ID},
     console, cors,
     edge::Edge,
-    figures,
     refusal::Enveloped,
+    request_metrics,
 };
 
 /// Most bytes of a request's head.
@@ -50,7 +50,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) {
     let limits = Limits {
-        server: figures::SERVER,
+        server: request_metrics::SERVER,
         connections: config.max_connections,
         requests: MAX_REQUESTS,
         head: MAX_HEAD,
@@ -211,12 +211,18 @@ mod tests {
             &long,
         ] {
             let mut stream = send(address, request).await;
-            let told = read_until(&mut stream, "}}").await;
+            let response = read_until(&mut stream, "}}").await;
             let start = &request[..request.len().min(40)];
-            assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{start}: {told}");
-            assert!(told.contains("x-service-request-id: req_") && told.contains("INVALID_REQUEST"), "{told}");
-            assert!(told.contains("\r\nconnection: close\r\n"), "{told}");
-            assert!(told.contains("\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n"), "{told}");
+            assert!(response.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{start}: {response}");
+            assert!(
+                response.contains("x-service-request-id: req_") && response.contains("INVALID_REQUEST"),
+                "{response}"
+            );
+            assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
+            assert!(
+                response.contains("\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n"),
+                "{response}"
+            );
         }
     }
 
@@ -227,9 +233,12 @@ mod tests {
             ["", "host: a\r\nhost: a\r\n", "host: a\r\nHost: b\r\n", "host: a, b\r\n", "host: a/b\r\n", "host: a@b\r\n"]
         {
             let mut stream = send(address, &format!("GET /v1 HTTP/1.1\r\n{wrong}\r\n")).await;
-            let told = read_until(&mut stream, "}}").await;
-            assert!(told.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{wrong}: {told}");
-            assert!(told.contains("x-service-request-id: req_") && told.contains("INVALID_REQUEST"), "{told}");
+            let response = read_until(&mut stream, "}}").await;
+            assert!(response.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{wrong}: {response}");
+            assert!(
+                response.contains("x-service-request-id: req_") && response.contains("INVALID_REQUEST"),
+                "{response}"
+            );
             // The connection still works.
             stream.write_all(b"GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
             assert!(read_until(&mut stream, "\"ok\"}").await.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -263,10 +272,10 @@ mod tests {
         let config = EdgeConfig::new("http://edge.test");
         let (address, _shutdown, _serving) = start_with(core, config).await;
         let mut stream = send(address, "GET /v1/me HTTP/1.1\r\nhost: a\r\n\r\n").await;
-        let told = read_until(&mut stream, "}}").await;
-        assert!(told.starts_with("HTTP/1.1 500 ") && told.contains("INTERNAL_ERROR"), "{told}");
-        let id = told.split("x-service-request-id: ").nth(1).unwrap().lines().next().unwrap();
-        assert!(told.contains(&format!("\"request_id\":\"{id}\"")) && !told.contains("broken"), "{told}");
+        let response = read_until(&mut stream, "}}").await;
+        assert!(response.starts_with("HTTP/1.1 500 ") && response.contains("INTERNAL_ERROR"), "{response}");
+        let id = response.split("x-service-request-id: ").nth(1).unwrap().lines().next().unwrap();
+        assert!(response.contains(&format!("\"request_id\":\"{id}\"")) && !response.contains("broken"), "{response}");
         stream.write_all(b"GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         assert!(read_until(&mut stream, "\"ok\"}").await.starts_with("HTTP/1.1 200 OK\r\n"));
     }
@@ -295,8 +304,8 @@ mod tests {
         let mut first = send(address, "GET /v1/events/stream HTTP/1.1\r\nhost: a\r\n\r\n").await;
         read_until(&mut first, "\r\n\r\n").await;
         let mut second = TcpStream::connect(address).await.unwrap();
-        let told = read_until(&mut second, "}}").await;
-        assert!(told.starts_with("HTTP/1.1 503") && told.contains("SERVICE_UNAVAILABLE"), "{told}");
-        assert!(told.contains("x-service-request-id: req_") && told.contains("retry-after: 1"), "{told}");
+        let response = read_until(&mut second, "}}").await;
+        assert!(response.starts_with("HTTP/1.1 503") && response.contains("SERVICE_UNAVAILABLE"), "{response}");
+        assert!(response.contains("x-service-request-id: req_") && response.contains("retry-after: 1"), "{response}");
     }
 }

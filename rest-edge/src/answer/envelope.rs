@@ -30,7 +30,7 @@ impl Envelopes {
     }
 
     /// An error as it is told for a request.
-    pub(crate) fn told<'a>(&self, error: &'a ApiError, request_id: &'a str) -> Error<'a> {
+    pub(crate) fn json_error<'a>(&self, error: &'a ApiError, request_id: &'a str) -> Error<'a> {
         Error { doc_url: Some(self.doc_url(error.code)), ..Error::new(error, request_id) }
     }
 
@@ -59,7 +59,7 @@ impl Envelopes {
     }
 
     fn json(&self, error: &ApiError, request_id: &str) -> Vec<u8> {
-        serde_json::to_vec(&ErrorEnvelope { error: self.told(error, request_id) }).unwrap_or_default()
+        serde_json::to_vec(&ErrorEnvelope { error: self.json_error(error, request_id) }).unwrap_or_default()
     }
 }
 

@@ -2,9 +2,9 @@
 
 mod abuse;
 mod approvals;
-mod asked;
 mod audit;
 mod ingest;
+mod list_query;
 mod organizations;
 mod users;
 

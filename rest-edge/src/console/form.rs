@@ -101,7 +101,7 @@ impl Faults {
     ///
     /// # Errors
     /// When asking for something else would not help.
-    pub(crate) fn asked<T: Default>(answer: Result<T, Status>) -> Result<(T, Self), Failed> {
+    pub(crate) fn of_query<T: Default>(answer: Result<T, Status>) -> Result<(T, Self), Failed> {
         let status = match answer {
             Ok(answer) => return Ok((answer, Self::none())),
             Err(status) => status,
@@ -117,13 +117,13 @@ impl Faults {
     }
 
     fn new(error: &ApiError) -> Self {
-        let (mut fields, mut told) = (Vec::new(), Vec::new());
+        let (mut fields, mut sentences) = (Vec::new(), Vec::new());
         for FieldError { param, message } in error.field_errors() {
             // Not every fault has a field on the page.
-            told.push(sentence(&format!("{}: {message}", label(&param))));
+            sentences.push(sentence(&format!("{}: {message}", label(&param))));
             fields.push(FieldError::new(param, sentence(&message)));
         }
-        let whole = if told.is_empty() { sentence(&error.message) } else { told.join(" ") };
+        let whole = if sentences.is_empty() { sentence(&error.message) } else { sentences.join(" ") };
         Self { status: status_of(error), whole: Some(whole), fields }
     }
 
@@ -171,20 +171,20 @@ mod tests {
     #[test]
     fn all_faults_are_told_by_name() {
         let posted = Faults::of(&wrong()).unwrap();
-        let told = "Nothing was changed. Cursor: must be shorter. Chain: must be known.";
-        assert_eq!((posted.whole(), posted.field("filters.chain")), (Some(told), Some("Must be known.")));
+        let sentences = "Nothing was changed. Cursor: must be shorter. Chain: must be known.";
+        assert_eq!((posted.whole(), posted.field("filters.chain")), (Some(sentences), Some("Must be known.")));
     }
 
     #[test]
     fn a_wrong_question_is_told_on_its_page() {
-        let ((), asked) = Faults::asked(Err(wrong())).unwrap();
-        assert_eq!(asked.whole(), Some("Cursor: must be shorter. Chain: must be known."));
-        assert_eq!(asked.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        let ((), faults) = Faults::of_query(Err(wrong())).unwrap();
+        assert_eq!(faults.whole(), Some("Cursor: must be shorter. Chain: must be known."));
+        assert_eq!(faults.status(), StatusCode::UNPROCESSABLE_ENTITY);
         let cursor = ApiError::new(ErrorCode::InvalidCursor, "the cursor is wrong").to_status("");
-        let ((), asked) = Faults::asked(Err(cursor)).unwrap();
-        assert_eq!((asked.whole(), asked.status()), (Some("The cursor is wrong."), StatusCode::BAD_REQUEST));
+        let ((), faults) = Faults::of_query(Err(cursor)).unwrap();
+        assert_eq!((faults.whole(), faults.status()), (Some("The cursor is wrong."), StatusCode::BAD_REQUEST));
         let limited = ApiError::new(ErrorCode::RateLimited, "too many").to_status("");
-        assert!(Faults::asked::<()>(Err(limited)).is_err());
-        assert!(Faults::asked(Ok(1)).is_ok_and(|(answer, faults)| answer == 1 && faults.whole().is_none()));
+        assert!(Faults::of_query::<()>(Err(limited)).is_err());
+        assert!(Faults::of_query(Ok(1)).is_ok_and(|(answer, faults)| answer == 1 && faults.whole().is_none()));
     }
 }

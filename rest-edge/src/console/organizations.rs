@@ -1,11 +1,11 @@
 //! The pages of organizations: projects, members, invitations and the audit log.
 
+mod access;
 pub(super) mod audit;
 mod found;
 mod invitations;
 mod members;
 mod overview;
-mod place;
 
 use std::{collections::HashMap, sync::Arc};
 

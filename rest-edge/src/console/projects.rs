@@ -50,13 +50,13 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
 }
 
 /// A project, and what the user is in its organization.
-pub(super) struct Place {
+pub(super) struct ProjectAccess {
     pub(super) project: v1::Project,
     pub(super) organization_name: String,
     role: v1::Role,
 }
 
-impl Place {
+impl ProjectAccess {
     /// Whether the user may change the project.
     pub(super) fn may_change(&self) -> bool {
         !self.project.archived && self.role >= v1::Role::Developer
@@ -89,7 +89,7 @@ async fn find_in(
     signed_in: &SignedIn,
     membership: &v1::Membership,
     id: &str,
-) -> Result<Option<Place>, Failed> {
+) -> Result<Option<ProjectAccess>, Failed> {
     let organization = membership.organization.clone().unwrap_or_default();
     let message = v1::AccountServiceListProjectsRequest { organization_id: organization.id };
     let projects = match console.core.accounts.list_projects(signed_in.visit.request(message)).await {
@@ -99,11 +99,11 @@ async fn find_in(
         Err(status) => return Err(status.into()),
     };
     let found = projects.into_iter().find(|project| project.id == id);
-    Ok(found.map(|project| Place { project, organization_name: organization.name, role: membership.role() }))
+    Ok(found.map(|project| ProjectAccess { project, organization_name: organization.name, role: membership.role() }))
 }
 
 /// Finds a project of the user's organizations. Others are not there.
-pub(super) async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<Place, Failed> {
+pub(super) async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<ProjectAccess, Failed> {
     let memberships = signed_in.account.memberships.iter();
     let found = try_join_all(memberships.map(|membership| find_in(console, signed_in, membership, id))).await?;
     found.into_iter().flatten().next().ok_or_else(Failed::missing)
@@ -173,10 +173,10 @@ async fn create(
 #[template(path = "project.html")]
 struct ProjectPage {
     layout: Layout,
-    place: Place,
+    access: ProjectAccess,
     created: String,
     /// Since when live access is asked for.
-    asked: Option<String>,
+    requested_at: Option<String>,
     keys: Vec<KeyRow>,
     revoked_keys: Vec<KeyRow>,
     /// How many keys are revoked; the page shows the latest.
@@ -187,27 +187,27 @@ struct ProjectPage {
 }
 
 /// What a project's page shows beside the project.
-struct Shown<'a> {
+struct FormState<'a> {
     done: Option<&'a str>,
     typed_name: Option<String>,
     faults: Faults,
 }
 
-async fn show_project(console: &Console, signed_in: &SignedIn, id: &str, shown: Shown<'_>) -> Page {
-    let place = find(console, signed_in, id).await?;
-    let rows = keys::list(console, signed_in, &place).await?;
+async fn show_project(console: &Console, signed_in: &SignedIn, id: &str, form: FormState<'_>) -> Page {
+    let access = find(console, signed_in, id).await?;
+    let rows = keys::list(console, signed_in, &access).await?;
     let (revoked_keys, keys): (Vec<_>, Vec<_>) = rows.into_iter().partition(|key| key.revoked.is_some());
-    let status = shown.faults.status();
+    let status = form.faults.status();
     let page = ProjectPage {
-        layout: Layout::of(signed_in, &place.project.name, "organizations").with_notice(shown.done, DONE),
-        created: time(place.project.created_at.as_ref()),
-        asked: place.project.live_requested_at.as_ref().map(|at| time(Some(at))),
+        layout: Layout::of(signed_in, &access.project.name, "organizations").with_notice(form.done, DONE),
+        created: time(access.project.created_at.as_ref()),
+        requested_at: access.project.live_requested_at.as_ref().map(|at| time(Some(at))),
         keys,
         revoked_count: revoked_keys.len(),
         revoked_keys: revoked_keys.into_iter().take(keys::MAX_REVOKED).collect(),
-        typed_name: shown.typed_name.unwrap_or_else(|| place.project.name.clone()),
-        place,
-        faults: shown.faults,
+        typed_name: form.typed_name.unwrap_or_else(|| access.project.name.clone()),
+        access,
+        faults: form.faults,
     };
     render(status, &page)
 }
@@ -219,7 +219,7 @@ async fn show(
     Query(query): Query<HashMap<String, String>>,
 ) -> Page {
     let done = query.get("done").map(String::as_str);
-    show_project(&console, &signed_in, &id, Shown { done, typed_name: None, faults: Faults::none() }).await
+    show_project(&console, &signed_in, &id, FormState { done, typed_name: None, faults: Faults::none() }).await
 }
 
 /// A project's new name, and the revision of the project that its page showed.
@@ -242,8 +242,8 @@ async fn rename(
     match console.core.accounts.update_project(signed_in.visit.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", path(&id)))),
         Err(status) => {
-            let shown = Shown { done: None, typed_name: Some(renaming.name), faults: Faults::of(&status)? };
-            show_project(&console, &signed_in, &id, shown).await
+            let form = FormState { done: None, typed_name: Some(renaming.name), faults: Faults::of(&status)? };
+            show_project(&console, &signed_in, &id, form).await
         }
     }
 }
@@ -259,8 +259,8 @@ async fn after<T>(
     match outcome {
         Ok(_) => Ok(see_other(&format!("{}?done={done}", path(id)))),
         Err(status) => {
-            let shown = Shown { done: None, typed_name: None, faults: Faults::of(&status)? };
-            show_project(console, signed_in, id, shown).await
+            let form = FormState { done: None, typed_name: None, faults: Faults::of(&status)? };
+            show_project(console, signed_in, id, form).await
         }
     }
 }

@@ -149,8 +149,8 @@ fn written(at: Option<&Timestamp>, length: usize) -> String {
 }
 
 /// A text, or its beginning when it has more characters than `most`.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+pub(crate) fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -187,8 +187,8 @@ pub(crate) fn choices(all: impl IntoIterator<Item = (&'static str, &'static str)
 pub(crate) const MAX_BAR: u64 = 200;
 
 /// The length of a bar in a chart whose longest is for `most`. The least number above zero can be seen.
-pub(crate) fn bar(number: u64, most: u64) -> u64 {
-    let share = u128::from(number) * u128::from(MAX_BAR) / u128::from(most.max(1));
+pub(crate) fn bar(number: u64, max: u64) -> u64 {
+    let share = u128::from(number) * u128::from(MAX_BAR) / u128::from(max.max(1));
     let length = u64::try_from(share).unwrap_or(MAX_BAR).min(MAX_BAR);
     length.max(if number > 0 { 2 } else { 0 })
 }
@@ -211,12 +211,12 @@ pub(crate) fn grouped(number: impl ToString) -> String {
 pub(crate) const MAX_SHOWN: usize = 40_000;
 
 /// The beginning of a text whose markup has `most` bytes at most, and whether that is the whole text.
-pub(crate) fn beginning(text: &str, most: usize) -> (&str, bool) {
+pub(crate) fn beginning(text: &str, max_bytes: usize) -> (&str, bool) {
     let mut size = 0;
     for (at, letter) in text.char_indices() {
         // Templates write what markup could be made of as `&#34;` and the like.
         size += if matches!(letter, '<' | '>' | '&' | '"' | '\'') { "&#34;".len() } else { letter.len_utf8() };
-        if size > most {
+        if size > max_bytes {
             return (&text[..at], false);
         }
     }
@@ -225,10 +225,10 @@ pub(crate) fn beginning(text: &str, most: usize) -> (&str, bool) {
 
 /// A sentence of core's message, which begins small and has no full stop.
 pub(crate) fn sentence(message: &str) -> String {
-    let mut letters = message.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let mut chars = message.chars();
+    let first = chars.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     let stop = if message.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{}{stop}", letters.as_str())
+    format!("{first}{}{stop}", chars.as_str())
 }
 
 /// The HTTP status of an error.
@@ -240,7 +240,7 @@ pub(crate) fn status_of(error: &ApiError) -> StatusCode {
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// An error, told on a page of its own.
-    Told(Box<ApiError>),
+    Error(Box<ApiError>),
     /// Nobody is signed in: the path to come back to, if there is one.
     SignIn(String),
     /// A page of its own says why.
@@ -258,7 +258,7 @@ impl From<ApiError> for Failed {
     fn from(error: ApiError) -> Self {
         match error.code {
             ErrorCode::SignInRequired => Self::SignIn(String::new()),
-            _ => Self::Told(Box::new(error)),
+            _ => Self::Error(Box::new(error)),
         }
     }
 }
@@ -271,16 +271,16 @@ impl From<Status> for Failed {
 
 /// A failure inside an answer, until its page is rendered.
 #[derive(Clone)]
-pub(super) struct Told(pub(super) ApiError);
+pub(super) struct PageError(pub(super) ApiError);
 
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
         match self {
             Self::SignIn(next) => see_other(&sign_in_path(&next)),
             Self::Shown(response) => *response,
-            Self::Told(error) => {
+            Self::Error(error) => {
                 let mut response = status_of(&error).into_response();
-                response.extensions_mut().insert(Told(*error));
+                response.extensions_mut().insert(PageError(*error));
                 response
             }
         }
@@ -369,11 +369,11 @@ mod tests {
         let markup = |text: &str| escape(text, Html).expect("it cannot fail").to_string();
         for letter in ["a", "é", "🚀", "\"", "'", "<", ">", "&", "\\", "\n", "\u{1}"] {
             let json = serde_json::to_string(&letter.repeat(300)).expect("texts always serialise");
-            let most = markup(&json).len();
-            assert_eq!(beginning(&json, most), (&*json, true), "{letter:?}");
-            let (shown, is_whole) = beginning(&json, most - 1);
+            let max_bytes = markup(&json).len();
+            assert_eq!(beginning(&json, max_bytes), (&*json, true), "{letter:?}");
+            let (shown, is_whole) = beginning(&json, max_bytes - 1);
             let size = markup(shown).len();
-            assert!(!is_whole && size < most && size + 5 >= most, "{letter:?}: {size} of {most}");
+            assert!(!is_whole && size < max_bytes && size + 5 >= max_bytes, "{letter:?}: {size} of {max_bytes}");
         }
     }
 

@@ -140,7 +140,7 @@ impl Visit {
 
     /// Whether a form's token is right, in a time that does not tell how wrong it is.
     pub(super) fn accepts(&self, csrf: &str) -> bool {
-        hex::decode(csrf).is_ok_and(|told| self.mac().verify_slice(&told).is_ok())
+        hex::decode(csrf).is_ok_and(|tag| self.mac().verify_slice(&tag).is_ok())
     }
 
     /// The session's token keys it, also that of a session that has ended. So a token from before a sign-in is worth

@@ -21,7 +21,7 @@ use tonic::Request;
 
 use super::{
     Console,
-    projects::{self, Place},
+    projects::{self, ProjectAccess},
     view::{Failed, Layout, render},
     visit::SignedIn,
 };
@@ -38,7 +38,7 @@ const TABS: [(&str, &str); 3] = [("Webhooks", "/webhooks"), ("Events", "/events"
 /// `/console/projects/{id}/{environment}`.
 struct Workspace {
     signed_in: SignedIn,
-    place: Place,
+    access: ProjectAccess,
     live: bool,
 }
 
@@ -55,12 +55,12 @@ impl Workspace {
 
     /// The path of a page of the same project in an environment.
     fn path_in(&self, environment: &str, page: &str) -> String {
-        format!("/console/projects/{}/{environment}{page}", self.place.project.id)
+        format!("/console/projects/{}/{environment}{page}", self.access.project.id)
     }
 
     /// A call of a public service in the name of the member.
     fn request<T>(&self, message: T) -> Request<T> {
-        self.signed_in.visit.request_in(&self.place.project.id, self.live, message)
+        self.signed_in.visit.request_in(&self.access.project.id, self.live, message)
     }
 
     /// A call that does its work once, however often a form with this `once` and these values is sent.
@@ -85,7 +85,7 @@ impl Workspace {
 
     /// Whether nobody sees its data: the project is archived, or has no live access.
     fn is_closed(&self) -> bool {
-        self.place.project.archived || (self.live && !self.place.project.live_approved)
+        self.access.project.archived || (self.live && !self.access.project.live_approved)
     }
 
     /// The answer to all requests for pages of a workspace that is closed.
@@ -102,7 +102,7 @@ impl Workspace {
     /// Around one of its pages. Its title in the browser also says the project and the environment.
     fn layout(&self, title: &str) -> Layout {
         let heading = title.to_owned();
-        let title = format!("{title} · {}, {}", self.place.project.name, self.environment());
+        let title = format!("{title} · {}, {}", self.access.project.name, self.environment());
         Layout { heading, ..Layout::of(&self.signed_in, &title, "organizations") }
     }
 }
@@ -120,8 +120,8 @@ impl FromRequestParts<Arc<Console>> for Workspace {
             _ => return Err(Failed::missing()),
         };
         let signed_in = SignedIn::from_request_parts(parts, console).await?;
-        let place = projects::find(console, &signed_in, named("id")).await?;
-        let workspace = Self { signed_in, place, live };
+        let access = projects::find(console, &signed_in, named("id")).await?;
+        let workspace = Self { signed_in, access, live };
         if workspace.is_closed() { Err(workspace.closed(parts.uri.path())) } else { Ok(workspace) }
     }
 }

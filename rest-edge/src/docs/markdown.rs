@@ -186,8 +186,9 @@ impl<'a> Writer<'a> {
 
     /// A heading's fragment, as code hosts make it too.
     fn fragment(&mut self, text: &str) -> String {
-        let letters = text.to_lowercase().replace(' ', "-");
-        let id: String = letters.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect();
+        let lowercase = text.to_lowercase().replace(' ', "-");
+        let id: String =
+            lowercase.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect();
         let count = self.ids.entry(id.clone()).or_default();
         *count += 1;
         if *count == 1 { id } else { format!("{id}-{}", *count - 1) }

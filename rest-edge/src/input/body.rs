@@ -257,7 +257,7 @@ mod tests {
         JsonBody::read(PARAMS, &headers, &Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    fn told(text: &str) -> Vec<String> {
+    fn bad_fields(text: &str) -> Vec<String> {
         let mut body = read("application/json", text).unwrap();
         body.text("url");
         body.event_types("events");
@@ -270,20 +270,20 @@ mod tests {
     fn every_bad_field_is_told_in_the_declared_order() {
         let bad =
             r#"{"x": 1, "description": 1, "filters": {"token": "a", "y": []}, "events": ["no"], "url": 7, "url": 8}"#;
-        let mut params = told(bad);
+        let mut params = bad_fields(bad);
         params[2..4].sort();
         assert_eq!(params, ["url", "events", "filters.token", "filters.y", "description", "x"]);
-        assert_eq!(told(r#"{"events": [1], "filters": {"chain": [null]}}"#), ["events", "filters.chain"]);
+        assert_eq!(bad_fields(r#"{"events": [1], "filters": {"chain": [null]}}"#), ["events", "filters.chain"]);
     }
 
     #[test]
     fn good_and_missing_fields_pass() {
-        assert!(told("").is_empty());
+        assert!(bad_fields("").is_empty());
         let good = r#"{"url": "u", "events": ["thesis.created"], "filters": {"token": ["$RUN"]}, "description": null}"#;
-        assert!(told(good).is_empty());
+        assert!(bad_fields(good).is_empty());
         // Null counts as absent.
-        assert!(told(r#"{"url": null, "events": null, "filters": null, "description": null}"#).is_empty());
-        assert_eq!(told(r#"{"zzz": null}"#), ["zzz"]);
+        assert!(bad_fields(r#"{"url": null, "events": null, "filters": null, "description": null}"#).is_empty());
+        assert_eq!(bad_fields(r#"{"zzz": null}"#), ["zzz"]);
     }
 
     #[test]

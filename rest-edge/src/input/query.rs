@@ -170,15 +170,15 @@ mod tests {
         Param::TYPES,
     ];
 
-    fn told(raw: &str) -> Vec<(String, String)> {
+    fn bad_params(raw: &str) -> Vec<(String, String)> {
         let mut query = QueryString::read(PARAMS, raw).unwrap();
         query.text("q");
         query.integer("limit");
         query.event_types("types");
         query.time("after");
         query.one_of("sort", |text| (text == "up").then_some(()));
-        let told = all_errors(PARAMS, &query.unread(), Vec::new());
-        told.into_iter().map(|error| (error.param, error.message)).collect()
+        let errors = all_errors(PARAMS, &query.unread(), Vec::new());
+        errors.into_iter().map(|error| (error.param, error.message)).collect()
     }
 
     #[test]
@@ -215,16 +215,16 @@ mod tests {
 
     #[test]
     fn every_bad_parameter_is_told_in_the_declared_order() {
-        let params = |raw| told(raw).into_iter().map(|(param, _)| param).collect::<Vec<_>>();
+        let params = |raw| bad_params(raw).into_iter().map(|(param, _)| param).collect::<Vec<_>>();
         assert_eq!(
             params("types=a,b,thesis.created&sort=left&after=yesterday&limit=1.5&q=1&q=2&q=3"),
             ["q", "limit", "after", "sort", "types"]
         );
         assert_eq!(params("limit=&sort="), ["limit", "sort"]);
-        assert_eq!(told("sort=left"), [("sort".to_owned(), "must be one of: up, down".to_owned())]);
+        assert_eq!(bad_params("sort=left"), [("sort".to_owned(), "must be one of: up, down".to_owned())]);
         let near = "must be one of: up, down; did you mean `down`?".to_owned();
-        assert_eq!(told("sort=Dwon"), [("sort".to_owned(), near)]);
-        let unknown = told("limits=1&x&q=1&x=2&limits=3&limit=x&%73%6Frts=1");
+        assert_eq!(bad_params("sort=Dwon"), [("sort".to_owned(), near)]);
+        let unknown = bad_params("limits=1&x&q=1&x=2&limits=3&limit=x&%73%6Frts=1");
         let said = |param: &str, message: &str| (param.to_owned(), message.to_owned());
         let expected = [
             said("limit", "must be a whole number"),
@@ -234,7 +234,7 @@ mod tests {
         ];
         assert_eq!(unknown, expected);
         let many: Vec<String> = (0..999).map(|number| format!("x{number}")).collect();
-        assert_eq!(told(&format!("{}&limit=x", many.join("&"))).len(), 40);
+        assert_eq!(bad_params(&format!("{}&limit=x", many.join("&"))).len(), 40);
         assert!(params("limit=5&sort=up&types=thesis.created&after=2026-01-01T00:00:00Z").is_empty());
     }
 }

@@ -12,11 +12,11 @@ use crate::{
 };
 
 /// A code with the reason for it, the message of its example, and the other fields of its example in JSON.
-type Told = (Code, &'static str, &'static str, &'static str);
+type ErrorExample = (Code, &'static str, &'static str, &'static str);
 
 /// Every code that an operation of the API can have. A system test holds the examples against real answers.
 #[rustfmt::skip]
-const TOLD: &[Told] = &[
+const ERROR_EXAMPLES: &[ErrorExample] = &[
     (Code::InvalidRequest, "the request is malformed, or holds a key in its query string", "the body is not valid JSON; send one JSON object in UTF-8", "{}"),
     (Code::InvalidCursor, "the cursor was not made by this service for this list and these filters", "this cursor was not made by this service for this list and these filters; take the last page's next_cursor, or leave it out", r#"{"param":"cursor"}"#),
     (Code::MissingApiKey, "there is no `Authorization` header, or it holds no Bearer token", "send the API key as `Authorization: Bearer <API_KEY>`", "{}"),
@@ -73,7 +73,7 @@ const UPGRADE_REQUIRED: u16 = 426;
 
 /// Every code that an operation can have.
 pub(super) fn all_codes() -> impl Iterator<Item = Code> {
-    TOLD.iter().map(|(code, ..)| *code)
+    ERROR_EXAMPLES.iter().map(|(code, ..)| *code)
 }
 
 /// The codes with which an operation can fail.
@@ -165,17 +165,17 @@ fn response(route: &Route, status: u16, codes: &[Code]) -> Value {
 }
 
 fn reason(code: Code, status: u16) -> &'static str {
-    let told = TOLD.iter().find(|(told, ..)| *told == code).map(|(_, reason, ..)| *reason);
+    let reason = ERROR_EXAMPLES.iter().find(|(known, ..)| *known == code).map(|(_, reason, ..)| *reason);
     match status {
         UPGRADE_REQUIRED => "the version of the WebSocket protocol is not 13",
-        _ => told.unwrap_or_default(),
+        _ => reason.unwrap_or_default(),
     }
 }
 
 /// An example of the answer with each code.
 pub(super) fn examples(public_url: &str) -> Map<String, Value> {
     let envelopes = Envelopes::new(public_url);
-    let each = TOLD.iter().map(|(code, reason, message, more)| {
+    let each = ERROR_EXAMPLES.iter().map(|(code, reason, message, more)| {
         let name = code.as_str();
         let mut error: Value = serde_json::from_str(more).expect("the table holds JSON");
         error["type"] = json!(code.error_type());

@@ -22,12 +22,12 @@ use tokio::{
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tungstenite::Message;
 
-use self::{frames::Frames, requests::Working};
+use self::{frames::Frames, requests::CoreCall};
 use super::{
     FAR_BEHIND, GOODBYE, SLOW_READER_TIMEOUT,
     client::Client,
     closing::Closing,
-    message::{Told, event},
+    message::{ServerMessage, event},
 };
 
 /// Longest time until the first message of a client that has not yet shown its key.
@@ -39,17 +39,17 @@ const MAX_DISCARDED: usize = 1024 * 1024;
 /// Events are written in pieces of about this size.
 const PIECE: usize = 16 * 1024;
 
-struct Named {
+struct NamedSubscription {
     name: String,
     subscription: Subscription,
 }
 
 /// What happens next on a socket.
-enum Step {
-    Heard(Message),
+enum SocketEvent {
+    Received(Message),
     /// The client has closed the socket; it was told so.
     Gone,
-    Done(Working),
+    Done(CoreCall),
     Heartbeat,
     Close(Closing),
     /// There may be events to read.
@@ -62,8 +62,8 @@ pub(super) struct Socket {
     client: Client,
     /// None until the client has shown its key.
     stream: Option<Arc<OpenStream>>,
-    subscriptions: Vec<Named>,
-    working: Option<(Option<String>, String, BoxFuture<'static, Working>)>,
+    subscriptions: Vec<NamedSubscription>,
+    working: Option<(Option<String>, String, BoxFuture<'static, CoreCall>)>,
     /// Wakes the socket for the next heartbeat, or when the client has had its time.
     timer: Pin<Box<Sleep>>,
     beat_at: Instant,
@@ -115,15 +115,15 @@ impl Socket {
             self.welcome();
         }
         loop {
-            let done = match poll_fn(|task| self.poll_step(task)).await {
-                Step::Heard(message) => self.hear(message),
-                Step::Done(working) => self.finish(working),
-                Step::Heartbeat => self.beat(),
-                Step::More => self.write_events(),
-                Step::Close(closing) => Err(closing),
+            let done = match poll_fn(|task| self.poll_event(task)).await {
+                SocketEvent::Received(message) => self.handle_message(message),
+                SocketEvent::Done(working) => self.finish(working),
+                SocketEvent::Heartbeat => self.beat(),
+                SocketEvent::More => self.write_events(),
+                SocketEvent::Close(closing) => Err(closing),
                 // In boxes: an open socket keeps no room for its end.
-                Step::Gone if self.broken => return Box::pin(self.linger()).await,
-                Step::Gone => return,
+                SocketEvent::Gone if self.broken => return Box::pin(self.linger()).await,
+                SocketEvent::Gone => return,
             };
             if let Err(closing) = done {
                 return Box::pin(self.close(closing)).await;
@@ -133,20 +133,20 @@ impl Socket {
 
     /// The next step. Its end and the clock come before everything; nothing is read or made while the client does not
     /// take what waits for it.
-    fn poll_step(&mut self, task: &mut Task<'_>) -> Poll<Step> {
+    fn poll_event(&mut self, task: &mut Task<'_>) -> Poll<SocketEvent> {
         if let Some(stream) = &self.stream {
             stream.register(task);
             if let Some(end) = stream.ended() {
-                return Poll::Ready(Step::Close(end.into()));
+                return Poll::Ready(SocketEvent::Close(end.into()));
             }
         }
         if let Some(stopping) = &mut self.stopping
             && stopping.poll_unpin(task).is_ready()
         {
-            return Poll::Ready(Step::Close(Closing::ShuttingDown));
+            return Poll::Ready(SocketEvent::Close(Closing::ShuttingDown));
         }
-        if let Some(closing) = self.look_at_clock(task) {
-            return Poll::Ready(Step::Close(closing));
+        if let Some(closing) = self.check_deadlines(task) {
+            return Poll::Ready(SocketEvent::Close(closing));
         }
         match self.frames.poll_flush(task) {
             Poll::Ready(Ok(())) => {
@@ -156,7 +156,7 @@ impl Socket {
                     self.received_at = Instant::now();
                 }
             }
-            Poll::Ready(Err(_)) => return Poll::Ready(Step::Gone),
+            Poll::Ready(Err(_)) => return Poll::Ready(SocketEvent::Gone),
             Poll::Pending => {
                 // Every byte that the client takes is progress.
                 self.blocked_at = self.frames.connection().blocked_since();
@@ -167,20 +167,20 @@ impl Socket {
             }
         }
         if std::mem::take(&mut self.beat_due) {
-            return Poll::Ready(Step::Heartbeat);
+            return Poll::Ready(SocketEvent::Heartbeat);
         }
         if let Some((_, _, working)) = &mut self.working {
             if let Poll::Ready(done) = working.poll_unpin(task) {
-                return Poll::Ready(Step::Done(done));
+                return Poll::Ready(SocketEvent::Done(done));
             }
         } else {
             // One request at a time, so that answers come in their order.
             match self.frames.poll_next(task) {
-                Poll::Ready(Ok(message)) => return Poll::Ready(Step::Heard(message)),
+                Poll::Ready(Ok(message)) => return Poll::Ready(SocketEvent::Received(message)),
                 Poll::Ready(Err(error)) => {
-                    let Some(closing) = Closing::of_error(error) else { return Poll::Ready(Step::Gone) };
+                    let Some(closing) = Closing::of_error(error) else { return Poll::Ready(SocketEvent::Gone) };
                     self.broken = true;
-                    return Poll::Ready(Step::Close(closing));
+                    return Poll::Ready(SocketEvent::Close(closing));
                 }
                 Poll::Pending => {}
             }
@@ -188,8 +188,8 @@ impl Socket {
         let mut more = Poll::Pending;
         for named in &mut self.subscriptions {
             match named.subscription.poll_more(task) {
-                Poll::Ready(Ok(())) => more = Poll::Ready(Step::More),
-                Poll::Ready(Err(_)) => return Poll::Ready(Step::Close(Closing::ShuttingDown)),
+                Poll::Ready(Ok(())) => more = Poll::Ready(SocketEvent::More),
+                Poll::Ready(Err(_)) => return Poll::Ready(SocketEvent::Close(Closing::ShuttingDown)),
                 Poll::Pending => {}
             }
         }
@@ -198,13 +198,13 @@ impl Socket {
 
     /// Notes a heartbeat that is due, and has the socket woken for what time brings next. Tells why the client has had its
     /// time, if it has.
-    fn look_at_clock(&mut self, task: &mut Task<'_>) -> Option<Closing> {
+    fn check_deadlines(&mut self, task: &mut Task<'_>) -> Option<Closing> {
         let now = Instant::now();
         if now >= self.beat_at {
             (self.beat_due, self.beat_at) = (true, now + HEARTBEAT);
         }
         let mut wake_at = self.beat_at;
-        if let Some((until, closing)) = self.patience() {
+        if let Some((until, closing)) = self.next_deadline() {
             if until > now {
                 wake_at = wake_at.min(until);
             } else if !matches!(closing, Closing::TooSlow) || self.is_far_behind() {
@@ -222,7 +222,7 @@ impl Socket {
     }
 
     /// Until when the client has time, and why it is closed then.
-    fn patience(&self) -> Option<(Instant, Closing)> {
+    fn next_deadline(&self) -> Option<(Instant, Closing)> {
         if self.stream.is_none() && self.working.is_none() {
             return Some((self.opened_at + AUTH_TIMEOUT, Closing::NoAuth));
         }
@@ -240,7 +240,7 @@ impl Socket {
 
     fn welcome(&mut self) {
         let id = self.client.id.to_str().unwrap_or_default();
-        let text = Told::Welcome { connection_id: id, heartbeat_s: HEARTBEAT.as_secs() }.text();
+        let text = ServerMessage::Welcome { connection_id: id, heartbeat_s: HEARTBEAT.as_secs() }.text();
         self.frames.text(&text);
     }
 
@@ -249,7 +249,7 @@ impl Socket {
         self.write_events()?;
         let cursor = Subscription::common_cursor(self.subscriptions.iter().map(|named| &named.subscription));
         if self.stream.is_some() {
-            self.frames.text(&Told::Heartbeat { cursor: cursor.as_deref() }.text());
+            self.frames.text(&ServerMessage::Heartbeat { cursor: cursor.as_deref() }.text());
         }
         // Browsers answer it by themselves, and so show that they are there.
         self.frames.ping();
@@ -263,7 +263,7 @@ impl Socket {
         // Each time another is first, so that a busy one does not starve the others.
         self.first = (self.first + 1) % subscriptions.len().max(1);
         let (late, early) = subscriptions.split_at_mut(self.first);
-        for Named { name, subscription } in early.iter_mut().chain(late) {
+        for NamedSubscription { name, subscription } in early.iter_mut().chain(late) {
             subscription.read(|cursor, entry| {
                 let text = event(name, cursor, &entry.body);
                 bytes += text.len();

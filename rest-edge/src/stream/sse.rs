@@ -88,12 +88,12 @@ async fn open(edge: &Context, call: &Call) -> Answer {
         ticket: query.text("ticket"),
         ..v1::OpenRequest::default()
     };
-    call.tell(query.unread());
+    call.add_unread(query.unread());
     super::one_credential(call, request.ticket.as_ref())?;
     if call.head.method == Method::HEAD {
         request.set_kind(OpenKind::Check);
-        let (told, ..) = edge.core.streams.open(call.request(request)).await.map_err(failure)?.into_parts();
-        return Ok(response(&told, Either::Left(Default::default())));
+        let (metadata, ..) = edge.core.streams.open(call.request(request)).await.map_err(failure)?.into_parts();
+        return Ok(response(&metadata, Either::Left(Default::default())));
     }
     let (types, filters) = (request.types.clone(), request.filters.clone());
     let (opened, stream) = edge.hub.open("sse", call.request(request)).await.map_err(failure)?;
@@ -116,19 +116,19 @@ async fn open(edge: &Context, call: &Call) -> Answer {
 }
 
 /// An answer that streams. Proxies must neither keep nor gather nor change its pieces.
-fn response(told: &MetadataMap, body: Body) -> Response<Body> {
+fn response(metadata: &MetadataMap, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    copy_headers(told, headers);
+    copy_headers(metadata, headers);
     response
 }
 
 /// A failure that calls the cursor by the name under which it came.
 fn named(mut failure: Failure, cursor_name: &str) -> Failure {
-    if let Failure::Told(error, _) = &mut failure
+    if let Failure::Error(error, _) = &mut failure
         && error.param.as_deref() == Some("cursor")
     {
         error.param = Some(cursor_name.to_owned());

@@ -103,15 +103,15 @@ fn handshake(call: &Call) -> Result<&HeaderValue, Failure> {
 async fn open(edge: &Context, call: &Call) -> Answer {
     let mut query = call.query()?;
     let ticket = query.text("ticket");
-    call.tell(query.unread());
+    call.add_unread(query.unread());
     one_credential(call, ticket.as_ref())?;
     // Core tells what is wrong with a parameter before the edge misses the upgrade.
     if call.head.method == Method::HEAD || !call.unread.lock().is_empty() {
         let mut request = v1::OpenRequest { ticket, ..v1::OpenRequest::default() };
         request.set_kind(OpenKind::Check);
-        let (told, ..) = edge.core.streams.open(call.request(request)).await?.into_parts();
+        let (metadata, ..) = edge.core.streams.open(call.request(request)).await?.into_parts();
         let mut response = Response::new(Either::Left(Default::default()));
-        copy_headers(&told, response.headers_mut());
+        copy_headers(&metadata, response.headers_mut());
         return Ok(response);
     }
     let key = accept(handshake(call)?);

@@ -134,9 +134,10 @@ fn every_property_and_header_is_described() {
             Value::Object(fields) => {
                 for (name, property) in fields.get("properties").and_then(Value::as_object).into_iter().flatten() {
                     let place = format!("{place}.{name}");
-                    let is_told = |schema: &Value| schema["description"].as_str().is_some_and(|text| !text.is_empty());
+                    let is_described =
+                        |schema: &Value| schema["description"].as_str().is_some_and(|text| !text.is_empty());
                     let target = property["$ref"].as_str().and_then(|name| document.pointer(&name[1..]));
-                    assert!(is_told(property) || target.is_some_and(is_told), "{place} has no description");
+                    assert!(is_described(property) || target.is_some_and(is_described), "{place} has no description");
                 }
                 for (name, value) in fields.iter().filter(|(name, _)| !name.starts_with("example")) {
                     walk(document, value, &format!("{place}.{name}"));

@@ -98,8 +98,8 @@ impl FakeCore {
     /// A session of streams, until `end` names one.
     fn endings(&self) -> Reply {
         let ends = unfold(self.ends.subscribe(), |mut ends| async move {
-            let told = ends.recv().await.ok()?;
-            Some((Ok(told.encode_to_vec().into()), ends))
+            let end = ends.recv().await.ok()?;
+            Some((Ok(end.encode_to_vec().into()), ends))
         });
         let hello = v1::EndingsResponse::default().encode_to_vec().into();
         Ok(stream::iter([Ok(hello)]).chain(ends).boxed())
@@ -186,11 +186,11 @@ fn plain_answer(operation: &str, message: &Bytes) -> Reply {
         }
         "StreamService/Open" => reply(live(&[])),
         "GateService/Refuse" => {
-            let told = v1::RefuseRequest::decode(message.clone()).unwrap().error.unwrap();
-            let code = ErrorCode::parse(&told.code).unwrap();
+            let error = v1::RefuseRequest::decode(message.clone()).unwrap().error.unwrap();
+            let code = ErrorCode::parse(&error.code).unwrap();
             let errors: Vec<_> =
-                told.errors.into_iter().map(|error| FieldError::new(error.param, error.message)).collect();
-            Err(ApiError::fields(code, Some(told.message), &errors).to_status("req_core"))
+                error.errors.into_iter().map(|error| FieldError::new(error.param, error.message)).collect();
+            Err(ApiError::fields(code, Some(error.message), &errors).to_status("req_core"))
         }
         // An empty list or wrapper.
         _ => reply(()),

@@ -80,21 +80,21 @@ async fn search(edge: &Context, call: &Call) -> Answer {
         sort: query.one_of("sort", names::parse_search_sort).unwrap_or_default().into(),
         limit: query.integer("limit"),
     };
-    call.tell(query.unread());
-    let (told, answer, _) = edge.core.search.search(call.request(request)).await?.into_parts();
-    found(&told, answer.result)
+    call.add_unread(query.unread());
+    let (metadata, answer, _) = edge.core.search.search(call.request(request)).await?.into_parts();
+    found(&metadata, answer.result)
 }
 
 async fn semantic(edge: &Context, call: &Call) -> Answer {
     let mut fields = call.fields()?;
     let request =
         v1::SemanticSearchRequest { query: fields.text("query").unwrap_or_default(), limit: fields.integer("limit") };
-    call.tell(fields.unread());
-    let (told, answer, _) = edge.core.search.semantic_search(call.request(request)).await?.into_parts();
-    found(&told, answer.result)
+    call.add_unread(fields.unread());
+    let (metadata, answer, _) = edge.core.search.semantic_search(call.request(request)).await?.into_parts();
+    found(&metadata, answer.result)
 }
 
-fn found(told: &MetadataMap, result: Option<v1::SearchResult>) -> Answer {
+fn found(metadata: &MetadataMap, result: Option<v1::SearchResult>) -> Answer {
     let result = result.ok_or_else(Failure::incomplete)?;
-    json(StatusCode::OK, told, &json::SearchResult::from(&result))
+    json(StatusCode::OK, metadata, &json::SearchResult::from(&result))
 }

@@ -19,7 +19,7 @@ use crate::console::{
 
 #[derive(Template)]
 #[template(path = "administration_ingest.html")]
-struct Ingest {
+struct IngestPage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
@@ -60,7 +60,7 @@ pub(super) async fn show(State(console): State<Arc<Console>>, Administrator(sign
     let v1::IngestStatus { position, last_frame_at, lag_ms, last_error, frames, refused, look_ups, .. } = status;
     let v1::LookUps { made, failed, held_back } = look_ups.unwrap_or_default();
     let look_ups = [("made", made), ("failed", failed), ("held back", held_back)];
-    let page = Ingest {
+    let page = IngestPage {
         layout: Layout::of(&signed_in, "Ingest", ACTIVE),
         tabs: TABS,
         tab: INGEST,

@@ -33,7 +33,7 @@ struct LinkPage {
     email: Option<String>,
     /// The e-mail that was typed.
     typed_email: String,
-    step: Step,
+    step: LinkStep,
     /// True for a link that confirms an e-mail.
     is_confirmation: bool,
     sign_in: String,
@@ -43,7 +43,7 @@ struct LinkPage {
 
 /// What the person does to use the link.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum LinkStep {
     /// Sets a password: a new user, or one who forgot theirs.
     Password,
     /// Presses the button: somebody who is signed in.
@@ -54,15 +54,15 @@ enum Step {
 
 impl LinkPage {
     fn asks_password(&self) -> bool {
-        self.step == Step::Password
+        self.step == LinkStep::Password
     }
 
     fn asks_sign_in(&self) -> bool {
-        self.step == Step::SignIn
+        self.step == LinkStep::SignIn
     }
 
     fn is_session_used(&self) -> bool {
-        self.step == Step::Accept
+        self.step == LinkStep::Accept
     }
 }
 
@@ -73,14 +73,14 @@ pub(super) struct LinkForm {
 }
 
 /// A link and who opened it.
-struct Opened {
+struct OpenedLink {
     token: String,
     link: v1::GetLinkResponse,
     visit: Visit,
     signed_in: Option<SignedIn>,
 }
 
-impl Opened {
+impl OpenedLink {
     async fn find(console: &Console, visit: Visit, token: String) -> Result<Self, Failed> {
         let request = visit.anonymous(v1::GetLinkRequest { token: token.clone() });
         let link = console.core.accounts.get_link(request).await?.into_inner();
@@ -95,12 +95,12 @@ impl Opened {
         format!("/console/links/{}", self.token)
     }
 
-    fn step(&self) -> Step {
+    fn step(&self) -> LinkStep {
         match (self.link.purpose(), &self.signed_in) {
-            (LinkPurpose::PasswordReset, _) => Step::Password,
-            (_, Some(_)) => Step::Accept,
-            (_, None) if self.link.has_account => Step::SignIn,
-            (_, None) => Step::Password,
+            (LinkPurpose::PasswordReset, _) => LinkStep::Password,
+            (_, Some(_)) => LinkStep::Accept,
+            (_, None) if self.link.has_account => LinkStep::SignIn,
+            (_, None) => LinkStep::Password,
         }
     }
 
@@ -109,7 +109,7 @@ impl Opened {
             (LinkPurpose::PasswordReset, _) => ("New password", "Set password"),
             (LinkPurpose::Confirmation, _) => ("Confirm your e-mail", "Confirm e-mail"),
             (LinkPurpose::SetUp, _) => ("Set up the service", "Become administrator"),
-            (_, Step::Accept) => ("Invitation", "Accept"),
+            (_, LinkStep::Accept) => ("Invitation", "Accept"),
             _ => ("Invitation", "Create account"),
         };
         let layout = match &self.signed_in {
@@ -195,7 +195,7 @@ fn role(role: Role) -> &'static str {
 }
 
 pub(super) async fn show(State(console): State<Arc<Console>>, visit: Visit, Path(token): Path<String>) -> Page {
-    Opened::find(&console, visit, token).await?.page(Faults::none(), String::new())
+    OpenedLink::find(&console, visit, token).await?.page(Faults::none(), String::new())
 }
 
 pub(super) async fn send(
@@ -204,7 +204,7 @@ pub(super) async fn send(
     Path(token): Path<String>,
     Posted(form): Posted<LinkForm>,
 ) -> Page {
-    let opened = Opened::find(&console, visit, token).await?;
+    let opened = OpenedLink::find(&console, visit, token).await?;
     match opened.accept(&console, &form).await {
         Ok(session @ Some(_)) => begun(&console, session.as_ref(), HOME),
         Ok(None) => Ok(see_other(opened.next_page())),

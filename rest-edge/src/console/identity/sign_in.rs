@@ -72,10 +72,10 @@ pub(super) async fn sign_out(
     if visit.session.is_some()
         && let Err(status) = console.core.accounts.sign_out(visit.request(v1::SignOutRequest {})).await
         // A session that has ended already is as good.
-        && let Failed::Told(error) = Failed::from(status)
+        && let Failed::Error(error) = Failed::from(status)
         && error.code != ErrorCode::SessionNotFound
     {
-        return Err(Failed::Told(error));
+        return Err(Failed::Error(error));
     }
     Ok(ended(&console, "/console/sign-in?done=signed-out"))
 }

@@ -7,10 +7,10 @@ use axum::extract::{Path, Query, State};
 use http::StatusCode;
 use thesis_proto::v1;
 
-use super::{Parameters, overview_path, place::Place};
+use super::{Parameters, access::OrganizationAccess, overview_path};
 use crate::console::{
     Console, Page,
-    question::link,
+    page_query::link,
     view::{Layout, render, time},
     visit::SignedIn,
 };
@@ -49,7 +49,7 @@ impl From<v1::AuditEntry> for EntryRow {
 #[template(path = "audit.html")]
 struct AuditPage {
     layout: Layout,
-    place: Place,
+    access: OrganizationAccess,
     entries: Vec<EntryRow>,
     /// The path of the first page, on later ones.
     newest: Option<String>,
@@ -110,7 +110,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
     Query(mut parameters): Parameters,
 ) -> Page {
-    let place = Place::of(&signed_in, &id, "audit")?;
+    let access = OrganizationAccess::of(&signed_in, &id, "audit")?;
     let cursor = parameters.remove("cursor");
     let first = format!("{}/audit", overview_path(&id));
     let newest = cursor.is_some().then(|| first.clone());
@@ -118,8 +118,8 @@ pub(super) async fn show(
     let answer = console.core.accounts.list_audit_entries(signed_in.visit.request(message)).await?.into_inner();
     let older = answer.next_cursor.filter(|_| answer.has_more);
     let page = AuditPage {
-        layout: Layout::of(&signed_in, &format!("Audit log of {}", place.name), "organizations"),
-        place,
+        layout: Layout::of(&signed_in, &format!("Audit log of {}", access.name), "organizations"),
+        access,
         entries: answer.data.into_iter().map(EntryRow::from).collect(),
         newest,
         older: older.map(|cursor| link(&first, &[("cursor", &cursor)])),

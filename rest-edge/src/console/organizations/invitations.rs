@@ -9,9 +9,9 @@ use serde::Deserialize;
 use thesis_proto::v1;
 
 use super::{
-    members::{Coming, Invitee, page},
+    access::{OrganizationAccess, role_name, role_number},
+    members::{Invitee, MembersState, page},
     members_path,
-    place::{Place, role_name, role_number},
 };
 use crate::console::{
     Console, Page,
@@ -32,7 +32,7 @@ pub(super) struct Withdrawal {
 #[template(path = "organization_invited.html")]
 struct InvitedPage<'a> {
     layout: Layout,
-    place: Place,
+    access: OrganizationAccess,
     email: &'a str,
     role: &'static str,
     expires_at: String,
@@ -43,7 +43,7 @@ struct InvitedPage<'a> {
 fn invited(signed_in: &SignedIn, id: &str, invitation: &v1::Invitation, link: &str) -> Page {
     let page = InvitedPage {
         layout: Layout::of(signed_in, "Hand over the invitation", "organizations"),
-        place: Place::of(signed_in, id, "members")?,
+        access: OrganizationAccess::of(signed_in, id, "members")?,
         email: &invitation.email,
         role: role_name(invitation.role()),
         expires_at: time(invitation.expires_at.as_ref()),
@@ -72,7 +72,7 @@ pub(super) async fn create(
             }
             _ => Ok(see_other(&format!("{}?done=invited", members_path(&id)))),
         },
-        Err(status) => page(&console, &signed_in, &id, Coming::Inviting(&form, Faults::of(&status)?)).await,
+        Err(status) => page(&console, &signed_in, &id, MembersState::Inviting(&form, Faults::of(&status)?)).await,
     }
 }
 
@@ -88,6 +88,6 @@ pub(super) async fn delete(
     let message = v1::DeleteInvitationRequest { id };
     match console.core.accounts.delete_invitation(signed_in.visit.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=withdrawn", members_path(organization)))),
-        Err(status) => page(&console, &signed_in, organization, Coming::Pressed(Faults::of(&status)?)).await,
+        Err(status) => page(&console, &signed_in, organization, MembersState::Pressed(Faults::of(&status)?)).await,
     }
 }

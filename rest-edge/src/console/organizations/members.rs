@@ -8,8 +8,9 @@ use serde::Deserialize;
 use thesis_proto::v1;
 
 use super::{
-    Parameters, members_path,
-    place::{Place, RoleChoice, role_choices, role_name, role_number, role_word},
+    Parameters,
+    access::{OrganizationAccess, RoleChoice, role_choices, role_name, role_number, role_word},
+    members_path,
 };
 use crate::console::{
     Console, Page,
@@ -26,7 +27,7 @@ const DONE: &[(&str, &str)] = &[
 ];
 
 /// How somebody comes to the page of members.
-pub(super) enum Coming<'a> {
+pub(super) enum MembersState<'a> {
     /// By a link, or by a form that did this.
     Arrived(Option<&'a str>),
     /// By the form of a member's role, which failed: the user's id and the word of the role.
@@ -77,7 +78,7 @@ struct InvitationRow {
 #[template(path = "members.html")]
 struct MembersPage<'a> {
     layout: Layout,
-    place: Place,
+    access: OrganizationAccess,
     members: Vec<MemberRow>,
     invitations: Vec<InvitationRow>,
     /// True if an invitation lets in people without an account.
@@ -117,12 +118,12 @@ fn invitation_row(invitation: v1::Invitation) -> InvitationRow {
 }
 
 /// The page of an organization's members.
-pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, coming: Coming<'_>) -> Page {
-    let place = Place::of(signed_in, id, "members")?;
+pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: MembersState<'_>) -> Page {
+    let access = OrganizationAccess::of(signed_in, id, "members")?;
     let accounts = &console.core.accounts;
     let message = v1::ListMembersRequest { organization_id: id.to_owned() };
     let members = accounts.list_members(signed_in.visit.request(message)).await?.into_inner().data;
-    let invitations = if place.is_owner() {
+    let invitations = if access.is_owner() {
         let message = v1::ListInvitationsRequest { organization_id: id.to_owned() };
         accounts.list_invitations(signed_in.visit.request(message)).await?.into_inner().data
     } else {
@@ -133,11 +134,11 @@ pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, comi
     let mut members: Vec<_> = members.into_iter().map(|member| member_row(member, reader)).collect();
     let nobody = Invitee { email: String::new(), role: "viewer".to_owned() };
     let (mut done, mut invitee, mut inviting, mut pressed) = (None, &nobody, Faults::none(), Faults::none());
-    match coming {
-        Coming::Arrived(word) => done = word,
-        Coming::Pressed(faults) => pressed = faults,
-        Coming::Inviting(typed, faults) => (invitee, inviting) = (typed, faults),
-        Coming::ChangingRole(user, word, faults) => {
+    match state {
+        MembersState::Arrived(word) => done = word,
+        MembersState::Pressed(faults) => pressed = faults,
+        MembersState::Inviting(typed, faults) => (invitee, inviting) = (typed, faults),
+        MembersState::ChangingRole(user, word, faults) => {
             if let Some(row) = members.iter_mut().find(|row| row.id == user) {
                 row.fault = faults.field("role").map(str::to_owned);
                 row.choices = role_choices(word);
@@ -146,10 +147,10 @@ pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, comi
         }
     }
     let status = if pressed.status().is_success() { inviting.status() } else { pressed.status() };
-    let title = format!("Members of {}", place.name);
+    let title = format!("Members of {}", access.name);
     let page = MembersPage {
         layout: Layout::of(signed_in, &title, "organizations").with_notice(done, DONE),
-        place,
+        access,
         members,
         invitations: invitations.into_iter().map(invitation_row).collect(),
         invites_strangers: signed_in.account.invites_strangers,
@@ -169,7 +170,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
     Query(parameters): Parameters,
 ) -> Page {
-    page(&console, &signed_in, &id, Coming::Arrived(parameters.get("done").map(String::as_str))).await
+    page(&console, &signed_in, &id, MembersState::Arrived(parameters.get("done").map(String::as_str))).await
 }
 
 /// Changes the role of a member.
@@ -189,8 +190,8 @@ pub(super) async fn change_role(
     match console.core.accounts.update_member(signed_in.visit.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=role", members_path(&id)))),
         Err(status) => {
-            let coming = Coming::ChangingRole(&user, &form.role, Faults::of(&status)?);
-            page(&console, &signed_in, &id, coming).await
+            let state = MembersState::ChangingRole(&user, &form.role, Faults::of(&status)?);
+            page(&console, &signed_in, &id, state).await
         }
     }
 }
@@ -208,6 +209,6 @@ pub(super) async fn remove(
     match console.core.accounts.remove_member(signed_in.visit.request(message)).await {
         Ok(_) if leaves => Ok(see_other("/console")),
         Ok(_) => Ok(see_other(&format!("{}?done=removed", members_path(&id)))),
-        Err(status) => page(&console, &signed_in, &id, Coming::Pressed(Faults::of(&status)?)).await,
+        Err(status) => page(&console, &signed_in, &id, MembersState::Pressed(Faults::of(&status)?)).await,
     }
 }

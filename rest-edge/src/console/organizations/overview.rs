@@ -7,7 +7,7 @@ use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 use thesis_proto::v1;
 
-use super::{Parameters, overview_path, place::Place};
+use super::{Parameters, access::OrganizationAccess, overview_path};
 use crate::console::{
     Console, Page,
     form::{Faults, Posted},
@@ -21,7 +21,7 @@ const DONE: &[(&str, &str)] = &[
 ];
 
 /// How somebody comes to the page of an organization.
-enum Coming<'a> {
+enum OverviewState<'a> {
     /// By a link, or by a form that did this.
     Arrived(Option<&'a str>),
     /// By the form of its name, which failed: the name that was typed.
@@ -65,27 +65,27 @@ impl From<v1::Project> for ProjectRow {
 #[template(path = "organization.html")]
 struct OverviewPage<'a> {
     layout: Layout,
-    place: Place,
+    access: OrganizationAccess,
     projects: Vec<ProjectRow>,
     archived: Vec<ProjectRow>,
     name: &'a str,
     faults: &'a Faults,
 }
 
-async fn page(console: &Console, signed_in: &SignedIn, id: &str, coming: Coming<'_>) -> Page {
-    let place = Place::of(signed_in, id, "projects")?;
+async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: OverviewState<'_>) -> Page {
+    let access = OrganizationAccess::of(signed_in, id, "projects")?;
     let message = v1::AccountServiceListProjectsRequest { organization_id: id.to_owned() };
     let projects = console.core.accounts.list_projects(signed_in.visit.request(message)).await?.into_inner().data;
     let (archived, projects): (Vec<_>, Vec<_>) = projects.into_iter().partition(|project| project.archived);
 
-    let present = place.name.clone();
-    let (done, name, faults) = match coming {
-        Coming::Arrived(done) => (done, present.as_str(), Faults::none()),
-        Coming::Renaming(name, faults) => (None, name, faults),
+    let present = access.name.clone();
+    let (done, name, faults) = match state {
+        OverviewState::Arrived(done) => (done, present.as_str(), Faults::none()),
+        OverviewState::Renaming(name, faults) => (None, name, faults),
     };
     let page = OverviewPage {
         layout: Layout::of(signed_in, &present, "organizations").with_notice(done, DONE),
-        place,
+        access,
         projects: projects.into_iter().map(ProjectRow::from).collect(),
         archived: archived.into_iter().map(ProjectRow::from).collect(),
         name,
@@ -101,7 +101,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
     Query(parameters): Parameters,
 ) -> Page {
-    page(&console, &signed_in, &id, Coming::Arrived(parameters.get("done").map(String::as_str))).await
+    page(&console, &signed_in, &id, OverviewState::Arrived(parameters.get("done").map(String::as_str))).await
 }
 
 /// Renames an organization.
@@ -115,6 +115,6 @@ pub(super) async fn rename(
     let message = v1::UpdateOrganizationRequest { id: id.clone(), name: form.name.clone(), revision: form.revision };
     match console.core.accounts.update_organization(signed_in.visit.request(message)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", overview_path(&id)))),
-        Err(status) => page(&console, &signed_in, &id, Coming::Renaming(&form.name, Faults::of(&status)?)).await,
+        Err(status) => page(&console, &signed_in, &id, OverviewState::Renaming(&form.name, Faults::of(&status)?)).await,
     }
 }

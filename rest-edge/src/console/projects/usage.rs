@@ -15,7 +15,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Place, find};
+use super::{ProjectAccess, find};
 use crate::console::{
     Console, Page,
     view::{Layout, MAX_BAR, bar, grouped, render, time},
@@ -33,12 +33,12 @@ const DAY_WIDTH: usize = 10;
 
 /// Requests, and those of them that were refused or failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
+struct RequestCount {
     requests: u64,
     errors: u64,
 }
 
-impl Count {
+impl RequestCount {
     fn add(&mut self, other: Self) {
         self.requests = self.requests.saturating_add(other.requests);
         self.errors = self.errors.saturating_add(other.errors);
@@ -47,7 +47,7 @@ impl Count {
 
 /// A row of a table with its bar.
 #[derive(Debug, PartialEq, Eq)]
-struct Row {
+struct UsageRow {
     label: String,
     requests: String,
     errors: String,
@@ -62,11 +62,11 @@ struct Row {
     error_top: u64,
 }
 
-fn rows(counts: Vec<(String, Count)>) -> Vec<Row> {
-    let most = counts.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
-    let row = |(at, (label, count)): (usize, (String, Count))| {
-        let (size, error_size) = (bar(count.requests, most), bar(count.errors, most));
-        Row {
+fn rows(counts: Vec<(String, RequestCount)>) -> Vec<UsageRow> {
+    let max_requests = counts.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
+    let row = |(at, (label, count)): (usize, (String, RequestCount))| {
+        let (size, error_size) = (bar(count.requests, max_requests), bar(count.errors, max_requests));
+        UsageRow {
             label,
             requests: grouped(count.requests),
             errors: grouped(count.errors),
@@ -86,21 +86,21 @@ fn day(at_ms: i64) -> String {
 }
 
 /// What was counted in the days from a midnight on.
-struct Counted {
-    days: Vec<(String, Count)>,
+struct UsageCounts {
+    days: Vec<(String, RequestCount)>,
     /// By key id.
-    keys: BTreeMap<String, Count>,
-    all: Count,
+    keys: BTreeMap<String, RequestCount>,
+    all: RequestCount,
 }
 
-fn counted(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> Counted {
-    let mut counted = Counted {
-        days: (0..days).map(|at| (day(from_ms + at * DAY_MS), Count::default())).collect(),
+fn counted(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> UsageCounts {
+    let mut counted = UsageCounts {
+        days: (0..days).map(|at| (day(from_ms + at * DAY_MS), RequestCount::default())).collect(),
         keys: BTreeMap::new(),
-        all: Count::default(),
+        all: RequestCount::default(),
     };
     for row in usage {
-        let count = Count { requests: row.requests, errors: row.errors };
+        let count = RequestCount { requests: row.requests, errors: row.errors };
         let at = row.hour.as_ref().map_or(0, to_millis).saturating_sub(from_ms).div_euclid(DAY_MS);
         // An hour of another day is of a core whose clock differs.
         let Some((_, of_day)) = usize::try_from(at).ok().and_then(|at| counted.days.get_mut(at)) else { continue };
@@ -112,7 +112,7 @@ fn counted(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> Counted {
 }
 
 /// The most used keys by their names, and the others together.
-fn by_key(counts: BTreeMap<String, Count>, keys: &[v1::ApiKey]) -> Vec<(String, Count)> {
+fn by_key(counts: BTreeMap<String, RequestCount>, keys: &[v1::ApiKey]) -> Vec<(String, RequestCount)> {
     let mut named: Vec<_> = counts
         .into_iter()
         .map(|(id, count)| match keys.iter().find(|key| key.id == id) {
@@ -123,7 +123,7 @@ fn by_key(counts: BTreeMap<String, Count>, keys: &[v1::ApiKey]) -> Vec<(String, 
         })
         .collect();
     named.sort_by_key(|(_, count)| Reverse(count.requests));
-    let mut others = Count::default();
+    let mut others = RequestCount::default();
     let rest = named.split_off(named.len().min(MAX_KEYS));
     let more = rest.len();
     for (_, count) in rest {
@@ -176,7 +176,7 @@ struct Span {
 #[template(path = "usage.html")]
 struct UsagePage {
     layout: Layout,
-    place: Place,
+    access: ProjectAccess,
     spans: Vec<Span>,
     month: String,
     month_left: String,
@@ -187,9 +187,9 @@ struct UsagePage {
     chart_width: usize,
     requests: String,
     errors: String,
-    most: String,
-    days: Vec<Row>,
-    keys: Vec<Row>,
+    max_requests: String,
+    days: Vec<UsageRow>,
+    keys: Vec<UsageRow>,
 }
 
 pub(super) async fn show(
@@ -198,32 +198,32 @@ pub(super) async fn show(
     Path(id): Path<String>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Page {
-    let asked = query.get("days").and_then(|days| days.parse().ok());
-    let span_days = asked.filter(|days| SPANS.contains(days)).unwrap_or(SPANS[0]);
-    let place = find(&console, &signed_in, &id).await?;
+    let requested = query.get("days").and_then(|days| days.parse().ok());
+    let span_days = requested.filter(|days| SPANS.contains(days)).unwrap_or(SPANS[0]);
+    let access = find(&console, &signed_in, &id).await?;
     let today = console.clock.now_ms().div_euclid(DAY_MS) * DAY_MS;
     let from_ms = today - (span_days - 1) * DAY_MS;
 
-    let project_id = || place.project.id.clone();
+    let project_id = || access.project.id.clone();
     let accounts = &console.core.accounts;
-    let limits_asked = signed_in.visit.request(v1::GetProjectUsageRequest { project_id: project_id() });
-    let keys_asked = signed_in.visit.request(v1::AccountServiceListKeysRequest { project_id: project_id() });
+    let limits_request = signed_in.visit.request(v1::GetProjectUsageRequest { project_id: project_id() });
+    let keys_request = signed_in.visit.request(v1::AccountServiceListKeysRequest { project_id: project_id() });
     let from = Some(from_millis(from_ms));
-    let asked = v1::ListKeyUsageRequest { project_id: project_id(), from, to: None };
-    let usage_asked = signed_in.visit.request(asked);
+    let message = v1::ListKeyUsageRequest { project_id: project_id(), from, to: None };
+    let usage_request = signed_in.visit.request(message);
     let (plan, keys, usage) = tokio::try_join!(
-        accounts.get_project_usage(limits_asked),
-        accounts.list_keys(keys_asked),
-        accounts.list_key_usage(usage_asked),
+        accounts.get_project_usage(limits_request),
+        accounts.list_keys(keys_request),
+        accounts.list_key_usage(usage_request),
     )?;
     let v1::GetProjectUsageResponse { test, live } = plan.into_inner();
     let (test, live) = (test.unwrap_or_default(), live.unwrap_or_default());
     let counted = counted(&usage.into_inner().data, from_ms, span_days);
     let month = test.month.unwrap_or_default();
     let streams = test.streams.unwrap_or_default();
-    let most = counted.days.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
+    let max_requests = counted.days.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
     let page = UsagePage {
-        layout: Layout::of(&signed_in, &format!("Usage of {}", place.project.name), "organizations"),
+        layout: Layout::of(&signed_in, &format!("Usage of {}", access.project.name), "organizations"),
         spans: SPANS.iter().map(|&days| Span { days, is_shown: days == span_days }).collect(),
         month: used_of(month.used, month.limit),
         month_left: grouped(month.remaining),
@@ -234,10 +234,10 @@ pub(super) async fn show(
         chart_width: counted.days.len() * DAY_WIDTH,
         requests: grouped(counted.all.requests),
         errors: grouped(counted.all.errors),
-        most: grouped(most),
+        max_requests: grouped(max_requests),
         keys: rows(by_key(counted.keys, &keys.into_inner().data)),
         days: rows(counted.days),
-        place,
+        access,
     };
     render(StatusCode::OK, &page)
 }
@@ -265,13 +265,13 @@ mod tests {
         let counted = counted(&list, FROM, 2);
         let days: Vec<_> = counted.days.iter().map(|(_, count)| (count.requests, count.errors)).collect();
         assert_eq!(days, [(7, 1), (1, 1)]);
-        assert_eq!(counted.keys["key_1"], Count { requests: 6, errors: 2 });
-        assert_eq!(counted.all, Count { requests: 8, errors: 2 });
+        assert_eq!(counted.keys["key_1"], RequestCount { requests: 6, errors: 2 });
+        assert_eq!(counted.all, RequestCount { requests: 8, errors: 2 });
     }
 
     #[test]
     fn bars_fit_the_chart() {
-        let of = |requests, errors| (String::new(), Count { requests, errors });
+        let of = |requests, errors| (String::new(), RequestCount { requests, errors });
         let rows = rows(vec![of(u64::MAX, 1), of(0, 0), of(1, 1)]);
         assert_eq!((rows[0].size, rows[0].top, rows[0].error_size), (MAX_BAR, 0, 2));
         assert_eq!((rows[1].size, rows[1].top, rows[1].x), (0, MAX_BAR, DAY_WIDTH));
@@ -280,11 +280,11 @@ mod tests {
 
     #[test]
     fn the_most_used_keys_stand_apart() {
-        let counts = (0..60).map(|at| (format!("key_{at}"), Count { requests: at, errors: 0 })).collect();
+        let counts = (0..60).map(|at| (format!("key_{at}"), RequestCount { requests: at, errors: 0 })).collect();
         let keys = [v1::ApiKey { id: "key_59".into(), name: "A".into(), prefix: "p".into(), ..v1::ApiKey::default() }];
         let named = by_key(counts, &keys);
         assert_eq!(named.len(), MAX_KEYS + 1);
         assert_eq!(named[0].0, "A (p, unspecified)");
-        assert_eq!(named[MAX_KEYS], ("10 other keys".to_owned(), Count { requests: 45, errors: 0 }));
+        assert_eq!(named[MAX_KEYS], ("10 other keys".to_owned(), RequestCount { requests: 45, errors: 0 }));
     }
 }

@@ -19,7 +19,7 @@ use super::{Workspace, webhooks::path_of};
 use crate::console::{
     Console,
     form::Faults,
-    question::{Question, encoded},
+    page_query::{PageQuery, encoded},
     view::{ALL, Badge, Choice, Failed, choices, exact_time},
 };
 
@@ -81,7 +81,7 @@ fn named<T>(all: &'static [(T, &'static str)], taken: &str) -> Vec<Choice> {
 }
 
 /// A delivery as a row of the log.
-pub(super) struct Row {
+pub(super) struct DeliveryRow {
     /// The path of its page.
     pub(super) path: String,
     pub(super) event_type: &'static str,
@@ -104,7 +104,7 @@ fn is_over(status: v1::DeliveryStatus) -> bool {
     matches!(status, v1::DeliveryStatus::Delivered | v1::DeliveryStatus::Failed)
 }
 
-impl Row {
+impl DeliveryRow {
     fn of(workspace: &Workspace, delivery: &v1::WebhookDelivery) -> Self {
         Self {
             path: delivery_path(workspace, &delivery.webhook_id, &delivery.id),
@@ -122,7 +122,7 @@ impl Row {
 }
 
 /// A page of a webhook's delivery log. `deliveries_log.html` shows it, under the name `log`.
-pub(super) struct Log {
+pub(super) struct DeliveryLog {
     /// The path of the webhook's page, on which the log stands.
     pub(super) path: String,
     pub(super) statuses: Vec<Choice>,
@@ -132,7 +132,7 @@ pub(super) struct Log {
     /// What is wrong with the question.
     pub(super) faults: Faults,
     /// Newest first. There may be none although `next` has some.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<DeliveryRow>,
     /// The newest page, where this is another one.
     pub(super) first: Option<String>,
     /// The page with older ones.
@@ -143,9 +143,9 @@ async fn list(
     console: &Console,
     workspace: &Workspace,
     webhook_id: &str,
-    asked: &Question,
+    query: &PageQuery,
 ) -> Result<v1::ListDeliveriesResponse, Status> {
-    let mut read = asked.reader();
+    let mut read = query.reader();
     let message = v1::ListDeliveriesRequest {
         id: webhook_id.to_owned(),
         limit: Some(LIMIT),
@@ -167,18 +167,18 @@ pub(super) async fn log(
     console: &Console,
     workspace: &Workspace,
     webhook_id: &str,
-    asked: &Question,
-) -> Result<Log, Failed> {
-    let (listed, faults) = Faults::asked(list(console, workspace, webhook_id, asked).await)?;
+    query: &PageQuery,
+) -> Result<DeliveryLog, Failed> {
+    let (listed, faults) = Faults::of_query(list(console, workspace, webhook_id, query).await)?;
     let path = path_of(workspace, webhook_id);
-    Ok(Log {
-        statuses: named(DELIVERY_STATUSES, asked.text("status")),
-        event_types: named(EVENT_TYPES, asked.text("event_type")),
-        is_filtered: asked.gives_any(KEPT),
+    Ok(DeliveryLog {
+        statuses: named(DELIVERY_STATUSES, query.text("status")),
+        event_types: named(EVENT_TYPES, query.text("event_type")),
+        is_filtered: query.has_value(KEPT),
         faults,
-        rows: listed.data.iter().map(|delivery| Row::of(workspace, delivery)).collect(),
-        first: asked.given("cursor").map(|_| asked.link(&path, KEPT, None)),
-        next: listed.next_cursor.as_deref().map(|cursor| asked.link(&path, KEPT, Some(cursor))),
+        rows: listed.data.iter().map(|delivery| DeliveryRow::of(workspace, delivery)).collect(),
+        first: query.given("cursor").map(|_| query.link(&path, KEPT, None)),
+        next: listed.next_cursor.as_deref().map(|cursor| query.link(&path, KEPT, Some(cursor))),
         path,
     })
 }

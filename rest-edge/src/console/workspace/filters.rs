@@ -5,7 +5,7 @@ use thesis_proto::{
     v1,
 };
 
-use crate::console::question::Question;
+use crate::console::page_query::PageQuery;
 
 /// What people type to say which events they mean. Lists are texts with commas.
 #[derive(Clone, Debug, Default)]
@@ -46,9 +46,9 @@ impl FilterFields {
     }
 
     /// The fields as a page was asked for them.
-    pub(super) fn asked(asked: &Question) -> Self {
-        let text = |name: &str| asked.text(name).to_owned();
-        let types = asked.all("types").map(str::to_owned).collect();
+    pub(super) fn of_query(query: &PageQuery) -> Self {
+        let text = |name: &str| query.text(name).to_owned();
+        let types = query.all("types").map(str::to_owned).collect();
         Self { types, token: text("token"), handle: text("handle"), chain: text("chain") }
     }
 

@@ -18,7 +18,7 @@ use axum::{
 };
 
 use super::Workspace;
-use crate::console::{Console, question::encoded, view::see_other};
+use crate::console::{Console, page_query::encoded, view::see_other};
 
 /// The tab of these pages.
 const TAB: &str = "/webhooks";

@@ -22,11 +22,11 @@ async fn closed(request: &[u8]) -> (u16, u64) {
     let (core, stopping) = (core(&Log::new(), 0, 0, None), stop.clone());
     tokio::spawn(async move { serve(&core, listener, stopping).await });
     client.write_all(request).await.unwrap();
-    let mut heard = Vec::new();
-    while !heard.ends_with(b"\r\n\r\n") {
-        heard.push(client.read_u8().await.unwrap());
+    let mut received = Vec::new();
+    while !received.ends_with(b"\r\n\r\n") {
+        received.push(client.read_u8().await.unwrap());
     }
-    assert!(heard.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&heard));
+    assert!(received.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&received));
     let began = Instant::now();
     loop {
         let (kind, length) = (client.read_u8().await.unwrap(), client.read_u8().await.unwrap());

@@ -80,8 +80,8 @@ async fn message(method: &str, target: &str, header: Option<&str>, body: &Value)
     }
     let (status, ..) = ask(&core, request.body(&*text.leak()).unwrap()).await;
     let seen = core.seen.lock();
-    let told = seen.iter().rfind(|seen| !seen.is_housekeeping());
-    (status.as_u16(), told.map(|seen| seen.message.to_vec()).unwrap_or_default())
+    let last = seen.iter().rfind(|seen| !seen.is_housekeeping());
+    (status.as_u16(), last.map(|seen| seen.message.to_vec()).unwrap_or_default())
 }
 
 #[tokio::test]
@@ -134,22 +134,22 @@ async fn every_described_parameter_is_read_and_no_other() {
     for (path, method, operation) in operations() {
         let target = target(&path);
         let (_, bare) = message(method, &target, None, &Value::Null).await;
-        let (status, told) = message(method, &format!("{target}?zzz=1&zzz=2"), None, &Value::Null).await;
-        assert_eq!((status, told), (422, bare.clone()), "{path}");
+        let (status, sent) = message(method, &format!("{target}?zzz=1&zzz=2"), None, &Value::Null).await;
+        assert_eq!((status, sent), (422, bare.clone()), "{path}");
         assert!(operation["responses"]["422"].is_object(), "{path}");
         for parameter in operation["parameters"].as_array().unwrap() {
             let name = parameter["name"].as_str().unwrap();
             let value = in_query(&sample(&document, &parameter["schema"]));
-            let (status, told) = match parameter["in"].as_str().unwrap() {
+            let (status, sent) = match parameter["in"].as_str().unwrap() {
                 "query" => message(method, &format!("{target}?{name}={value}"), None, &Value::Null).await,
                 "header" if name == "Last-Event-ID" => message(method, &target, Some(name), &Value::Null).await,
                 _ => continue,
             };
-            assert!(status < 300 && told != bare, "{method} {path} does not read {name}: {status}");
+            assert!(status < 300 && sent != bare, "{method} {path} does not read {name}: {status}");
         }
         for (name, value) in body_sample(&document, &operation).as_object().unwrap() {
-            let (status, told) = message(method, &target, None, &json!({name: value})).await;
-            assert!(status < 300 && told != bare, "{method} {path} does not read {name}: {status}");
+            let (status, sent) = message(method, &target, None, &json!({name: value})).await;
+            assert!(status < 300 && sent != bare, "{method} {path} does not read {name}: {status}");
         }
         if method == "post" || method == "patch" {
             assert_eq!(message(method, &target, None, &json!({"zzz": 1})).await.0, 422, "{path}");

@@ -15,7 +15,7 @@ use super::{Workspace, badge, delivery_path, is_over, marks, moment, number, pat
 use crate::console::{
     Console, Page,
     form::{Faults, Once, Posted},
-    question::Question,
+    page_query::PageQuery,
     view::{Badge, Failed, Layout, MAX_SHOWN, beginning, render, see_other},
 };
 
@@ -40,7 +40,7 @@ struct AttemptRow {
 /// The headers of an attempt. The signature's own value is not kept.
 fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> Vec<(&'static str, String)> {
     let Some(delivery) = &answer.delivery else { return Vec::new() };
-    let told = webhook::Attempt {
+    let sent = webhook::Attempt {
         event_id: &delivery.event_id,
         event_type: delivery.event_type(),
         delivery_id: &delivery.id,
@@ -48,7 +48,7 @@ fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> V
         replay_of: answer.replay_of.as_deref(),
         is_test: delivery.is_test,
     };
-    let mut headers: Vec<_> = told.headers().into_iter().map(|(name, value)| (name, value.into_owned())).collect();
+    let mut headers: Vec<_> = sent.headers().into_iter().map(|(name, value)| (name, value.into_owned())).collect();
     let seconds = attempt.started_at.as_ref().map_or(0, to_millis).div_euclid(1_000);
     headers.push((SIGNATURE, format!("t={seconds},v1=…")));
     headers
@@ -72,7 +72,7 @@ struct DeliveryPage {
     status: Badge,
     marks: Vec<&'static str>,
     /// How many attempts were made, of how many at most.
-    made: String,
+    attempt_count: String,
     created: String,
     delivered: String,
     /// When the next attempt is due, if there is one.
@@ -111,7 +111,7 @@ impl DeliveryPage {
             event_type,
             status: badge(delivery.status()),
             marks: marks(&delivery),
-            made: format!("{} of {}", delivery.attempt, delivery.max_attempts),
+            attempt_count: format!("{} of {}", delivery.attempt, delivery.max_attempts),
             created: moment(delivery.created_at.as_ref()),
             delivered: moment(delivery.delivered_at.as_ref()),
             next_attempt: delivery.next_attempt_at.as_ref().map(|at| moment(Some(at))),
@@ -159,9 +159,9 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
-    asked: Question,
+    query: PageQuery,
 ) -> Page {
-    page(&console, workspace, (webhook, id), Some(asked.text("done")), Faults::none()).await
+    page(&console, workspace, (webhook, id), Some(query.text("done")), Faults::none()).await
 }
 
 /// Leads who opens the form's address to the page that has the form.
@@ -176,14 +176,14 @@ pub(super) async fn replay(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
-    Posted(sent): Posted<Once>,
+    Posted(form): Posted<Once>,
 ) -> Page {
     find(&console, &workspace, &webhook, id.clone()).await?;
     let message = v1::ReplayDeliveryRequest { id: id.clone() };
-    match console.core.webhooks.replay_delivery(workspace.request_once(&sent.once, message)).await {
+    match console.core.webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
         Ok(answer) => {
-            let made = answer.into_inner().delivery.unwrap_or_default();
-            Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &made.webhook_id, &made.id))))
+            let replay = answer.into_inner().delivery.unwrap_or_default();
+            Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &replay.webhook_id, &replay.id))))
         }
         Err(status) => page(&console, workspace, (webhook, id), None, Faults::of(&status)?).await,
     }

@@ -26,8 +26,8 @@ const MAX_SHOWN: usize = 25;
 
 /// The last events, as a filter sees them.
 #[derive(Default)]
-struct Seen {
-    looked_at: usize,
+struct ScanResult {
+    scanned: usize,
     matched: usize,
     /// The newest matching ones.
     rows: Vec<EventRow>,
@@ -35,9 +35,9 @@ struct Seen {
     oldest: Option<Timestamp>,
 }
 
-impl Seen {
+impl ScanResult {
     fn add(&mut self, workspace: &Workspace, filter: &CompiledFilter, event: &v1::Event) {
-        self.looked_at += 1;
+        self.scanned += 1;
         self.oldest = event.created_at;
         if filter.matches(event) {
             self.matched += 1;
@@ -49,21 +49,21 @@ impl Seen {
 }
 
 /// Looks at the last events of the environment.
-async fn look(console: &Console, workspace: &Workspace, filter: &CompiledFilter) -> Result<Seen, Failed> {
-    let (mut seen, mut cursor) = (Seen::default(), None);
+async fn scan_events(console: &Console, workspace: &Workspace, filter: &CompiledFilter) -> Result<ScanResult, Failed> {
+    let (mut scan, mut cursor) = (ScanResult::default(), None);
     for _ in 0..MAX_PAGES {
         let message =
             v1::ListEventsRequest { limit: Some(LIMIT), cursor: cursor.take(), ..v1::ListEventsRequest::default() };
         let page = console.core.events.list_events(workspace.request(message)).await?.into_inner();
-        for event in page.data.iter().take(MAX_EVENTS - seen.looked_at) {
-            seen.add(workspace, filter, event);
+        for event in page.data.iter().take(MAX_EVENTS - scan.scanned) {
+            scan.add(workspace, filter, event);
         }
         cursor = page.next_cursor;
-        if cursor.is_none() || seen.looked_at == MAX_EVENTS {
+        if cursor.is_none() || scan.scanned == MAX_EVENTS {
             break;
         }
     }
-    Ok(seen)
+    Ok(scan)
 }
 
 #[derive(Template)]
@@ -76,7 +76,7 @@ struct MatchesPage {
     url: String,
     /// What the webhook asks for: names of its filters, with their values.
     wanted: Vec<(&'static str, String)>,
-    looked_at: String,
+    scanned: String,
     matched: String,
     /// When the oldest event that was looked at was made.
     oldest: Option<String>,
@@ -108,18 +108,18 @@ pub(super) async fn show(
     let types: Vec<v1::EventType> = webhook.events().collect();
     // Core took them, so they are right.
     let filter = CompiledFilter::new(&types, webhook.filters.as_ref()).map_err(|_| ApiError::internal())?;
-    let seen = look(&console, &workspace, &filter).await?;
+    let scan = scan_events(&console, &workspace, &filter).await?;
     let page = MatchesPage {
         layout: workspace.layout("What its filters match"),
         tab: "/webhooks",
         webhook_path: path_of(&workspace, &webhook.id),
         wanted: wanted(&types, &webhook.filters.unwrap_or_default()),
         url: webhook.url,
-        looked_at: grouped(seen.looked_at),
-        matched: grouped(seen.matched),
-        oldest: seen.oldest.as_ref().map(|at| moment(Some(at))),
-        is_whole: seen.rows.len() == seen.matched,
-        rows: seen.rows,
+        scanned: grouped(scan.scanned),
+        matched: grouped(scan.matched),
+        oldest: scan.oldest.as_ref().map(|at| moment(Some(at))),
+        is_whole: scan.rows.len() == scan.matched,
+        rows: scan.rows,
         workspace,
     };
     render(StatusCode::OK, &page)
@@ -136,8 +136,8 @@ mod tests {
             chain: vec!["solana".to_owned()],
             ..v1::EventFilters::default()
         };
-        let told = wanted(&[v1::EventType::ThesisCreated], &filters);
+        let shown = wanted(&[v1::EventType::ThesisCreated], &filters);
         let expected = [("Events", "thesis.created"), ("Tokens", "$RUN, WIF"), ("Chains", "solana")];
-        assert_eq!(told, expected.map(|(name, values)| (name, values.to_owned())));
+        assert_eq!(shown, expected.map(|(name, values)| (name, values.to_owned())));
     }
 }

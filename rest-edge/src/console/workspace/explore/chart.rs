@@ -24,10 +24,10 @@ pub(super) struct Hour {
 
 /// The hours of a timeline, and the most theses of one.
 pub(super) fn hours(timeline: &[v1::TimelineBucket]) -> (Vec<Hour>, i64) {
-    let most = timeline.iter().map(|bucket| bucket.theses).max().unwrap_or_default();
+    let max = timeline.iter().map(|bucket| bucket.theses).max().unwrap_or_default();
     let count = |theses: i64| u64::try_from(theses).unwrap_or_default();
     let hour = |(at, bucket): (usize, &v1::TimelineBucket)| {
-        let size = bar(count(bucket.theses), count(most));
+        let size = bar(count(bucket.theses), count(max));
         Hour {
             start: time(bucket.bucket_start.as_ref()),
             theses: grouped(bucket.theses),
@@ -37,7 +37,7 @@ pub(super) fn hours(timeline: &[v1::TimelineBucket]) -> (Vec<Hour>, i64) {
             size,
         }
     };
-    (timeline.iter().enumerate().map(hour).collect(), most)
+    (timeline.iter().enumerate().map(hour).collect(), max)
 }
 
 #[cfg(test)]
@@ -53,10 +53,10 @@ mod tests {
             theses,
             unique_authors: theses.min(1),
         };
-        let (hours, most) = hours(&[bucket(0), bucket(i64::MAX), bucket(1), bucket(-1)]);
+        let (hours, max) = hours(&[bucket(0), bucket(i64::MAX), bucket(1), bucket(-1)]);
         let bars: Vec<_> = hours.iter().map(|hour| (hour.x, hour.top, hour.size)).collect();
         assert_eq!(bars, [(0, 200, 0), (10, 0, 200), (20, 198, 2), (30, 200, 0)]);
-        assert_eq!((most, hours[2].theses.as_str(), hours[2].authors.as_str()), (i64::MAX, "1", "1"));
+        assert_eq!((max, hours[2].theses.as_str(), hours[2].authors.as_str()), (i64::MAX, "1", "1"));
         assert_eq!(hours[0].start, "2026-11-23 14:05 UTC");
         assert_eq!(super::hours(&[]), (Vec::new(), 0));
     }

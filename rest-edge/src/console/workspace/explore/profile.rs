@@ -14,7 +14,7 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    question::link,
+    page_query::link,
     view::{Layout, render, time},
     workspace::Workspace,
 };
@@ -72,8 +72,8 @@ pub(super) async fn show(
     Path((_, _, reference)): Path<(String, String, String)>,
 ) -> Page {
     let message = v1::GetProfileRequest { r#ref: Some(reference), ..v1::GetProfileRequest::default() };
-    let asked = console.core.profiles.get_profile(workspace.request(message)).await;
-    let answer = asked.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
+    let response = console.core.profiles.get_profile(workspace.request(message)).await;
+    let answer = response.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
     let mut profile = answer.profile.unwrap_or_default();
     let message = v1::ListThesesRequest {
         profile: Some(profile.id.clone()),

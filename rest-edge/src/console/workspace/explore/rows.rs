@@ -3,7 +3,7 @@
 use thesis_proto::v1;
 
 use crate::console::{
-    question::encoded,
+    page_query::encoded,
     view::{cut, grouped, time},
     workspace::Workspace,
 };

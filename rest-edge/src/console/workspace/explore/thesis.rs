@@ -13,7 +13,7 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    question::{link, time_field},
+    page_query::{link, time_field},
     view::{Layout, exact_time, render},
     workspace::Workspace,
 };
@@ -52,8 +52,8 @@ pub(super) async fn show(
     workspace: Workspace,
     Path((_, _, id)): Path<(String, String, String)>,
 ) -> Page {
-    let asked = console.core.theses.get_thesis(workspace.request(v1::GetThesisRequest { id })).await;
-    let answer = asked.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
+    let response = console.core.theses.get_thesis(workspace.request(v1::GetThesisRequest { id })).await;
+    let answer = response.map_err(|status| missing(ApiError::from_status(&status)))?.into_inner();
     let thesis = answer.thesis.unwrap_or_default();
     let verify_href = verify_path(&workspace, &thesis);
     let source = source_name(thesis.source()).to_owned();

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    question::{Question, link},
+    page_query::{PageQuery, link},
     view::{Layout, exact_time, grouped, render, time},
     workspace::Workspace,
 };
@@ -39,7 +39,7 @@ struct TokenPage {
     activity: Vec<Fact>,
     hours: Vec<Hour>,
     /// Most theses of an hour.
-    most: String,
+    max_theses: String,
     velocity: Vec<Fact>,
     theses: Vec<ThesisRow>,
     /// The list of all theses on it.
@@ -139,10 +139,10 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, reference)): Path<(String, String, String)>,
-    asked: Question,
+    query: PageQuery,
 ) -> Page {
     let tokens = &console.core.tokens;
-    let message = v1::GetTokenRequest { r#ref: reference, chain: asked.given("chain") };
+    let message = v1::GetTokenRequest { r#ref: reference, chain: query.given("chain") };
     let mut token = match tokens.get_token(workspace.request(message)).await {
         Ok(answer) => answer.into_inner().token.unwrap_or_default(),
         Err(status) => {
@@ -162,7 +162,7 @@ pub(super) async fn show(
     )?;
     let activity = activity.into_inner().activity.unwrap_or_default();
     let velocity = velocity.into_inner().velocity.unwrap_or_default();
-    let (hours, most) = hours(&activity.timeline);
+    let (hours, max_theses) = hours(&activity.timeline);
     let page = TokenPage {
         layout: workspace.layout(&format!("{} on {}", token.symbol, token.chain)),
         tab: TAB,
@@ -173,7 +173,7 @@ pub(super) async fn show(
         facts: facts(token),
         activity: activity_facts(&activity),
         hours,
-        most: grouped(most),
+        max_theses: grouped(max_theses),
         velocity: velocity_facts(&velocity),
         theses: ThesisRow::all(&workspace, activity.recent_theses),
         workspace,

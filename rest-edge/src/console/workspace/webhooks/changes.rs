@@ -13,14 +13,14 @@ use tonic::Status;
 
 use super::{
     TAB, WebhookPath,
-    form::{Typed, faults_of},
+    form::{TypedWebhook, faults_of},
     path_of, secret,
-    show::{Shown, show_webhook},
+    show::{FormState, show_webhook},
 };
 use crate::console::{
     Console, Page,
     form::{Faults, NoFields, Once, Posted},
-    question::Question,
+    page_query::PageQuery,
     view::see_other,
     workspace::Workspace,
 };
@@ -34,8 +34,8 @@ pub(super) struct NewStatus {
 
 /// The webhook's page again, with what was wrong with a button.
 async fn refused(console: &Console, workspace: Workspace, id: &str, status: &Status) -> Page {
-    let shown = Shown { typed: None, faults: Faults::of(status)? };
-    show_webhook(console, workspace, id, &Question::default(), shown).await
+    let shown = FormState { typed: None, faults: Faults::of(status)? };
+    show_webhook(console, workspace, id, &PageQuery::default(), shown).await
 }
 
 /// The webhook's page, which says what was done.
@@ -47,13 +47,13 @@ pub(super) async fn edit(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, id)): WebhookPath,
-    Posted(typed): Posted<Typed>,
+    Posted(typed): Posted<TypedWebhook>,
 ) -> Page {
     match console.core.webhooks.update_webhook(workspace.request(typed.changes(&id))).await {
         Ok(_) => Ok(done(&workspace, &id, "saved")),
         Err(status) => {
-            let shown = Shown { faults: faults_of(&status)?, typed: Some(typed) };
-            show_webhook(&console, workspace, &id, &Question::default(), shown).await
+            let shown = FormState { faults: faults_of(&status)?, typed: Some(typed) };
+            show_webhook(&console, workspace, &id, &PageQuery::default(), shown).await
         }
     }
 }

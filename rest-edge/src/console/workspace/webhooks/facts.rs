@@ -14,7 +14,7 @@ pub(super) const ROW_TEXT: usize = 80;
 pub(super) const PAGE_TEXT: usize = 2_048;
 
 /// A webhook as pages show it.
-pub(super) struct Facts {
+pub(super) struct WebhookFacts {
     /// Its id.
     pub(super) id: String,
     /// The path of its page.
@@ -67,17 +67,21 @@ const fn meaning(status: v1::WebhookStatus) -> &'static str {
     }
 }
 
-impl Facts {
+impl WebhookFacts {
     /// A webhook's facts. Texts have `most` characters at most.
-    pub(super) fn of(workspace: &Workspace, webhook: &v1::Webhook, most: usize) -> Self {
+    pub(super) fn of(workspace: &Workspace, webhook: &v1::Webhook, max_chars: usize) -> Self {
         let events: Vec<_> = webhook.events().map(event_type_name).collect();
         Self {
             path: path_of(workspace, &webhook.id),
             id: webhook.id.clone(),
-            url: cut(&webhook.url, most),
-            description: webhook.description.as_deref().filter(|text| !text.is_empty()).map(|text| cut(text, most)),
+            url: cut(&webhook.url, max_chars),
+            description: webhook
+                .description
+                .as_deref()
+                .filter(|text| !text.is_empty())
+                .map(|text| cut(text, max_chars)),
             events: events.join(", "),
-            filters: cut(&filters_text(webhook.filters.as_ref()), most),
+            filters: cut(&filters_text(webhook.filters.as_ref()), max_chars),
             status: badge(webhook.status()),
             meaning: meaning(webhook.status()),
             is_enabled: webhook.status() == v1::WebhookStatus::Enabled,

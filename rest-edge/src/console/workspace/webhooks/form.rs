@@ -24,7 +24,7 @@ const MAX_FILTERS: usize = 4_096;
 /// What was typed into the form of a webhook.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Typed {
+pub(super) struct TypedWebhook {
     url: String,
     description: String,
     /// One for each ticked box.
@@ -39,7 +39,7 @@ pub(super) struct Typed {
     unchanged_since: i64,
 }
 
-impl Typed {
+impl TypedWebhook {
     fn filter_fields(&self) -> FilterFields {
         FilterFields {
             types: self.events.clone(),
@@ -140,7 +140,7 @@ impl WebhookForm {
     }
 
     /// The form with what was typed, and what is wrong with it.
-    pub(super) fn again(typed: &Typed, faults: Faults) -> Self {
+    pub(super) fn again(typed: &TypedWebhook, faults: Faults) -> Self {
         let shows_filters = typed.token.is_some();
         Self { shows_filters, ..Self::new(typed.url.clone(), typed.description.clone(), typed.filter_fields(), faults) }
     }
@@ -165,14 +165,14 @@ mod tests {
 
     use super::*;
 
-    fn typed() -> Typed {
-        Typed {
+    fn typed() -> TypedWebhook {
+        TypedWebhook {
             url: " https://a.example/hook ".to_owned(),
             description: "  ".to_owned(),
             events: vec!["thesis.created".to_owned(), "token.activity".to_owned()],
             token: Some("$RUN, tk_1".to_owned()),
             unchanged_since: 1_795_442_700_123,
-            ..Typed::default()
+            ..TypedWebhook::default()
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
         for token in [&["a,b".to_owned()][..], &[" x".to_owned()], &vec!["x".repeat(200); 50]] {
             assert!(!of(token).shows_filters, "{token:?}");
         }
-        let changes = Typed { token: None, ..typed() }.changes("wh_1");
+        let changes = TypedWebhook { token: None, ..typed() }.changes("wh_1");
         assert_eq!(changes.update_mask.unwrap().paths, ["url", "description", "events"]);
     }
 
@@ -216,8 +216,8 @@ mod tests {
         let shown = "This URL cannot receive webhooks: its port is not allowed; use 443.";
         assert_eq!((faults.field("url"), faults.status()), (Some(shown), StatusCode::UNPROCESSABLE_ENTITY));
         let listed = ApiError::validation(&[FieldError::new("events", "must have 1 to 10 items")]).to_status("");
-        let form = |typed: &Typed| WebhookForm::again(typed, faults_of(&listed).unwrap());
-        assert_eq!(form(&Typed::default()).events_fault(), Some("Tick at least one."));
+        let form = |typed: &TypedWebhook| WebhookForm::again(typed, faults_of(&listed).unwrap());
+        assert_eq!(form(&TypedWebhook::default()).events_fault(), Some("Tick at least one."));
         assert_eq!(form(&typed()).events_fault(), Some("Must have 1 to 10 items."));
         assert_eq!(WebhookForm::empty().events_fault(), None);
     }

@@ -6,15 +6,15 @@ use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
 use serde::Deserialize;
 
-use crate::console::question::link;
+use crate::console::page_query::link;
 
 /// Most rows of a page, of lists that core gives whole.
-const MOST: usize = 25;
+const MAX_ROWS: usize = 25;
 
 /// The query of a page of administration. One that cannot be read is as none.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct ListQuery {
     /// The word for what was just done.
     pub(super) done: Option<String>,
     /// Only rows that contain this text.
@@ -25,15 +25,15 @@ pub(super) struct Asked {
     pub(super) cursor: Option<String>,
 }
 
-impl<S: Sync> FromRequestParts<S> for Asked {
+impl<S: Sync> FromRequestParts<S> for ListQuery {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Query::try_from_uri(&parts.uri).map(|Query(asked)| asked).unwrap_or_default())
+        Ok(Query::try_from_uri(&parts.uri).map(|Query(query)| query).unwrap_or_default())
     }
 }
 
-impl Asked {
+impl ListQuery {
     /// Whether a row with one of these texts is asked for.
     pub(super) fn wants(&self, texts: &[&str]) -> bool {
         let find = self.find.trim().to_lowercase();
@@ -43,12 +43,12 @@ impl Asked {
     /// The rows of the page that is asked for. After the last page it is the last one.
     pub(super) fn part<T>(&self, path: &str, all: Vec<T>) -> Listing<T> {
         let total = all.len();
-        let last = total.div_ceil(MOST).max(1);
+        let last = total.div_ceil(MAX_ROWS).max(1);
         let page = self.page.unwrap_or(1).clamp(1, last);
-        let rows = all.into_iter().skip((page - 1) * MOST).take(MOST).collect();
+        let rows = all.into_iter().skip((page - 1) * MAX_ROWS).take(MAX_ROWS).collect();
         let at = |page: usize| link(path, &[("find", self.find.trim()), ("page", &page.to_string())]);
         let (previous, next) = ((page > 1).then(|| at(page - 1)), (page < last).then(|| at(page + 1)));
-        Listing { rows, total, page, turns: Turns { previous, next } }
+        Listing { rows, total, page, turns: PageTurns { previous, next } }
     }
 }
 
@@ -59,12 +59,12 @@ pub(super) struct Listing<T> {
     pub(super) total: usize,
     /// From 1.
     pub(super) page: usize,
-    pub(super) turns: Turns,
+    pub(super) turns: PageTurns,
 }
 
 /// Links to the pages before and after this one.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Turns {
+pub(super) struct PageTurns {
     pub(super) previous: Option<String>,
     pub(super) next: Option<String>,
 }
@@ -76,42 +76,42 @@ mod tests {
     #[test]
     fn a_list_is_shown_by_pages() {
         let part = |page| {
-            let asked = Asked { page, find: " a&b ".to_owned(), ..Asked::default() };
-            let listing = asked.part("/list", (0..60).collect());
+            let query = ListQuery { page, find: " a&b ".to_owned(), ..ListQuery::default() };
+            let listing = query.part("/list", (0..60).collect());
             assert_eq!(listing.total, 60);
             (listing.rows, listing.turns)
         };
         let to = |page: usize| Some(format!("/list?find=a%26b&page={page}"));
         for first in [None, Some(0), Some(1)] {
-            assert_eq!(part(first), ((0..25).collect(), Turns { previous: None, next: to(2) }), "{first:?}");
+            assert_eq!(part(first), ((0..25).collect(), PageTurns { previous: None, next: to(2) }), "{first:?}");
         }
-        assert_eq!(part(Some(2)), ((25..50).collect(), Turns { previous: to(1), next: to(3) }));
+        assert_eq!(part(Some(2)), ((25..50).collect(), PageTurns { previous: to(1), next: to(3) }));
         for last in [Some(3), Some(4), Some(usize::MAX)] {
-            assert_eq!(part(last), ((50..60).collect(), Turns { previous: to(2), next: None }), "{last:?}");
+            assert_eq!(part(last), ((50..60).collect(), PageTurns { previous: to(2), next: None }), "{last:?}");
         }
-        let none = Asked::default().part("/list", Vec::<u8>::new());
-        assert_eq!((none.rows.len(), none.total, none.turns), (0, 0, Turns { previous: None, next: None }));
+        let none = ListQuery::default().part("/list", Vec::<u8>::new());
+        assert_eq!((none.rows.len(), none.total, none.turns), (0, 0, PageTurns { previous: None, next: None }));
     }
 
     #[test]
     fn rows_are_found_by_a_part_of_a_text() {
-        let asked = |find: &str| Asked { find: find.to_owned(), ..Asked::default() };
+        let query = |find: &str| ListQuery { find: find.to_owned(), ..ListQuery::default() };
         for find in ["", "  ", "acme", " ACME ", "org_1"] {
-            assert!(asked(find).wants(&["org_1", "Acme Ltd"]), "{find}");
+            assert!(query(find).wants(&["org_1", "Acme Ltd"]), "{find}");
         }
-        assert!(!asked("other").wants(&["org_1", "Acme Ltd"]));
+        assert!(!query("other").wants(&["org_1", "Acme Ltd"]));
     }
 
     #[tokio::test]
     async fn a_query_that_cannot_be_read_is_as_none() {
-        for (query, expected) in [
-            ("", Asked::default()),
-            ("?page=x", Asked::default()),
-            ("?done=a&done=b", Asked::default()),
-            ("?page=2&more=1", Asked { page: Some(2), ..Asked::default() }),
+        for (text, expected) in [
+            ("", ListQuery::default()),
+            ("?page=x", ListQuery::default()),
+            ("?done=a&done=b", ListQuery::default()),
+            ("?page=2&more=1", ListQuery { page: Some(2), ..ListQuery::default() }),
         ] {
-            let (mut parts, ()) = http::Request::get(format!("/list{query}")).body(()).unwrap().into_parts();
-            assert_eq!(Asked::from_request_parts(&mut parts, &()).await, Ok(expected), "{query}");
+            let (mut parts, ()) = http::Request::get(format!("/list{text}")).body(()).unwrap().into_parts();
+            assert_eq!(ListQuery::from_request_parts(&mut parts, &()).await, Ok(expected), "{text}");
         }
     }
 }

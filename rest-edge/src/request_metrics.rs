@@ -100,7 +100,7 @@ impl RouteCounts {
 }
 
 /// The requests of all routes.
-pub(crate) struct Requests {
+pub(crate) struct RequestMetrics {
     routes: matchit::Router<RouteCounts>,
     console: RouteCounts,
     docs: RouteCounts,
@@ -108,7 +108,7 @@ pub(crate) struct Requests {
     in_progress: Gauge,
 }
 
-impl Requests {
+impl RequestMetrics {
     /// No requests yet.
     pub(crate) fn new(routes: &[Route]) -> Self {
         describe::<Counter>(
@@ -131,7 +131,7 @@ impl Requests {
     }
 
     /// Counts a request as under way.
-    pub(crate) fn begin(&self, method: &Method, path: &str) -> Asked<'_> {
+    pub(crate) fn begin(&self, method: &Method, path: &str) -> CountedRequest<'_> {
         let route = if console::covers(path) {
             &self.console
         } else if docs::covers(path) {
@@ -140,19 +140,19 @@ impl Requests {
             self.routes.at(path).map_or(&self.unknown, |found| found.value)
         };
         let (counts, _under_way) = (route.of(method), UnderWay::begin(&self.in_progress));
-        Asked { counts, began: Instant::now(), status: GIVEN_UP, _under_way }
+        CountedRequest { counts, began: Instant::now(), status: GIVEN_UP, _under_way }
     }
 }
 
 /// A request under way. It is counted when it is dropped: as given up unless it was answered.
-pub(crate) struct Asked<'a> {
+pub(crate) struct CountedRequest<'a> {
     counts: &'a MethodCounts,
     began: Instant,
     status: u16,
     _under_way: UnderWay,
 }
 
-impl Asked<'_> {
+impl CountedRequest<'_> {
     /// The request's method and its route's template.
     pub(crate) fn name(&self) -> (&'static str, &'static str) {
         (self.counts.method, self.counts.route)
@@ -165,7 +165,7 @@ impl Asked<'_> {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for CountedRequest<'_> {
     fn drop(&mut self) {
         self.counts.code(self.status).increment(1);
     }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_given_up_counts_as_such() {
-        let requests = Requests::new(&[]);
+        let requests = RequestMetrics::new(&[]);
         let codes =
             || -> Vec<u16> { requests.unknown.of(&Method::GET).codes.read().iter().map(|(code, _)| *code).collect() };
         requests.begin(&Method::GET, "/nowhere").answered(StatusCode::NOT_FOUND);

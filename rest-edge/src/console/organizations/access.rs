@@ -49,7 +49,7 @@ pub(super) fn role_number(word: &str) -> i32 {
 }
 
 /// An organization of the reader's, as its pages show it.
-pub(super) struct Place {
+pub(super) struct OrganizationAccess {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) plan: String,
@@ -60,7 +60,7 @@ pub(super) struct Place {
     pub(super) tab: &'static str,
 }
 
-impl Place {
+impl OrganizationAccess {
     /// The organization with an id, if the reader is a member.
     pub(super) fn of(signed_in: &SignedIn, id: &str, tab: &'static str) -> Result<Self, Failed> {
         let membership = signed_in.membership(id)?;

@@ -17,9 +17,9 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'
 
 /// The query of a page, as it was typed: its parameters, each with its values in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Question(HashMap<String, Vec<String>>);
+pub(crate) struct PageQuery(HashMap<String, Vec<String>>);
 
-impl<S: Sync> FromRequestParts<S> for Question {
+impl<S: Sync> FromRequestParts<S> for PageQuery {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -27,7 +27,7 @@ impl<S: Sync> FromRequestParts<S> for Question {
     }
 }
 
-impl Question {
+impl PageQuery {
     /// Reads a query.
     pub(crate) fn read(query: &str) -> Self {
         let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
@@ -44,7 +44,7 @@ impl Question {
     }
 
     /// Whether one of these parameters is not blank.
-    pub(crate) fn gives_any(&self, names: &[&str]) -> bool {
+    pub(crate) fn has_value(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.all(name).next().is_some())
     }
 
@@ -82,31 +82,31 @@ impl Question {
         link(path, &query)
     }
 
-    /// Reads the question as a request of core.
+    /// Reads the query as a request of core.
     pub(crate) fn reader(&self) -> Reader<'_> {
-        Reader { question: self, faults: Vec::new() }
+        Reader { query: self, faults: Vec::new() }
     }
 }
 
-/// Reads a question, and gathers what is wrong with it, in the words of core.
+/// Reads a query, and gathers what is wrong with it, in the words of core.
 pub(crate) struct Reader<'a> {
-    question: &'a Question,
+    query: &'a PageQuery,
     faults: Vec<FieldError>,
 }
 
 impl Reader<'_> {
     /// A text, as it was typed.
     pub(crate) fn exact(&mut self, name: &str) -> Option<String> {
-        if self.question.0.get(name).is_some_and(|values| values.len() > 1) {
+        if self.query.0.get(name).is_some_and(|values| values.len() > 1) {
             self.faults.push(FieldError::new(name, "must be given once"));
         }
-        Some(self.question.exact(name)).filter(|text| !text.is_empty()).map(str::to_owned)
+        Some(self.query.exact(name)).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
     /// A text, without the blanks around it.
     pub(crate) fn text(&mut self, name: &str) -> Option<String> {
         self.exact(name)?;
-        self.question.given(name)
+        self.query.given(name)
     }
 
     /// One of the values of a list.
@@ -117,8 +117,8 @@ impl Reader<'_> {
 
     /// Any values of a list.
     pub(crate) fn choices<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
-        let question = self.question;
-        question.all(name).filter_map(|text| self.known(name, text, &parse)).collect()
+        let query = self.query;
+        query.all(name).filter_map(|text| self.known(name, text, &parse)).collect()
     }
 
     fn known<T>(&mut self, name: &str, text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
@@ -186,19 +186,19 @@ mod tests {
 
     #[test]
     fn parameters_are_read() {
-        let asked = Question::read("q=+a+b+&blank=+&token=%24RUN&types=a&types=&types=+b");
-        assert_eq!((asked.exact("q"), asked.text("q"), asked.text("none")), (" a b ", "a b", ""));
-        assert_eq!((asked.given("token").as_deref(), asked.given("blank")), (Some("$RUN"), None));
-        assert!(asked.has_any(&["none", "blank"]) && !asked.has_any(&["none"]));
-        assert!(asked.gives_any(&["blank", "q"]) && !asked.gives_any(&["blank", "none"]));
-        assert_eq!(asked.all("types").collect::<Vec<_>>(), ["a", "b"]);
+        let query = PageQuery::read("q=+a+b+&blank=+&token=%24RUN&types=a&types=&types=+b");
+        assert_eq!((query.exact("q"), query.text("q"), query.text("none")), (" a b ", "a b", ""));
+        assert_eq!((query.given("token").as_deref(), query.given("blank")), (Some("$RUN"), None));
+        assert!(query.has_any(&["none", "blank"]) && !query.has_any(&["none"]));
+        assert!(query.has_value(&["blank", "q"]) && !query.has_value(&["blank", "none"]));
+        assert_eq!(query.all("types").collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        let asked =
-            Question::read("after=soon&q=a&q=b&sort=bogus&types=thesis.created&types=x&types=y&blank=&cursor=c");
-        let mut read = asked.reader();
+        let query =
+            PageQuery::read("after=soon&q=a&q=b&sort=bogus&types=thesis.created&types=x&types=y&blank=&cursor=c");
+        let mut read = query.reader();
         assert_eq!((read.time("after"), read.time("blank")), (None, None));
         read.text("q");
         assert!(read.choice("sort", parse_event_type).is_none() && read.choice("blank", parse_event_type).is_none());
@@ -211,18 +211,19 @@ mod tests {
 
     #[test]
     fn times_are_shown_as_their_fields_take_them() {
-        let asked = Question::read("at=2026-11-23T14%3A05&zone=2026-11-23T15:05:07.9%2B01:00&day=2026-11-23&none=soon");
-        let shown = ["at", "zone", "day", "none", "other"].map(|name| asked.time(name));
+        let query =
+            PageQuery::read("at=2026-11-23T14%3A05&zone=2026-11-23T15:05:07.9%2B01:00&day=2026-11-23&none=soon");
+        let shown = ["at", "zone", "day", "none", "other"].map(|name| query.time(name));
         assert_eq!(shown, ["2026-11-23T14:05:00", "2026-11-23T14:05:07", "2026-11-23T00:00:00", "soon", ""]);
-        assert_eq!(asked.reader().time("at").map(|at| at.seconds), Some(1_795_442_700));
+        assert_eq!(query.reader().time("at").map(|at| at.seconds), Some(1_795_442_700));
     }
 
     #[test]
     fn links_keep_what_was_asked_for() {
-        let asked = Question::read("token=%24A%26b&sort=&cursor=old&types=a.b&types=c");
-        let kept = asked.link("/list", &["types", "token", "sort"], Some("c-_1="));
+        let query = PageQuery::read("token=%24A%26b&sort=&cursor=old&types=a.b&types=c");
+        let kept = query.link("/list", &["types", "token", "sort"], Some("c-_1="));
         assert_eq!(kept, "/list?types=a.b&types=c&token=%24A%26b&cursor=c-_1%3D");
-        assert_eq!(asked.link("/list", &["sort"], None), "/list");
+        assert_eq!(query.link("/list", &["sort"], None), "/list");
         assert_eq!(encoded("a/../b?c"), "a%2F..%2Fb%3Fc");
     }
 }
