@@ -9,8 +9,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::answer::{Body, whole};
 
-/// Tags the state of a resource by its bytes, unless it has a tag, and leaves the body out where the client has that
-/// state already.
+/// Adds an `ETag` unless the response has one. If the client already has that state, the response becomes a 304 without
+/// a body.
 pub(crate) async fn tag(response: &mut Response<Body>, request_headers: &HeaderMap) {
     let Either::Left(body) = response.body_mut() else {
         return;
@@ -23,7 +23,7 @@ pub(crate) async fn tag(response: &mut Response<Body>, request_headers: &HeaderM
     let headers = response.headers_mut();
     if known.is_none() {
         headers.insert(ETAG, tag);
-        // An answer is for one key, and a cache must ask whether it is still valid.
+        // The response belongs to one key, and a cache must check that it is still valid.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
     if matches {
@@ -34,7 +34,7 @@ pub(crate) async fn tag(response: &mut Response<Body>, request_headers: &HeaderM
     }
 }
 
-/// The tag of a state: a digest of its bytes. It is weak: compression changes the bytes, but not the state.
+/// The tag is a digest of the bytes. It is weak, because compression changes the bytes but not the state.
 pub(crate) fn tag_of(bytes: &[u8]) -> HeaderValue {
     let digest = hex::encode(&Sha256::digest(bytes)[..16]);
     HeaderValue::try_from(format!("W/\"{digest}\"")).expect("hexadecimal digits are printable")

@@ -1,4 +1,5 @@
-//! A request's steps: key in the query string, route and method, form, core. Failures become answers only here.
+//! The pipeline of a request: a key in the query string, route and method, form, core. Only this module turns failures
+//! into responses.
 
 use std::{any::Any, net::IpAddr, panic::AssertUnwindSafe, time::Duration};
 
@@ -48,34 +49,29 @@ use crate::{
     v1 as resources,
 };
 
-/// Most bytes of a body.
+/// Limit for a request's body in bytes.
 const MAX_BODY: usize = 64 * 1024;
-/// Most bytes of bodies held at once, of all connections together.
+/// Limit for the bodies in memory of all connections together, in bytes.
 const MAX_BODIES: usize = 64 * 1024 * 1024;
-/// Most requests that wait for core at once. More are refused, so that the others are answered soon.
+/// Limit for concurrent calls of core. The edge refuses further requests, so that the others finish soon.
 const MAX_CALLS: usize = 1_024;
-/// Most streams that are being opened at once. Others wait: after a deploy all clients come at the same moment.
+/// Limit for streams that open concurrently. Others wait, because all clients reconnect at once after a deployment.
 const MAX_OPENINGS: usize = 128;
-/// Most bytes still read of a body that is too large, so that its sender can read the answer.
+/// Bytes that the edge still reads of a body that is too large, so that its sender can read the response.
 const MAX_DISCARDED: usize = 1024 * 1024;
-/// Where people and programs come without a path.
 const ROOT: &str = "/";
-/// Longest wait for core's answer.
 const CORE_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Edge {
-    /// What its handlers work with.
     pub(crate) context: Context,
-    /// The pages in which people run their access.
     console: Site,
-    /// The pages that people read.
     docs: Docs,
-    /// Room for requests that wait for core.
+    /// Permits for calls of core.
     calls: Semaphore,
-    /// Room for streams that are being opened.
+    /// Permits for streams that open.
     openings: Semaphore,
-    /// Room for bodies that are held.
+    /// Budget for bodies in memory.
     bodies: Bodies,
     request_metrics: RequestMetrics,
     router: matchit::Router<PathRoutes>,
@@ -85,7 +81,6 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// An edge in front of a core.
     pub(crate) fn new(
         core: Services,
         config: EdgeConfig,
@@ -117,7 +112,7 @@ impl Edge {
         }
     }
 
-    /// Answers a request, whatever it is.
+    /// Responds to any request.
     pub(crate) async fn respond<B>(&self, peer: IpAddr, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -138,7 +133,8 @@ impl Edge {
             cors::open(response.headers_mut());
             protect_answer(response.headers_mut());
         }
-        // A page has a token and texts that others may choose: its compressed length would tell of the token.
+        // Pages stay uncompressed: they contain a token and texts of other people, so their compressed length would
+        // leak the token.
         if !(console::covers(&path) && console::is_page(response.headers())) {
             encoding::encode(&mut response, encoding).await;
         }
@@ -153,7 +149,6 @@ impl Edge {
         response
     }
 
-    /// Answers a request for a page of the console.
     async fn show<B>(&self, peer: IpAddr, id: &HeaderValue, trace: Trace, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -174,7 +169,6 @@ impl Edge {
         self.console.finish(&visit, &method, answered).await
     }
 
-    /// Answers a request for the API.
     async fn call<B>(&self, peer: IpAddr, access: &Access<'_>, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -194,7 +188,7 @@ impl Edge {
                 let took_ms = self.clock.now_ms() - access.started_ms;
                 let (status, code, path) = (error.code.http_status(), error.code.as_str(), uri.path());
                 let trace = access.trace;
-                // Never the query string: it may hold a secret.
+                // The log leaves out the query string, which may contain a secret.
                 if status < 500 {
                     tracing::info!(request_id = id, trace_id = %trace, %method, path, status, code, took_ms, "request refused");
                 } else {
@@ -259,7 +253,7 @@ impl Edge {
         }
     }
 
-    /// Leads people to the console, and programs to the description of all the rest.
+    /// Redirects browsers to the console. Programs get the discovery document.
     fn root(&self, head: &Parts) -> Answer {
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));
@@ -270,7 +264,7 @@ impl Edge {
         Ok(bytes(StatusCode::OK, self.context.discovery.clone()))
     }
 
-    /// Room for a call, if there is any.
+    /// Acquires the permit for a call; none if the limit is reached.
     async fn room(&self, route: &Route) -> Option<SemaphorePermit<'_>> {
         if route.opens_stream() {
             return timeout(CORE_CALL_TIMEOUT, self.openings.acquire()).await.ok()?.ok();
@@ -278,7 +272,7 @@ impl Edge {
         self.calls.try_acquire().ok()
     }
 
-    /// Reads the path's parameter and the body, and checks the idempotency key.
+    /// Reads the path parameter and the body, and checks the idempotency key.
     async fn read<B>(&self, route: &Route, call: &mut Call, raw_id: &str, body: B) -> Result<(), Failure>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -288,7 +282,7 @@ impl Edge {
         let id = path_text(raw_id).ok_or_else(|| Failure::shape(ErrorCode::InvalidRequest, broken))?;
         call.id = id.into_owned();
         if route.query.is_empty() {
-            // No parameter is read, yet an unreadable query string and unknown parameters are refused everywhere.
+            // The route declares no parameter. Unreadable queries and unknown parameters are faults on every route.
             call.add_unread(call.query()?.unread());
         }
         if route.body.is_some() {
@@ -297,7 +291,7 @@ impl Edge {
         call.idempotency_key().map(drop)
     }
 
-    /// Lets core decide whether the caller may learn what is wrong with a request's form.
+    /// Core decides whether the caller may learn the faults of a request's form.
     async fn refuse(&self, route: &Route, call: &Call, error: v1::RequestError) -> Failure {
         let Some(operation) = route.operation else {
             let code = ErrorCode::parse(&error.code).unwrap_or(ErrorCode::InvalidRequest);
@@ -317,7 +311,7 @@ impl Edge {
     }
 }
 
-/// The failure of a request with fields that could not be read.
+/// The failure of a request with unreadable fields.
 fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
     match answer {
         Err(Failure::Error(error, headers)) if error.code == ErrorCode::ValidationFailed => {
@@ -327,7 +321,7 @@ fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
         }
         Err(failure) => failure,
         Ok(_) if route.operation.is_none() => ApiError::validation(&all_errors(route.query, unread, Vec::new())).into(),
-        // Core took an incomplete request for a whole one.
+        // Core must not accept a request with unreadable fields.
         Ok(_) => Failure::incomplete(),
     }
 }
@@ -337,7 +331,6 @@ fn unread(error: BodyError) -> Failure {
     if error.code == ErrorCode::ServiceUnavailable { error.into() } else { Failure::shape(error.code, &error.message) }
 }
 
-/// Why a body was not read.
 fn body_error(error: BodyError) -> ApiError {
     let (code, message) = match error {
         BodyError::TooLarge => (ErrorCode::PayloadTooLarge, "a body may have 64 KiB at most; send less"),
@@ -348,7 +341,7 @@ fn body_error(error: BodyError) -> ApiError {
     ApiError::new(code, message)
 }
 
-/// The error of a request whose answering panicked.
+/// The error of a request whose handler panicked.
 fn panicked(id: &HeaderValue, panic: &(dyn Any + Send)) -> ApiError {
     let panic = panics::text(panic);
     tracing::error!(request_id = id.to_str().unwrap_or_default(), panic, "a request panicked");

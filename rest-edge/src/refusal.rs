@@ -1,5 +1,5 @@
-//! Heads that hyper refuses before there is a request: they are malformed or too large. On its way out, hyper's bare
-//! answer becomes the error envelope with a request id, which every answer has.
+//! Request heads that hyper refuses because they are malformed or too large. This module replaces hyper's bare response
+//! by the error envelope with a request id.
 
 use std::{
     io::{self, IoSlice},
@@ -15,16 +15,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::edge::Edge;
 
-/// A connection on which bare answers become the envelope.
+/// A connection that replaces bare responses by the envelope.
 pub(crate) struct Enveloped<T> {
     stream: T,
     edge: Arc<Edge>,
-    /// The bytes left to write in place of a bare answer.
+    /// The remaining bytes that replace a bare response.
     instead: Bytes,
 }
 
 impl<T> Enveloped<T> {
-    /// Wraps a connection.
     pub(crate) fn new(stream: T, edge: Arc<Edge>) -> Self {
         Self { stream, edge, instead: Bytes::new() }
     }
@@ -47,7 +46,7 @@ impl From<Enveloped<Self>> for Socket {
     }
 }
 
-/// Whether these bytes are an answer of hyper's own: whole, without a body, and with none of this service's headers.
+/// True for a response of hyper itself: complete, without a body, and without this service's headers.
 fn is_bare(bytes: &[u8]) -> bool {
     bytes.starts_with(b"HTTP/1.")
         && bytes.get(8..10) == Some(b" 4")
@@ -65,7 +64,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Enveloped<T> {
             }
             this.instead = this.envelope();
         }
-        // The caller repeats the same bytes until they count as written.
+        // The caller writes the same bytes again until this function reports them as written.
         while !this.instead.is_empty() {
             match ready!(Pin::new(&mut this.stream).poll_write(context, &this.instead))? {
                 0 => return Poll::Ready(Ok(0)),

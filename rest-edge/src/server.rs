@@ -1,4 +1,4 @@
-//! Lets the edge answer connections.
+//! Serves connections with the edge.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -27,20 +27,20 @@ use crate::{
     request_metrics,
 };
 
-/// Most bytes of a request's head.
+/// Limit for a request's head in bytes.
 pub(crate) const MAX_HEAD: u32 = 16 * 1024;
-/// Most requests of one connection at once.
+/// Limit for concurrent requests of one connection.
 const MAX_REQUESTS: u32 = 128;
-/// Most requests that a connection may give up beyond those it lets end.
+/// Limit for the requests that a connection cancels beyond those that it lets finish.
 const MAX_GIVEN_UP: u32 = 200;
-/// Most bytes of answers that wait to be taken.
+/// Limit for response bytes that clients have not read yet, of all connections together.
 const MAX_UNTAKEN: usize = 256 * 1024 * 1024;
-/// Longest wait for a turn. While requests wait longer for more than a moment, new ones are refused.
+/// Limit for the delay until the runtime polls a task. If the delay stays above it, the edge refuses new requests.
 const MAX_LAG: Duration = Duration::from_millis(300);
-/// Longest time for open requests to end once the edge stops.
+/// Open requests have this long to finish after the edge stops.
 const DRAIN: Duration = Duration::from_secs(8);
 
-/// Serves the REST API until `shutdown`, then ends streams, finishes requests and returns.
+/// Serves the REST API until `shutdown`. Then it ends streams, finishes requests and returns.
 pub async fn serve(
     listener: TcpListener,
     core: Services,
@@ -102,7 +102,7 @@ impl Answers for Edge {
 }
 
 impl Edge {
-    /// The envelope for a request that is not looked at further.
+    /// The envelope for a request that the edge refuses without reading it.
     fn refused(&self, error: &ApiError) -> Response<Body> {
         let id = self.context.request_id();
         let mut response = self.context.errors.answer(error, &Default::default(), id.to_str().unwrap_or_default());
@@ -112,7 +112,7 @@ impl Edge {
     }
 }
 
-/// Whether a request names its host, and no other: a request that passes one host's proxy must not mean another host.
+/// True if a request names exactly one host. A request that passes the proxy of one host must not name another host.
 fn names_one_host<B>(request: &Request<B>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, another) = (hosts.next(), hosts.next());
@@ -132,7 +132,7 @@ fn names_one_host<B>(request: &Request<B>) -> bool {
     }
 }
 
-/// Whether a text is a host, with or without a port, or is empty, as for a target without a host.
+/// True for a host with or without a port, and for the empty text, as in a target without a host.
 fn is_host(text: &[u8]) -> bool {
     text.is_empty() || (!text.contains(&b'@') && Authority::try_from(text).is_ok())
 }
@@ -149,13 +149,13 @@ mod tests {
 
     type Started = (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>);
 
-    /// A running edge whose streams stay open.
+    /// Starts an edge whose streams stay open.
     async fn start(max_connections: usize) -> Started {
         let core = FakeCore::plain();
         start_with(core, EdgeConfig { max_connections, ..EdgeConfig::new("http://edge.test") }).await
     }
 
-    /// A running edge in front of a core.
+    /// Starts an edge in front of a core.
     async fn start_with(core: Arc<FakeCore>, config: EdgeConfig) -> Started {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -239,7 +239,6 @@ mod tests {
                 response.contains("x-service-request-id: req_") && response.contains("INVALID_REQUEST"),
                 "{response}"
             );
-            // The connection still works.
             stream.write_all(b"GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
             assert!(read_until(&mut stream, "\"ok\"}").await.starts_with("HTTP/1.1 200 OK\r\n"));
         }

@@ -27,7 +27,7 @@ use super::{
     visit::SignedIn,
 };
 
-/// What a project's page says after a change.
+/// The notices after a change, by the word in `?done=`.
 const DONE: &[(&str, &str)] = &[
     ("created", "The project is created."),
     ("renamed", "The project has its new name."),
@@ -36,7 +36,6 @@ const DONE: &[(&str, &str)] = &[
     ("revoked", "The key is revoked. It works no more."),
 ];
 
-/// The routes of projects.
 pub(crate) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/organizations/{id}/projects", get(new_project).post(create))
@@ -49,7 +48,7 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
         .route("/console/keys/{id}/revoke", post(keys::revoke).get(to_console))
 }
 
-/// A project, and what the user is in its organization.
+/// A project and the role of the user in its organization.
 pub(super) struct ProjectAccess {
     pub(super) project: v1::Project,
     pub(super) organization_name: String,
@@ -57,33 +56,30 @@ pub(super) struct ProjectAccess {
 }
 
 impl ProjectAccess {
-    /// Whether the user may change the project.
     pub(super) fn may_change(&self) -> bool {
         !self.project.archived && self.role >= v1::Role::Developer
     }
 
-    /// The environment whose data the project's page leads to.
+    /// The project's page links to the data of this environment.
     fn environment(&self) -> &'static str {
         if self.project.live_approved { metadata::LIVE } else { metadata::TEST }
     }
 
-    /// Whether the user may revoke the project's keys, which archived projects have too.
+    /// Archived projects have keys too, which can be revoked.
     fn may_revoke(&self) -> bool {
         self.role >= v1::Role::Developer
     }
 
-    /// Whether the user may archive the project.
     fn may_archive(&self) -> bool {
         !self.project.archived && self.role == v1::Role::Owner
     }
 }
 
-/// The path of a project's page.
 fn path(id: &str) -> String {
     format!("/console/projects/{id}")
 }
 
-/// The project, if it is of the membership's organization.
+/// Finds a project in the organization of a membership.
 async fn find_in(
     console: &Console,
     signed_in: &SignedIn,
@@ -94,7 +90,7 @@ async fn find_in(
     let message = v1::AccountServiceListProjectsRequest { organization_id: organization.id };
     let projects = match console.core.accounts.list_projects(signed_in.visit.request(message)).await {
         Ok(answer) => answer.into_inner().data,
-        // The user was a member a moment ago.
+        // The membership ended after the account was read.
         Err(status) if ApiError::from_status(&status).code == ErrorCode::OrganizationNotFound => Vec::new(),
         Err(status) => return Err(status.into()),
     };
@@ -102,14 +98,14 @@ async fn find_in(
     Ok(found.map(|project| ProjectAccess { project, organization_name: organization.name, role: membership.role() }))
 }
 
-/// Finds a project of the user's organizations. Others are not there.
+/// Finds a project in the user's organizations. Projects of others count as missing.
 pub(super) async fn find(console: &Console, signed_in: &SignedIn, id: &str) -> Result<ProjectAccess, Failed> {
     let memberships = signed_in.account.memberships.iter();
     let found = try_join_all(memberships.map(|membership| find_in(console, signed_in, membership, id))).await?;
     found.into_iter().flatten().next().ok_or_else(Failed::missing)
 }
 
-/// The address of a form that failed stays in the browser: a reload of it leads to the page that has the form.
+/// The browser keeps the address of a form that failed. A reload redirects to the page with the form.
 async fn to_project(State(console): State<Arc<Console>>, signed_in: SignedIn, Path(id): Path<String>) -> Page {
     Ok(see_other(&path(&find(&console, &signed_in, &id).await?.project.id)))
 }
@@ -168,25 +164,24 @@ async fn create(
     }
 }
 
-/// The page of a project.
 #[derive(Template)]
 #[template(path = "project.html")]
 struct ProjectPage {
     layout: Layout,
     access: ProjectAccess,
     created: String,
-    /// Since when live access is asked for.
+    /// The time of the pending request for live access.
     requested_at: Option<String>,
     keys: Vec<KeyRow>,
     revoked_keys: Vec<KeyRow>,
-    /// How many keys are revoked; the page shows the latest.
+    /// The page shows the latest of these revoked keys.
     revoked_count: usize,
-    /// What was typed, or else the project's name.
+    /// The typed name, or else the current one.
     typed_name: String,
     faults: Faults,
 }
 
-/// What a project's page shows beside the project.
+/// The state of the page's forms: a notice, or the typed text with its faults.
 struct FormState<'a> {
     done: Option<&'a str>,
     typed_name: Option<String>,
@@ -222,7 +217,7 @@ async fn show(
     show_project(&console, &signed_in, &id, FormState { done, typed_name: None, faults: Faults::none() }).await
 }
 
-/// A project's new name, and the revision of the project that its page showed.
+/// The new name, and the revision of the project that the page showed.
 #[derive(Debug, Deserialize)]
 struct Renaming {
     #[serde(default)]
@@ -248,7 +243,7 @@ async fn rename(
     }
 }
 
-/// Ends a button's change: back to the project's page, or the page with what was wrong.
+/// Redirects to the project's page after success, or shows it with the faults.
 async fn after<T>(
     console: &Console,
     signed_in: &SignedIn,

@@ -1,4 +1,4 @@
-//! The console's door: who may post a form, what every answer carries, and where people are led.
+//! The entrance of the console: the guard of forms, the headers of every response, and redirects.
 
 mod cookies;
 mod device;
@@ -25,7 +25,7 @@ use crate::{
 const SESSION: &str = "ses_usr_1_0123456789";
 const DEVICE: &str = "dev_0123456789";
 
-/// A core with one user, who may sign in with any password but `wrong`.
+/// A core with one user. Every password but `wrong` is right.
 fn core() -> Arc<FakeCore> {
     FakeCore::new(answer)
 }
@@ -112,7 +112,7 @@ async fn a_form_needs_the_token_of_its_browser() {
         assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
         assert!(page.contains("out of date"), "{page}");
     }
-    // Nor is it right for who has no cookie, or has a session.
+    // The token is wrong for visitors without the cookie, and for a session.
     for cookie in ["", "session=ses_usr_2_x"] {
         let body = format!("{fields}&csrf={token}");
         assert_eq!(ask(&edge, post("/console/sign-in", cookie, &body)).await.0, StatusCode::FORBIDDEN);

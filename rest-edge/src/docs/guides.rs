@@ -1,4 +1,4 @@
-//! The guides, and the list of everything there is to read.
+//! The guides, and the list of all pages.
 
 use super::{
     HOME, grpc,
@@ -7,7 +7,7 @@ use super::{
     reference,
 };
 
-/// Every page in the order in which the list shows them.
+/// All pages in the order of the list.
 pub(super) const GROUPS: &[Group] = &[
     Group {
         title: "Begin",
@@ -53,7 +53,6 @@ pub(super) const GROUPS: &[Group] = &[
 
 macro_rules! sources {
     ($($name:literal $file:literal;)+) => {
-        /// The Markdown of each guide.
         const SOURCES: &[Source] =
             &[$(Source { name: $name, text: include_str!(concat!("../../../docs/", $file)) }),+];
     };
@@ -80,12 +79,11 @@ sources! {
     "upstream" "upstream.md";
 }
 
-/// The guides of a service that people reach under this address.
 pub(super) fn pages(public_url: &str) -> Vec<Page> {
     SOURCES.iter().map(|source| markdown::page(source, public_url)).collect()
 }
 
-/// The page that leads to all others.
+/// The index of all pages.
 pub(super) fn index(pages: &[Page]) -> Page {
     let mut body = String::new();
     for group in GROUPS {
@@ -105,7 +103,7 @@ pub(super) fn index(pages: &[Page]) -> Page {
     }
 }
 
-/// The page that stands where there is none.
+/// The page for paths without a document.
 pub(super) fn missing() -> Page {
     let body = "<p>There is no page here. The list of all pages may have the one that is meant.</p>".to_owned();
     Page { title: "Page not found".to_owned(), body, ..Page::default() }

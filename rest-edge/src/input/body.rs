@@ -1,5 +1,3 @@
-//! JSON bodies.
-
 use std::fmt;
 
 use bytes::Bytes;
@@ -20,7 +18,6 @@ use thesis_proto::{
 use super::{Errors, NOT_A_TIME, Param, some_filters, some_of};
 use crate::answer::Failure;
 
-/// The declared fields of a JSON object.
 pub(crate) struct JsonBody {
     params: &'static [Param],
     fields: Map<String, Value>,
@@ -28,7 +25,7 @@ pub(crate) struct JsonBody {
 }
 
 impl JsonBody {
-    /// Reads a body; no body counts as an empty object.
+    /// Reads a body. No body counts as an empty object.
     pub(crate) fn read(params: &'static [Param], headers: &HeaderMap, body: &Bytes) -> Result<Self, Failure> {
         let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
         if body.is_empty() {
@@ -55,7 +52,7 @@ impl JsonBody {
         Ok(read)
     }
 
-    /// Reads a JSON object; none if the text is something else.
+    /// Reads a JSON object; none if the text is no object.
     pub(crate) fn object(params: &'static [Param], text: &[u8]) -> Option<Self> {
         let Members(members) = serde_json::from_slice(text).ok()?;
         let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
@@ -76,25 +73,25 @@ impl JsonBody {
         self.fields.remove(name)
     }
 
-    /// A field's value; null counts as absent.
+    /// Takes a field's value. Null counts as absent.
     fn given(&mut self, name: &'static str) -> Option<Value> {
         self.take(name).filter(|value| !value.is_null())
     }
 
-    /// The declared fields that are there, null included.
+    /// The names of the declared fields that are present, even with null.
     pub(crate) fn names(&self) -> Vec<String> {
         let given = self.params.iter().filter(|param| self.fields.contains_key(param.name));
         given.map(|param| param.name.to_owned()).collect()
     }
 
-    /// Notes that a field must not be null, if it is.
+    /// Adds an error if the field is null.
     pub(crate) fn refuse_null(&mut self, name: &'static str) {
         if self.fields.get(name).is_some_and(Value::is_null) {
             self.errors.add(name, "must not be null");
         }
     }
 
-    /// A text. Another value becomes an empty text, so that core does not take it for absent.
+    /// Reads a text. Another value becomes an empty text, so that core does not count it as absent.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         match self.given(name)? {
             Value::String(text) => Some(text),
@@ -102,7 +99,7 @@ impl JsonBody {
         }
     }
 
-    /// A text or null.
+    /// Reads a text or null.
     pub(crate) fn nullable_text(&mut self, name: &'static str) -> Option<String> {
         match self.take(name)? {
             Value::String(text) => Some(text),
@@ -111,7 +108,6 @@ impl JsonBody {
         }
     }
 
-    /// A time.
     pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         let time = self.given(name)?.as_str().and_then(parse_iso8601);
         if time.is_none() {
@@ -120,7 +116,7 @@ impl JsonBody {
         time
     }
 
-    /// A whole number. One beyond its type's bounds becomes the nearest bound, which no range of core allows.
+    /// Reads a whole number. A number outside the type becomes the nearest bound, which core's ranges exclude.
     pub(crate) fn integer(&mut self, name: &'static str) -> Option<i32> {
         match self.given(name)?.as_f64() {
             Some(number) if number.fract() == 0.0 => Some(number as i32),
@@ -128,7 +124,6 @@ impl JsonBody {
         }
     }
 
-    /// One of these texts.
     pub(crate) fn one_of<E: Into<i32>>(
         &mut self,
         name: &'static str,
@@ -140,7 +135,6 @@ impl JsonBody {
         some_of(name, [text.as_str()].into_iter(), parse_known, known, &mut self.errors).pop()
     }
 
-    /// An array of event types.
     pub(crate) fn event_types(&mut self, name: &'static str) -> Vec<i32> {
         let Some(value) = self.given(name) else {
             return Vec::new();
@@ -150,7 +144,6 @@ impl JsonBody {
         some_of(name, texts.iter().map(String::as_str), names::parse_event_type, known, &mut self.errors)
     }
 
-    /// Filters of events.
     pub(crate) fn filters(&mut self, name: &'static str) -> Option<v1::EventFilters> {
         let Value::Object(dimensions) = self.given(name)? else {
             return self.wrong(name, "must be an object");
@@ -195,7 +188,7 @@ impl JsonBody {
         None
     }
 
-    /// Ends the reading, and gives the bad fields, unknown ones included.
+    /// Returns the bad fields, unknown ones included.
     pub(crate) fn unread(mut self) -> Vec<FieldError> {
         for name in self.fields.keys() {
             self.errors.add_unknown(name, self.params.iter().map(|param| param.name));
@@ -204,7 +197,6 @@ impl JsonBody {
     }
 }
 
-/// The members of an object, repeated ones included.
 struct Members(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Members {

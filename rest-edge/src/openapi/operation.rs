@@ -1,5 +1,3 @@
-//! One operation of the description.
-
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -16,10 +14,9 @@ use crate::{
     route::{Answers, Route},
 };
 
-/// The name under which a stream's ticket travels.
+/// The query parameter of a stream's ticket.
 pub(super) const TICKET: &str = "ticket";
 
-/// The description of a route.
 pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
     let example = example(route.id, public_url, now_ms);
     let mut operation = json!({
@@ -31,7 +28,7 @@ pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
         "security": security(route),
         "responses": {},
     });
-    // A body without fields need not be sent, and generated clients had nothing to put into it.
+    // A body without fields is optional, and generated clients would have nothing to put into it.
     if let Some(fields) = route.body.filter(|fields| !fields.is_empty()) {
         let required = fields.iter().any(|field| field.required);
         let mut content = json!({"schema": reference(route.body_name)});
@@ -64,7 +61,7 @@ pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
     operation
 }
 
-/// The rules, and what they have in common with those of other operations.
+/// The rules of the operation, with the rules that it shares with others.
 fn text(route: &Route) -> String {
     let mut text = route.about.to_owned();
     if route.operation.is_some() {
@@ -80,12 +77,12 @@ fn text(route: &Route) -> String {
     text
 }
 
-/// The ways to show who calls: each alone suffices.
+/// The alternative ways to authenticate.
 fn security(route: &Route) -> Value {
     match (&route.operation, &route.answers) {
         (None, _) => json!([]),
         (_, Answers::Events) => json!([{"bearer": []}, {TICKET: []}]),
-        // Its key may come as the first message.
+        // A WebSocket's first message may contain the key.
         (_, Answers::Upgrade) => json!([{"bearer": []}, {TICKET: []}, {}]),
         _ => json!([{"bearer": []}]),
     }
@@ -161,7 +158,7 @@ fn parameters(route: &Route) -> Vec<Value> {
         give_example(&mut parameter, param.example);
         parameters.push(parameter);
     };
-    // A ticket shows who calls: it is among the security schemes.
+    // The ticket is a security scheme, not a parameter.
     let query = route.query.iter().filter(|param| !(route.opens_stream() && param.name == TICKET));
     query.for_each(|param| declare("query", param));
     route.headers.iter().for_each(|param| declare("header", param));

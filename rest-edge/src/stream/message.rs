@@ -25,11 +25,11 @@ const SUBSCRIBE: &[Param] = &[
 const UNSUBSCRIBE: &[Param] = &[OP, RID, SUB];
 const PING: &[Param] = &[OP, RID];
 
-/// The names of the messages that clients send, and their fields.
+/// The operations of clients, and the fields of their messages.
 const OPS: [(&str, &[Param]); 4] =
     [("auth", AUTH), ("subscribe", SUBSCRIBE), ("unsubscribe", UNSUBSCRIBE), ("ping", PING)];
 
-/// A message of a client. It may hold a key, so it has no `Debug`.
+/// An operation that a client requests. It may contain a key, so it has no `Debug`.
 pub(super) enum Operation {
     Auth { key: String },
     Subscribe { sub: String, types: Vec<i32>, filters: Option<thesis_proto::v1::EventFilters>, cursor: Option<String> },
@@ -37,14 +37,13 @@ pub(super) enum Operation {
     Ping,
 }
 
-/// A client's message that can be answered.
+/// A client's message with its request id.
 pub(super) struct Request {
     pub(super) rid: Option<String>,
     pub(super) operation: Result<Operation, ApiError>,
 }
 
 impl Request {
-    /// Reads a message; none if it is no JSON object.
     pub(super) fn read(text: &Bytes) -> Option<Self> {
         let op = JsonBody::object(PING, text)?.text("op");
         let fields = OPS.iter().find(|(name, _)| op.as_deref() == Some(*name)).map(|(_, fields)| *fields);
@@ -92,7 +91,7 @@ impl Request {
     }
 }
 
-/// A message of this service.
+/// A message from the service to the client.
 #[derive(Serialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum ServerMessage<'a> {
@@ -140,12 +139,12 @@ impl ServerMessage<'_> {
     }
 }
 
-/// The answer to a request that failed.
+/// The response to a failed request.
 pub(super) fn failure(rid: Option<&str>, error: json::Error<'_>) -> Vec<u8> {
     ServerMessage::Error { rid, error }.text()
 }
 
-/// An event of a subscription.
+/// The message with an event of a subscription.
 pub(super) fn event(sub: &str, cursor: &str, event: &[u8]) -> Vec<u8> {
     let sub = serde_json::to_vec(sub).expect("texts always serialise");
     let mut text = Vec::with_capacity(sub.len() + cursor.len() + event.len() + 48);

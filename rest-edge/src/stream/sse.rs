@@ -29,7 +29,7 @@ use crate::{
     route::Route,
 };
 
-/// Shortest and longest time that a client is told to wait before it opens a stream again.
+/// Clients wait a random time in this range before they reconnect.
 const RECONNECT_MS: RangeInclusive<u32> = 500..=5_000;
 
 const QUERY: &[Param] = &[
@@ -44,7 +44,6 @@ const QUERY: &[Param] = &[
 const HEADERS: &[Param] =
     &[Param::new("Last-Event-ID", Kind::Text(0, 512), "Resumes after this cursor; wins over `from_cursor`")];
 
-/// The route of the stream.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/v1/events/stream", "StreamService/Open", |edge, call| Box::pin(open(edge, call)))
@@ -98,7 +97,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     let (types, filters) = (request.types.clone(), request.filters.clone());
     let (opened, stream) = edge.hub.open("sse", call.request(request)).await.map_err(failure)?;
     let subscription = edge.hub.follow(&stream, &opened.begin, &types, filters.as_ref());
-    // Core has accepted the same filter.
+    // Core has validated the same filter.
     let subscription = subscription.map_err(|_| Failure::incomplete())?;
     let mut events = Events::new(stream, subscription, &opened.begin, reconnect_ms(edge));
     if call.head.version != Version::HTTP_2 {
@@ -115,7 +114,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     Ok(response(&opened.metadata, Either::Right(StreamBody::new(pieces).boxed_unsync())))
 }
 
-/// An answer that streams. Proxies must neither keep nor gather nor change its pieces.
+/// A streaming response. Proxies must not store, buffer or change its pieces.
 fn response(metadata: &MetadataMap, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
@@ -126,7 +125,7 @@ fn response(metadata: &MetadataMap, body: Body) -> Response<Body> {
     response
 }
 
-/// A failure that calls the cursor by the name under which it came.
+/// Names the cursor in a failure as the client named it.
 fn named(mut failure: Failure, cursor_name: &str) -> Failure {
     if let Failure::Error(error, _) = &mut failure
         && error.param.as_deref() == Some("cursor")
@@ -136,7 +135,7 @@ fn named(mut failure: Failure, cursor_name: &str) -> Failure {
     failure
 }
 
-/// `Last-Event-ID`. Clients that have seen no event send an empty one, which counts as none.
+/// Reads `Last-Event-ID`. Clients without any event send an empty value, which counts as none.
 fn last_event_id(call: &Call) -> Result<Option<String>, Failure> {
     let mut values = call.head.headers.get_all("last-event-id").iter().filter(|value| !value.is_empty());
     let Some(value) = values.next() else {
@@ -147,7 +146,7 @@ fn last_event_id(call: &Call) -> Result<Option<String>, Failure> {
     text.map(|text| Some(text.to_owned())).ok_or_else(unreadable)
 }
 
-/// Milliseconds until this client opens a stream again: random, so that not all clients come at once.
+/// Milliseconds until the client reconnects. They are random, so that not all clients reconnect at once.
 fn reconnect_ms(edge: &Context) -> u32 {
     let mut random = [0; 4];
     edge.ids.fill(&mut random);

@@ -1,4 +1,5 @@
-//! The description is whole. `requests` holds the routes against it, and `examples` its examples against its schemas.
+//! The description is complete. `requests` compares it with the routes, and `examples` compares its examples with its
+//! schemas.
 
 mod examples;
 mod requests;
@@ -9,23 +10,23 @@ use serde_json::{Value, json};
 
 use crate::{openapi, v1::routes};
 
-/// The description of an edge at a made-up address.
+/// The description for a test URL.
 pub(crate) fn document() -> Value {
     openapi("http://edge.test", 1_795_442_700_123)
 }
 
-/// A schema, also where it is only referred to.
+/// Resolves a reference to a schema.
 fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     schema["$ref"].as_str().map_or(schema, |name| document.pointer(&name[1..]).unwrap())
 }
 
-/// Properties and required properties of an object's schema.
+/// The properties and the required properties of an object's schema.
 pub(crate) fn shape(document: &Value, schema: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
     let schema = resolved(document, schema);
     let (mut properties, mut required) = (BTreeSet::new(), BTreeSet::new());
     properties.extend(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()));
     required.extend(schema["required"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()));
-    // Those of which it is one have all the same properties.
+    // The alternatives of a union all have the same properties.
     let parts = ["allOf", "oneOf"].into_iter().filter_map(|parts| schema[parts].as_array());
     for part in parts.flatten() {
         let (more, needed) = shape(document, part);
@@ -35,7 +36,7 @@ pub(crate) fn shape(document: &Value, schema: &Value) -> (BTreeSet<String>, BTre
     (properties, required)
 }
 
-/// Every operation with its place, webhooks and the WebSocket too.
+/// All operations with method and path, including webhooks and the WebSocket.
 fn everything() -> Vec<(String, Value)> {
     let document = document();
     let items = ["paths", "webhooks"].into_iter().flat_map(|section| document[section].as_object().unwrap().clone());
@@ -120,7 +121,7 @@ fn no_enum_has_a_single_value_or_stands_in_two_places() {
     }
     let mut enums = Vec::new();
     walk(&document(), &mut enums);
-    // The texts of a flag in headers of webhooks are no type.
+    // The two texts of a flag in webhook headers are no enum.
     enums.retain(|values| *values != json!(["true", "false"]));
     for (index, values) in enums.iter().enumerate() {
         assert!(values.as_array().unwrap().len() > 1 && !enums[..index].contains(values), "{values}");

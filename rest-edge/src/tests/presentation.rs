@@ -1,4 +1,4 @@
-//! How an answer is presented: tags, `HEAD`, compression, and the headers for pages of other origins.
+//! The presentation of responses: tags, `HEAD`, compression, and CORS headers.
 
 use std::{io::Read as _, sync::Arc};
 
@@ -123,7 +123,7 @@ async fn the_description_is_made_once_in_every_form() {
             _ => text = zstd::decode_all(&first[..]).unwrap(),
         }
         assert_eq!(text, bare);
-        // The same bytes in memory.
+        // Both responses share the same bytes in memory.
         let (_, _, again) = send_at(&edge, "GET", path, &[accept]).await;
         assert_eq!((first.as_ptr(), first.len()), (again.as_ptr(), again.len()));
         let (status, headers, body) =

@@ -1,4 +1,4 @@
-//! The order of checks, the envelope on every path, and the data that core gets.
+//! The order of checks, the envelope on every path, and the data that core receives.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn post(target: &str, kind: &str, body: &'static str) -> Request<&'static str> {
     Request::builder().method("POST").uri(target).header("content-type", kind).body(body).unwrap()
 }
 
-/// The operation and the error with which core was asked to refuse a request.
+/// The operation and the error of the last `Refuse` call.
 fn refusal(core: &Arc<FakeCore>) -> (String, v1::RequestError) {
     let seen = core.seen.lock();
     let last = seen.last().unwrap();
@@ -78,7 +78,7 @@ async fn core_is_told_who_asks_and_its_figures_come_back() {
     assert_eq!(header("x-service-request-id"), Some(headers["x-service-request-id"].to_str().unwrap()));
     assert_eq!(header("x-service-request-id").map(str::len), Some(28));
     assert_eq!(header("idempotency-key"), None);
-    // Neither the key nor the credential is shown, or kept in the other side's table of headers.
+    // Sensitive headers stay out of logs and of HTTP/2's header table.
     assert!(["authorization", "x-service-token"].iter().all(|name| seen[0].headers[*name].is_sensitive()));
     let shown = format!("{:?}", seen[0].headers);
     assert!(!shown.contains("odd  key") && !shown.contains("\"service-token\""), "{shown}");

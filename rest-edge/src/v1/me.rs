@@ -1,4 +1,4 @@
-//! The calling key and what it has used.
+//! The calling key and its usage.
 
 use http::{Method, StatusCode};
 use thesis_proto::{json, v1};

@@ -16,7 +16,7 @@ use crate::{
 const TAG: &str = "Tokens";
 const REF: &str = "`tk_` id, `chain:address`, address, `$SYMBOL` or `SYMBOL` (case-insensitive); a symbol of several \
                    tokens is 409 unless `chain` narrows it";
-/// Most characters of a reference, as in the filter of theses.
+/// Limit for a reference in characters, as in the filter of theses.
 const REF_CHARS: usize = 200;
 
 /// A token of the sandbox.

@@ -23,7 +23,7 @@ const CREATE: &[Param] = &[
     Param::new("description", Kind::NullableText(500), "For people"),
 ];
 
-/// The states that a webhook may be given.
+/// The statuses that a client can set.
 fn given_statuses() -> Vec<&'static str> {
     vec!["enabled", "disabled"]
 }

@@ -18,7 +18,6 @@ use crate::console::{
     visit::Administrator,
 };
 
-/// Addresses of a page.
 const LIMIT: i32 = 50;
 
 struct AddressRow {

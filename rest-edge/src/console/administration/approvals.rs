@@ -1,4 +1,4 @@
-//! Live access: projects that ask for it, and those that have it.
+//! Live access: pending requests of projects, and the projects that have it.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::console::{
     visit::{Administrator, SignedIn},
 };
 
-/// Most projects that ask on a page. Each has a form.
+/// A page shows at most this many pending requests, each with a form.
 const MAX_REQUESTS: usize = 25;
 
 const NOTICES: &[(&str, &str)] = &[
@@ -27,19 +27,18 @@ const NOTICES: &[(&str, &str)] = &[
     ("withdrawn", "Live access was withdrawn: the project's live keys work no more."),
 ];
 
-/// A project that asks for live access.
+/// A project with a pending request for live access.
 struct LiveRequest {
     id: String,
     name: String,
     organization: String,
     organization_id: String,
     requested_at: String,
-    /// The reason of a refusal as it was typed, and the rule that it breaks.
+    /// The refusal's reason as the administrator typed it. `fault` has the rule that it breaks.
     reason: String,
     fault: Option<String>,
 }
 
-/// A project that has live access.
 struct LiveProject {
     id: String,
     name: String,
@@ -54,22 +53,20 @@ struct ApprovalsPage {
     tabs: [Tab; 6],
     tab: &'static str,
     alert: Option<String>,
-    /// The one that waits longest comes first.
+    /// The oldest request comes first.
     requests: Vec<LiveRequest>,
-    /// How many ask who are not on this page.
+    /// Number of requests that this page does not show.
     more: usize,
     find: String,
     live: Listing<LiveProject>,
 }
 
-/// A form that core refused.
 struct RefusedForm {
     project_id: String,
     reason: String,
     faults: Faults,
 }
 
-/// The form of a refusal.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RefusalForm {
@@ -127,7 +124,7 @@ async fn page(console: &Console, signed_in: &SignedIn, query: &ListQuery, attemp
     render(faults.status(), &page)
 }
 
-/// Where a form leads to: back to the page, or to what core says against it.
+/// Redirects to the page after success, or shows the page with core's faults.
 async fn finish_form<T>(
     console: &Console,
     signed_in: &SignedIn,

@@ -1,4 +1,4 @@
-//! Who did what.
+//! The audit log of all organizations.
 
 use std::sync::Arc;
 
@@ -22,10 +22,9 @@ use crate::console::{
     visit::Administrator,
 };
 
-/// Entries of a page.
 const LIMIT: i32 = 50;
 
-/// The row of an entry. Administrators see who else than a user acted by the word that the contract has for it.
+/// Administrators see actors other than users by the contract's own word.
 fn row(entry: v1::AuditEntry) -> EntryRow {
     let actor = entry.actor_email.clone().unwrap_or_else(|| entry.actor.clone());
     EntryRow { actor, ..EntryRow::from(entry) }
@@ -37,7 +36,7 @@ struct AuditPage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
-    /// Empty: what concerns no organization.
+    /// Empty selects entries that belong to no organization.
     organization: String,
     fault: Option<String>,
     entries: Vec<EntryRow>,

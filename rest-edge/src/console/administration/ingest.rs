@@ -1,4 +1,4 @@
-//! How live data follows its upstream.
+//! The status of the ingest of live data.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,9 +24,9 @@ struct IngestPage {
     tabs: [Tab; 6],
     tab: &'static str,
     state: &'static str,
-    /// Facts by name.
+    /// Name and value.
     facts: Vec<(&'static str, String)>,
-    /// Counts by name, under their heading.
+    /// Heading, and counts by name.
     counts: [(&'static str, BTreeMap<String, u64>); 3],
 }
 

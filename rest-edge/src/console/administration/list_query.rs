@@ -1,4 +1,4 @@
-//! The query of a page, and the part of a list that it asks for.
+//! The query of an administration page, and the page of a list that it selects.
 
 use std::convert::Infallible;
 
@@ -8,18 +8,18 @@ use serde::Deserialize;
 
 use crate::console::page_query::link;
 
-/// Most rows of a page, of lists that core gives whole.
+/// Rows of a page. Core returns these lists complete.
 const MAX_ROWS: usize = 25;
 
-/// The query of a page of administration. One that cannot be read is as none.
+/// The query of an administration page. An unreadable query counts as an empty one.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct ListQuery {
-    /// The word for what was just done.
+    /// The word of the notice about a change.
     pub(super) done: Option<String>,
-    /// Only rows that contain this text.
+    /// Selects the rows that contain this text.
     pub(super) find: String,
-    /// From 1.
+    /// Page numbers start at 1.
     pub(super) page: Option<usize>,
     pub(super) organization: String,
     pub(super) cursor: Option<String>,
@@ -34,13 +34,13 @@ impl<S: Sync> FromRequestParts<S> for ListQuery {
 }
 
 impl ListQuery {
-    /// Whether a row with one of these texts is asked for.
+    /// True if one of the texts of a row contains `find`.
     pub(super) fn wants(&self, texts: &[&str]) -> bool {
         let find = self.find.trim().to_lowercase();
         find.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&find))
     }
 
-    /// The rows of the page that is asked for. After the last page it is the last one.
+    /// Selects the rows of the requested page. A number beyond the last page selects the last page.
     pub(super) fn part<T>(&self, path: &str, all: Vec<T>) -> Listing<T> {
         let total = all.len();
         let last = total.div_ceil(MAX_ROWS).max(1);
@@ -52,17 +52,17 @@ impl ListQuery {
     }
 }
 
-/// A part of a list.
+/// One page of a list.
 pub(super) struct Listing<T> {
     pub(super) rows: Vec<T>,
-    /// Rows on all pages.
+    /// Number of rows on all pages.
     pub(super) total: usize,
-    /// From 1.
+    /// Page numbers start at 1.
     pub(super) page: usize,
     pub(super) turns: PageTurns,
 }
 
-/// Links to the pages before and after this one.
+/// Links to the previous and the next page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PageTurns {
     pub(super) previous: Option<String>,

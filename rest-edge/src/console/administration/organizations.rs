@@ -24,11 +24,11 @@ const NOTICES: &[(&str, &str)] = &[("plan", "The plan was set. Its limits hold f
 struct OrganizationRow {
     id: String,
     name: String,
-    /// As it is, or as it was typed.
+    /// The current plan, or the text that core refused.
     plan: String,
     fault: Option<String>,
     created_at: String,
-    /// Its part of the audit log.
+    /// Link to the organization's entries of the audit log.
     audit: String,
 }
 
@@ -41,23 +41,21 @@ struct OrganizationsPage {
     alert: Option<String>,
     find: String,
     organizations: Listing<OrganizationRow>,
-    /// Plans that organizations have, as suggestions.
+    /// The form suggests the plans that organizations already have.
     plans: BTreeSet<String>,
 }
 
-/// A form that core refused.
 struct RefusedForm {
     id: String,
     plan: String,
     faults: Faults,
 }
 
-/// The form of a plan.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct PlanForm {
     plan: String,
-    /// What was looked for on the page.
+    /// The search text of the page with the form.
     find: String,
     page: String,
 }

@@ -1,4 +1,4 @@
-//! People who can sign in.
+//! The users who can sign in.
 
 use std::sync::Arc;
 
@@ -42,40 +42,38 @@ struct UsersPage {
     find: String,
     users: Listing<UserRow>,
     faults: Faults,
-    /// The invitation as it was typed.
+    /// The invitation form as the administrator typed it.
     typed: InvitationForm,
 }
 
-/// A link that is shown this once.
+/// The page with a link, which the console shows only once.
 #[derive(Template)]
 #[template(path = "administration_link.html")]
 struct LinkPage {
     layout: Layout,
     tabs: [Tab; 6],
     tab: &'static str,
-    /// What it is for, and what to do with it.
+    /// Explains the link's purpose and how to use it.
     text: String,
     link: String,
     expires_at: String,
 }
 
-/// The form of an invitation.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct InvitationForm {
     email: String,
-    /// A checkbox: there if it is on.
+    /// A checkbox: present if it is ticked.
     administrator: Option<String>,
 }
 
-/// The form of a user's row.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct UserForm {
     email: String,
-    /// `true` or `false`, where it is set.
+    /// `true` or `false` from the button that changes it.
     administrator: String,
-    /// Sent by the button for a link that keeps memberships.
+    /// Present if the administrator pressed the button for a link that keeps memberships.
     keep_memberships: Option<String>,
 }
 
@@ -106,12 +104,12 @@ async fn page(
     render(page.faults.status(), &page)
 }
 
-/// The page again with what core says against a form.
+/// Shows the page again with core's faults.
 async fn refused(console: &Console, signed_in: &SignedIn, status: &tonic::Status, typed: InvitationForm) -> Page {
     page(console, signed_in, &ListQuery::default(), (typed, Faults::of(status)?)).await
 }
 
-/// The page with a link. It is no redirect: a link in an address would stay in the browser's history.
+/// Shows the page with a link. It does not redirect, because the browser's history would keep a link in an address.
 fn link_page(signed_in: &SignedIn, title: &str, text: String, link: String, expires_at: Option<&Timestamp>) -> Page {
     let layout = Layout::of(signed_in, title, ACTIVE);
     let page = LinkPage { layout, tabs: TABS, tab: USERS, text, link, expires_at: time(expires_at) };
@@ -156,7 +154,7 @@ pub(super) async fn set_administrator(
     };
     let (theirs, mine) = (user.as_ref(), signed_in.account.user.as_ref());
     if !administrator && theirs.map(|user| &user.id) == mine.map(|user| &user.id) {
-        // To them administration does not exist any more.
+        // The user is no administrator any more and must not see these pages.
         return Ok(see_other("/console"));
     }
     let done = if administrator { "administrator-made" } else { "administrator-unmade" };
@@ -203,7 +201,6 @@ pub(super) async fn make_reset_link(
 mod tests {
     use super::*;
 
-    /// The actions that the page offers for a user.
     fn actions(is_administrator: bool, is_confirmed: bool) -> [bool; 4] {
         let email = "ada@example.com".to_owned();
         let row = UserRow { email, is_administrator, is_confirmed, created_at: String::new() };

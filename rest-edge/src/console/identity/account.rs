@@ -1,4 +1,4 @@
-//! A user's own account: their password and sessions.
+//! The user's own account: password and sessions.
 
 use std::sync::Arc;
 
@@ -34,7 +34,6 @@ struct AccountPage {
     sessions: Vec<SessionRow>,
 }
 
-/// A session as the table shows it.
 struct SessionRow {
     id: String,
     browser: String,
@@ -92,7 +91,7 @@ pub(super) async fn change_password(
     }
 }
 
-/// Has a link that confirms the e-mail sent again.
+/// Sends the confirmation link again.
 pub(super) async fn send_confirmation(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
@@ -102,7 +101,7 @@ pub(super) async fn send_confirmation(
     Ok(see_other("/console/account?done=sent"))
 }
 
-/// A reload of a form that failed leads to the page that has it.
+/// Redirects a reload of a form that failed to the page with the form.
 pub(super) async fn to_account(_: SignedIn) -> Page {
     Ok(see_other("/console/account"))
 }
@@ -115,7 +114,7 @@ pub(super) async fn revoke(
 ) -> Page {
     let is_own = signed_in.account.session.as_ref().is_some_and(|session| session.id == id);
     let revoked = console.core.accounts.revoke_session(signed_in.visit.request(v1::RevokeSessionRequest { id })).await;
-    // One that has ended already is as good.
+    // A session that has already ended counts as success.
     if let Err(status) = revoked
         && ApiError::from_status(&status).code != ErrorCode::SessionNotFound
     {

@@ -16,7 +16,7 @@ use crate::console::{
     visit::{SignedIn, Visit},
 };
 
-/// Text of a link for a new password of an account whose e-mail nobody ever confirmed.
+/// Text of a password link for an account whose e-mail was never confirmed.
 const TAKEOVER: &str = "Choose a new password. Everywhere else you are signed out with it. Nobody ever confirmed the e-mail \
                         of this account, so somebody else may have signed up with it: with the new password the \
                         account leaves all its organizations. If you signed up yourself, ask the operator to confirm \
@@ -27,11 +27,10 @@ const TAKEOVER: &str = "Choose a new password. Everywhere else you are signed ou
 struct LinkPage {
     layout: Layout,
     faults: Faults,
-    /// What using the link does.
+    /// The effect of the link, as a text.
     text: String,
-    /// The e-mail of who uses it, if that is known.
+    /// The e-mail of the link's user, if core knows it.
     email: Option<String>,
-    /// The e-mail that was typed.
     typed_email: String,
     step: LinkStep,
     /// True for a link that confirms an e-mail.
@@ -41,14 +40,14 @@ struct LinkPage {
     button: &'static str,
 }
 
-/// What the person does to use the link.
+/// The action by which a visitor uses the link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinkStep {
-    /// Sets a password: a new user, or one who forgot theirs.
+    /// A new user, or a user who forgot the password, sets a password.
     Password,
-    /// Presses the button: somebody who is signed in.
+    /// A user who is signed in presses the button.
     Accept,
-    /// Signs in first: the e-mail has a user.
+    /// The e-mail has a user, who must sign in first.
     SignIn,
 }
 
@@ -72,7 +71,7 @@ pub(super) struct LinkForm {
     password: Option<String>,
 }
 
-/// A link and who opened it.
+/// A link with its visitor.
 struct OpenedLink {
     token: String,
     link: v1::GetLinkResponse,
@@ -149,12 +148,12 @@ impl OpenedLink {
         }
     }
 
-    /// The page that follows when no session begins.
+    /// The page to open when the link starts no session.
     fn next_page(&self) -> &'static str {
         if self.link.purpose() == LinkPurpose::Confirmation { "/console/account?done=confirmed" } else { HOME }
     }
 
-    /// Uses the link, and tells the session that began with it.
+    /// Uses the link and returns the session that it started, if any.
     async fn accept(&self, console: &Console, form: &LinkForm) -> Result<Option<v1::NewSession>, Status> {
         let user_agent = self.visit.user_agent.clone();
         if self.link.purpose() == LinkPurpose::PasswordReset {
@@ -210,7 +209,7 @@ pub(super) async fn send(
         Ok(None) => Ok(see_other(opened.next_page())),
         Err(status) => match Faults::of(&status) {
             Ok(faults) => opened.page(faults, form.email.unwrap_or_default()),
-            // Their e-mail has a user.
+            // The e-mail already has a user.
             Err(Failed::SignIn(_)) => Err(Failed::SignIn(opened.path())),
             Err(failed) => Err(failed),
         },

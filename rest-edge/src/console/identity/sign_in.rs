@@ -59,7 +59,7 @@ pub(super) async fn send(State(console): State<Arc<Console>>, visit: Visit, Post
 }
 
 fn page(layout: Layout, faults: Faults, email: String, next: Option<&str>) -> Page {
-    // Nothing is said about going home: everybody goes there.
+    // The home page is the default and needs no parameter.
     let next = Some(safe_next(next)).filter(|next| *next != HOME).unwrap_or_default().to_owned();
     render(faults.status(), &SignInPage { layout, faults, email, next })
 }
@@ -71,7 +71,7 @@ pub(super) async fn sign_out(
 ) -> Page {
     if visit.session.is_some()
         && let Err(status) = console.core.accounts.sign_out(visit.request(v1::SignOutRequest {})).await
-        // A session that has ended already is as good.
+        // A session that has already ended counts as success.
         && let Failed::Error(error) = Failed::from(status)
         && error.code != ErrorCode::SessionNotFound
     {

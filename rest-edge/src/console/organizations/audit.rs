@@ -1,4 +1,4 @@
-//! Who did what in an organization.
+//! The audit log of an organization.
 
 use std::sync::Arc;
 
@@ -15,10 +15,9 @@ use crate::console::{
     visit::SignedIn,
 };
 
-/// Entries of a page.
 const ENTRIES: i32 = 50;
 
-/// An entry as people read it.
+/// An entry of the audit log as a row.
 pub(in crate::console) struct EntryRow {
     pub(in crate::console) at: String,
     pub(in crate::console) deed: String,
@@ -51,13 +50,12 @@ struct AuditPage {
     layout: Layout,
     access: OrganizationAccess,
     entries: Vec<EntryRow>,
-    /// The path of the first page, on later ones.
+    /// The path of the first page; none on the first page.
     newest: Option<String>,
-    /// The path of the next page.
     older: Option<String>,
 }
 
-/// The text of an action of the audit log for people.
+/// The readable text of an action.
 fn deed(action: &str) -> Option<&'static str> {
     Some(match action {
         "organization.created" => "Created the organization",
@@ -103,7 +101,6 @@ fn deed(action: &str) -> Option<&'static str> {
     })
 }
 
-/// Shows a page of the audit log.
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,

@@ -15,7 +15,6 @@ use crate::console::{
     visit::SignedIn,
 };
 
-/// The form of a new organization.
 #[derive(Deserialize)]
 pub(super) struct NewOrganization {
     #[serde(default)]
@@ -35,12 +34,11 @@ fn page(signed_in: &SignedIn, name: &str, faults: &Faults) -> Page {
     render(faults.status(), &NewOrganizationPage { layout, name, faults })
 }
 
-/// Shows the form.
 pub(super) async fn show(signed_in: SignedIn) -> Page {
     page(&signed_in, "", &Faults::none())
 }
 
-/// Creates an organization that the user owns.
+/// The user becomes the owner of the new organization.
 pub(super) async fn create(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,

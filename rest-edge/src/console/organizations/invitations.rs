@@ -1,4 +1,4 @@
-//! Invites somebody to an organization, and withdraws invitations.
+//! Creates and withdraws invitations to an organization.
 
 use std::sync::Arc;
 
@@ -20,10 +20,9 @@ use crate::console::{
     visit::SignedIn,
 };
 
-/// The form that withdraws an invitation.
 #[derive(Deserialize)]
 pub(super) struct Withdrawal {
-    /// The organization whose page has the form.
+    /// The id of the organization whose page has the form.
     #[serde(default)]
     organization: String,
 }
@@ -39,7 +38,7 @@ struct InvitedPage<'a> {
     link: &'a str,
 }
 
-/// The page with the link of an invitation, where no mail is sent. Only this answer has it.
+/// Shows the link of an invitation when the service sends no mail. No other page shows it.
 fn invited(signed_in: &SignedIn, id: &str, invitation: &v1::Invitation, link: &str) -> Page {
     let page = InvitedPage {
         layout: Layout::of(signed_in, "Hand over the invitation", "organizations"),
@@ -52,7 +51,6 @@ fn invited(signed_in: &SignedIn, id: &str, invitation: &v1::Invitation, link: &s
     render(StatusCode::OK, &page)
 }
 
-/// Invites somebody.
 pub(super) async fn create(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
@@ -76,7 +74,6 @@ pub(super) async fn create(
     }
 }
 
-/// Withdraws an invitation.
 pub(super) async fn delete(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,

@@ -26,19 +26,18 @@ const DONE: &[(&str, &str)] = &[
     ("withdrawn", "The invitation is withdrawn. Its link works no more."),
 ];
 
-/// How somebody comes to the page of members.
+/// The event that leads to the page of members.
 pub(super) enum MembersState<'a> {
-    /// By a link, or by a form that did this.
+    /// A link, or a successful form with its word for the notice.
     Arrived(Option<&'a str>),
-    /// By the form of a member's role, which failed: the user's id and the word of the role.
+    /// A failed change of a role: user id, word of the role, faults.
     ChangingRole(&'a str, &'a str, Faults),
-    /// By the form of an invitation, which failed.
+    /// A failed invitation.
     Inviting(&'a Invitee, Faults),
-    /// By a button that failed.
+    /// A failed button.
     Pressed(Faults),
 }
 
-/// The form of an invitation.
 #[derive(Deserialize)]
 pub(super) struct Invitee {
     #[serde(default)]
@@ -47,7 +46,6 @@ pub(super) struct Invitee {
     pub(super) role: String,
 }
 
-/// The form of a member's role.
 #[derive(Deserialize)]
 pub(super) struct NewRole {
     #[serde(default)]
@@ -59,7 +57,6 @@ struct MemberRow {
     id: String,
     email: String,
     role: &'static str,
-    /// The roles that the form offers.
     choices: [RoleChoice; 3],
     fault: Option<String>,
     joined_at: String,
@@ -81,14 +78,13 @@ struct MembersPage<'a> {
     access: OrganizationAccess,
     members: Vec<MemberRow>,
     invitations: Vec<InvitationRow>,
-    /// True if an invitation lets in people without an account.
+    /// True if people without an account can accept an invitation.
     invites_strangers: bool,
-    /// The reader's user id.
+    /// The user id of the visitor.
     reader: &'a str,
-    /// What is wrong with no field.
+    /// The faults that belong to no field.
     whole: Option<&'a str>,
     email: &'a str,
-    /// The roles that the form of an invitation offers.
     choices: [RoleChoice; 3],
     inviting: &'a Faults,
 }
@@ -117,7 +113,6 @@ fn invitation_row(invitation: v1::Invitation) -> InvitationRow {
     }
 }
 
-/// The page of an organization's members.
 pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: MembersState<'_>) -> Page {
     let access = OrganizationAccess::of(signed_in, id, "members")?;
     let accounts = &console.core.accounts;
@@ -163,7 +158,6 @@ pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, stat
     render(status, &page)
 }
 
-/// Shows the members of an organization.
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
@@ -173,7 +167,6 @@ pub(super) async fn show(
     page(&console, &signed_in, &id, MembersState::Arrived(parameters.get("done").map(String::as_str))).await
 }
 
-/// Changes the role of a member.
 pub(super) async fn change_role(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
@@ -196,7 +189,7 @@ pub(super) async fn change_role(
     }
 }
 
-/// Removes a member. Whoever removes themselves leaves the organization.
+/// Members who remove themselves leave the organization.
 pub(super) async fn remove(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,

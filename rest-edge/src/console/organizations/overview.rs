@@ -20,15 +20,14 @@ const DONE: &[(&str, &str)] = &[
     ("renamed", "The organization has its new name."),
 ];
 
-/// How somebody comes to the page of an organization.
+/// The event that leads to the page of an organization.
 enum OverviewState<'a> {
-    /// By a link, or by a form that did this.
+    /// A link, or a successful form with its word for the notice.
     Arrived(Option<&'a str>),
-    /// By the form of its name, which failed: the name that was typed.
+    /// A failed change of the name, with the typed name.
     Renaming(&'a str, Faults),
 }
 
-/// The form of an organization's name.
 #[derive(Deserialize)]
 pub(super) struct Rename {
     #[serde(default)]
@@ -39,9 +38,9 @@ pub(super) struct Rename {
 struct ProjectRow {
     id: String,
     name: String,
-    /// What became of its live access.
+    /// The state of its live access.
     live: &'static str,
-    /// The class of the badge that tells it.
+    /// The class of the badge for that state.
     badge: &'static str,
     created_at: String,
 }
@@ -94,7 +93,6 @@ async fn page(console: &Console, signed_in: &SignedIn, id: &str, state: Overview
     render(faults.status(), &page)
 }
 
-/// Shows an organization.
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
@@ -104,7 +102,6 @@ pub(super) async fn show(
     page(&console, &signed_in, &id, OverviewState::Arrived(parameters.get("done").map(String::as_str))).await
 }
 
-/// Renames an organization.
 pub(super) async fn rename(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,

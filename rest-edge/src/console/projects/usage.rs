@@ -1,4 +1,4 @@
-//! What a project uses: its plan's limits, and its requests by day and by key.
+//! The usage of a project: the limits of its plan, and its requests by day and by key.
 
 use std::{
     cmp::Reverse,
@@ -22,16 +22,14 @@ use crate::console::{
     visit::SignedIn,
 };
 
-/// A day in milliseconds.
 const DAY_MS: i64 = 86_400_000;
-/// The spans that the page offers, in days; the first one unless asked for.
+/// The page offers these spans in days. The first one is the default.
 const SPANS: [i64; 2] = [7, 30];
-/// Most keys that the page shows apart.
+/// The page shows the most used keys in rows of their own, at most this many.
 const MAX_KEYS: usize = 50;
-/// Width of a day in the chart.
 const DAY_WIDTH: usize = 10;
 
-/// Requests, and those of them that were refused or failed.
+/// Number of requests. `errors` counts those that were refused or failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RequestCount {
     requests: u64,
@@ -45,19 +43,18 @@ impl RequestCount {
     }
 }
 
-/// A row of a table with its bar.
 #[derive(Debug, PartialEq, Eq)]
 struct UsageRow {
     label: String,
     requests: String,
     errors: String,
-    /// Where its bar begins in the chart of days.
+    /// Left edge of the bar in the chart of days.
     x: usize,
-    /// Size of the bar, of [`MAX_BAR`].
+    /// Length of the bar; the longest one is [`MAX_BAR`].
     size: u64,
-    /// Size of the part of it that is errors.
+    /// Length of the part for errors.
     error_size: u64,
-    /// Where the bar and its part begin, from the top of the chart.
+    /// Top edges of the bar and of its part for errors.
     top: u64,
     error_top: u64,
 }
@@ -80,15 +77,15 @@ fn rows(counts: Vec<(String, RequestCount)>) -> Vec<UsageRow> {
     counts.into_iter().enumerate().map(row).collect()
 }
 
-/// The day of a time: `2026-11-23`.
+/// The date of a time, such as `2026-11-23`.
 fn day(at_ms: i64) -> String {
     format_millis(at_ms).chars().take(10).collect()
 }
 
-/// What was counted in the days from a midnight on.
+/// Counts of consecutive days that start at midnight.
 struct UsageCounts {
     days: Vec<(String, RequestCount)>,
-    /// By key id.
+    /// By the id of the key.
     keys: BTreeMap<String, RequestCount>,
     all: RequestCount,
 }
@@ -102,7 +99,7 @@ fn counted(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> UsageCounts {
     for row in usage {
         let count = RequestCount { requests: row.requests, errors: row.errors };
         let at = row.hour.as_ref().map_or(0, to_millis).saturating_sub(from_ms).div_euclid(DAY_MS);
-        // An hour of another day is of a core whose clock differs.
+        // A core whose clock differs may report an hour outside the span.
         let Some((_, of_day)) = usize::try_from(at).ok().and_then(|at| counted.days.get_mut(at)) else { continue };
         of_day.add(count);
         counted.keys.entry(row.key_id.clone()).or_default().add(count);
@@ -111,13 +108,13 @@ fn counted(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> UsageCounts {
     counted
 }
 
-/// The most used keys by their names, and the others together.
+/// The counts of the most used keys by name, and one sum of all others.
 fn by_key(counts: BTreeMap<String, RequestCount>, keys: &[v1::ApiKey]) -> Vec<(String, RequestCount)> {
     let mut named: Vec<_> = counts
         .into_iter()
         .map(|(id, count)| match keys.iter().find(|key| key.id == id) {
             Some(key) => (format!("{} ({}, {})", key.name, key.prefix, environment_name(key.environment())), count),
-            // What members did here counts with the project.
+            // Requests that members made in the console count for the project.
             None if id.starts_with(CONSOLE) => ("Console".to_owned(), count),
             None => (id, count),
         })
@@ -135,7 +132,7 @@ fn by_key(counts: BTreeMap<String, RequestCount>, keys: &[v1::ApiKey]) -> Vec<(S
     named
 }
 
-/// A limit of the plan that each environment has apart.
+/// A limit of the plan that applies to each environment separately.
 struct Limit {
     name: &'static str,
     test: String,
@@ -165,13 +162,11 @@ fn limits(test: &v1::Usage, live: &v1::Usage) -> [Limit; 4] {
     ]
 }
 
-/// A span that the page offers.
 struct Span {
     days: i64,
     is_shown: bool,
 }
 
-/// The page of a project's usage.
 #[derive(Template)]
 #[template(path = "usage.html")]
 struct UsagePage {

@@ -1,4 +1,4 @@
-//! What webhooks are sent: the log of a webhook's deliveries, single ones, and what its filters match.
+//! Deliveries of webhooks: the log of a webhook, single deliveries, and the recent events that its filters match.
 
 mod delivery;
 mod matches;
@@ -23,14 +23,12 @@ use crate::console::{
     view::{ALL, Badge, Choice, Failed, choices, exact_time},
 };
 
-/// Deliveries of a page of the log.
 const LIMIT: i32 = 25;
-/// The parameters that links to other pages of the log keep.
+/// Links to other pages of the log keep these parameters.
 const KEPT: &[&str] = &["status", "event_type"];
-/// What stands for a value that is not there.
+/// The placeholder for a missing value.
 const NONE: &str = "–";
 
-/// The routes of deliveries, below those of their webhook.
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/matches", get(matches::show))
@@ -41,22 +39,20 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         )
 }
 
-/// The path of a delivery's page.
 fn delivery_path(workspace: &Workspace, webhook_id: &str, id: &str) -> String {
     format!("{}/deliveries/{}", path_of(workspace, webhook_id), encoded(id))
 }
 
-/// A time, or what stands for none.
+/// Formats a time, or the placeholder.
 fn moment(at: Option<&Timestamp>) -> String {
     at.map_or_else(|| NONE.to_owned(), |at| exact_time(Some(at)))
 }
 
-/// A number, or what stands for none.
+/// Formats a number, or the placeholder.
 fn number(number: Option<i32>) -> String {
     number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
 }
 
-/// The badge of a delivery's status.
 fn badge(status: v1::DeliveryStatus) -> Badge {
     let class = match status {
         v1::DeliveryStatus::Delivered => "good",
@@ -67,7 +63,7 @@ fn badge(status: v1::DeliveryStatus) -> Badge {
     Badge { word: delivery_status_name(status), class }
 }
 
-/// What a delivery is beside an event's own one: a test, a replay, or both.
+/// The marks of a delivery that is a test, a replay, or both.
 fn marks(delivery: &v1::WebhookDelivery) -> Vec<&'static str> {
     [(delivery.is_test, "test"), (delivery.is_replay, "replay")]
         .into_iter()
@@ -75,31 +71,29 @@ fn marks(delivery: &v1::WebhookDelivery) -> Vec<&'static str> {
         .collect()
 }
 
-/// The names of a list, and the choice of all.
+/// The choices of an enum's names, after the choice of all.
 fn named<T>(all: &'static [(T, &'static str)], taken: &str) -> Vec<Choice> {
     choices([ALL].into_iter().chain(all.iter().map(|&(_, name)| (name, name))), taken)
 }
 
-/// A delivery as a row of the log.
 pub(super) struct DeliveryRow {
-    /// The path of its page.
     pub(super) path: String,
     pub(super) event_type: &'static str,
     pub(super) status: Badge,
-    /// How many attempts were made, of how many at most.
+    /// The number of attempts, and their limit.
     pub(super) attempts: String,
-    /// The status of the last answer.
+    /// The status of the last response.
     pub(super) code: String,
-    /// How long the last attempt took, in milliseconds.
+    /// Duration of the last attempt in milliseconds.
     pub(super) latency: String,
     pub(super) created: String,
     pub(super) delivered: String,
     pub(super) marks: Vec<&'static str>,
-    /// Whether it can be replayed.
+    /// True if the delivery can be replayed.
     pub(super) is_over: bool,
 }
 
-/// Whether no attempt will follow.
+/// True if no attempt will follow.
 fn is_over(status: v1::DeliveryStatus) -> bool {
     matches!(status, v1::DeliveryStatus::Delivered | v1::DeliveryStatus::Failed)
 }
@@ -121,21 +115,21 @@ impl DeliveryRow {
     }
 }
 
-/// A page of a webhook's delivery log. `deliveries_log.html` shows it, under the name `log`.
+/// A page of a webhook's delivery log. `deliveries_log.html` shows it as `log`.
 pub(super) struct DeliveryLog {
-    /// The path of the webhook's page, on which the log stands.
+    /// The path of the webhook's page, which contains the log.
     pub(super) path: String,
     pub(super) statuses: Vec<Choice>,
     pub(super) event_types: Vec<Choice>,
-    /// Whether only some deliveries are asked for.
+    /// True if the query filters the deliveries.
     pub(super) is_filtered: bool,
-    /// What is wrong with the question.
+    /// The faults of the query.
     pub(super) faults: Faults,
-    /// Newest first. There may be none although `next` has some.
+    /// Newest first. A page may be empty although older pages have rows.
     pub(super) rows: Vec<DeliveryRow>,
-    /// The newest page, where this is another one.
+    /// The path of the newest page; none on that page.
     pub(super) first: Option<String>,
-    /// The page with older ones.
+    /// The path of the next page, with older deliveries.
     pub(super) next: Option<String>,
 }
 
@@ -158,11 +152,10 @@ async fn list(
     Ok(console.core.webhooks.list_deliveries(workspace.request(message)).await?.into_inner())
 }
 
-/// Reads a page of a webhook's delivery log: the one that the query of the webhook's page asks for by `status`,
-/// `event_type` and `cursor`.
+/// Reads the page of a webhook's delivery log that the parameters `status`, `event_type` and `cursor` select.
 ///
 /// # Errors
-/// When there is no such webhook, or core does not answer.
+/// Fails when the webhook does not exist, or core does not respond.
 pub(super) async fn log(
     console: &Console,
     workspace: &Workspace,

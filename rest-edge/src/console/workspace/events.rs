@@ -1,4 +1,4 @@
-//! Events: the history with its filters, one event, and the ticket with which a page follows them live.
+//! Events: the history with its filters, one event, and the ticket for the live stream of a page.
 
 mod one;
 mod query;
@@ -30,10 +30,8 @@ use crate::console::{
     view::{Layout, render},
 };
 
-/// The part of the workspace.
 const TAB: &str = "/events";
 
-/// The routes.
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/projects/{id}/{environment}/events", get(history))
@@ -41,7 +39,6 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route("/console/projects/{id}/{environment}/events/{event}", get(one::show))
 }
 
-/// The history of events.
 #[derive(Template)]
 #[template(path = "events.html")]
 struct HistoryPage {
@@ -51,17 +48,16 @@ struct HistoryPage {
     fields: FilterFields,
     boxes: Vec<TypeBox>,
     query: PageQuery,
-    /// Whether anything but the newest events of all types is asked for.
+    /// True if the query filters the events.
     is_narrowed: bool,
     faults: Faults,
     rows: Vec<EventRow>,
-    /// The path of the first page, on later ones.
+    /// The path of the first page; none on that page.
     first: Option<String>,
-    /// The path of the next page.
     next: Option<String>,
-    /// The address of the stream of the same events, where new ones belong on the page.
+    /// The path of the stream with the same filters, if the page shows the newest events.
     stream: Option<String>,
-    /// The names of all event types, with a blank between two.
+    /// The names of all event types, separated by spaces.
     type_names: String,
 }
 
@@ -69,7 +65,6 @@ async fn find(console: &Console, workspace: &Workspace, query: &PageQuery) -> Re
     Ok(console.core.events.list_events(workspace.request(message(query)?)).await?.into_inner())
 }
 
-/// Shows a page of the history.
 async fn history(State(console): State<Arc<Console>>, workspace: Workspace, query: PageQuery) -> Page {
     let (answer, faults) = Faults::of_query(find(&console, &workspace, &query).await)?;
     let next = answer.next_cursor.as_deref().filter(|_| answer.has_more);
@@ -95,7 +90,7 @@ async fn history(State(console): State<Arc<Console>>, workspace: Workspace, quer
     render(status, &page)
 }
 
-/// Makes the ticket with which a page of the session opens a stream.
+/// Creates the ticket with which a page of the session opens a stream.
 async fn ticket(State(console): State<Arc<Console>>, workspace: Workspace, _: Posted<NoFields>) -> Page {
     let request = workspace.request(v1::CreateStreamTicketRequest {});
     let created = console.core.events.create_stream_ticket(request).await?.into_inner();

@@ -1,4 +1,4 @@
-//! The page of a proto file: its service with each method, its messages with their fields, its enums with their values.
+//! The page of a proto file: the service with its methods, the messages with their fields, the enums with their values.
 
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, FileDescriptorProto, MethodDescriptorProto, MethodOptions,
@@ -18,7 +18,6 @@ use crate::docs::{
     page::{Page, Part},
 };
 
-/// Renders the page of a proto file.
 pub(super) fn page(proto: &ProtoFile, file: &FileDescriptorProto, types: &Types) -> Page {
     let comments = Comments::new(file);
     let service = file.service.first();
@@ -45,9 +44,8 @@ pub(super) fn page(proto: &ProtoFile, file: &FileDescriptorProto, types: &Types)
     Page { path: writer.page, title, summary, parts: writer.parts, body: writer.out, ..Page::default() }
 }
 
-/// Writes the HTML of a page.
 struct Writer<'a> {
-    /// Its path.
+    /// The path of the page.
     page: String,
     comments: Comments<'a>,
     types: &'a Types,
@@ -106,7 +104,7 @@ impl Writer<'_> {
         self.out.push_str(&format!("<p><code>{name}({request}) returns ({response})</code>{effect}</p>\n"));
     }
 
-    /// Begins a table of something.
+    /// Starts a table.
     fn table(&mut self, of: &str, heads: &[&str]) {
         let begin = "<div class=\"table\" role=\"group\" tabindex=\"0\" aria-label=";
         self.out.push_str(&format!("{begin}\"{of}\"><table><thead><tr>"));

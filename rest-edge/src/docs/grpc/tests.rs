@@ -9,7 +9,6 @@ use super::{
     *,
 };
 
-/// Most bytes of a page.
 const MAX_PAGE_BYTES: usize = 100 * 1024;
 
 fn own() -> impl Iterator<Item = &'static FileDescriptorProto> {
@@ -111,7 +110,7 @@ fn everything_has_a_comment() {
                 demand(&[MESSAGE, index, FIELD_OF_MESSAGE, number], &[message.name(), field.name()]);
             }
             for (number, choice) in (0..).zip(&message.oneof_decl) {
-                // An `optional` field makes one whose name begins so.
+                // An `optional` field creates a synthetic oneof with such a name.
                 if !choice.name().starts_with('_') {
                     demand(&[MESSAGE, index, ONEOF_OF_MESSAGE, number], &[message.name(), choice.name()]);
                 }

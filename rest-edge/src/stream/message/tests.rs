@@ -1,4 +1,4 @@
-//! Messages are read and written as they are described.
+//! Messages match the API's description.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use thesis_proto::v1;
 use super::*;
 use crate::tests::description::{document, shape};
 
-/// The fields of the schema that describes messages with this `op`, and those that it requires.
+/// The fields and the required fields in the schema of messages with this `op`.
 fn described(kind: &str, op: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let document = document();
     let reference = &document["components"]["schemas"][kind]["discriminator"]["mapping"][op];
@@ -16,7 +16,6 @@ fn described(kind: &str, op: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     shape(&document, document.pointer(&reference[1..]).unwrap())
 }
 
-/// Every `op` that the description lists.
 fn described_ops(kind: &str) -> BTreeSet<String> {
     let document = document();
     let mapping = document["components"]["schemas"][kind]["discriminator"]["mapping"].as_object().unwrap();
@@ -107,7 +106,7 @@ fn the_examples_of_requests_are_accepted() {
     }
 }
 
-/// Every kind of message, with what may be absent if there is a `rid`.
+/// All kinds of messages. Optional fields are present if there is a `rid`.
 fn messages(rid: Option<&str>) -> Vec<Vec<u8>> {
     let (sub, cursor) = ("a", "c");
     let gap = v1::StreamGap { first_cursor: "a".into(), last_cursor: "b".into(), path: "/".into(), skipped: Some(7) };
@@ -121,7 +120,7 @@ fn messages(rid: Option<&str>) -> Vec<Vec<u8>> {
         ServerMessage::Pong { rid },
         ServerMessage::Error { rid, error: json::Error::new(&error, "req_1") },
     ];
-    // A new kind is missed here, and belongs into the list above.
+    // A new kind breaks this match and belongs into the list above.
     let text = |message: &ServerMessage<'_>| match message {
         ServerMessage::Welcome { .. }
         | ServerMessage::Subscribed { .. }

@@ -1,4 +1,4 @@
-//! What clients ask on a WebSocket, and its answers.
+//! The requests of a client on a WebSocket, and the responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,14 +20,12 @@ use crate::stream::{
     message::{Operation, Request, ServerMessage, failure},
 };
 
-/// Most subscriptions of a socket.
 const MAX_SUBSCRIPTIONS: usize = 16;
-/// Most characters of a key: a longer one is none, and would not fit into a header.
+/// Limit for a key in characters. A longer text is no key and would not fit into a header.
 const MAX_KEY: usize = 200;
-/// Longest wait for core's answer.
 const CORE_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request of the client that core is working on.
+/// The result of a call that core makes for a client's request.
 pub(super) enum CoreCall {
     Auth(Result<OpenStream, Status>),
     Subscribe(Box<(PendingSubscription, Result<Opened, Status>)>),
@@ -47,7 +45,7 @@ impl Socket {
             Message::Text(text) => Bytes::from(text),
             Message::Binary(_) => return Err(Closing::Binary),
             Message::Close(reason) => {
-                // The answer has this code too, also when the client's own is one that must not be sent.
+                // tungstenite responds with this code if the client sent an invalid one.
                 self.broken = reason.is_some_and(|reason| reason.code == CloseCode::Protocol);
                 return Ok(());
             }
@@ -83,7 +81,7 @@ impl Socket {
         message.set_kind(OpenKind::Place);
         let (mut request, id) = self.client.request(message);
         let value = format!("Bearer {key}").parse::<tonic::metadata::AsciiMetadataValue>();
-        // Without the header core says and counts that the key is none.
+        // Without the header core refuses and counts the request.
         if let Some(mut value) = value.ok().filter(|_| key.len() <= MAX_KEY) {
             value.set_sensitive(true);
             request.metadata_mut().insert("authorization", value);
@@ -146,7 +144,7 @@ impl Socket {
         }
     }
 
-    /// Tells how core's work ended.
+    /// Sends the result of core's work to the client.
     pub(super) fn finish(&mut self, working: CoreCall) -> Result<(), Closing> {
         let Some((rid, request_id, _)) = self.working.take() else { return Ok(()) };
         self.received_at = Instant::now();
@@ -177,7 +175,7 @@ impl Socket {
         let PendingSubscription { sub, types, filters, resumed } = pending;
         let stream = self.stream.as_ref().ok_or_else(ApiError::internal)?;
         let subscription = self.client.hub.follow(stream, &opened.begin, &types, filters.as_ref());
-        // Core has accepted the same filter.
+        // Core has validated the same filter.
         let subscription = subscription.map_err(|_| ApiError::internal())?;
         let gap = opened.begin.gap.as_ref();
         let cursor = gap.map_or_else(|| subscription.cursor(), |gap| gap.first_cursor.clone());
@@ -193,7 +191,6 @@ impl Socket {
     }
 }
 
-/// Core did not answer in time.
 fn late() -> Status {
     Status::deadline_exceeded("core did not answer in time")
 }

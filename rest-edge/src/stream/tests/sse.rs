@@ -1,4 +1,4 @@
-//! The text that is written to a client.
+//! The text that a client receives.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 async fn open(core: &Arc<FakeCore>, query: &str, shutdown: CancellationToken) -> (HeaderMap, Body) {
-    // Over HTTP/1.1 the events are no body: they leave HTTP, and take over the connection.
+    // Over HTTP/1.1 the events are no body: the stream takes over the connection.
     let request = Request::get(format!("/v1/events/stream{query}")).version(Version::HTTP_2);
     let request = request.body(Full::<Bytes>::default()).unwrap();
     let edge = edge(core, shutdown);
@@ -40,12 +40,12 @@ fn frame(cursor: &str, number: u64) -> String {
     format!("id: {cursor}\nevent: thesis.created\ndata: {data}\n\n")
 }
 
-/// The lines that tell where a stream stands.
+/// The lines of a cursor.
 fn cursor_line(cursor: &str) -> String {
     format!("id: {cursor}\nevent: stream.cursor\ndata: {{\"object\":\"stream_cursor\",\"cursor\":\"{cursor}\"}}\n")
 }
 
-/// The first piece, and the milliseconds to wait before reconnecting.
+/// The rest of the first piece, and the milliseconds until the client reconnects.
 async fn first_piece(body: &mut Body, cursor: &str) -> (String, u32) {
     let piece = piece(body).await;
     let (head, rest) = piece.strip_prefix(&cursor_line(cursor)).unwrap().split_once("\n\n").unwrap();
@@ -106,7 +106,7 @@ async fn nothing_is_written_once_the_key_is_revoked() {
     let log = Log::new();
     log.append(&[true; 50]);
     let core = core(&log, 0, 50, None);
-    // The reader takes one piece, and the next only after the key is gone; events wait all the time.
+    // The client reads one piece, and the next only after the key is revoked. Events wait all the time.
     let (_, mut body) = open(&core, "", CancellationToken::new()).await;
     first_piece(&mut body, &cursor(0)).await;
     assert!(piece(&mut body).await.contains("evt_1"));

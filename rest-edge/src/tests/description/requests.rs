@@ -1,4 +1,4 @@
-//! The description says what the routes do, and they do what it says.
+//! The description and the routes declare the same requests.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,10 +11,9 @@ use crate::{
     v1::routes,
 };
 
-/// Besides these, `HEAD` and `OPTIONS` are answered everywhere and described once for all.
+/// `HEAD` and `OPTIONS` work everywhere and are described once for all operations.
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Every operation with its path and method.
 fn operations() -> Vec<(String, &'static str, Value)> {
     let document = document();
     let paths = document["paths"].as_object().unwrap();
@@ -24,7 +23,7 @@ fn operations() -> Vec<(String, &'static str, Value)> {
             .filter_map(|method| Some((path.clone(), method, item.get(method)?.clone())))
             .collect::<Vec<_>>()
     };
-    // A WebSocket is opened by tests of its own.
+    // Other tests open WebSockets.
     paths.iter().filter(|(path, _)| *path != "/v1/stream").flat_map(|(path, item)| each(path, item)).collect()
 }
 
@@ -69,7 +68,7 @@ fn body_sample(document: &Value, operation: &Value) -> Value {
         .into()
 }
 
-/// Sends a request; gives the status and the message that core got.
+/// Sends a request. Returns the status and the message that core received.
 async fn message(method: &str, target: &str, header: Option<&str>, body: &Value) -> (u16, Vec<u8>) {
     let core = FakeCore::plain();
     let text = if body.as_object().is_none_or(serde_json::Map::is_empty) { String::new() } else { body.to_string() };

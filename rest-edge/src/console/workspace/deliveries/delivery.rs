@@ -1,4 +1,4 @@
-//! One delivery: its attempts, what was sent, and sending it again.
+//! One delivery: its attempts, its payload, and the form that replays it.
 
 use std::sync::Arc;
 
@@ -19,25 +19,24 @@ use crate::console::{
     view::{Badge, Failed, Layout, MAX_SHOWN, beginning, render, see_other},
 };
 
-/// What the page says after a change.
+/// The notices after a change, by the word in `?done=`.
 const DONE: &[(&str, &str)] = &[
     ("replayed", "The event is sent again. This is the new delivery."),
     ("tested", "The test event is sent. This is its delivery."),
 ];
 
-/// An attempt as a row, with the headers that it sent.
+/// An attempt as a row, with its request headers.
 struct AttemptRow {
     number: i32,
     started: String,
     code: String,
-    /// In milliseconds.
     latency: String,
-    /// Why no answer came, if none did.
+    /// The reason of a failure without a response.
     failure: String,
     headers: Vec<(&'static str, String)>,
 }
 
-/// The headers of an attempt. The signature's own value is not kept.
+/// The request headers of an attempt. The service does not store the value of the signature.
 fn headers(answer: &v1::GetDeliveryResponse, attempt: &v1::DeliveryAttempt) -> Vec<(&'static str, String)> {
     let Some(delivery) = &answer.delivery else { return Vec::new() };
     let sent = webhook::Attempt {
@@ -67,17 +66,17 @@ struct DeliveryPage {
     webhook_path: String,
     event_id: String,
     event_type: &'static str,
-    /// The event's page. Events of test sends have none.
+    /// The path of the event's page. Events of test sends have no page.
     event_path: Option<String>,
     status: Badge,
     marks: Vec<&'static str>,
-    /// How many attempts were made, of how many at most.
+    /// The number of attempts, and their limit.
     attempt_count: String,
     created: String,
     delivered: String,
-    /// When the next attempt is due, if there is one.
+    /// The time of the next attempt, if one is pending.
     next_attempt: Option<String>,
-    /// Id and page of the delivery that this one repeats.
+    /// Id and path of the delivery that this one replays.
     replay_of: Option<(String, String)>,
     is_over: bool,
     attempts: Vec<AttemptRow>,
@@ -129,7 +128,7 @@ impl DeliveryPage {
     }
 }
 
-/// A delivery of a webhook. Those of others are not there.
+/// Finds a delivery of a webhook. Deliveries of other webhooks count as missing.
 async fn find(
     console: &Console,
     workspace: &Workspace,
@@ -142,7 +141,6 @@ async fn find(
     if is_its { Ok(answer) } else { Err(Failed::missing()) }
 }
 
-/// Shows a delivery of a webhook.
 async fn page(
     console: &Console,
     workspace: Workspace,
@@ -164,7 +162,7 @@ pub(super) async fn show(
     page(&console, workspace, (webhook, id), Some(query.text("done")), Faults::none()).await
 }
 
-/// Leads who opens the form's address to the page that has the form.
+/// Redirects from a form's address to the page with the form.
 pub(super) async fn back(
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,

@@ -1,4 +1,4 @@
-//! What a webhook's types and filters would have matched of the last events.
+//! The recent events that a webhook's types and filters match.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use crate::console::{
     workspace::events::EventRow,
 };
 
-/// Most events that are looked at.
+/// A scan covers at most this many events.
 const MAX_EVENTS: usize = 1_000;
-/// Events of one call of core.
+/// Events per call of core.
 const LIMIT: i32 = 100;
-/// Most calls of core: its pages may be short.
+/// Limit for the calls of a scan, because core's pages may be short.
 const MAX_PAGES: usize = 20;
-/// Most matching events that the page shows.
+/// The page shows at most this many matching events.
 const MAX_SHOWN: usize = 25;
 
-/// The last events, as a filter sees them.
+/// The result of a scan over the newest events.
 #[derive(Default)]
 struct ScanResult {
     scanned: usize,
     matched: usize,
-    /// The newest matching ones.
+    /// The newest matching events.
     rows: Vec<EventRow>,
-    /// When the oldest one that was looked at was made.
+    /// The time of the oldest scanned event.
     oldest: Option<Timestamp>,
 }
 
@@ -48,7 +48,7 @@ impl ScanResult {
     }
 }
 
-/// Looks at the last events of the environment.
+/// Scans the newest events of the environment.
 async fn scan_events(console: &Console, workspace: &Workspace, filter: &CompiledFilter) -> Result<ScanResult, Failed> {
     let (mut scan, mut cursor) = (ScanResult::default(), None);
     for _ in 0..MAX_PAGES {
@@ -74,20 +74,20 @@ struct MatchesPage {
     tab: &'static str,
     webhook_path: String,
     url: String,
-    /// What the webhook asks for: names of its filters, with their values.
+    /// The names of the webhook's filters, with their values.
     wanted: Vec<(&'static str, String)>,
     scanned: String,
     matched: String,
-    /// When the oldest event that was looked at was made.
+    /// The time of the oldest scanned event.
     oldest: Option<String>,
     rows: Vec<EventRow>,
     is_whole: bool,
 }
 
-/// Most characters of the values of a filter that the page shows.
+/// The page cuts the values of a filter after this many characters.
 const MAX_CHARACTERS: usize = 1_000;
 
-/// What a webhook asks for, in words.
+/// The webhook's types and filters as names and values.
 fn wanted(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static str, String)> {
     let types: Vec<_> = types.iter().map(|kind| event_type_name(*kind)).collect();
     let given = [("Tokens", &filters.token), ("Profiles", &filters.handle), ("Chains", &filters.chain)];
@@ -106,7 +106,7 @@ pub(super) async fn show(
     let answer = console.core.webhooks.get_webhook(workspace.request(message)).await?.into_inner();
     let webhook = answer.webhook.unwrap_or_default();
     let types: Vec<v1::EventType> = webhook.events().collect();
-    // Core took them, so they are right.
+    // Core has validated the filters.
     let filter = CompiledFilter::new(&types, webhook.filters.as_ref()).map_err(|_| ApiError::internal())?;
     let scan = scan_events(&console, &workspace, &filter).await?;
     let page = MatchesPage {

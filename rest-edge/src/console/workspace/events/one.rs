@@ -1,5 +1,3 @@
-//! One event.
-
 use std::sync::Arc;
 
 use askama::Template;
@@ -21,15 +19,13 @@ use crate::console::{
     view::{Failed, Layout, MAX_SHOWN, beginning, render, time},
 };
 
-/// A thing that an event is about.
+/// A resource that an event concerns.
 struct Subject {
     name: &'static str,
     label: String,
-    /// The path of its page.
     href: String,
 }
 
-/// One event.
 #[derive(Template)]
 #[template(path = "event.html")]
 struct EventPage {
@@ -42,13 +38,12 @@ struct EventPage {
     at: String,
     source: String,
     subjects: Vec<Subject>,
-    /// The event as streams and webhooks send it, but on several lines; only its beginning when it is too long.
+    /// The event as streams and webhooks send it, indented, and cut if it is too long.
     json: String,
-    /// Whether the JSON is all there.
+    /// True if the JSON is not cut.
     is_whole: bool,
 }
 
-/// Shows an event.
 pub(super) async fn show(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
@@ -74,7 +69,7 @@ pub(super) async fn show(
     render(StatusCode::OK, &page)
 }
 
-/// The things that an event is about, with the way to them.
+/// The resources that an event concerns, with their links.
 fn subjects(event: &v1::Event, workspace: &Workspace) -> Vec<Subject> {
     let subject = |name: &'static str, folder: &str, id: &str, label: &str| Subject {
         name,

@@ -1,4 +1,4 @@
-//! What is asked of the history.
+//! The query of the history, as a request to core and as a stream's path.
 
 use thesis_proto::{names::parse_event_type, v1};
 use tonic::Status;
@@ -6,15 +6,14 @@ use tonic::Status;
 use super::super::filters::FilterFields;
 use crate::console::page_query::{PageQuery, link};
 
-/// Events of a page.
 const ROWS: i32 = 25;
-/// The parameters that links to other pages of the history keep.
+/// Links to other pages of the history keep these parameters.
 pub(super) const KEPT: &[&str] = &["types", "token", "handle", "chain", "created_after", "created_before"];
 
-/// The page of the list.
+/// Reads the query of a history page.
 ///
 /// # Errors
-/// 422 on the parameters that are wrong.
+/// 422 with the wrong parameters.
 pub(super) fn message(query: &PageQuery) -> Result<v1::ListEventsRequest, Status> {
     let mut read = query.reader();
     for name in ["token", "handle", "chain"] {
@@ -31,7 +30,7 @@ pub(super) fn message(query: &PageQuery) -> Result<v1::ListEventsRequest, Status
     read.finish(message)
 }
 
-/// The address of the stream of the same events.
+/// The path of the stream with the same filters.
 pub(super) fn stream_path(fields: &FilterFields) -> String {
     let v1::EventFilters { token, handle, chain } = fields.filters().unwrap_or_default();
     let [types, token, handle, chain] = [&fields.types, &token, &handle, &chain].map(|values| values.join(","));

@@ -4,25 +4,25 @@ use thesis_proto::v1;
 
 use crate::console::view::{MAX_BAR, bar, grouped, time};
 
-/// Width of an hour in the chart, in the drawing's own units.
+/// Width of an hour in units of the drawing.
 const WIDTH: usize = 10;
 
-/// An hour: its bar, and its row of the table.
+/// An hour with its bar and its row of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hour {
-    /// When it began.
+    /// The start of the hour.
     pub(super) start: String,
     pub(super) theses: String,
     pub(super) authors: String,
-    /// Where its bar begins, from the left.
+    /// Left edge of the bar.
     pub(super) x: usize,
-    /// Where its bar begins, from the top.
+    /// Top edge of the bar.
     pub(super) top: u64,
-    /// Height of its bar.
+    /// Height of the bar.
     pub(super) size: u64,
 }
 
-/// The hours of a timeline, and the most theses of one.
+/// The hours of a timeline, and the largest number of theses in an hour.
 pub(super) fn hours(timeline: &[v1::TimelineBucket]) -> (Vec<Hour>, i64) {
     let max = timeline.iter().map(|bucket| bucket.theses).max().unwrap_or_default();
     let count = |theses: i64| u64::try_from(theses).unwrap_or_default();

@@ -19,10 +19,9 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// Most theses that the page shows.
+/// The page shows at most this many theses.
 const LIMIT: i32 = 10;
 
-/// The page of a profile.
 #[derive(Template)]
 #[template(path = "profile.html")]
 struct ProfilePage {
@@ -35,7 +34,7 @@ struct ProfilePage {
     platform_url: Option<String>,
     is_stale: bool,
     theses: Vec<ThesisRow>,
-    /// The list of all its theses.
+    /// The path of the list of all its theses.
     all_href: String,
 }
 

@@ -1,4 +1,4 @@
-//! Search, and the newest theses before anything is searched for.
+//! The search. Without words it shows the newest theses.
 
 use std::sync::Arc;
 
@@ -23,15 +23,14 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// Most rows of each kind.
+/// The page shows at most this many rows of each kind.
 const LIMIT: i32 = 10;
-/// What can be searched for, as the API names it.
+/// The searchable kinds, as the API names them.
 const KINDS: [(&str, &str); 4] =
     [("", "Everything"), ("theses", "Theses"), ("profiles", "Profiles"), ("tokens", "Tokens")];
 /// The orders of theses, as the API names them.
 const SORTS: [(&str, &str); 2] = [("relevance", "Best match first"), ("created_at_desc", "Newest first")];
 
-/// The page of the search.
 #[derive(Template)]
 #[template(path = "explore.html")]
 struct SearchPage {
@@ -42,7 +41,7 @@ struct SearchPage {
     query: PageQuery,
     kinds: Vec<Choice>,
     sorts: Vec<Choice>,
-    /// Whether something was searched for.
+    /// True if the query has words.
     is_search: bool,
     theses: Vec<ThesisRow>,
     profiles: Vec<ProfileRow>,
@@ -50,7 +49,7 @@ struct SearchPage {
     faults: Faults,
 }
 
-/// Searches; without words, reads the newest theses.
+/// Searches, or reads the newest theses if the query has no words.
 async fn search(console: &Console, workspace: &Workspace, query: &PageQuery) -> Result<v1::SearchResult, Status> {
     let mut read = query.reader();
     let message = v1::SearchRequest {

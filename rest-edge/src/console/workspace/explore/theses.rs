@@ -16,15 +16,13 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// Rows of a page.
 const LIMIT: i32 = 25;
 /// The orders, as the API names them.
 const SORTS: [(&str, &str); 3] =
     [("created_at_desc", "Newest first"), ("created_at_asc", "Oldest first"), ("likes_desc", "Most liked first")];
-/// The parameters that links to other pages of the list keep.
+/// Links to other pages of the list keep these parameters.
 const KEPT: &[&str] = &["profile", "token", "chain", "created_after", "created_before", "sort"];
 
-/// A page of the list.
 #[derive(Template)]
 #[template(path = "explore_list.html")]
 struct ListPage {
@@ -35,17 +33,13 @@ struct ListPage {
     query: PageQuery,
     sorts: Vec<Choice>,
     theses: Vec<ThesisRow>,
-    /// The first page, unless this is it.
+    /// The path of the first page; none on that page.
     first: Option<String>,
-    /// The page after this one.
+    /// The path of the next page.
     next: Option<String>,
     faults: Faults,
 }
 
-/// Asks core for theses.
-///
-/// # Errors
-/// Those of core.
 pub(super) async fn list(
     console: &Console,
     workspace: &Workspace,

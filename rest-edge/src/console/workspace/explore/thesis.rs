@@ -18,7 +18,6 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// The page of a thesis.
 #[derive(Template)]
 #[template(path = "thesis.html")]
 struct ThesisPage {
@@ -36,10 +35,10 @@ struct ThesisPage {
     verify_href: String,
 }
 
-/// The query of the verification that finds a thesis by its author, token and time.
+/// The path of the verification that finds a thesis by its author, token and time.
 fn verify_path(workspace: &Workspace, thesis: &v1::Thesis) -> String {
     let at = thesis.created_at.as_ref().map_or(0, to_millis);
-    // Whole seconds, as the form's fields have them.
+    // The form's fields have whole seconds.
     let (after, before) = (time_field(at), time_field(at + 1_000));
     let profile = thesis.profile.as_ref().map_or("", |profile| &profile.id);
     let token = thesis.token.as_ref().map_or("", |token| &token.id);

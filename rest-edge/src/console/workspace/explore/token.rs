@@ -1,4 +1,4 @@
-//! One token: its last 24 hours, and how fast theses on it arrive.
+//! One token: its last 24 hours, and the velocity of its theses.
 
 use std::sync::Arc;
 
@@ -25,7 +25,6 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// The page of a token.
 #[derive(Template)]
 #[template(path = "token.html")]
 struct TokenPage {
@@ -38,15 +37,15 @@ struct TokenPage {
     is_stale: bool,
     activity: Vec<Fact>,
     hours: Vec<Hour>,
-    /// Most theses of an hour.
+    /// The largest number of theses in an hour.
     max_theses: String,
     velocity: Vec<Fact>,
     theses: Vec<ThesisRow>,
-    /// The list of all theses on it.
+    /// The path of the list of all its theses.
     all_href: String,
 }
 
-/// The page of a reference that names several tokens.
+/// The page for a reference that several tokens match.
 #[derive(Template)]
 #[template(path = "token_ambiguous.html")]
 struct AmbiguousPage {
@@ -57,7 +56,7 @@ struct AmbiguousPage {
     candidates: Vec<(String, Candidate)>,
 }
 
-/// A token that a reference may mean.
+/// A token that matches an ambiguous reference.
 #[derive(Debug, Deserialize)]
 pub(super) struct Candidate {
     pub(super) id: String,
@@ -66,7 +65,7 @@ pub(super) struct Candidate {
     pub(super) address: String,
 }
 
-/// The tokens that an ambiguous reference may mean.
+/// The tokens that match an ambiguous reference.
 pub(super) fn candidates(error: &ApiError) -> Vec<Candidate> {
     #[derive(Deserialize)]
     struct Details {

@@ -1,4 +1,4 @@
-//! Verification as a form that explains its checks.
+//! The form that verifies a thesis and explains its checks.
 
 mod words;
 
@@ -26,7 +26,6 @@ use crate::console::{
 /// The fields of the form, as the API names them.
 const FIELDS: &[&str] = &["handle", "profile_id", "token", "chain", "created_after", "created_before", "contains"];
 
-/// The page of the verification.
 #[derive(Template)]
 #[template(path = "verify.html")]
 struct VerifyPage {
@@ -36,11 +35,11 @@ struct VerifyPage {
     part: &'static str,
     query: PageQuery,
     verdict: Option<Verdict>,
-    /// Where the thesis of the verdict can be read, and its id.
+    /// Path and id of the thesis in the verdict.
     thesis: Option<(String, String)>,
-    /// Where the profile of the verdict can be read, and its id.
+    /// Path and id of the profile in the verdict.
     profile: Option<(String, String)>,
-    /// Tokens that may be meant: what they are, and where they are verified.
+    /// Tokens that match an ambiguous reference: a text, and the link that verifies with this token.
     candidates: Vec<(String, String)>,
     faults: Faults,
 }
@@ -54,7 +53,7 @@ fn request(query: &PageQuery) -> Result<v1::VerifyThesisRequest, Status> {
         chain: read.text("chain"),
         created_after: read.time("created_after"),
         created_before: read.time("created_before"),
-        // Blanks count in it.
+        // Spaces count in this text.
         contains: read.exact("contains"),
     };
     read.finish(message)
@@ -65,7 +64,7 @@ async fn verify(console: &Console, workspace: &Workspace, query: &PageQuery) -> 
     Ok(answer.into_inner().verification.unwrap_or_default())
 }
 
-/// The tokens that an ambiguous one may be, each with the same question about it.
+/// The tokens that match an ambiguous reference, each with a link to the same verification.
 fn candidate_links(workspace: &Workspace, query: &PageQuery, status: &Status) -> Vec<(String, String)> {
     let found = candidates(&ApiError::from_status(status)).into_iter();
     let link_for = |id: &str| {

@@ -1,4 +1,4 @@
-//! What members do with a webhook.
+//! The forms that change a webhook.
 
 use std::sync::Arc;
 
@@ -25,20 +25,20 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// The status that a webhook is given.
+/// The form with a webhook's new status.
 #[derive(Deserialize)]
 pub(super) struct NewStatus {
     #[serde(default)]
     status: String,
 }
 
-/// The webhook's page again, with what was wrong with a button.
+/// Shows the webhook's page with the faults of a button.
 async fn refused(console: &Console, workspace: Workspace, id: &str, status: &Status) -> Page {
     let shown = FormState { typed: None, faults: Faults::of(status)? };
     show_webhook(console, workspace, id, &PageQuery::default(), shown).await
 }
 
-/// The webhook's page, which says what was done.
+/// Redirects to the webhook's page with a notice.
 fn done(workspace: &Workspace, id: &str, word: &str) -> Response {
     see_other(&format!("{}?done={word}", path_of(workspace, id)))
 }
@@ -67,7 +67,7 @@ pub(super) async fn set_status(
     let message = v1::UpdateWebhookRequest {
         id: id.clone(),
         update_mask: Some(FieldMask { paths: vec!["status".to_owned()] }),
-        // Core refuses a status that nobody can give.
+        // Core refuses an unknown status.
         status: parse_webhook_status(&new.status).unwrap_or_default().into(),
         ..v1::UpdateWebhookRequest::default()
     };

@@ -17,7 +17,6 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// The page on which a webhook is created.
 #[derive(Template)]
 #[template(path = "webhook_new.html")]
 struct NewPage {

@@ -22,10 +22,9 @@ use crate::console::{
     workspace::Workspace,
 };
 
-/// Most rows of a page.
 const ROWS: i32 = 25;
 
-/// What the list says after a change.
+/// The notices after a change, by the word in `?done=`.
 const DONE: &[(&str, &str)] = &[("deleted", "The webhook is deleted. What waited for it is cancelled.")];
 
 #[derive(Template)]
@@ -35,13 +34,13 @@ struct ListPage {
     workspace: Workspace,
     tab: &'static str,
     webhooks: Vec<WebhookFacts>,
-    /// Webhooks of the environment, and how many the plan allows.
+    /// Number of webhooks in the environment; `limit` is the plan's limit.
     used: i64,
     limit: i64,
     statuses: Vec<Choice>,
     faults: Faults,
     is_filtered: bool,
-    /// The list's first page, from later ones.
+    /// The path of the first page; none on that page.
     first: Option<String>,
     next: Option<String>,
 }

@@ -22,16 +22,16 @@ struct SecretPage {
     tab: &'static str,
     webhook: WebhookFacts,
     secret: String,
-    /// Whether an older secret signs beside it for a while.
+    /// True if an older secret also signs for a while.
     is_rotated: bool,
 }
 
-/// Shows the secret of a webhook that was just made.
+/// Shows the secret of a new webhook.
 pub(super) fn show_first(workspace: Workspace, webhook: &v1::Webhook, secret: String) -> Page {
     show(workspace, webhook, secret, false)
 }
 
-/// Shows the secret that takes an older one's place.
+/// Shows the secret that replaces an older one.
 pub(super) fn show_next(workspace: Workspace, webhook: &v1::Webhook, secret: String) -> Page {
     show(workspace, webhook, secret, true)
 }

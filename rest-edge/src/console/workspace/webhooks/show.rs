@@ -22,7 +22,7 @@ use crate::console::{
     },
 };
 
-/// What a webhook's page says after a change.
+/// The notices after a change, by the word in `?done=`.
 const DONE: &[(&str, &str)] = &[
     ("saved", "The webhook is saved."),
     ("enabled", "The webhook is enabled. New events that match are delivered."),
@@ -42,15 +42,14 @@ struct WebhookPage {
     log: DeliveryLog,
 }
 
-/// What a webhook's page shows beside the webhook.
+/// The state of the forms on a webhook's page.
 pub(super) struct FormState {
-    /// What was typed, if the form was sent.
+    /// The typed fields, if the form failed.
     pub(super) typed: Option<TypedWebhook>,
-    /// What is wrong with the form or the button that was sent.
+    /// The faults of the submitted form or button.
     pub(super) faults: Faults,
 }
 
-/// Shows a webhook's page.
 pub(super) async fn show_webhook(
     console: &Console,
     workspace: Workspace,

@@ -1,24 +1,21 @@
-//! A verification in words.
+//! The readable texts of a verification.
 
 use thesis_proto::v1::{self, ServedFrom, ThesisVerification, VerificationReason as Reason};
 
 use crate::console::view::exact_time;
 
-/// How a check came out.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It holds.
     Passed,
-    /// It does not.
     Failed,
-    /// An earlier one failed.
+    /// An earlier check failed.
     NotReached,
-    /// Nothing was given to check.
+    /// The query had no text for this check.
     NotRequested,
 }
 
 impl Outcome {
-    /// For people.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Passed => "Passed",
@@ -28,7 +25,6 @@ impl Outcome {
         }
     }
 
-    /// The class of its badge.
     pub(super) const fn class(self) -> &'static str {
         match self {
             Self::Passed => "badge good",
@@ -38,34 +34,33 @@ impl Outcome {
     }
 }
 
-/// A check: its name, how it came out, and what that means.
+/// A check with its outcome and an explanation.
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) outcome: Outcome,
     pub(super) about: &'static str,
 }
 
-/// A verdict with its checks.
 pub(super) struct Verdict {
     pub(super) is_verified: bool,
-    /// What was found out.
+    /// The result in one sentence.
     pub(super) summary: &'static str,
     pub(super) checks: Vec<Check>,
-    /// The time of the thesis, if one was found.
+    /// The time of the found thesis.
     pub(super) posted: Option<String>,
     pub(super) checked: String,
     pub(super) synced: String,
     pub(super) served_from: &'static str,
 }
 
-/// A check with its text for each way that it may come out.
+/// The texts of a check for each outcome.
 struct CheckText {
     name: &'static str,
     passed: &'static str,
     failed: &'static str,
 }
 
-/// The checks in the order in which one needs the other.
+/// The checks in their order. Each check needs the previous ones.
 const CHECK_TEXTS: [CheckText; 6] = [
     CheckText { name: "Identity", passed: "The profile is known.", failed: "No profile has this handle or id." },
     CheckText {
@@ -95,7 +90,6 @@ const CHECK_TEXTS: [CheckText; 6] = [
     },
 ];
 
-/// The checks of a verification.
 fn checks(checks: v1::VerificationChecks) -> Vec<Check> {
     let held = [
         Some(checks.identity),
@@ -141,13 +135,12 @@ const fn source(served_from: ServedFrom) -> &'static str {
     }
 }
 
-/// The id of the thesis that a verification names, if it can be read.
+/// The id of the thesis in a verification, if the thesis can be read.
 pub(super) fn readable(verification: &ThesisVerification) -> Option<&str> {
     verification.thesis_id.as_deref().filter(|_| verification.reason() != Reason::ThesisDeleted)
 }
 
 impl Verdict {
-    /// The words for a verification.
     pub(super) fn of(verification: &ThesisVerification) -> Self {
         let freshness = verification.freshness.unwrap_or_default();
         Self {
