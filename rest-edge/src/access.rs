@@ -16,7 +16,7 @@ const TARGET: &str = "access";
 pub(crate) const GIVEN_UP: u16 = 499;
 
 /// A request in progress. Its drop writes the log line: as given up unless `end` was called.
-pub(crate) struct Access<'a> {
+pub(crate) struct AccessRecord<'a> {
     pub(crate) id: HeaderValue,
     pub(crate) trace: Trace,
     pub(crate) started_ms: i64,
@@ -28,7 +28,7 @@ pub(crate) struct Access<'a> {
     code: Option<&'static str>,
 }
 
-impl<'a> Access<'a> {
+impl<'a> AccessRecord<'a> {
     /// Starts the record of a request, which the span names by method and route.
     pub(crate) fn begin(
         headers: &HeaderMap,
@@ -62,7 +62,7 @@ impl<'a> Access<'a> {
     }
 }
 
-impl Drop for Access<'_> {
+impl Drop for AccessRecord<'_> {
     fn drop(&mut self) {
         let Self { trace, method, route, status, code, .. } = *self;
         if tracing::enabled!(target: TARGET, Level::DEBUG) {

@@ -132,7 +132,7 @@ pub(crate) fn redirect(status: StatusCode, location: HeaderValue) -> Response<Bo
 }
 
 /// Takes the bytes out of a complete body.
-pub(crate) async fn whole(body: &mut Full<Bytes>) -> Bytes {
+pub(crate) async fn take_bytes(body: &mut Full<Bytes>) -> Bytes {
     match body.frame().await {
         Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
         None => Bytes::new(),

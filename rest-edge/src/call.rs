@@ -21,7 +21,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(metadata::IDEMPOTENC
 
 /// The parts of a request that its route declares.
 #[derive(Clone, Copy)]
-pub(crate) struct Form {
+pub(crate) struct RequestForm {
     pub(crate) query: &'static [Param],
     pub(crate) body: Option<&'static [Param]>,
     /// True if the request may carry an idempotency key.
@@ -29,19 +29,19 @@ pub(crate) struct Form {
 }
 
 pub(crate) struct Call {
-    pub(crate) form: Form,
+    pub(crate) form: RequestForm,
     pub(crate) head: Parts,
     /// The decoded path parameter.
     pub(crate) id: String,
     /// Empty unless the route takes a body.
     pub(crate) body: Bytes,
-    pub(crate) origin: Origin,
+    pub(crate) origin: RequestOrigin,
     /// Fields that the edge could not read. Core refuses the request and reports the faults of the other fields.
     pub(crate) unread: Mutex<Vec<FieldError>>,
 }
 
 /// The origin of a request, which the edge sends to core as metadata.
-pub(crate) struct Origin {
+pub(crate) struct RequestOrigin {
     pub(crate) client_address: IpAddr,
     pub(crate) request_id: HeaderValue,
     pub(crate) trace: Trace,

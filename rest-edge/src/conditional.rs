@@ -7,15 +7,15 @@ use http::{
 use http_body_util::{Either, Full};
 use sha2::{Digest as _, Sha256};
 
-use crate::answer::{Body, whole};
+use crate::answer::{Body, take_bytes};
 
 /// Adds an `ETag` unless the response has one. If the client already has that state, the response becomes a 304 without
 /// a body.
-pub(crate) async fn tag(response: &mut Response<Body>, request_headers: &HeaderMap) {
+pub(crate) async fn add_tag(response: &mut Response<Body>, request_headers: &HeaderMap) {
     let Either::Left(body) = response.body_mut() else {
         return;
     };
-    let bytes = whole(body).await;
+    let bytes = take_bytes(body).await;
     let known = response.headers().get(ETAG).cloned();
     let tag = known.clone().unwrap_or_else(|| tag_of(&bytes));
     let matches = is_in(&tag, request_headers);

@@ -116,7 +116,7 @@ pub(crate) fn covers(path: &str) -> bool {
 }
 
 /// The path for logs: it leaves out the secret of a one-time link.
-pub(crate) fn shown(path: &str) -> &str {
+pub(crate) fn loggable_path(path: &str) -> &str {
     if path.starts_with(LINKS) { LINKS } else { path }
 }
 
@@ -220,7 +220,7 @@ fn failure_of(answered: &mut Answered) -> Option<ApiError> {
 
 fn log_error(visit: &Visit, method: &Method, error: &ApiError) {
     let path = visit.path.split('?').next().unwrap_or_default();
-    let (id, path, trace) = (visit.request_id.to_str().unwrap_or_default(), shown(path), &visit.trace);
+    let (id, path, trace) = (visit.request_id.to_str().unwrap_or_default(), loggable_path(path), &visit.trace);
     let (status, code) = (error.code.http_status(), error.code.as_str());
     if status < 500 {
         tracing::info!(request_id = id, trace_id = %trace, %method, path, status, code, "page refused");

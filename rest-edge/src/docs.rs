@@ -64,7 +64,7 @@ impl Docs {
         let mut response = match self.documents().await?.get(path) {
             Some(found) => {
                 let mut response = found.answer(headers).await;
-                conditional::tag(&mut response, headers).await;
+                conditional::add_tag(&mut response, headers).await;
                 response
             }
             None => {

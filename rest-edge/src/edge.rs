@@ -32,9 +32,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     EdgeConfig,
-    access::Access,
+    access::AccessRecord,
     answer::{Answer, Body, Envelopes, Failure, REQUEST_ID, bytes, method_not_allowed, protect_answer, redirect},
-    call::{Call, Origin},
+    call::{Call, RequestOrigin},
     conditional,
     console::{self, Site},
     context::Context,
@@ -43,7 +43,7 @@ use crate::{
     docs::{self, Docs},
     encoding::{self, Encoding},
     input::{all_errors, has_key, path_text},
-    paths::Paths,
+    paths::RoutePaths,
     request_metrics::{RequestMetrics, crowded},
     route::{PathRoutes, Route, router},
     v1 as resources,
@@ -75,7 +75,7 @@ pub(crate) struct Edge {
     bodies: Bodies,
     request_metrics: RequestMetrics,
     router: matchit::Router<PathRoutes>,
-    paths: Paths,
+    paths: RoutePaths,
     trusted_proxies: Vec<IpNet>,
     clock: SharedClock,
 }
@@ -104,7 +104,7 @@ impl Edge {
             calls: Semaphore::new(MAX_CALLS),
             openings: Semaphore::new(MAX_OPENINGS),
             bodies: Bodies::new(MAX_BODIES),
-            paths: Paths::new(&routes),
+            paths: RoutePaths::new(&routes),
             request_metrics: RequestMetrics::new(&routes),
             router: router(routes),
             trusted_proxies: config.trusted_proxies,
@@ -121,12 +121,12 @@ impl Edge {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let encoding = Encoding::preferred(request.headers());
         let counted = self.request_metrics.begin(&method, &path);
-        let access = Access::begin(request.headers(), counted.name(), self.context.ids.as_ref(), &self.clock);
+        let access = AccessRecord::begin(request.headers(), counted.name(), self.context.ids.as_ref(), &self.clock);
         let id = access.id.clone();
         let mut response = if console::covers(&path) {
-            self.show(peer, &id, access.trace, request).await
+            self.respond_page(peer, &id, access.trace, request).await
         } else {
-            self.call(peer, &access, request).await
+            self.respond_api(peer, &access, request).await
         };
         response.headers_mut().insert(REQUEST_ID, id);
         if cors::covers(&path) {
@@ -149,7 +149,7 @@ impl Edge {
         response
     }
 
-    async fn show<B>(&self, peer: IpAddr, id: &HeaderValue, trace: Trace, request: Request<B>) -> Response<Body>
+    async fn respond_page<B>(&self, peer: IpAddr, id: &HeaderValue, trace: Trace, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -169,14 +169,14 @@ impl Edge {
         self.console.finish(&visit, &method, answered).await
     }
 
-    async fn call<B>(&self, peer: IpAddr, access: &Access<'_>, request: Request<B>) -> Response<Body>
+    async fn respond_api<B>(&self, peer: IpAddr, access: &AccessRecord<'_>, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
     {
         let (id, method, uri) = (&access.id, request.method().clone(), request.uri().clone());
-        let taking = AssertUnwindSafe(self.route_request(peer, access, request)).catch_unwind();
-        let answer = taking.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
+        let routing = AssertUnwindSafe(self.route_request(peer, access, request)).catch_unwind();
+        let answer = routing.await.unwrap_or_else(|panic| Err(panicked(id, panic.as_ref()).into()));
         match answer {
             Ok(response) => response,
             Err(failure) => {
@@ -201,7 +201,7 @@ impl Edge {
         }
     }
 
-    async fn route_request<B>(&self, peer: IpAddr, access: &Access<'_>, request: Request<B>) -> Answer
+    async fn route_request<B>(&self, peer: IpAddr, access: &AccessRecord<'_>, request: Request<B>) -> Answer
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -225,15 +225,15 @@ impl Edge {
         if head.method == Method::OPTIONS {
             return Ok(cors::preflight(found.value.allow()));
         }
-        let route = found.value.of(&head.method).map_err(method_not_allowed)?;
+        let route = found.value.for_method(&head.method).map_err(method_not_allowed)?;
         let raw_id = found.params.iter().next().map(|(_, value)| value).unwrap_or_default();
 
         let (client_address, request_id) = (self.client_address(peer, &head.headers), access.id.clone());
-        let origin = Origin { client_address, request_id, trace: access.trace };
+        let origin = RequestOrigin { client_address, request_id, trace: access.trace };
         let mut call =
             Call { form: route.form(), head, id: String::new(), body: Bytes::new(), origin, unread: Mutex::default() };
-        let answer = match self.read(route, &mut call, raw_id, body).await {
-            Ok(()) => match self.room(route).await {
+        let answer = match self.read_call(route, &mut call, raw_id, body).await {
+            Ok(()) => match self.acquire_permit(route).await {
                 Some(_slot) => timeout(CORE_CALL_TIMEOUT, (route.handler)(&self.context, &mut call))
                     .await
                     .unwrap_or_else(|_| Err(ApiError::unavailable().into())),
@@ -244,9 +244,9 @@ impl Edge {
         let unread = call.unread.get_mut();
         match answer {
             Err(Failure::Shape(error)) => Err(self.refuse(route, &call, *error).await),
-            other if !unread.is_empty() => Err(refused(route, unread, other)),
+            other if !unread.is_empty() => Err(merge_errors(route, unread, other)),
             Ok(mut response) if route.tagged => {
-                conditional::tag(&mut response, &call.head.headers).await;
+                conditional::add_tag(&mut response, &call.head.headers).await;
                 Ok(response)
             }
             other => other,
@@ -265,7 +265,7 @@ impl Edge {
     }
 
     /// Acquires the permit for a call; none if the limit is reached.
-    async fn room(&self, route: &Route) -> Option<SemaphorePermit<'_>> {
+    async fn acquire_permit(&self, route: &Route) -> Option<SemaphorePermit<'_>> {
         if route.opens_stream() {
             return timeout(CORE_CALL_TIMEOUT, self.openings.acquire()).await.ok()?.ok();
         }
@@ -273,7 +273,7 @@ impl Edge {
     }
 
     /// Reads the path parameter and the body, and checks the idempotency key.
-    async fn read<B>(&self, route: &Route, call: &mut Call, raw_id: &str, body: B) -> Result<(), Failure>
+    async fn read_call<B>(&self, route: &Route, call: &mut Call, raw_id: &str, body: B) -> Result<(), Failure>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Debug,
@@ -312,7 +312,7 @@ impl Edge {
 }
 
 /// The failure of a request with unreadable fields.
-fn refused(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
+fn merge_errors(route: &Route, unread: &[FieldError], answer: Answer) -> Failure {
     match answer {
         Err(Failure::Error(error, headers)) if error.code == ErrorCode::ValidationFailed => {
             let params = route.body.unwrap_or(route.query);

@@ -12,7 +12,7 @@ use http_body_util::{Either, Full};
 use hyper::body::Body as _;
 use tokio::task::spawn_blocking;
 
-use crate::answer::{Body, whole};
+use crate::answer::{Body, take_bytes};
 
 /// Bodies below this size in bytes stay uncompressed, because they fit into one packet.
 const MIN_BODY: u64 = 1024;
@@ -77,7 +77,7 @@ pub(crate) async fn encode(response: &mut Response<Body>, encoding: Option<Encod
     };
     let mut encoded = None;
     if let Some(encoding) = encoding.filter(|_| body.size_hint().lower() >= MIN_BODY) {
-        let bare = whole(body).await;
+        let bare = take_bytes(body).await;
         let smaller = smaller(encoding, bare.clone()).await;
         encoded = smaller.as_ref().map(|smaller| (encoding.name(), smaller.len()));
         *body = Full::new(smaller.map_or(bare, Into::into));
@@ -115,7 +115,7 @@ mod tests {
             drop(encoding);
             assert_eq!(response.headers()[CONTENT_ENCODING], "zstd");
             let Either::Left(body) = response.body_mut() else { panic!("it is whole") };
-            assert_eq!(zstd::decode_all(&whole(body).await[..]).unwrap(), text);
+            assert_eq!(zstd::decode_all(&take_bytes(body).await[..]).unwrap(), text);
         }
     }
 

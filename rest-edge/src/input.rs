@@ -68,8 +68,11 @@ impl Param {
     pub(crate) const CURSOR: Self =
         Self::new("cursor", Kind::Text(1, 512), "`next_cursor` of the previous page; opaque");
 
-    pub(crate) const TYPES: Self =
-        Self::new("types", Kind::SomeOf(|| texts(names::EVENT_TYPES)), "Comma-separated event types; all unless given");
+    pub(crate) const TYPES: Self = Self::new(
+        "types",
+        Kind::SomeOf(|| enum_texts(names::EVENT_TYPES)),
+        "Comma-separated event types; all unless given",
+    );
 
     pub(crate) const TOKENS: Self =
         Self::new("token", Kind::Texts, "Comma-separated tokens: `$SYMBOL`, address, `chain:address`, `tk_` id");
@@ -85,9 +88,9 @@ const MAX_REPORTED: usize = 40;
 const NOT_A_TIME: &str = "must be an ISO 8601 date-time such as 2026-01-31T12:00:00Z";
 
 #[derive(Debug, Default)]
-struct Errors(Vec<FieldError>);
+struct FieldErrors(Vec<FieldError>);
 
-impl Errors {
+impl FieldErrors {
     /// Adds a bad field with the first rule that it breaks, up to `MAX_REPORTED` fields.
     fn add(&mut self, param: impl Into<String>, message: impl Into<String>) {
         let error = FieldError::new(param, message);
@@ -122,7 +125,7 @@ pub(crate) fn all_errors(params: &[Param], unread: &[FieldError], found: Vec<Fie
     all.into_iter().map(|(_, error)| error).collect()
 }
 
-pub(crate) fn texts<E>(table: &[(E, &'static str)]) -> Vec<&'static str> {
+pub(crate) fn enum_texts<E>(table: &[(E, &'static str)]) -> Vec<&'static str> {
     table.iter().map(|(_, text)| *text).collect()
 }
 
@@ -132,7 +135,7 @@ fn some_of<'a, E: Into<i32>>(
     given: impl Iterator<Item = &'a str>,
     parse: impl Fn(&str) -> Option<E>,
     known: fn() -> Vec<&'static str>,
-    errors: &mut Errors,
+    errors: &mut FieldErrors,
 ) -> Vec<i32> {
     let mut values = Vec::new();
     for text in given {

@@ -16,7 +16,7 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 
 use self::operation::TICKET;
 use crate::{
-    route::{Answers, Route},
+    route::{Route, SuccessResponse},
     v1,
 };
 
@@ -118,7 +118,7 @@ fn schemas(routes: &[Route], public_url: &str) -> Map<String, Value> {
     let mut errors = vec![(ErrorEnvelope::name().into_owned(), ErrorEnvelope::schema())];
     ErrorEnvelope::schemas(&mut errors);
     let resources = routes.iter().filter_map(|route| match &route.answers {
-        Answers::Resource(_, schemas) => Some(schemas),
+        SuccessResponse::Resource(_, schemas) => Some(schemas),
         _ => None,
     });
     let mut all = streams::schemas(public_url);

@@ -11,9 +11,9 @@ use crate::route::Route;
 const MAX_SEGMENTS: usize = 16;
 
 /// The paths of all routes. A path with several methods occurs several times.
-pub(crate) struct Paths(Vec<&'static str>);
+pub(crate) struct RoutePaths(Vec<&'static str>);
 
-impl Paths {
+impl RoutePaths {
     pub(crate) fn new(routes: &[Route]) -> Self {
         Self(routes.iter().map(|route| route.path).collect())
     }
@@ -35,8 +35,8 @@ impl Paths {
             let known = segments(path);
             // A missing version counts as one slip.
             let without = known.get(1..).filter(|rest| !rest.is_empty() && rest.len() == given.len());
-            let whole = (known.len() == given.len()).then(|| sum(&given, &known)).flatten();
-            whole.or_else(|| without.and_then(|rest| Some(sum(&given, rest)? + 1)))
+            let whole = (known.len() == given.len()).then(|| sum_slips(&given, &known)).flatten();
+            whole.or_else(|| without.and_then(|rest| Some(sum_slips(&given, rest)? + 1)))
         };
         let near = self.0.iter().filter_map(|path| Some((slips(path)?, *path)));
         near.min_by_key(|(slips, _)| *slips).map(|(_, path)| path)
@@ -70,7 +70,7 @@ fn is_part(given: &str, known: &str) -> bool {
 }
 
 /// The sum of slips of all segments; none if a segment is not similar. A word is a better match than a parameter.
-fn sum(given: &[&str], known: &[&str]) -> Option<usize> {
+fn sum_slips(given: &[&str], known: &[&str]) -> Option<usize> {
     let slips = |(given, known): (&&str, &&str)| {
         let is_parameter = known.starts_with('{');
         if is_parameter { Some(1) } else { near::slips(given, known).map(|slips| 2 * slips) }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn an_almost_right_path_is_told() {
-        let paths = Paths::new(&v1::routes());
+        let paths = RoutePaths::new(&v1::routes());
         for (given, meant) in [
             ("/v1/thesis", "/v1/theses"),
             ("/v1/theses/", "/v1/theses"),

@@ -16,14 +16,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::edge::Edge;
 
 /// A connection that replaces bare responses by the envelope.
-pub(crate) struct Enveloped<T> {
+pub(crate) struct EnvelopedConnection<T> {
     stream: T,
     edge: Arc<Edge>,
     /// The remaining bytes that replace a bare response.
     instead: Bytes,
 }
 
-impl<T> Enveloped<T> {
+impl<T> EnvelopedConnection<T> {
     pub(crate) fn new(stream: T, edge: Arc<Edge>) -> Self {
         Self { stream, edge, instead: Bytes::new() }
     }
@@ -40,8 +40,8 @@ impl<T> Enveloped<T> {
     }
 }
 
-impl From<Enveloped<Self>> for Socket {
-    fn from(enveloped: Enveloped<Self>) -> Self {
+impl From<EnvelopedConnection<Self>> for Socket {
+    fn from(enveloped: EnvelopedConnection<Self>) -> Self {
         enveloped.stream
     }
 }
@@ -55,7 +55,7 @@ fn is_bare(bytes: &[u8]) -> bool {
             .is_ok_and(|text| text.contains("content-length: 0\r\n") && !text.contains("x-service-"))
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Enveloped<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for EnvelopedConnection<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         if this.instead.is_empty() {
@@ -98,7 +98,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Enveloped<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Enveloped<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for EnvelopedConnection<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -91,7 +91,7 @@ impl RouteCounts {
         Self(METHODS.map(of).into())
     }
 
-    fn of(&self, method: &Method) -> &MethodCounts {
+    fn counts_for(&self, method: &Method) -> &MethodCounts {
         let index = METHODS.iter().position(|known| method == *known).unwrap_or(METHODS.len() - 1);
         &self.0[index]
     }
@@ -135,7 +135,7 @@ impl RequestMetrics {
         } else {
             self.routes.at(path).map_or(&self.unknown, |found| found.value)
         };
-        let (counts, _under_way) = (route.of(method), UnderWay::begin(&self.in_progress));
+        let (counts, _under_way) = (route.counts_for(method), UnderWay::begin(&self.in_progress));
         CountedRequest { counts, began: Instant::now(), status: GIVEN_UP, _under_way }
     }
 }
@@ -174,8 +174,9 @@ mod tests {
     #[test]
     fn a_request_that_is_given_up_counts_as_such() {
         let requests = RequestMetrics::new(&[]);
-        let codes =
-            || -> Vec<u16> { requests.unknown.of(&Method::GET).codes.read().iter().map(|(code, _)| *code).collect() };
+        let codes = || -> Vec<u16> {
+            requests.unknown.counts_for(&Method::GET).codes.read().iter().map(|(code, _)| *code).collect()
+        };
         requests.begin(&Method::GET, "/nowhere").answered(StatusCode::NOT_FOUND);
         assert_eq!(codes(), [404]);
         drop(requests.begin(&Method::GET, "/nowhere"));

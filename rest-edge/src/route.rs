@@ -11,7 +11,7 @@ use utoipa::{
 
 use crate::{
     answer::Answer,
-    call::{Call, Form},
+    call::{Call, RequestForm},
     context::Context,
     input::Param,
 };
@@ -55,13 +55,13 @@ pub(crate) struct Route {
     pub(crate) repeatable: bool,
     pub(crate) status: u16,
     /// The response of success.
-    pub(crate) answers: Answers,
+    pub(crate) answers: SuccessResponse,
     /// Error codes in addition to the common ones of its kind of route.
     pub(crate) fails: &'static [ErrorCode],
 }
 
 /// The response of success.
-pub(crate) enum Answers {
+pub(crate) enum SuccessResponse {
     /// JSON with a named schema, and the schemas that it refers to.
     Resource(String, Vec<(String, RefOr<Schema>)>),
     Object,
@@ -94,7 +94,7 @@ impl Route {
             path_chars: 64,
             tagged: false,
             status: 200,
-            answers: Answers::Object,
+            answers: SuccessResponse::Object,
             fails: &[],
         }
     }
@@ -172,27 +172,27 @@ impl Route {
         let mut schemas = vec![(T::name().into_owned(), T::schema())];
         T::schemas(&mut schemas);
         self.status = status;
-        self.answers = Answers::Resource(T::name().into_owned(), schemas);
+        self.answers = SuccessResponse::Resource(T::name().into_owned(), schemas);
         self
     }
 
     pub(crate) fn answers_events(mut self) -> Self {
-        self.answers = Answers::Events;
+        self.answers = SuccessResponse::Events;
         self
     }
 
     pub(crate) fn answers_upgrade(mut self) -> Self {
-        (self.status, self.answers) = (101, Answers::Upgrade);
+        (self.status, self.answers) = (101, SuccessResponse::Upgrade);
         self
     }
 
     /// True if the route opens streams.
     pub(crate) fn opens_stream(&self) -> bool {
-        matches!(self.answers, Answers::Events | Answers::Upgrade)
+        matches!(self.answers, SuccessResponse::Events | SuccessResponse::Upgrade)
     }
 
-    pub(crate) fn form(&self) -> Form {
-        Form { query: self.query, body: self.body, repeatable: self.repeatable }
+    pub(crate) fn form(&self) -> RequestForm {
+        RequestForm { query: self.query, body: self.body, repeatable: self.repeatable }
     }
 
     /// True if the route also supports `HEAD`.
@@ -213,7 +213,7 @@ pub(crate) struct PathRoutes {
 
 impl PathRoutes {
     /// The route of a method, or the value of `Allow`. `HEAD` uses the route of `GET`.
-    pub(crate) fn of(&self, method: &Method) -> Result<&Route, &HeaderValue> {
+    pub(crate) fn for_method(&self, method: &Method) -> Result<&Route, &HeaderValue> {
         let answers = |route: &&Route| route.method == *method || *method == Method::HEAD && route.answers_head();
         self.routes.iter().find(answers).ok_or(&self.allow)
     }

@@ -23,7 +23,7 @@ use crate::{
     answer::{Body, REQUEST_ID},
     console, cors,
     edge::Edge,
-    refusal::Enveloped,
+    refusal::EnvelopedConnection,
     request_metrics,
 };
 
@@ -67,23 +67,23 @@ pub async fn serve(
 impl Answers for Edge {
     type Peer = IpAddr;
     type Body = Body;
-    type Io = Enveloped<Socket>;
+    type Io = EnvelopedConnection<Socket>;
 
     fn peer(&self, address: SocketAddr) -> IpAddr {
         address.ip()
     }
 
     fn wrap(self: &Arc<Self>, stream: Socket) -> Self::Io {
-        Enveloped::new(stream, Arc::clone(self))
+        EnvelopedConnection::new(stream, Arc::clone(self))
     }
 
     async fn answer(&self, peer: &IpAddr, request: Request<Incoming>) -> Response<Body> {
         if !names_one_host(&request) {
             tracing::info!(
-                path = console::shown(request.uri().path()),
+                path = console::loggable_path(request.uri().path()),
                 "request refused: it names no host, or several"
             );
-            return self.refused(&ApiError::new(
+            return self.refusal_response(&ApiError::new(
                 ErrorCode::InvalidRequest,
                 "a request must name one host; send one Host header",
             ));
@@ -92,7 +92,7 @@ impl Answers for Edge {
     }
 
     fn refusal(&self) -> Response<Body> {
-        self.refused(&ApiError::unavailable())
+        self.refusal_response(&ApiError::unavailable())
     }
 
     fn turned_away(&self) -> Bytes {
@@ -103,7 +103,7 @@ impl Answers for Edge {
 
 impl Edge {
     /// The envelope for a request that the edge refuses without reading it.
-    fn refused(&self, error: &ApiError) -> Response<Body> {
+    fn refusal_response(&self, error: &ApiError) -> Response<Body> {
         let id = self.context.request_id();
         let mut response = self.context.errors.answer(error, &Default::default(), id.to_str().unwrap_or_default());
         response.headers_mut().insert(REQUEST_ID, id);

@@ -147,7 +147,7 @@ fn label(param: &str) -> String {
 }
 
 /// A number of seconds as a readable duration.
-pub(super) fn span(seconds: u32) -> String {
+pub(super) fn readable_duration(seconds: u32) -> String {
     match seconds {
         0 | 1 => "a second".to_owned(),
         2..=119 => format!("{seconds} seconds"),

@@ -57,7 +57,7 @@ async fn home(signed_in: SignedIn) -> Page {
 }
 
 /// The response that starts a session: it sets the cookies of the session and of the device, and redirects to `next`.
-fn begun(console: &Console, session: Option<&v1::NewSession>, next: &str) -> Page {
+fn start_session(console: &Console, session: Option<&v1::NewSession>, next: &str) -> Page {
     let cookies = console.cookies();
     let cookie = session.and_then(|session| cookies.set(cookies.session(), &session.token));
     let cookie = cookie.ok_or_else(|| Failed::from(ApiError::internal()))?;
@@ -71,7 +71,7 @@ fn begun(console: &Console, session: Option<&v1::NewSession>, next: &str) -> Pag
 }
 
 /// The response that ends a session. The device cookie stays.
-fn ended(console: &Console, next: &str) -> Response {
+fn end_session(console: &Console, next: &str) -> Response {
     let mut response = see_other(next);
     response.headers_mut().insert(SET_COOKIE, console.cookies().end_session());
     response

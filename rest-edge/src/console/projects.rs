@@ -219,7 +219,7 @@ async fn show(
 
 /// The new name, and the revision of the project that the page showed.
 #[derive(Debug, Deserialize)]
-struct Renaming {
+struct RenameForm {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -230,7 +230,7 @@ async fn rename(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
-    Posted(renaming): Posted<Renaming>,
+    Posted(renaming): Posted<RenameForm>,
 ) -> Page {
     let revision = renaming.revision.parse().ok();
     let message = v1::UpdateProjectRequest { id: id.clone(), name: renaming.name.clone(), revision };
@@ -244,7 +244,7 @@ async fn rename(
 }
 
 /// Redirects to the project's page after success, or shows it with the faults.
-async fn after<T>(
+async fn finish_form<T>(
     console: &Console,
     signed_in: &SignedIn,
     id: &str,
@@ -268,7 +268,7 @@ async fn archive(
 ) -> Page {
     let message = v1::AccountServiceArchiveProjectRequest { id: id.clone() };
     let outcome = console.core.accounts.archive_project(signed_in.visit.request(message)).await;
-    after(&console, &signed_in, &id, outcome, "archived").await
+    finish_form(&console, &signed_in, &id, outcome, "archived").await
 }
 
 async fn ask_for_live_access(
@@ -279,5 +279,5 @@ async fn ask_for_live_access(
 ) -> Page {
     let message = v1::RequestLiveAccessRequest { project_id: id.clone() };
     let outcome = console.core.accounts.request_live_access(signed_in.visit.request(message)).await;
-    after(&console, &signed_in, &id, outcome, "asked").await
+    finish_form(&console, &signed_in, &id, outcome, "asked").await
 }

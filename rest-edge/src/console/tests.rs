@@ -317,8 +317,8 @@ async fn the_root_leads_people_to_the_console() {
 
 #[test]
 fn logs_do_not_show_the_secret_of_a_link() {
-    assert_eq!(super::shown("/console/links/inv_1.secret"), "/console/links/");
-    assert_eq!(super::shown("/console/account"), "/console/account");
+    assert_eq!(super::loggable_path("/console/links/inv_1.secret"), "/console/links/");
+    assert_eq!(super::loggable_path("/console/account"), "/console/account");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use tonic::Status;
 
 use super::{
     HOME, Page,
-    form::span,
+    form::readable_duration,
     visit::{SignedIn, Visit},
 };
 
@@ -105,15 +105,15 @@ pub(crate) fn render(status: StatusCode, template: &impl Template) -> Page {
 
 /// Redirects a browser after a successful form to the next page.
 pub(crate) fn see_other(path: &str) -> Response {
-    lead(StatusCode::SEE_OTHER, path)
+    redirect(StatusCode::SEE_OTHER, path)
 }
 
 /// Redirects permanently to the right path of a page.
 pub(super) fn moved(path: &str) -> Response {
-    lead(StatusCode::PERMANENT_REDIRECT, path)
+    redirect(StatusCode::PERMANENT_REDIRECT, path)
 }
 
-fn lead(status: StatusCode, path: &str) -> Response {
+fn redirect(status: StatusCode, path: &str) -> Response {
     let mut response = status.into_response();
     // Paths encode all texts, so the conversion succeeds.
     let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static(HOME));
@@ -131,15 +131,15 @@ pub(crate) fn sign_in_path(next: &str) -> String {
 
 /// Formats a time in UTC to the minute; "never" if there is none.
 pub(crate) fn time(at: Option<&Timestamp>) -> String {
-    written(at, "YYYY-MM-DDTHH:MM".len())
+    format_time(at, "YYYY-MM-DDTHH:MM".len())
 }
 
 /// Formats a time in UTC to the millisecond; "never" if there is none.
 pub(crate) fn exact_time(at: Option<&Timestamp>) -> String {
-    written(at, "YYYY-MM-DDTHH:MM:SS.mmm".len())
+    format_time(at, "YYYY-MM-DDTHH:MM:SS.mmm".len())
 }
 
-fn written(at: Option<&Timestamp>, length: usize) -> String {
+fn format_time(at: Option<&Timestamp>, length: usize) -> String {
     let Some(at) = at else { return "never".to_owned() };
     let text = format_millis(to_millis(at));
     format!("{} {} UTC", &text[..10], &text[11..length])
@@ -181,14 +181,14 @@ pub(crate) fn choices(all: impl IntoIterator<Item = (&'static str, &'static str)
 pub(crate) const MAX_BAR: u64 = 200;
 
 /// The length of a bar if the longest bar shows `max`. A bar above zero stays visible.
-pub(crate) fn bar(number: u64, max: u64) -> u64 {
+pub(crate) fn bar_length(number: u64, max: u64) -> u64 {
     let share = u128::from(number) * u128::from(MAX_BAR) / u128::from(max.max(1));
     let length = u64::try_from(share).unwrap_or(MAX_BAR).min(MAX_BAR);
     length.max(if number > 0 { 2 } else { 0 })
 }
 
 /// Groups the digits of a number: `1,234,567`.
-pub(crate) fn grouped(number: impl ToString) -> String {
+pub(crate) fn group_digits(number: impl ToString) -> String {
     let digits = number.to_string();
     let (sign, digits) = digits.strip_prefix('-').map_or(("", &*digits), |rest| ("-", rest));
     let mut text = sign.to_owned();
@@ -205,7 +205,7 @@ pub(crate) fn grouped(number: impl ToString) -> String {
 pub(crate) const MAX_SHOWN: usize = 40_000;
 
 /// Cuts a text so that its markup has at most `max_bytes` bytes. Also returns true if the text is complete.
-pub(crate) fn beginning(text: &str, max_bytes: usize) -> (&str, bool) {
+pub(crate) fn cut_markup(text: &str, max_bytes: usize) -> (&str, bool) {
     let mut size = 0;
     for (at, letter) in text.char_indices() {
         // Templates escape these characters, such as `&#34;`.
@@ -311,7 +311,7 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
         (StatusCode::NOT_FOUND, _) => sentence(&not_found().message),
         _ => sentence(&error.message),
     };
-    let wait = error.retry_after.map(|seconds| format!(" Try again in {}.", span(seconds)));
+    let wait = error.retry_after.map(|seconds| format!(" Try again in {}.", readable_duration(seconds)));
     let page = FailedPage {
         layout: Layout::visitor(visit, title),
         message: message + &wait.unwrap_or_default(),
@@ -349,11 +349,11 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_between_letters() {
-        assert_eq!(beginning("{\"a\":1}", 100), ("{\"a\":1}", true));
-        assert_eq!(beginning("ab\"c", 7), ("ab\"", false));
-        assert_eq!(beginning("ab\"c", 6), ("ab", false));
-        assert_eq!(beginning("a🚀", 4), ("a", false));
-        assert_eq!(beginning("a🚀", 5), ("a🚀", true));
+        assert_eq!(cut_markup("{\"a\":1}", 100), ("{\"a\":1}", true));
+        assert_eq!(cut_markup("ab\"c", 7), ("ab\"", false));
+        assert_eq!(cut_markup("ab\"c", 6), ("ab", false));
+        assert_eq!(cut_markup("a🚀", 4), ("a", false));
+        assert_eq!(cut_markup("a🚀", 5), ("a🚀", true));
     }
 
     #[test]
@@ -362,8 +362,8 @@ mod tests {
         for letter in ["a", "é", "🚀", "\"", "'", "<", ">", "&", "\\", "\n", "\u{1}"] {
             let json = serde_json::to_string(&letter.repeat(300)).expect("texts always serialise");
             let max_bytes = markup(&json).len();
-            assert_eq!(beginning(&json, max_bytes), (&*json, true), "{letter:?}");
-            let (shown, is_whole) = beginning(&json, max_bytes - 1);
+            assert_eq!(cut_markup(&json, max_bytes), (&*json, true), "{letter:?}");
+            let (shown, is_whole) = cut_markup(&json, max_bytes - 1);
             let size = markup(shown).len();
             assert!(!is_whole && size < max_bytes && size + 5 >= max_bytes, "{letter:?}: {size} of {max_bytes}");
         }
@@ -371,10 +371,10 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(-1_234_567), "-1,234,567");
-        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(group_digits(0), "0");
+        assert_eq!(group_digits(999), "999");
+        assert_eq!(group_digits(1_000), "1,000");
+        assert_eq!(group_digits(-1_234_567), "-1,234,567");
+        assert_eq!(group_digits(u64::MAX), "18,446,744,073,709,551,615");
     }
 }

@@ -15,8 +15,8 @@ use prost_types::{FileDescriptorProto, FileDescriptorSet};
 use thesis_proto::v1;
 
 use super::{
-    markdown::{self, Source},
-    page::{Page, Part, cards},
+    markdown::{self, GuideSource},
+    page::{Page, PagePart, cards},
 };
 
 /// The guide's path, and the prefix of the files' pages.
@@ -124,14 +124,14 @@ impl ProtoFile {
 }
 
 pub(super) fn pages(public_url: &str) -> Vec<Page> {
-    let types = types::Types::new();
+    let types = types::TypePages::new();
     let described = FILES.iter().filter_map(|proto| Some((proto, proto.descriptor()?)));
     let files: Vec<_> = described.map(|(proto, file)| (proto.audience, file::page(proto, file, &types))).collect();
-    let source = Source { name: "grpc", text: include_str!("../../../docs/guides/grpc.md") };
+    let source = GuideSource { name: "grpc", text: include_str!("../../../docs/guides/grpc.md") };
     let mut guide = markdown::page(&source, public_url);
     for audience in Audience::ALL {
         let (title, id) = audience.title();
-        guide.parts.push(Part { id: id.to_owned(), text: title.to_owned() });
+        guide.parts.push(PagePart { id: id.to_owned(), text: title.to_owned() });
         let rule = comments::html(audience.rule());
         let of = files.iter().filter(|(of, _)| *of == audience);
         let list = cards(of.map(|(_, page)| (&*page.path, &*page.title, &*page.summary)));

@@ -2,59 +2,59 @@
 
 use super::{
     HOME, grpc,
-    markdown::{self, Source},
-    page::{Group, Link, Page, cards},
+    markdown::{self, GuideSource},
+    page::{Page, PageGroup, PageLink, cards},
     reference,
 };
 
 /// All pages in the order of the list.
-pub(super) const GROUPS: &[Group] = &[
-    Group {
+pub(super) const GROUPS: &[PageGroup] = &[
+    PageGroup {
         title: "Begin",
         links: &[
-            Link { path: "/docs/quick-start", title: "Quick start" },
-            Link { path: "/docs/keys-and-environments", title: "Keys and environments" },
-            Link { path: "/docs/sandbox", title: "Sandbox" },
+            PageLink { path: "/docs/quick-start", title: "Quick start" },
+            PageLink { path: "/docs/keys-and-environments", title: "Keys and environments" },
+            PageLink { path: "/docs/sandbox", title: "Sandbox" },
         ],
     },
-    Group {
+    PageGroup {
         title: "Use",
         links: &[
-            Link { path: "/docs/pagination", title: "Pagination" },
-            Link { path: "/docs/filters-and-references", title: "Filters and references" },
-            Link { path: "/docs/verifying-a-thesis", title: "Verifying a thesis" },
-            Link { path: "/docs/streams", title: "Streams" },
-            Link { path: "/docs/webhooks", title: "Webhooks" },
-            Link { path: "/docs/errors-and-limits", title: "Errors and limits" },
-            Link { path: "/docs/going-live", title: "Going live" },
+            PageLink { path: "/docs/pagination", title: "Pagination" },
+            PageLink { path: "/docs/filters-and-references", title: "Filters and references" },
+            PageLink { path: "/docs/verifying-a-thesis", title: "Verifying a thesis" },
+            PageLink { path: "/docs/streams", title: "Streams" },
+            PageLink { path: "/docs/webhooks", title: "Webhooks" },
+            PageLink { path: "/docs/errors-and-limits", title: "Errors and limits" },
+            PageLink { path: "/docs/going-live", title: "Going live" },
         ],
     },
-    Group {
+    PageGroup {
         title: "Look up",
         links: &[
-            Link { path: reference::PATH, title: "API reference" },
-            Link { path: grpc::PATH, title: "gRPC" },
-            Link { path: "/docs/errors", title: "Errors" },
+            PageLink { path: reference::PATH, title: "API reference" },
+            PageLink { path: grpc::PATH, title: "gRPC" },
+            PageLink { path: "/docs/errors", title: "Errors" },
         ],
     },
-    Group {
+    PageGroup {
         title: "Run it",
         links: &[
-            Link { path: "/docs/operators", title: "For operators" },
-            Link { path: "/docs/deploy", title: "Deploy and upgrade" },
-            Link { path: "/docs/data", title: "Data and backups" },
-            Link { path: "/docs/observability", title: "Observability" },
-            Link { path: "/docs/upstream", title: "The upstream" },
-            Link { path: "/docs/capacity", title: "Capacity" },
-            Link { path: "/docs/measurements", title: "Measurements" },
+            PageLink { path: "/docs/operators", title: "For operators" },
+            PageLink { path: "/docs/deploy", title: "Deploy and upgrade" },
+            PageLink { path: "/docs/data", title: "Data and backups" },
+            PageLink { path: "/docs/observability", title: "Observability" },
+            PageLink { path: "/docs/upstream", title: "The upstream" },
+            PageLink { path: "/docs/capacity", title: "Capacity" },
+            PageLink { path: "/docs/measurements", title: "Measurements" },
         ],
     },
 ];
 
 macro_rules! sources {
     ($($name:literal $file:literal;)+) => {
-        const SOURCES: &[Source] =
-            &[$(Source { name: $name, text: include_str!(concat!("../../../docs/", $file)) }),+];
+        const SOURCES: &[GuideSource] =
+            &[$(GuideSource { name: $name, text: include_str!(concat!("../../../docs/", $file)) }),+];
     };
 }
 

@@ -9,11 +9,11 @@ use thesis_proto::error::ErrorCode;
 
 use super::{
     HOME,
-    page::{Page, Part},
+    page::{Page, PagePart},
 };
 
 /// The Markdown file of a guide.
-pub(super) struct Source {
+pub(super) struct GuideSource {
     /// The last segment of the page's path.
     pub(super) name: &'static str,
     pub(super) text: &'static str,
@@ -34,7 +34,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-pub(super) fn page(source: &Source, public_url: &str) -> Page {
+pub(super) fn page(source: &GuideSource, public_url: &str) -> Page {
     let text = source.text.replace("{{api_url}}", public_url);
     let mut writer = Writer::default();
     let parser = Parser::new_ext(&text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
@@ -65,7 +65,7 @@ struct Writer<'a> {
     out: String,
     title: String,
     summary: String,
-    parts: Vec<Part>,
+    parts: Vec<PagePart>,
     heading: Option<Heading<'a>>,
     /// The table that the writer reads.
     table: Option<Vec<Event<'a>>>,
@@ -178,7 +178,7 @@ impl<'a> Writer<'a> {
             ));
         }
         if level == HeadingLevel::H2 {
-            self.parts.push(Part { id, text });
+            self.parts.push(PagePart { id, text });
         }
     }
 

@@ -6,7 +6,7 @@ use super::markdown::escaped;
 
 /// A heading of the second level, for the page's table of contents.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PagePart {
     pub(super) id: String,
     pub(super) text: String,
 }
@@ -17,7 +17,7 @@ pub(super) struct Page {
     pub(super) title: String,
     /// One sentence about its content, as text.
     pub(super) summary: String,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<PagePart>,
     /// The HTML below the heading.
     pub(super) body: String,
     /// True if the page uses the width of the lists at its sides.
@@ -27,21 +27,21 @@ pub(super) struct Page {
     pub(super) styles: Vec<String>,
 }
 
-pub(super) struct Link {
+pub(super) struct PageLink {
     pub(super) path: &'static str,
     pub(super) title: &'static str,
 }
 
-pub(super) struct Group {
+pub(super) struct PageGroup {
     pub(super) title: &'static str,
-    pub(super) links: &'static [Link],
+    pub(super) links: &'static [PageLink],
 }
 
 #[derive(Template)]
 #[template(path = "docs.html")]
 struct Frame<'a> {
     page: &'a Page,
-    groups: &'static [Group],
+    groups: &'static [PageGroup],
 }
 
 /// Renders path, title and summary of several pages.

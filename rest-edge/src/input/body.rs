@@ -15,19 +15,19 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Errors, NOT_A_TIME, Param, some_filters, some_of};
+use super::{FieldErrors, NOT_A_TIME, Param, some_filters, some_of};
 use crate::answer::Failure;
 
 pub(crate) struct JsonBody {
     params: &'static [Param],
     fields: Map<String, Value>,
-    errors: Errors,
+    errors: FieldErrors,
 }
 
 impl JsonBody {
     /// Reads a body. No body counts as an empty object.
     pub(crate) fn read(params: &'static [Param], headers: &HeaderMap, body: &Bytes) -> Result<Self, Failure> {
-        let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
+        let mut read = Self { params, fields: Map::new(), errors: FieldErrors::default() };
         if body.is_empty() {
             return Ok(read);
         }
@@ -38,7 +38,7 @@ impl JsonBody {
             ));
         }
         match serde_json::from_slice(body) {
-            Ok(Members(members)) => members.into_iter().for_each(|(name, value)| read.add(name, value)),
+            Ok(ObjectMembers(members)) => members.into_iter().for_each(|(name, value)| read.add(name, value)),
             Err(error) if error.is_data() => {
                 return Err(Failure::fields(vec![FieldError::new("body", "must be a JSON object")]));
             }
@@ -54,8 +54,8 @@ impl JsonBody {
 
     /// Reads a JSON object; none if the text is no object.
     pub(crate) fn object(params: &'static [Param], text: &[u8]) -> Option<Self> {
-        let Members(members) = serde_json::from_slice(text).ok()?;
-        let mut read = Self { params, fields: Map::new(), errors: Errors::default() };
+        let ObjectMembers(members) = serde_json::from_slice(text).ok()?;
+        let mut read = Self { params, fields: Map::new(), errors: FieldErrors::default() };
         members.into_iter().for_each(|(name, value)| read.add(name, value));
         Some(read)
     }
@@ -140,7 +140,7 @@ impl JsonBody {
             return Vec::new();
         };
         let texts = self.texts(name, value);
-        let known = || super::texts(names::EVENT_TYPES);
+        let known = || super::enum_texts(names::EVENT_TYPES);
         some_of(name, texts.iter().map(String::as_str), names::parse_event_type, known, &mut self.errors)
     }
 
@@ -197,25 +197,25 @@ impl JsonBody {
     }
 }
 
-struct Members(Vec<(String, Value)>);
+struct ObjectMembers(Vec<(String, Value)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for ObjectMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OfObject;
 
         impl<'de> Visitor<'de> for OfObject {
-            type Value = Members;
+            type Value = ObjectMembers;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectMembers, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
 

@@ -11,7 +11,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{Errors, Kind, NOT_A_TIME, Param, no_value, some_filters, some_of};
+use super::{FieldErrors, Kind, NOT_A_TIME, Param, no_value, some_filters, some_of};
 use crate::answer::Failure;
 
 /// True if the query contains an API key. The edge refuses it before any other check.
@@ -47,12 +47,12 @@ pub(crate) struct QueryString<'a> {
     values: Vec<(&'static str, Cow<'a, str>)>,
     /// Undeclared names.
     unknown: Vec<Cow<'a, str>>,
-    errors: Errors,
+    errors: FieldErrors,
 }
 
 impl<'a> QueryString<'a> {
     pub(crate) fn read(params: &'static [Param], raw: &'a str) -> Result<Self, Failure> {
-        let mut query = Self { params, values: Vec::new(), unknown: Vec::new(), errors: Errors::default() };
+        let mut query = Self { params, values: Vec::new(), unknown: Vec::new(), errors: FieldErrors::default() };
         for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (Some(name), Some(value)) = (decode(name), decode(value)) else {

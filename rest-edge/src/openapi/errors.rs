@@ -8,7 +8,7 @@ use thesis_proto::error::ErrorCode as Code;
 use super::headers::{GENERAL_HEADERS, RATE_HEADERS, header_refs};
 use crate::{
     answer::Envelopes,
-    route::{Answers, Route},
+    route::{Route, SuccessResponse},
 };
 
 /// A code, its reason, the message of its example, and the other fields of the example in JSON.
@@ -108,7 +108,7 @@ pub(super) fn by_status(route: &Route) -> BTreeMap<u16, Vec<Code>> {
     for code in codes(route) {
         statuses.entry(code.http_status()).or_default().push(code);
     }
-    if matches!(route.answers, Answers::Upgrade) {
+    if matches!(route.answers, SuccessResponse::Upgrade) {
         statuses.insert(UPGRADE_REQUIRED, vec![Code::InvalidRequest]);
     }
     statuses

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     input::{Kind, Param},
-    route::{Answers, Route},
+    route::{Route, SuccessResponse},
 };
 
 /// The query parameter of a stream's ticket.
@@ -54,9 +54,9 @@ pub(super) fn operation(route: &Route, public_url: &str, now_ms: i64) -> Value {
         operation["responses"][status.to_string()] = json!({"$ref": format!("#/components/responses/{name}")});
     }
     match route.answers {
-        Answers::Events => operation["x-event-stream"] = streams::frames(),
-        Answers::Upgrade => operation["x-websocket-messages"] = streams::messages(),
-        Answers::Resource(..) | Answers::Object => {}
+        SuccessResponse::Events => operation["x-event-stream"] = streams::frames(),
+        SuccessResponse::Upgrade => operation["x-websocket-messages"] = streams::messages(),
+        SuccessResponse::Resource(..) | SuccessResponse::Object => {}
     }
     operation
 }
@@ -81,9 +81,9 @@ fn text(route: &Route) -> String {
 fn security(route: &Route) -> Value {
     match (&route.operation, &route.answers) {
         (None, _) => json!([]),
-        (_, Answers::Events) => json!([{"bearer": []}, {TICKET: []}]),
+        (_, SuccessResponse::Events) => json!([{"bearer": []}, {TICKET: []}]),
         // A WebSocket's first message may contain the key.
-        (_, Answers::Upgrade) => json!([{"bearer": []}, {TICKET: []}, {}]),
+        (_, SuccessResponse::Upgrade) => json!([{"bearer": []}, {TICKET: []}, {}]),
         _ => json!([{"bearer": []}]),
     }
 }
@@ -99,7 +99,7 @@ fn headers(route: &Route) -> Vec<&'static str> {
     if route.tagged {
         headers.push("ETag");
     }
-    if matches!(route.answers, Answers::Upgrade) {
+    if matches!(route.answers, SuccessResponse::Upgrade) {
         headers.push("Sec-WebSocket-Accept");
     }
     headers
@@ -115,14 +115,14 @@ fn content(route: &Route, example: Option<Example>) -> Option<Value> {
         Some(json!({"application/json": content}))
     };
     match &route.answers {
-        Answers::Resource(name, _) => json(reference(name)),
-        Answers::Object => json(reference("Description")),
-        Answers::Events => {
+        SuccessResponse::Resource(name, _) => json(reference(name)),
+        SuccessResponse::Object => json(reference("Description")),
+        SuccessResponse::Events => {
             let about = "Server-Sent Events; `x-event-stream` names the schema of each type's `data`.";
             let schema = json!({"type": "string", "description": about});
             Some(json!({"text/event-stream": {"schema": schema, "example": examples::STREAM}}))
         }
-        Answers::Upgrade => None,
+        SuccessResponse::Upgrade => None,
     }
 }
 

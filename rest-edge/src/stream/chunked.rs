@@ -15,16 +15,16 @@ use tokio::{
     time::timeout,
 };
 
-use super::{GOODBYE, sse_events::Events};
+use super::{GOODBYE, sse_events::EventPieces};
 
 /// Bytes for a chunk's size: hexadecimal digits and a line end.
 const HEAD: usize = 10;
 /// The chunk that ends the response (RFC 9112, 7.1).
 const LAST: &[u8] = b"0\r\n\r\n";
 
-pub(super) struct Chunked {
+pub(super) struct ChunkedWriter {
     socket: Socket,
-    events: Events,
+    events: EventPieces,
     has_chunks: bool,
     chunk: Vec<u8>,
     /// Number of bytes of the chunk that are already written.
@@ -35,8 +35,8 @@ pub(super) struct Chunked {
     is_last: bool,
 }
 
-impl Chunked {
-    pub(super) fn new(socket: Socket, events: Events, has_chunks: bool) -> Self {
+impl ChunkedWriter {
+    pub(super) fn new(socket: Socket, events: EventPieces, has_chunks: bool) -> Self {
         Self { socket, events, has_chunks, chunk: Vec::new(), written: 0, room: None, is_last: false }
     }
 

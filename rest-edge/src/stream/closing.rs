@@ -53,7 +53,7 @@ impl Closing {
     }
 
     /// The reason label of metrics, if the edge and not core ends the stream.
-    pub(super) const fn why(&self) -> Option<&'static str> {
+    pub(super) const fn metric_reason(&self) -> Option<&'static str> {
         match self {
             Self::TooSlow => Some("too_slow"),
             Self::NoPong => Some("no_pong"),

@@ -26,7 +26,7 @@ const UNSUBSCRIBE: &[Param] = &[OP, RID, SUB];
 const PING: &[Param] = &[OP, RID];
 
 /// The operations of clients, and the fields of their messages.
-const OPS: [(&str, &[Param]); 4] =
+const OPERATIONS: [(&str, &[Param]); 4] =
     [("auth", AUTH), ("subscribe", SUBSCRIBE), ("unsubscribe", UNSUBSCRIBE), ("ping", PING)];
 
 /// An operation that a client requests. It may contain a key, so it has no `Debug`.
@@ -38,15 +38,15 @@ pub(super) enum Operation {
 }
 
 /// A client's message with its request id.
-pub(super) struct Request {
+pub(super) struct ClientRequest {
     pub(super) rid: Option<String>,
     pub(super) operation: Result<Operation, ApiError>,
 }
 
-impl Request {
+impl ClientRequest {
     pub(super) fn read(text: &Bytes) -> Option<Self> {
         let op = JsonBody::object(PING, text)?.text("op");
-        let fields = OPS.iter().find(|(name, _)| op.as_deref() == Some(*name)).map(|(_, fields)| *fields);
+        let fields = OPERATIONS.iter().find(|(name, _)| op.as_deref() == Some(*name)).map(|(_, fields)| *fields);
         let mut read = JsonBody::object(fields.unwrap_or(PING), text)?;
         let (_, rid) = (read.text("op"), read.text("rid"));
         let mut missing = Vec::new();
@@ -71,7 +71,7 @@ impl Request {
             Some("unsubscribe") => Operation::Unsubscribe { sub: required("sub", read.text("sub")) },
             Some("ping") => Operation::Ping,
             given => {
-                let known = OPS.iter().map(|(name, _)| *name);
+                let known = OPERATIONS.iter().map(|(name, _)| *name);
                 let rule = "must be auth, subscribe, unsubscribe or ping";
                 let rule = near::with_nearest(rule, given.unwrap_or_default(), known);
                 return Some(Self { rid, operation: Err(ApiError::validation(&[FieldError::new("op", rule)])) });
@@ -140,12 +140,12 @@ impl ServerMessage<'_> {
 }
 
 /// The response to a failed request.
-pub(super) fn failure(rid: Option<&str>, error: json::Error<'_>) -> Vec<u8> {
+pub(super) fn error_message(rid: Option<&str>, error: json::Error<'_>) -> Vec<u8> {
     ServerMessage::Error { rid, error }.text()
 }
 
 /// The message with an event of a subscription.
-pub(super) fn event(sub: &str, cursor: &str, event: &[u8]) -> Vec<u8> {
+pub(super) fn event_message(sub: &str, cursor: &str, event: &[u8]) -> Vec<u8> {
     let sub = serde_json::to_vec(sub).expect("texts always serialise");
     let mut text = Vec::with_capacity(sub.len() + cursor.len() + event.len() + 48);
     let parts: [&[u8]; 7] =

@@ -27,7 +27,7 @@ use super::{
     FAR_BEHIND, GOODBYE, SLOW_READER_TIMEOUT,
     client::Client,
     closing::Closing,
-    message::{ServerMessage, event},
+    message::{ServerMessage, event_message},
 };
 
 /// A client without a key must send its first message within this time.
@@ -109,13 +109,13 @@ impl Socket {
 
     pub(super) async fn run(mut self) {
         if self.stream.is_some() {
-            self.welcome();
+            self.send_welcome();
         }
         loop {
             let done = match poll_fn(|task| self.poll_event(task)).await {
                 SocketEvent::Received(message) => self.handle_message(message),
-                SocketEvent::Done(working) => self.finish(working),
-                SocketEvent::Heartbeat => self.beat(),
+                SocketEvent::Done(working) => self.handle_result(working),
+                SocketEvent::Heartbeat => self.send_heartbeat(),
                 SocketEvent::More => self.write_events(),
                 SocketEvent::Close(closing) => Err(closing),
                 // The boxes keep the future small: an open socket reserves no memory for its end.
@@ -235,21 +235,21 @@ impl Socket {
         self.subscriptions.iter().map(|named| named.subscription.behind()).sum::<u64>() > FAR_BEHIND
     }
 
-    fn welcome(&mut self) {
+    fn send_welcome(&mut self) {
         let id = self.client.id.to_str().unwrap_or_default();
         let text = ServerMessage::Welcome { connection_id: id, heartbeat_s: HEARTBEAT.as_secs() }.text();
-        self.frames.text(&text);
+        self.frames.queue_text(&text);
     }
 
-    fn beat(&mut self) -> Result<(), Closing> {
+    fn send_heartbeat(&mut self) -> Result<(), Closing> {
         // Reading moves the positions past events that do not match.
         self.write_events()?;
         let cursor = Subscription::common_cursor(self.subscriptions.iter().map(|named| &named.subscription));
         if self.stream.is_some() {
-            self.frames.text(&ServerMessage::Heartbeat { cursor: cursor.as_deref() }.text());
+            self.frames.queue_text(&ServerMessage::Heartbeat { cursor: cursor.as_deref() }.text());
         }
         // Browsers answer a ping automatically, which proves that the client is alive.
-        self.frames.ping();
+        self.frames.queue_ping();
         Ok(())
     }
 
@@ -262,9 +262,9 @@ impl Socket {
         let (late, early) = subscriptions.split_at_mut(self.first);
         for NamedSubscription { name, subscription } in early.iter_mut().chain(late) {
             subscription.read(|cursor, entry| {
-                let text = event(name, cursor, &entry.body);
+                let text = event_message(name, cursor, &entry.body);
                 bytes += text.len();
-                frames.text(&text);
+                frames.queue_text(&text);
                 bytes < PIECE
             });
         }
@@ -275,12 +275,12 @@ impl Socket {
     async fn close(mut self, closing: Closing) {
         // This frees the stream's slot at once, even if the client disconnects slowly.
         self.subscriptions.clear();
-        if let (Some(stream), Some(why)) = (&self.stream, closing.why()) {
+        if let (Some(stream), Some(why)) = (&self.stream, closing.metric_reason()) {
             stream.ends_for(why);
         }
         self.stream = None;
         self.working = None;
-        self.frames.close(closing.frame());
+        self.frames.queue_close(closing.frame());
         let goodbye = async {
             poll_fn(|task| self.frames.poll_flush(task)).await?;
             // After an invalid frame the start of the next one is unknown.

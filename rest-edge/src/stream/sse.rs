@@ -20,7 +20,7 @@ use thesis_proto::{
 };
 use tonic::metadata::MetadataMap;
 
-use super::{chunked::Chunked, sse_events::Events};
+use super::{chunked::ChunkedWriter, sse_events::EventPieces};
 use crate::{
     answer::{Answer, Body, Failure, copy_headers},
     call::Call,
@@ -79,7 +79,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     let from_cursor = query.text("from_cursor");
     let last_event_id = last_event_id(call)?;
     let cursor_name = if last_event_id.is_some() { "Last-Event-ID" } else { "from_cursor" };
-    let failure = |status| named(Failure::from(status), cursor_name);
+    let failure = |status| name_cursor(Failure::from(status), cursor_name);
     let mut request = v1::OpenRequest {
         types: query.event_types("types"),
         filters: query.filters(),
@@ -99,11 +99,13 @@ async fn open(edge: &Context, call: &Call) -> Answer {
     let subscription = edge.hub.follow(&stream, &opened.begin, &types, filters.as_ref());
     // Core has validated the same filter.
     let subscription = subscription.map_err(|_| Failure::incomplete())?;
-    let mut events = Events::new(stream, subscription, &opened.begin, reconnect_ms(edge));
+    let mut events = EventPieces::new(stream, subscription, &opened.begin, reconnect_ms(edge));
     if call.head.version != Version::HTTP_2 {
         let mut response = response(&opened.metadata, Either::Right(StreamBody::new(pending()).boxed_unsync()));
         let has_chunks = call.head.version == Version::HTTP_11;
-        response.extensions_mut().insert(Takeover::new(move |socket| Chunked::new(socket, events, has_chunks).run()));
+        response
+            .extensions_mut()
+            .insert(Takeover::new(move |socket| ChunkedWriter::new(socket, events, has_chunks).run()));
         return Ok(response);
     }
     let pieces = poll_fn(move |task| {
@@ -126,7 +128,7 @@ fn response(metadata: &MetadataMap, body: Body) -> Response<Body> {
 }
 
 /// Names the cursor in a failure as the client named it.
-fn named(mut failure: Failure, cursor_name: &str) -> Failure {
+fn name_cursor(mut failure: Failure, cursor_name: &str) -> Failure {
     if let Failure::Error(error, _) = &mut failure
         && error.param.as_deref() == Some("cursor")
     {

@@ -11,7 +11,7 @@ use super::{FAR_BEHIND, SLOW_READER_TIMEOUT};
 /// The stream writes events in pieces of about this size in bytes.
 const PIECE: usize = 16 * 1024;
 
-pub(super) struct Events {
+pub(super) struct EventPieces {
     /// None after the stream has ended.
     stream: Option<OpenStream>,
     subscription: Subscription,
@@ -20,7 +20,7 @@ pub(super) struct Events {
     reconnect_ms: u32,
 }
 
-impl Events {
+impl EventPieces {
     /// The pieces of a new stream that starts at `begin`.
     pub(super) fn new(
         stream: OpenStream,

@@ -67,23 +67,23 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 /// True if the header lists the token.
-fn lists(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|listed| listed.trim().eq_ignore_ascii_case(token))
 }
 
 /// The response to a client's key (RFC 6455, 4.2.2).
-fn accept(key: &HeaderValue) -> HeaderValue {
+fn accept_key(key: &HeaderValue) -> HeaderValue {
     let hash = Sha1::new().chain_update(key.as_bytes()).chain_update(GUID).finalize();
     HeaderValue::try_from(BASE64.encode(hash)).expect("Base64 is printable")
 }
 
 /// The key of a WebSocket request.
-fn handshake(call: &Call) -> Result<&HeaderValue, Failure> {
+fn handshake_key(call: &Call) -> Result<&HeaderValue, Failure> {
     let headers = &call.head.headers;
     let asks = call.head.version == Version::HTTP_11
-        && lists(headers, CONNECTION, "upgrade")
-        && lists(headers, UPGRADE, "websocket");
+        && has_token(headers, CONNECTION, "upgrade")
+        && has_token(headers, UPGRADE, "websocket");
     if !asks {
         let message = "this path answers WebSockets only: send Upgrade: websocket over HTTP/1.1";
         return Err(Failure::shape(ErrorCode::InvalidRequest, message));
@@ -113,7 +113,7 @@ async fn open(edge: &Context, call: &Call) -> Answer {
         copy_headers(&metadata, response.headers_mut());
         return Ok(response);
     }
-    let key = accept(handshake(call)?);
+    let key = accept_key(handshake_key(call)?);
     if call.head.headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
         return Ok(other_version(edge, call));
     }
@@ -157,6 +157,6 @@ mod tests {
     #[test]
     fn the_answer_to_a_key_is_that_of_the_rfc() {
         let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
-        assert_eq!(accept(&key), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(accept_key(&key), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 }

@@ -34,14 +34,14 @@ use tonic::{Status, body::Body};
 use crate::{EdgeConfig, edge::Edge};
 
 /// A call that core received.
-pub(crate) struct Seen {
+pub(crate) struct SeenCall {
     /// `Service/Method`.
     pub(crate) operation: String,
     pub(crate) headers: HeaderMap,
     pub(crate) message: Bytes,
 }
 
-impl Seen {
+impl SeenCall {
     /// True for calls that the stream engine makes by itself.
     pub(crate) fn is_housekeeping(&self) -> bool {
         ["StreamService/Endings", "StreamService/Close", "StreamService/Tail"].contains(&self.operation.as_str())
@@ -59,7 +59,7 @@ pub(crate) fn reply(message: impl Message) -> Reply {
 type Script = Box<dyn Fn(&str, &Bytes) -> Reply + Send + Sync>;
 
 pub(crate) struct FakeCore {
-    pub(crate) seen: Mutex<Vec<Seen>>,
+    pub(crate) seen: Mutex<Vec<SeenCall>>,
     /// The faults that core finds in a malformed request.
     pub(crate) found: Mutex<ApiError>,
     answer: Script,
@@ -114,7 +114,7 @@ impl FakeCore {
             _ if head.headers.contains_key("x-malformed") => Err(self.found.lock().to_status("req_core")),
             _ => (self.answer)(&operation, &message),
         };
-        self.seen.lock().push(Seen { operation, headers: head.headers, message });
+        self.seen.lock().push(SeenCall { operation, headers: head.headers, message });
         let mut response = match answer {
             Err(status) => status.into_http(),
             Ok(messages) => {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::fake::{FakeCore, ask, edge, reply, simply};
 use crate::{
     edge::Edge,
-    route::{Answers, Route},
+    route::{Route, SuccessResponse},
     v1::routes,
 };
 
@@ -51,7 +51,7 @@ fn target(route: &Route) -> String {
 }
 
 fn is_get(route: &Route) -> bool {
-    route.method == http::Method::GET && !matches!(route.answers, Answers::Events | Answers::Upgrade)
+    route.method == http::Method::GET && !matches!(route.answers, SuccessResponse::Events | SuccessResponse::Upgrade)
 }
 
 /// A core whose thesis has this many characters.

@@ -9,7 +9,7 @@ use crate::{
     answer::{Answer, Failure, json},
     call::Call,
     context::Context,
-    input::{Kind, Param, texts},
+    input::{Kind, Param, enum_texts},
     route::Route,
 };
 
@@ -30,7 +30,7 @@ const LIST: &[Param] = &[
         Kind::Text(1, 200),
         "Relative lower bound such as `90s`, `30m`, `1h`, `7d`; the later of it and `created_after` wins",
     ),
-    Param::new("sort", Kind::OneOf(|| texts(names::THESIS_SORTS)), "Order; `created_at_desc` unless given"),
+    Param::new("sort", Kind::OneOf(|| enum_texts(names::THESIS_SORTS)), "Order; `created_at_desc` unless given"),
     Param::LIMIT,
     Param::CURSOR,
 ];

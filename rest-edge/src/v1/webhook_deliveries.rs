@@ -10,15 +10,15 @@ use crate::{
     answer::{Answer, Failure, json},
     call::Call,
     context::Context,
-    input::{Kind, Param, texts},
+    input::{Kind, Param, enum_texts},
     route::Route,
 };
 
 const LIST: &[Param] = &[
     Param::LIMIT,
     Param::CURSOR,
-    Param::new("status", Kind::OneOf(|| texts(names::DELIVERY_STATUSES)), "Only those in this state"),
-    Param::new("event_type", Kind::OneOf(|| texts(names::EVENT_TYPES)), "Only those of this type"),
+    Param::new("status", Kind::OneOf(|| enum_texts(names::DELIVERY_STATUSES)), "Only those in this state"),
+    Param::new("event_type", Kind::OneOf(|| enum_texts(names::EVENT_TYPES)), "Only those of this type"),
     Param::new("event_id", Kind::Text(1, 64), "Only those of this event"),
 ];
 

@@ -9,7 +9,7 @@ use crate::{
     answer::{Answer, Failure, json},
     call::Call,
     context::Context,
-    input::{Kind, Param, texts},
+    input::{Kind, Param, enum_texts},
     route::Route,
 };
 
@@ -39,7 +39,7 @@ const UPDATE: &[Param] = &[
 const LIST: &[Param] = &[
     Param::LIMIT,
     Param::CURSOR,
-    Param::new("status", Kind::OneOf(|| texts(names::WEBHOOK_STATUSES)), "Only those in this state"),
+    Param::new("status", Kind::OneOf(|| enum_texts(names::WEBHOOK_STATUSES)), "Only those in this state"),
 ];
 
 pub(super) fn routes() -> Vec<Route> {

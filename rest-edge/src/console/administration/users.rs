@@ -105,7 +105,7 @@ async fn page(
 }
 
 /// Shows the page again with core's faults.
-async fn refused(console: &Console, signed_in: &SignedIn, status: &tonic::Status, typed: InvitationForm) -> Page {
+async fn show_faults(console: &Console, signed_in: &SignedIn, status: &tonic::Status, typed: InvitationForm) -> Page {
     page(console, signed_in, &ListQuery::default(), (typed, Faults::of(status)?)).await
 }
 
@@ -132,7 +132,7 @@ pub(super) async fn invite(
     let message = v1::CreateUserRequest { email: typed.email.clone(), administrator: typed.administrator.is_some() };
     let created = match console.core.admin.create_user(signed_in.visit.request(message)).await {
         Ok(answer) => answer.into_inner(),
-        Err(status) => return refused(&console, &signed_in, &status, typed).await,
+        Err(status) => return show_faults(&console, &signed_in, &status, typed).await,
     };
     let text = format!(
         "By this link {} sets a password. It is also sent to them, where this installation sends mail.",
@@ -150,7 +150,7 @@ pub(super) async fn set_administrator(
     let message = v1::SetAdministratorRequest { email, administrator };
     let user = match console.core.admin.set_administrator(signed_in.visit.request(message)).await {
         Ok(answer) => answer.into_inner().user,
-        Err(status) => return refused(&console, &signed_in, &status, InvitationForm::default()).await,
+        Err(status) => return show_faults(&console, &signed_in, &status, InvitationForm::default()).await,
     };
     let (theirs, mine) = (user.as_ref(), signed_in.account.user.as_ref());
     if !administrator && theirs.map(|user| &user.id) == mine.map(|user| &user.id) {
@@ -168,7 +168,7 @@ pub(super) async fn confirm(
 ) -> Page {
     match console.core.admin.confirm_user(signed_in.visit.request(v1::ConfirmUserRequest { email })).await {
         Ok(_) => Ok(see_other(&format!("{USERS}?done=confirmed"))),
-        Err(status) => refused(&console, &signed_in, &status, InvitationForm::default()).await,
+        Err(status) => show_faults(&console, &signed_in, &status, InvitationForm::default()).await,
     }
 }
 
@@ -181,7 +181,7 @@ pub(super) async fn make_reset_link(
     let message = v1::CreateResetLinkRequest { email: email.clone(), keep_memberships };
     let created = match console.core.admin.create_reset_link(signed_in.visit.request(message)).await {
         Ok(answer) => answer.into_inner(),
-        Err(status) => return refused(&console, &signed_in, &status, InvitationForm::default()).await,
+        Err(status) => return show_faults(&console, &signed_in, &status, InvitationForm::default()).await,
     };
     let effect = match (created.email_confirmed, created.ends_memberships) {
         (true, _) => "",

@@ -10,7 +10,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{begun, ended};
+use super::{end_session, start_session};
 use crate::console::{
     Console, Page,
     form::{Faults, NoFields, Posted},
@@ -86,7 +86,7 @@ pub(super) async fn change_password(
         user_agent: signed_in.visit.user_agent.clone(),
     };
     match console.core.accounts.change_password(signed_in.visit.request(request)).await {
-        Ok(answer) => begun(&console, answer.into_inner().session.as_ref(), "/console/account?done=password"),
+        Ok(answer) => start_session(&console, answer.into_inner().session.as_ref(), "/console/account?done=password"),
         Err(status) => page(&console, &signed_in, Faults::of(&status)?, None).await,
     }
 }
@@ -121,7 +121,7 @@ pub(super) async fn revoke(
         return Err(status.into());
     }
     if is_own {
-        return Ok(ended(&console, "/console/sign-in?done=ended"));
+        return Ok(end_session(&console, "/console/sign-in?done=ended"));
     }
     Ok(see_other("/console/account?done=revoked"))
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use thesis_proto::v1::{self, LinkPurpose, Role};
 use tonic::Status;
 
-use super::begun;
+use super::start_session;
 use crate::console::{
     Console, HOME, Page,
     form::{Faults, Posted},
@@ -205,7 +205,7 @@ pub(super) async fn send(
 ) -> Page {
     let opened = OpenedLink::find(&console, visit, token).await?;
     match opened.accept(&console, &form).await {
-        Ok(session @ Some(_)) => begun(&console, session.as_ref(), HOME),
+        Ok(session @ Some(_)) => start_session(&console, session.as_ref(), HOME),
         Ok(None) => Ok(see_other(opened.next_page())),
         Err(status) => match Faults::of(&status) {
             Ok(faults) => opened.page(faults, form.email.unwrap_or_default()),

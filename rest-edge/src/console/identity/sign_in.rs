@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use serde::Deserialize;
 use thesis_proto::{error::ErrorCode, v1};
 
-use super::{begun, ended, safe_next};
+use super::{end_session, safe_next, start_session};
 use crate::console::{
     Console, HOME, Page,
     form::{Faults, NoFields, Posted},
@@ -53,7 +53,7 @@ pub(super) async fn send(State(console): State<Arc<Console>>, visit: Visit, Post
         device: visit.device.clone(),
     };
     match console.core.accounts.sign_in(visit.anonymous(request)).await {
-        Ok(answer) => begun(&console, answer.into_inner().session.as_ref(), safe_next(form.next.as_deref())),
+        Ok(answer) => start_session(&console, answer.into_inner().session.as_ref(), safe_next(form.next.as_deref())),
         Err(status) => page(Layout::visitor(&visit, "Sign in"), Faults::of(&status)?, form.email, form.next.as_deref()),
     }
 }
@@ -77,5 +77,5 @@ pub(super) async fn sign_out(
     {
         return Err(Failed::Error(error));
     }
-    Ok(ended(&console, "/console/sign-in?done=signed-out"))
+    Ok(end_session(&console, "/console/sign-in?done=signed-out"))
 }

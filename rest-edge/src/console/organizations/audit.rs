@@ -36,7 +36,7 @@ impl From<v1::AuditEntry> for EntryRow {
         });
         Self {
             at: time(entry.created_at.as_ref()),
-            deed: deed(&entry.action).map_or(entry.action, str::to_owned),
+            deed: action_text(&entry.action).map_or(entry.action, str::to_owned),
             actor,
             address: entry.address.unwrap_or_default(),
             subject: entry.subject,
@@ -56,7 +56,7 @@ struct AuditPage {
 }
 
 /// The readable text of an action.
-fn deed(action: &str) -> Option<&'static str> {
+fn action_text(action: &str) -> Option<&'static str> {
     Some(match action {
         "organization.created" => "Created the organization",
         "organization.renamed" => "Renamed the organization",

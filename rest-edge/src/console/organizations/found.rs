@@ -16,7 +16,7 @@ use crate::console::{
 };
 
 #[derive(Deserialize)]
-pub(super) struct NewOrganization {
+pub(super) struct OrganizationForm {
     #[serde(default)]
     name: String,
 }
@@ -42,7 +42,7 @@ pub(super) async fn show(signed_in: SignedIn) -> Page {
 pub(super) async fn create(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
-    Posted(form): Posted<NewOrganization>,
+    Posted(form): Posted<OrganizationForm>,
 ) -> Page {
     let message = v1::AccountServiceCreateOrganizationRequest { name: form.name.clone() };
     match console.core.accounts.create_organization(signed_in.visit.request(message)).await {

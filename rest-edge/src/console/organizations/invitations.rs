@@ -10,7 +10,7 @@ use thesis_proto::v1;
 
 use super::{
     access::{OrganizationAccess, role_name, role_number},
-    members::{Invitee, MembersState, page},
+    members::{InvitationForm, MembersState, page},
     members_path,
 };
 use crate::console::{
@@ -21,7 +21,7 @@ use crate::console::{
 };
 
 #[derive(Deserialize)]
-pub(super) struct Withdrawal {
+pub(super) struct WithdrawalForm {
     /// The id of the organization whose page has the form.
     #[serde(default)]
     organization: String,
@@ -55,7 +55,7 @@ pub(super) async fn create(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
-    Posted(form): Posted<Invitee>,
+    Posted(form): Posted<InvitationForm>,
 ) -> Page {
     signed_in.membership(&id)?;
     let message = v1::CreateInvitationRequest {
@@ -78,7 +78,7 @@ pub(super) async fn delete(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
-    Posted(form): Posted<Withdrawal>,
+    Posted(form): Posted<WithdrawalForm>,
 ) -> Page {
     let organization = &form.organization;
     signed_in.membership(organization)?;

@@ -33,13 +33,13 @@ pub(super) enum MembersState<'a> {
     /// A failed change of a role: user id, word of the role, faults.
     ChangingRole(&'a str, &'a str, Faults),
     /// A failed invitation.
-    Inviting(&'a Invitee, Faults),
+    Inviting(&'a InvitationForm, Faults),
     /// A failed button.
     Pressed(Faults),
 }
 
 #[derive(Deserialize)]
-pub(super) struct Invitee {
+pub(super) struct InvitationForm {
     #[serde(default)]
     pub(super) email: String,
     #[serde(default)]
@@ -47,7 +47,7 @@ pub(super) struct Invitee {
 }
 
 #[derive(Deserialize)]
-pub(super) struct NewRole {
+pub(super) struct RoleForm {
     #[serde(default)]
     role: String,
     revision: Option<u64>,
@@ -127,7 +127,7 @@ pub(super) async fn page(console: &Console, signed_in: &SignedIn, id: &str, stat
 
     let reader = signed_in.account.user.as_ref().map(|user| user.id.as_str()).unwrap_or_default();
     let mut members: Vec<_> = members.into_iter().map(|member| member_row(member, reader)).collect();
-    let nobody = Invitee { email: String::new(), role: "viewer".to_owned() };
+    let nobody = InvitationForm { email: String::new(), role: "viewer".to_owned() };
     let (mut done, mut invitee, mut inviting, mut pressed) = (None, &nobody, Faults::none(), Faults::none());
     match state {
         MembersState::Arrived(word) => done = word,
@@ -171,7 +171,7 @@ pub(super) async fn change_role(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path((id, user)): Path<(String, String)>,
-    Posted(form): Posted<NewRole>,
+    Posted(form): Posted<RoleForm>,
 ) -> Page {
     signed_in.membership(&id)?;
     let message = v1::UpdateMemberRequest {

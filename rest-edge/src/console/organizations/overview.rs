@@ -29,7 +29,7 @@ enum OverviewState<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Rename {
+pub(super) struct RenameForm {
     #[serde(default)]
     name: String,
     revision: Option<u64>,
@@ -106,7 +106,7 @@ pub(super) async fn rename(
     State(console): State<Arc<Console>>,
     signed_in: SignedIn,
     Path(id): Path<String>,
-    Posted(form): Posted<Rename>,
+    Posted(form): Posted<RenameForm>,
 ) -> Page {
     signed_in.membership(&id)?;
     let message = v1::UpdateOrganizationRequest { id: id.clone(), name: form.name.clone(), revision: form.revision };

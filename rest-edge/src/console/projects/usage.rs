@@ -18,7 +18,7 @@ use thesis_proto::{
 use super::{ProjectAccess, find};
 use crate::console::{
     Console, Page,
-    view::{Layout, MAX_BAR, bar, grouped, render, time},
+    view::{Layout, MAX_BAR, bar_length, group_digits, render, time},
     visit::SignedIn,
 };
 
@@ -62,11 +62,11 @@ struct UsageRow {
 fn rows(counts: Vec<(String, RequestCount)>) -> Vec<UsageRow> {
     let max_requests = counts.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
     let row = |(at, (label, count)): (usize, (String, RequestCount))| {
-        let (size, error_size) = (bar(count.requests, max_requests), bar(count.errors, max_requests));
+        let (size, error_size) = (bar_length(count.requests, max_requests), bar_length(count.errors, max_requests));
         UsageRow {
             label,
-            requests: grouped(count.requests),
-            errors: grouped(count.errors),
+            requests: group_digits(count.requests),
+            errors: group_digits(count.errors),
             x: at * DAY_WIDTH,
             size,
             error_size,
@@ -78,7 +78,7 @@ fn rows(counts: Vec<(String, RequestCount)>) -> Vec<UsageRow> {
 }
 
 /// The date of a time, such as `2026-11-23`.
-fn day(at_ms: i64) -> String {
+fn date_of(at_ms: i64) -> String {
     format_millis(at_ms).chars().take(10).collect()
 }
 
@@ -90,9 +90,9 @@ struct UsageCounts {
     all: RequestCount,
 }
 
-fn counted(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> UsageCounts {
+fn count_usage(usage: &[v1::KeyUsage], from_ms: i64, days: i64) -> UsageCounts {
     let mut counted = UsageCounts {
-        days: (0..days).map(|at| (day(from_ms + at * DAY_MS), RequestCount::default())).collect(),
+        days: (0..days).map(|at| (date_of(from_ms + at * DAY_MS), RequestCount::default())).collect(),
         keys: BTreeMap::new(),
         all: RequestCount::default(),
     };
@@ -133,14 +133,14 @@ fn by_key(counts: BTreeMap<String, RequestCount>, keys: &[v1::ApiKey]) -> Vec<(S
 }
 
 /// A limit of the plan that applies to each environment separately.
-struct Limit {
+struct PlanLimit {
     name: &'static str,
     test: String,
     live: String,
 }
 
 fn used_of(used: i64, limit: i64) -> String {
-    format!("{} of {}", grouped(used), grouped(limit))
+    format!("{} of {}", group_digits(used), group_digits(limit))
 }
 
 fn rate(rate: Option<v1::RateUsage>) -> String {
@@ -148,8 +148,8 @@ fn rate(rate: Option<v1::RateUsage>) -> String {
     used_of(rate.limit.saturating_sub(rate.remaining), rate.limit)
 }
 
-fn limits(test: &v1::Usage, live: &v1::Usage) -> [Limit; 4] {
-    let limit = |name, of: fn(&v1::Usage) -> String| Limit { name, test: of(test), live: of(live) };
+fn limits(test: &v1::Usage, live: &v1::Usage) -> [PlanLimit; 4] {
+    let limit = |name, of: fn(&v1::Usage) -> String| PlanLimit { name, test: of(test), live: of(live) };
     let webhooks = |usage: &v1::Usage| {
         let webhooks = usage.webhooks.unwrap_or_default();
         used_of(webhooks.used, webhooks.limit)
@@ -162,7 +162,7 @@ fn limits(test: &v1::Usage, live: &v1::Usage) -> [Limit; 4] {
     ]
 }
 
-struct Span {
+struct SpanChoice {
     days: i64,
     is_shown: bool,
 }
@@ -172,12 +172,12 @@ struct Span {
 struct UsagePage {
     layout: Layout,
     access: ProjectAccess,
-    spans: Vec<Span>,
+    spans: Vec<SpanChoice>,
     month: String,
     month_left: String,
     month_end: String,
     streams: String,
-    limits: [Limit; 4],
+    limits: [PlanLimit; 4],
     span_days: i64,
     chart_width: usize,
     requests: String,
@@ -213,23 +213,23 @@ pub(super) async fn show(
     )?;
     let v1::GetProjectUsageResponse { test, live } = plan.into_inner();
     let (test, live) = (test.unwrap_or_default(), live.unwrap_or_default());
-    let counted = counted(&usage.into_inner().data, from_ms, span_days);
+    let counted = count_usage(&usage.into_inner().data, from_ms, span_days);
     let month = test.month.unwrap_or_default();
     let streams = test.streams.unwrap_or_default();
     let max_requests = counted.days.iter().map(|(_, count)| count.requests).max().unwrap_or_default();
     let page = UsagePage {
         layout: Layout::of(&signed_in, &format!("Usage of {}", access.project.name), "organizations"),
-        spans: SPANS.iter().map(|&days| Span { days, is_shown: days == span_days }).collect(),
+        spans: SPANS.iter().map(|&days| SpanChoice { days, is_shown: days == span_days }).collect(),
         month: used_of(month.used, month.limit),
-        month_left: grouped(month.remaining),
+        month_left: group_digits(month.remaining),
         month_end: time(month.end.as_ref()),
         streams: used_of(streams.open, streams.limit),
         limits: limits(&test, &live),
         span_days,
         chart_width: counted.days.len() * DAY_WIDTH,
-        requests: grouped(counted.all.requests),
-        errors: grouped(counted.all.errors),
-        max_requests: grouped(max_requests),
+        requests: group_digits(counted.all.requests),
+        errors: group_digits(counted.all.errors),
+        max_requests: group_digits(max_requests),
         keys: rows(by_key(counted.keys, &keys.into_inner().data)),
         days: rows(counted.days),
         access,
@@ -257,7 +257,7 @@ mod tests {
             usage(FROM + 2 * DAY_MS, "key_1", 100, 0),
             usage(FROM - 3_600_000, "key_1", 100, 0),
         ];
-        let counted = counted(&list, FROM, 2);
+        let counted = count_usage(&list, FROM, 2);
         let days: Vec<_> = counted.days.iter().map(|(_, count)| (count.requests, count.errors)).collect();
         assert_eq!(days, [(7, 1), (1, 1)]);
         assert_eq!(counted.keys["key_1"], RequestCount { requests: 6, errors: 2 });

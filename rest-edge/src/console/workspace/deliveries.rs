@@ -44,7 +44,7 @@ fn delivery_path(workspace: &Workspace, webhook_id: &str, id: &str) -> String {
 }
 
 /// Formats a time, or the placeholder.
-fn moment(at: Option<&Timestamp>) -> String {
+fn format_time(at: Option<&Timestamp>) -> String {
     at.map_or_else(|| NONE.to_owned(), |at| exact_time(Some(at)))
 }
 
@@ -107,8 +107,8 @@ impl DeliveryRow {
             attempts: format!("{} of {}", delivery.attempt, delivery.max_attempts),
             code: number(delivery.response_status),
             latency: number(delivery.latency_ms),
-            created: moment(delivery.created_at.as_ref()),
-            delivered: moment(delivery.delivered_at.as_ref()),
+            created: format_time(delivery.created_at.as_ref()),
+            delivered: format_time(delivery.delivered_at.as_ref()),
             marks: marks(delivery),
             is_over: is_over(delivery.status()),
         }

@@ -28,7 +28,7 @@ impl<'a> Comments<'a> {
     }
 
     /// The comment of an element; empty if there is none.
-    pub(super) fn of(&self, path: &[i32]) -> &'a str {
+    pub(super) fn comment_at(&self, path: &[i32]) -> &'a str {
         self.0.get(path).copied().unwrap_or_default()
     }
 }

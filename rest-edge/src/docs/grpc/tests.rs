@@ -91,7 +91,7 @@ fn everything_has_a_comment() {
     for file in own() {
         let comments = Comments::new(file);
         let mut demand = |path: &[i32], name: &[&str]| {
-            if comments.of(path).is_empty() {
+            if comments.comment_at(path).is_empty() {
                 bare.push(format!("{} {}", file.name(), name.join(".")));
             }
         };

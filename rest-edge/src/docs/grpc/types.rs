@@ -14,9 +14,9 @@ const CONTRACT: &str = ".thesis.v1.";
 const WELL_KNOWN: &str = ".google.protobuf.";
 
 /// The page of each message and enum, by its full name with a leading dot.
-pub(super) struct Types(HashMap<String, String>);
+pub(super) struct TypePages(HashMap<String, String>);
 
-impl Types {
+impl TypePages {
     pub(super) fn new() -> Self {
         let mut pages = HashMap::new();
         for proto in FILES {

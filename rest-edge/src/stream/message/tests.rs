@@ -22,8 +22,8 @@ fn described_ops(kind: &str) -> BTreeSet<String> {
     mapping.keys().cloned().collect()
 }
 
-fn read(text: &str) -> Option<Request> {
-    Request::read(&Bytes::copy_from_slice(text.as_bytes()))
+fn read(text: &str) -> Option<ClientRequest> {
+    ClientRequest::read(&Bytes::copy_from_slice(text.as_bytes()))
 }
 
 fn refused(text: &str) -> (Option<String>, Vec<String>) {
@@ -73,22 +73,22 @@ fn wrong_requests_name_every_bad_field() {
 
 #[test]
 fn what_is_told_is_json() {
-    let text: Value = serde_json::from_slice(&event("a\"", "c", b"{\"id\":1}")).unwrap();
+    let text: Value = serde_json::from_slice(&event_message("a\"", "c", b"{\"id\":1}")).unwrap();
     assert_eq!(text, json!({"op": "event", "sub": "a\"", "cursor": "c", "event": {"id": 1}}));
     let welcome: Value =
         serde_json::from_slice(&ServerMessage::Welcome { connection_id: "x", heartbeat_s: 15 }.text()).unwrap();
     assert_eq!(welcome, json!({"op": "welcome", "connection_id": "x", "heartbeat_s": 15}));
     let failed: Value =
-        serde_json::from_slice(&failure(None, json::Error::new(&ApiError::unavailable(), "req_1"))).unwrap();
+        serde_json::from_slice(&error_message(None, json::Error::new(&ApiError::unavailable(), "req_1"))).unwrap();
     assert_eq!((&failed["op"], &failed["error"]["request_id"]), (&json!("error"), &json!("req_1")));
     assert!(failed.get("rid").is_none());
 }
 
 #[test]
 fn requests_are_described() {
-    let ops: BTreeSet<String> = OPS.iter().map(|(op, _)| (*op).to_owned()).collect();
+    let ops: BTreeSet<String> = OPERATIONS.iter().map(|(op, _)| (*op).to_owned()).collect();
     assert_eq!(ops, described_ops("WebSocketRequest"));
-    for (op, fields) in OPS {
+    for (op, fields) in OPERATIONS {
         let all: BTreeSet<String> = fields.iter().map(|field| field.name.to_owned()).collect();
         let required = fields.iter().filter(|field| field.required).map(|field| field.name.to_owned()).collect();
         assert_eq!(described("WebSocketRequest", op), (all, required), "{op}");
@@ -130,7 +130,7 @@ fn messages(rid: Option<&str>) -> Vec<Vec<u8>> {
         | ServerMessage::Pong { .. }
         | ServerMessage::Error { .. } => message.text(),
     };
-    messages.iter().map(text).chain([event(sub, cursor, b"{}")]).collect()
+    messages.iter().map(text).chain([event_message(sub, cursor, b"{}")]).collect()
 }
 
 #[test]

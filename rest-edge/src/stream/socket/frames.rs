@@ -49,11 +49,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
     }
 
     /// Queues a text frame.
-    pub(super) fn text(&mut self, text: &[u8]) {
+    pub(super) fn queue_text(&mut self, text: &[u8]) {
         self.queue(OpCode::Data(Data::Text), text);
     }
 
-    pub(super) fn ping(&mut self) {
+    pub(super) fn queue_ping(&mut self) {
         self.queue(OpCode::Control(Control::Ping), &[]);
     }
 
@@ -70,7 +70,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
     }
 
     /// Queues the close frame unless the socket is closing already.
-    pub(super) fn close(&mut self, reason: CloseFrame) {
+    pub(super) fn queue_close(&mut self, reason: CloseFrame) {
         let mut frame = Cursor::new(Vec::new());
         let _closed = self.context.close(&mut frame, Some(reason));
         self.waiting.extend(frame.into_inner());
@@ -92,7 +92,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
     /// Reads the next message and queues the response to a ping or a close. After an error there are no more messages.
     pub(super) fn poll_next(&mut self, task: &mut Task<'_>) -> Poll<Result<Message, Error>> {
         let Self { connection, context, waiting, .. } = self;
-        let mut ends = Ends { connection, waiting, task };
+        let mut ends = FrameStream { connection, waiting, task };
         match context.read(&mut ends) {
             Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => Poll::Pending,
             read => {
@@ -105,13 +105,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
 }
 
 /// The connection for tungstenite: it reads available bytes, and writes into the queue.
-struct Ends<'a, 'b, T> {
+struct FrameStream<'a, 'b, T> {
     connection: &'a mut T,
     waiting: &'a mut Vec<u8>,
     task: &'a mut Task<'b>,
 }
 
-impl<T: AsyncRead + Unpin> Read for Ends<'_, '_, T> {
+impl<T: AsyncRead + Unpin> Read for FrameStream<'_, '_, T> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut bytes = ReadBuf::new(bytes);
         match Pin::new(&mut *self.connection).poll_read(self.task, &mut bytes) {
@@ -121,7 +121,7 @@ impl<T: AsyncRead + Unpin> Read for Ends<'_, '_, T> {
     }
 }
 
-impl<T> Write for Ends<'_, '_, T> {
+impl<T> Write for FrameStream<'_, '_, T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.waiting.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -145,13 +145,13 @@ mod tests {
     async fn frames_keep_their_order_and_take_no_memory_once_they_are_written() {
         let (server, mut client) = duplex(32 * 1024);
         let mut frames = Frames::new(server);
-        frames.text(&[b'x'; 20_000]);
+        frames.queue_text(&[b'x'; 20_000]);
         // A masked ping.
         client.write_all(&[0x89, 0x81, 0, 0, 0, 0, b'y']).await.unwrap();
         let ping = poll_fn(|task| frames.poll_next(task)).await.unwrap();
         assert_eq!(ping, Message::Ping(Bytes::from_static(b"y")));
-        frames.close(CloseFrame { code: 4001_u16.into(), reason: "z".into() });
-        frames.text(b"too late");
+        frames.queue_close(CloseFrame { code: 4001_u16.into(), reason: "z".into() });
+        frames.queue_text(b"too late");
         poll_fn(|task| frames.poll_flush(task)).await.unwrap();
         assert_eq!(frames.waiting.capacity(), 0);
         let mut read = vec![0; 20_012];

@@ -17,7 +17,7 @@ use tungstenite::{Message, protocol::frame::coding::CloseCode};
 use super::{NamedSubscription, Socket};
 use crate::stream::{
     closing::Closing,
-    message::{Operation, Request, ServerMessage, failure},
+    message::{ClientRequest, Operation, ServerMessage, error_message},
 };
 
 const MAX_SUBSCRIPTIONS: usize = 16;
@@ -51,7 +51,7 @@ impl Socket {
             }
             _ => return Ok(()),
         };
-        let Some(Request { rid, operation }) = Request::read(&text) else { return Err(Closing::NoObject) };
+        let Some(ClientRequest { rid, operation }) = ClientRequest::read(&text) else { return Err(Closing::NoObject) };
         match (operation, self.stream.clone()) {
             (Ok(Operation::Auth { key }), None) => {
                 self.authenticate(rid, &key);
@@ -72,8 +72,8 @@ impl Socket {
     }
 
     fn refuse(&mut self, rid: Option<&str>, error: &ApiError) {
-        let text = failure(rid, self.client.errors.json_error(error, &self.client.request_id()));
-        self.frames.text(&text);
+        let text = error_message(rid, self.client.errors.json_error(error, &self.client.request_id()));
+        self.frames.queue_text(&text);
     }
 
     fn authenticate(&mut self, rid: Option<String>, key: &str) {
@@ -88,8 +88,9 @@ impl Socket {
         }
         let hub = Arc::clone(&self.client.hub);
         let opening = async move {
-            let opened =
-                timeout(CORE_CALL_TIMEOUT, hub.open("websocket", request)).await.unwrap_or_else(|_| Err(late()));
+            let opened = timeout(CORE_CALL_TIMEOUT, hub.open("websocket", request))
+                .await
+                .unwrap_or_else(|_| Err(timeout_status()));
             CoreCall::Auth(opened.map(|(_, stream)| stream))
         };
         self.working = Some((rid, id, opening.boxed()));
@@ -107,7 +108,7 @@ impl Socket {
                 Err(wrong("op", "this connection is authenticated already; open another one for another key"))
             }
             Operation::Ping => {
-                self.frames.text(&ServerMessage::Pong { rid: rid.as_deref() }.text());
+                self.frames.queue_text(&ServerMessage::Pong { rid: rid.as_deref() }.text());
                 Ok(())
             }
             Operation::Unsubscribe { sub } => {
@@ -115,7 +116,7 @@ impl Socket {
                 let place =
                     place.ok_or_else(|| wrong("sub", "there is no such subscription; name one of this connection"))?;
                 self.subscriptions.remove(place);
-                self.frames.text(&ServerMessage::Unsubscribed { rid: rid.as_deref(), sub: &sub }.text());
+                self.frames.queue_text(&ServerMessage::Unsubscribed { rid: rid.as_deref(), sub: &sub }.text());
                 Ok(())
             }
             Operation::Subscribe { sub, types, filters, cursor } => {
@@ -136,7 +137,7 @@ impl Socket {
                 let hub = Arc::clone(&self.client.hub);
                 let work = async move {
                     let opened = timeout(CORE_CALL_TIMEOUT, hub.subscribe(&stream, request)).await;
-                    CoreCall::Subscribe(Box::new((pending, opened.unwrap_or_else(|_| Err(late())))))
+                    CoreCall::Subscribe(Box::new((pending, opened.unwrap_or_else(|_| Err(timeout_status())))))
                 };
                 self.working = Some((rid, id, work.boxed()));
                 Ok(())
@@ -145,7 +146,7 @@ impl Socket {
     }
 
     /// Sends the result of core's work to the client.
-    pub(super) fn finish(&mut self, working: CoreCall) -> Result<(), Closing> {
+    pub(super) fn handle_result(&mut self, working: CoreCall) -> Result<(), Closing> {
         let Some((rid, request_id, _)) = self.working.take() else { return Ok(()) };
         self.received_at = Instant::now();
         match working {
@@ -153,25 +154,33 @@ impl Socket {
                 self.stream = Some(Arc::new(stream));
                 self.beat_at = Instant::now() + HEARTBEAT;
                 self.stopping = None;
-                self.welcome();
+                self.send_welcome();
             }
             CoreCall::Auth(Err(status)) => {
                 let error = ApiError::from_status(&status);
-                self.frames.text(&failure(rid.as_deref(), self.client.errors.json_error(&error, &request_id)));
+                self.frames
+                    .queue_text(&error_message(rid.as_deref(), self.client.errors.json_error(&error, &request_id)));
                 return Err(Closing::of_failure(error.code));
             }
             CoreCall::Subscribe(done) => {
                 let (pending, opened) = *done;
                 let opened = opened.map_err(|status| ApiError::from_status(&status));
-                if let Err(error) = opened.and_then(|opened| self.begin(rid.as_deref(), pending, &opened)) {
-                    self.frames.text(&failure(rid.as_deref(), self.client.errors.json_error(&error, &request_id)));
+                if let Err(error) = opened.and_then(|opened| self.start_subscription(rid.as_deref(), pending, &opened))
+                {
+                    self.frames
+                        .queue_text(&error_message(rid.as_deref(), self.client.errors.json_error(&error, &request_id)));
                 }
             }
         }
         Ok(())
     }
 
-    fn begin(&mut self, rid: Option<&str>, pending: PendingSubscription, opened: &Opened) -> Result<(), ApiError> {
+    fn start_subscription(
+        &mut self,
+        rid: Option<&str>,
+        pending: PendingSubscription,
+        opened: &Opened,
+    ) -> Result<(), ApiError> {
         let PendingSubscription { sub, types, filters, resumed } = pending;
         let stream = self.stream.as_ref().ok_or_else(ApiError::internal)?;
         let subscription = self.client.hub.follow(stream, &opened.begin, &types, filters.as_ref());
@@ -182,15 +191,15 @@ impl Socket {
         let replayed = opened.begin.replayed;
         let text =
             ServerMessage::Subscribed { rid, sub: &sub, cursor: &cursor, resumed, replayed, gap: gap.is_some() }.text();
-        self.frames.text(&text);
+        self.frames.queue_text(&text);
         if let Some(gap) = gap {
-            self.frames.text(&ServerMessage::Gap { sub: &sub, gap: StreamGap::from(gap) }.text());
+            self.frames.queue_text(&ServerMessage::Gap { sub: &sub, gap: StreamGap::from(gap) }.text());
         }
         self.subscriptions.push(NamedSubscription { name: sub, subscription });
         self.write_events().map_err(|_| ApiError::internal())
     }
 }
 
-fn late() -> Status {
+fn timeout_status() -> Status {
     Status::deadline_exceeded("core did not answer in time")
 }

@@ -11,12 +11,12 @@ use thesis_proto::{
     webhook::{self, SIGNATURE},
 };
 
-use super::{Workspace, badge, delivery_path, is_over, marks, moment, number, path_of};
+use super::{Workspace, badge, delivery_path, format_time, is_over, marks, number, path_of};
 use crate::console::{
     Console, Page,
     form::{Faults, Once, Posted},
     page_query::PageQuery,
-    view::{Badge, Failed, Layout, MAX_SHOWN, beginning, render, see_other},
+    view::{Badge, Failed, Layout, MAX_SHOWN, cut_markup, render, see_other},
 };
 
 /// The notices after a change, by the word in `?done=`.
@@ -91,14 +91,14 @@ impl DeliveryPage {
         let event_type = event_type_name(delivery.event_type());
         let row = |attempt: &v1::DeliveryAttempt| AttemptRow {
             number: attempt.attempt,
-            started: moment(attempt.started_at.as_ref()),
+            started: format_time(attempt.started_at.as_ref()),
             code: number(attempt.response_status),
             latency: number(attempt.latency_ms),
             failure: attempt.failure.clone().unwrap_or_default(),
             headers: headers(answer, attempt),
         };
         let payload = String::from_utf8_lossy(&answer.payload);
-        let (payload, is_whole) = beginning(&payload, MAX_SHOWN);
+        let (payload, is_whole) = cut_markup(&payload, MAX_SHOWN);
         let original = |id: &String| (id.clone(), delivery_path(&workspace, &delivery.webhook_id, id));
         Self {
             layout: workspace.layout(&format!("Delivery of {event_type}")).with_notice(done, DONE),
@@ -111,9 +111,9 @@ impl DeliveryPage {
             status: badge(delivery.status()),
             marks: marks(&delivery),
             attempt_count: format!("{} of {}", delivery.attempt, delivery.max_attempts),
-            created: moment(delivery.created_at.as_ref()),
-            delivered: moment(delivery.delivered_at.as_ref()),
-            next_attempt: delivery.next_attempt_at.as_ref().map(|at| moment(Some(at))),
+            created: format_time(delivery.created_at.as_ref()),
+            delivered: format_time(delivery.delivered_at.as_ref()),
+            next_attempt: delivery.next_attempt_at.as_ref().map(|at| format_time(Some(at))),
             replay_of: answer.replay_of.as_ref().map(original),
             is_over: is_over(delivery.status()),
             attempts: delivery.attempts.iter().map(row).collect(),

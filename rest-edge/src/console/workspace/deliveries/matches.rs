@@ -8,10 +8,10 @@ use http::StatusCode;
 use prost_types::Timestamp;
 use thesis_proto::{error::ApiError, filter::CompiledFilter, names::event_type_name, v1};
 
-use super::{Workspace, moment, path_of};
+use super::{Workspace, format_time, path_of};
 use crate::console::{
     Console, Page,
-    view::{Failed, Layout, cut, grouped, render},
+    view::{Failed, Layout, cut, group_digits, render},
     workspace::events::EventRow,
 };
 
@@ -88,7 +88,7 @@ struct MatchesPage {
 const MAX_CHARACTERS: usize = 1_000;
 
 /// The webhook's types and filters as names and values.
-fn wanted(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static str, String)> {
+fn filter_facts(types: &[v1::EventType], filters: &v1::EventFilters) -> Vec<(&'static str, String)> {
     let types: Vec<_> = types.iter().map(|kind| event_type_name(*kind)).collect();
     let given = [("Tokens", &filters.token), ("Profiles", &filters.handle), ("Chains", &filters.chain)];
     let given = given.into_iter().filter(|(_, values)| !values.is_empty());
@@ -113,11 +113,11 @@ pub(super) async fn show(
         layout: workspace.layout("What its filters match"),
         tab: "/webhooks",
         webhook_path: path_of(&workspace, &webhook.id),
-        wanted: wanted(&types, &webhook.filters.unwrap_or_default()),
+        wanted: filter_facts(&types, &webhook.filters.unwrap_or_default()),
         url: webhook.url,
-        scanned: grouped(scan.scanned),
-        matched: grouped(scan.matched),
-        oldest: scan.oldest.as_ref().map(|at| moment(Some(at))),
+        scanned: group_digits(scan.scanned),
+        matched: group_digits(scan.matched),
+        oldest: scan.oldest.as_ref().map(|at| format_time(Some(at))),
         is_whole: scan.rows.len() == scan.matched,
         rows: scan.rows,
         workspace,
@@ -136,7 +136,7 @@ mod tests {
             chain: vec!["solana".to_owned()],
             ..v1::EventFilters::default()
         };
-        let shown = wanted(&[v1::EventType::ThesisCreated], &filters);
+        let shown = filter_facts(&[v1::EventType::ThesisCreated], &filters);
         let expected = [("Events", "thesis.created"), ("Tokens", "$RUN, WIF"), ("Chains", "solana")];
         assert_eq!(shown, expected.map(|(name, values)| (name, values.to_owned())));
     }

@@ -16,11 +16,11 @@ use super::{
 };
 use crate::console::{
     Console, Page,
-    view::{Failed, Layout, MAX_SHOWN, beginning, render, time},
+    view::{Failed, Layout, MAX_SHOWN, cut_markup, render, time},
 };
 
 /// A resource that an event concerns.
-struct Subject {
+struct EventSubject {
     name: &'static str,
     label: String,
     href: String,
@@ -37,7 +37,7 @@ struct EventPage {
     line: String,
     at: String,
     source: String,
-    subjects: Vec<Subject>,
+    subjects: Vec<EventSubject>,
     /// The event as streams and webhooks send it, indented, and cut if it is too long.
     json: String,
     /// True if the JSON is not cut.
@@ -52,7 +52,7 @@ pub(super) async fn show(
     let answer = console.core.events.get_event(workspace.request(v1::GetEventRequest { id })).await?;
     let event = answer.into_inner().event.ok_or_else(Failed::missing)?;
     let json = serde_json::to_string_pretty(&json::Event::from(&event)).expect("texts always serialise");
-    let (shown, is_whole) = beginning(&json, MAX_SHOWN);
+    let (shown, is_whole) = cut_markup(&json, MAX_SHOWN);
     let page = EventPage {
         layout: workspace.layout(&format!("Event {}", event.id)),
         tab: TAB,
@@ -70,8 +70,8 @@ pub(super) async fn show(
 }
 
 /// The resources that an event concerns, with their links.
-fn subjects(event: &v1::Event, workspace: &Workspace) -> Vec<Subject> {
-    let subject = |name: &'static str, folder: &str, id: &str, label: &str| Subject {
+fn subjects(event: &v1::Event, workspace: &Workspace) -> Vec<EventSubject> {
+    let subject = |name: &'static str, folder: &str, id: &str, label: &str| EventSubject {
         name,
         label: label.to_owned(),
         href: workspace.path(&format!("/explore/{folder}/{id}")),

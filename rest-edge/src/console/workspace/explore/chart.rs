@@ -2,14 +2,14 @@
 
 use thesis_proto::v1;
 
-use crate::console::view::{MAX_BAR, bar, grouped, time};
+use crate::console::view::{MAX_BAR, bar_length, group_digits, time};
 
 /// Width of an hour in units of the drawing.
 const WIDTH: usize = 10;
 
 /// An hour with its bar and its row of the table.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Hour {
+pub(super) struct HourRow {
     /// The start of the hour.
     pub(super) start: String,
     pub(super) theses: String,
@@ -23,15 +23,15 @@ pub(super) struct Hour {
 }
 
 /// The hours of a timeline, and the largest number of theses in an hour.
-pub(super) fn hours(timeline: &[v1::TimelineBucket]) -> (Vec<Hour>, i64) {
+pub(super) fn hours(timeline: &[v1::TimelineBucket]) -> (Vec<HourRow>, i64) {
     let max = timeline.iter().map(|bucket| bucket.theses).max().unwrap_or_default();
     let count = |theses: i64| u64::try_from(theses).unwrap_or_default();
     let hour = |(at, bucket): (usize, &v1::TimelineBucket)| {
-        let size = bar(count(bucket.theses), count(max));
-        Hour {
+        let size = bar_length(count(bucket.theses), count(max));
+        HourRow {
             start: time(bucket.bucket_start.as_ref()),
-            theses: grouped(bucket.theses),
-            authors: grouped(bucket.unique_authors),
+            theses: group_digits(bucket.theses),
+            authors: group_digits(bucket.unique_authors),
             x: at * WIDTH,
             top: MAX_BAR - size,
             size,

@@ -4,7 +4,7 @@ use thesis_proto::v1;
 
 use crate::console::{
     page_query::encoded,
-    view::{cut, grouped, time},
+    view::{cut, group_digits, time},
     workspace::Workspace,
 };
 
@@ -32,7 +32,7 @@ pub(super) fn outside(url: Option<String>) -> Option<String> {
 
 /// Formats a number that may be unknown.
 pub(super) fn number(number: Option<i64>) -> String {
-    number.map_or_else(|| "unknown".to_owned(), grouped)
+    number.map_or_else(|| "unknown".to_owned(), group_digits)
 }
 
 pub(super) struct ThesisRow {
@@ -105,7 +105,7 @@ impl TokenRow {
             name: token.name.unwrap_or_default(),
             chain: token.chain,
             address: token.address,
-            theses: grouped(token.thesis_count),
+            theses: group_digits(token.thesis_count),
         }
     }
 

@@ -14,14 +14,14 @@ use thesis_proto::{
 
 use super::{
     TAB, THESES,
-    chart::{Hour, hours},
+    chart::{HourRow, hours},
     missing,
     rows::{Fact, ThesisRow, outside, token_path},
 };
 use crate::console::{
     Console, Page,
     page_query::{PageQuery, link},
-    view::{Layout, exact_time, grouped, render, time},
+    view::{Layout, exact_time, group_digits, render, time},
     workspace::Workspace,
 };
 
@@ -36,7 +36,7 @@ struct TokenPage {
     platform_url: Option<String>,
     is_stale: bool,
     activity: Vec<Fact>,
-    hours: Vec<Hour>,
+    hours: Vec<HourRow>,
     /// The largest number of theses in an hour.
     max_theses: String,
     velocity: Vec<Fact>,
@@ -53,12 +53,12 @@ struct AmbiguousPage {
     workspace: Workspace,
     tab: &'static str,
     part: &'static str,
-    candidates: Vec<(String, Candidate)>,
+    candidates: Vec<(String, TokenCandidate)>,
 }
 
 /// A token that matches an ambiguous reference.
 #[derive(Debug, Deserialize)]
-pub(super) struct Candidate {
+pub(super) struct TokenCandidate {
     pub(super) id: String,
     pub(super) symbol: String,
     pub(super) chain: String,
@@ -66,17 +66,17 @@ pub(super) struct Candidate {
 }
 
 /// The tokens that match an ambiguous reference.
-pub(super) fn candidates(error: &ApiError) -> Vec<Candidate> {
+pub(super) fn candidates(error: &ApiError) -> Vec<TokenCandidate> {
     #[derive(Deserialize)]
     struct Details {
-        candidates: Vec<Candidate>,
+        candidates: Vec<TokenCandidate>,
     }
     let details = error.details.as_deref().and_then(|details| Details::deserialize(details).ok());
     details.map(|details| details.candidates).unwrap_or_default()
 }
 
 fn ambiguous(workspace: Workspace, error: &ApiError) -> Page {
-    let leads = |candidate: Candidate| (token_path(&workspace, &candidate.id), candidate);
+    let leads = |candidate: TokenCandidate| (token_path(&workspace, &candidate.id), candidate);
     let page = AmbiguousPage {
         layout: workspace.layout("Which token?"),
         tab: TAB,
@@ -99,8 +99,8 @@ fn facts(token: v1::Token) -> Vec<Fact> {
         facts.push(("Chain's number", chain_id.to_string()));
     }
     facts.extend([
-        ("Theses", grouped(token.thesis_count)),
-        ("Authors", grouped(token.unique_thesis_authors)),
+        ("Theses", group_digits(token.thesis_count)),
+        ("Authors", group_digits(token.unique_thesis_authors)),
         ("First seen", time(token.first_seen_at.as_ref())),
         ("Last changed", time(token.updated_at.as_ref())),
     ]);
@@ -113,9 +113,9 @@ fn facts(token: v1::Token) -> Vec<Fact> {
 
 fn activity_facts(activity: &v1::TokenActivity) -> Vec<Fact> {
     vec![
-        ("Theses of the last hour", grouped(activity.thesis_count_1h)),
-        ("Theses of the last 24 hours", grouped(activity.thesis_count_24h)),
-        ("Authors of the last 24 hours", grouped(activity.unique_authors_24h)),
+        ("Theses of the last hour", group_digits(activity.thesis_count_1h)),
+        ("Theses of the last 24 hours", group_digits(activity.thesis_count_24h)),
+        ("Authors of the last 24 hours", group_digits(activity.unique_authors_24h)),
         ("Last thesis", time(activity.last_activity_at.as_ref())),
         ("Counted at", exact_time(activity.computed_at.as_ref())),
     ]
@@ -127,9 +127,9 @@ fn velocity_facts(velocity: &v1::ThesisVelocity) -> Vec<Fact> {
         None => "unknown: there was no thesis in the hour before".to_owned(),
     };
     vec![
-        ("Theses of the last 5 minutes", grouped(velocity.last_5m)),
-        ("Theses of the last hour", grouped(velocity.last_1h)),
-        ("Theses of the hour before", grouped(velocity.previous_1h)),
+        ("Theses of the last 5 minutes", group_digits(velocity.last_5m)),
+        ("Theses of the last hour", group_digits(velocity.last_1h)),
+        ("Theses of the hour before", group_digits(velocity.previous_1h)),
         ("Change", change),
     ]
 }
@@ -172,7 +172,7 @@ pub(super) async fn show(
         facts: facts(token),
         activity: activity_facts(&activity),
         hours,
-        max_theses: grouped(max_theses),
+        max_theses: group_digits(max_theses),
         velocity: velocity_facts(&velocity),
         theses: ThesisRow::all(&workspace, activity.recent_theses),
         workspace,

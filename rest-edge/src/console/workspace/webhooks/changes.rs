@@ -27,13 +27,13 @@ use crate::console::{
 
 /// The form with a webhook's new status.
 #[derive(Deserialize)]
-pub(super) struct NewStatus {
+pub(super) struct StatusForm {
     #[serde(default)]
     status: String,
 }
 
 /// Shows the webhook's page with the faults of a button.
-async fn refused(console: &Console, workspace: Workspace, id: &str, status: &Status) -> Page {
+async fn show_faults(console: &Console, workspace: Workspace, id: &str, status: &Status) -> Page {
     let shown = FormState { typed: None, faults: Faults::of(status)? };
     show_webhook(console, workspace, id, &PageQuery::default(), shown).await
 }
@@ -62,7 +62,7 @@ pub(super) async fn set_status(
     State(console): State<Arc<Console>>,
     workspace: Workspace,
     Path((_, _, id)): WebhookPath,
-    Posted(new): Posted<NewStatus>,
+    Posted(new): Posted<StatusForm>,
 ) -> Page {
     let message = v1::UpdateWebhookRequest {
         id: id.clone(),
@@ -77,7 +77,7 @@ pub(super) async fn set_status(
             let is_enabled = webhook.status() == v1::WebhookStatus::Enabled;
             Ok(done(&workspace, &id, if is_enabled { "enabled" } else { "disabled" }))
         }
-        Err(status) => refused(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(&console, workspace, &id, &status).await,
     }
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn rotate(
             let rotated = answer.into_inner();
             secret::show_next(workspace, &rotated.webhook.unwrap_or_default(), rotated.secret)
         }
-        Err(status) => refused(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(&console, workspace, &id, &status).await,
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) async fn send_test(
             let delivery = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}/deliveries/{}", path_of(&workspace, &id), delivery.id)))
         }
-        Err(status) => refused(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(&console, workspace, &id, &status).await,
     }
 }
 
@@ -122,6 +122,6 @@ pub(super) async fn delete(
     let request = workspace.request(v1::DeleteWebhookRequest { id: id.clone() });
     match console.core.webhooks.delete_webhook(request).await {
         Ok(_) => Ok(see_other(&format!("{}?done=deleted", workspace.path(TAB)))),
-        Err(status) => refused(&console, workspace, &id, &status).await,
+        Err(status) => show_faults(&console, workspace, &id, &status).await,
     }
 }
