@@ -84,7 +84,7 @@ mod tests {
     use crate::v1;
 
     #[test]
-    fn an_almost_right_path_is_told() {
+    fn a_similar_path_is_suggested() {
         let paths = RoutePaths::new(&v1::routes());
         for (given, meant) in [
             ("/v1/thesis", "/v1/theses"),

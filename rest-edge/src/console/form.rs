@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_are_told_by_name() {
+    fn all_faults_are_listed_by_name() {
         let posted = Faults::of(&wrong()).unwrap();
         let sentences = "Nothing was changed. Cursor: must be shorter. Chain: must be known.";
         assert_eq!((posted.whole(), posted.field("filters.chain")), (Some(sentences), Some("Must be known.")));
     }
 
     #[test]
-    fn a_wrong_question_is_told_on_its_page() {
+    fn a_wrong_query_is_reported_on_its_page() {
         let ((), faults) = Faults::of_query(Err(wrong())).unwrap();
         assert_eq!(faults.whole(), Some("Cursor: must be shorter. Chain: must be known."));
         assert_eq!(faults.status(), StatusCode::UNPROCESSABLE_ENTITY);

@@ -2,7 +2,7 @@
 
 mod access;
 pub(super) mod audit;
-mod found;
+mod create;
 mod invitations;
 mod members;
 mod overview;
@@ -19,7 +19,7 @@ use super::{Console, Page, view::see_other, visit::SignedIn};
 
 pub(crate) fn routes() -> Router<Arc<Console>> {
     Router::new()
-        .route("/console/organizations/new", get(found::show).post(found::create))
+        .route("/console/organizations/new", get(create::show).post(create::create))
         .route("/console/organizations/{id}", get(overview::show))
         .route("/console/organizations/{id}/name", post(overview::rename).get(to_overview))
         .route("/console/organizations/{id}/members", get(members::show))

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn links_keep_what_was_asked_for() {
+    fn links_keep_the_query() {
         let query = PageQuery::read("token=%24A%26b&sort=&cursor=old&types=a.b&types=c");
         let kept = query.link("/list", &["types", "token", "sort"], Some("c-_1="));
         assert_eq!(kept, "/list?types=a.b&types=c&token=%24A%26b&cursor=c-_1%3D");

@@ -151,7 +151,7 @@ async fn a_form_of_another_site_is_refused() {
 }
 
 #[tokio::test]
-async fn a_form_that_cannot_be_read_is_told() {
+async fn an_unreadable_form_is_reported() {
     let core = core();
     let edge = edge(&core, "http://edge.test");
     let (cookie, token) = visitor(&edge).await;
@@ -322,14 +322,14 @@ fn logs_do_not_show_the_secret_of_a_link() {
 }
 
 #[tokio::test]
-async fn browsers_are_told_to_take_https_alone_where_the_whole_host_is_meant() {
-    for (public_url, told) in [
+async fn strict_transport_security_is_sent_only_for_https_on_the_default_port() {
+    for (public_url, is_sent) in [
         ("https://theses.example/", true),
         ("https://theses.example:443", true),
         ("https://theses.example:8443", false),
         ("http://theses.example", false),
     ] {
         let (_, headers, _) = get(&edge(&core(), public_url), "/console/sign-in", "").await;
-        assert_eq!(headers.contains_key("strict-transport-security"), told, "{public_url}");
+        assert_eq!(headers.contains_key("strict-transport-security"), is_sent, "{public_url}");
     }
 }

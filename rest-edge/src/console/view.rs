@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_between_letters() {
+    fn a_long_text_is_cut_between_characters() {
         assert_eq!(cut_markup("{\"a\":1}", 100), ("{\"a\":1}", true));
         assert_eq!(cut_markup("ab\"c", 7), ("ab\"", false));
         assert_eq!(cut_markup("ab\"c", 6), ("ab", false));

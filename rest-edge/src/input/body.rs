@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_field_is_told_in_the_declared_order() {
+    fn every_bad_field_is_reported_in_the_declared_order() {
         let bad =
             r#"{"x": 1, "description": 1, "filters": {"token": "a", "y": []}, "events": ["no"], "url": 7, "url": 8}"#;
         let mut params = bad_fields(bad);

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_parameter_is_told_in_the_declared_order() {
+    fn every_bad_parameter_is_reported_in_the_declared_order() {
         let params = |raw| bad_params(raw).into_iter().map(|(param, _)| param).collect::<Vec<_>>();
         assert_eq!(
             params("types=a,b,thesis.created&sort=left&after=yesterday&limit=1.5&q=1&q=2&q=3"),

@@ -92,7 +92,7 @@ fn every_operation_is_described() {
 }
 
 #[test]
-fn events_are_told_apart_by_their_type() {
+fn events_are_distinguished_by_their_type() {
     let document = document();
     let schemas = &document["components"]["schemas"];
     let mapping = schemas["Event"]["discriminator"]["mapping"].as_object().unwrap();
@@ -108,7 +108,7 @@ fn events_are_told_apart_by_their_type() {
 }
 
 #[test]
-fn no_enum_has_a_single_value_or_stands_in_two_places() {
+fn no_enum_has_a_single_value_or_occurs_twice() {
     fn walk(value: &Value, enums: &mut Vec<Value>) {
         match value {
             Value::Object(fields) => {

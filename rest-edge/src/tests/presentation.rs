@@ -102,7 +102,7 @@ async fn single_resources_have_a_tag_and_are_left_out_when_known() {
 }
 
 #[tokio::test]
-async fn the_description_is_made_once_in_every_form() {
+async fn the_description_is_built_once_in_every_encoding() {
     let edge = plain();
     let path = "/v1/openapi.json";
     let (_, bare_headers, bare) = send_at(&edge, "GET", path, &[]).await;
@@ -178,7 +178,7 @@ async fn what_has_no_get_has_no_head() {
 }
 
 #[tokio::test]
-async fn large_bodies_are_compressed_as_asked() {
+async fn large_bodies_are_compressed_as_requested() {
     let core = thesis(2000);
     let (_, bare_headers, bare) = send(&core, "GET", "/v1/theses/a", &[]).await;
     assert!(!bare_headers.contains_key("content-encoding"));

@@ -53,7 +53,7 @@ async fn unknown_routes_and_methods_get_the_envelope() {
 }
 
 #[tokio::test]
-async fn core_is_told_who_asks_and_its_figures_come_back() {
+async fn core_receives_the_caller_and_its_rate_headers_come_back() {
     let core = FakeCore::plain();
     let request = Request::get("/v1/theses/th%5F1")
         .header("authorization", "bearer odd  key")
@@ -119,7 +119,7 @@ async fn a_core_that_does_not_answer_is_503() {
 }
 
 #[tokio::test]
-async fn core_judges_what_could_be_read_and_all_that_is_bad_is_told_in_order() {
+async fn core_validates_readable_fields_and_all_errors_are_reported_in_order() {
     let core = FakeCore::plain();
     let found = ["ref", "token", "since", "limit", "filters.x"];
     *core.found.lock() = ApiError::validation(&found.map(|param| FieldError::new(param, "found by core")));
@@ -141,7 +141,7 @@ async fn core_judges_what_could_be_read_and_all_that_is_bad_is_told_in_order() {
 }
 
 #[tokio::test]
-async fn a_failure_of_core_other_than_the_shape_is_told_alone() {
+async fn another_failure_of_core_is_reported_alone() {
     let core = FakeCore::plain();
     *core.found.lock() = ApiError::new(ErrorCode::InsufficientScope, "no");
     let (status, _, body) = simply(&core, "GET", "/v1/theses?limit=abc").await;

@@ -47,7 +47,7 @@ pub(super) fn role_number(word: &str) -> i32 {
     ROLES.into_iter().find(|role| role_word(*role) == word).unwrap_or_default().into()
 }
 
-/// An organization of which the visitor is a member.
+/// An organization in which the visitor is a member.
 pub(super) struct OrganizationAccess {
     pub(super) id: String,
     pub(super) name: String,

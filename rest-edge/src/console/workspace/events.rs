@@ -1,8 +1,8 @@
 //! Events: the history with its filters, one event, and the ticket for the live stream of a page.
 
-mod one;
 mod query;
 mod row;
+mod single;
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/console/projects/{id}/{environment}/events", get(history))
         .route("/console/projects/{id}/{environment}/events/ticket", post(ticket))
-        .route("/console/projects/{id}/{environment}/events/{event}", get(one::show))
+        .route("/console/projects/{id}/{environment}/events/{event}", get(single::show))
 }
 
 #[derive(Template)]

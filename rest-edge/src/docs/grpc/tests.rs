@@ -35,7 +35,7 @@ fn every_file_is_listed_and_is_the_one_that_was_compiled() {
 }
 
 #[test]
-fn everything_is_told_on_exactly_one_page() {
+fn every_element_is_described_on_exactly_one_page() {
     let pages = all_pages();
     for file in own() {
         for name in file.service.iter().map(ServiceDescriptorProto::name) {

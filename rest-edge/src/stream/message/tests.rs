@@ -72,7 +72,7 @@ fn wrong_requests_name_every_bad_field() {
 }
 
 #[test]
-fn what_is_told_is_json() {
+fn messages_are_json() {
     let text: Value = serde_json::from_slice(&event_message("a\"", "c", b"{\"id\":1}")).unwrap();
     assert_eq!(text, json!({"op": "event", "sub": "a\"", "cursor": "c", "event": {"id": 1}}));
     let welcome: Value =

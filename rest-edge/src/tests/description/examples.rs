@@ -82,7 +82,7 @@ fn assert_shape(document: &Value, reference: &str, object: &Value) {
 }
 
 #[test]
-fn what_is_told_in_trouble_is_told_in_the_examples() {
+fn server_errors_have_the_messages_of_the_examples() {
     let document = document();
     for error in [ApiError::internal(), ApiError::unavailable()] {
         let example = &document["components"]["examples"][error.code.as_str()]["value"]["error"];

@@ -75,7 +75,7 @@ struct MatchesPage {
     webhook_path: String,
     url: String,
     /// The names of the webhook's filters, with their values.
-    wanted: Vec<(&'static str, String)>,
+    filter_facts: Vec<(&'static str, String)>,
     scanned: String,
     matched: String,
     /// The time of the oldest scanned event.
@@ -113,7 +113,7 @@ pub(super) async fn show(
         layout: workspace.layout("What its filters match"),
         tab: "/webhooks",
         webhook_path: path_of(&workspace, &webhook.id),
-        wanted: filter_facts(&types, &webhook.filters.unwrap_or_default()),
+        filter_facts: filter_facts(&types, &webhook.filters.unwrap_or_default()),
         url: webhook.url,
         scanned: group_digits(scan.scanned),
         matched: group_digits(scan.matched),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_told() {
+    fn filters_are_listed_by_name() {
         let filters = v1::EventFilters {
             token: vec!["$RUN".to_owned(), "WIF".to_owned()],
             chain: vec!["solana".to_owned()],

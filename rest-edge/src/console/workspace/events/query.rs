@@ -57,14 +57,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_query_the_newest_are_asked_for() {
+    fn without_a_query_the_newest_are_requested() {
         let newest = v1::ListEventsRequest { limit: Some(25), ..v1::ListEventsRequest::default() };
         assert_eq!(message(&PageQuery::default()).unwrap(), newest);
         assert_eq!(stream_path(&FilterFields::default()), "/v1/events/stream");
     }
 
     #[test]
-    fn all_that_is_wrong_is_told_at_once() {
+    fn all_faults_are_reported_at_once() {
         let query = "created_after=soon&types=bogus&token=a&token=b&cursor=c&cursor=d";
         let status = message(&PageQuery::read(query)).unwrap_err();
         let faults: Vec<_> = ApiError::from_status(&status).field_errors().map(|fault| fault.param).collect();

@@ -1,6 +1,6 @@
 //! The form that verifies a thesis and explains its checks.
 
-mod words;
+mod verdict;
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use axum::extract::State;
 use thesis_proto::{error::ApiError, v1};
 use tonic::Status;
 
-use self::words::Verdict;
+use self::verdict::Verdict;
 use super::{
     TAB, VERIFY,
     rows::{profile_path, thesis_path},
@@ -91,7 +91,7 @@ pub(super) async fn show(State(console): State<Arc<Console>>, workspace: Workspa
     }
     let (verified, faults) = Faults::of_query(answer)?;
     let named = verified.as_ref();
-    let thesis = named.and_then(|verified| words::readable(verified).map(str::to_owned));
+    let thesis = named.and_then(|verified| verdict::readable(verified).map(str::to_owned));
     let profile = named.and_then(|verified| verified.profile_id.clone());
     let status = faults.status();
     let page = VerifyPage {

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_stands_beside_its_field() {
+    fn faults_are_shown_at_their_field() {
         let message = "this URL cannot receive webhooks: its port is not allowed; use 443";
         let error = ApiError::new(ErrorCode::WebhookUrlForbidden, message).with_details(json!({ "reason": "port" }));
         let faults = faults_of(&error.to_status("")).unwrap();

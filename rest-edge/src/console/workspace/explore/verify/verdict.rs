@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_check_that_fails_is_told_from_those_after_it() {
+    fn the_first_failed_check_differs_from_later_ones() {
         let none = [false; 5];
         assert_eq!(outcomes(none, None), [Failed, NotReached, NotReached, NotReached, NotReached, NotRequested]);
         assert_eq!(outcomes(none, Some(false)), [Failed, NotReached, NotReached, NotReached, NotReached, NotReached]);
