@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Most words that are told as what may be meant.
-const MOST_NEAR: usize = 3;
+const MAX_NEAR: usize = 3;
 
 /// The variable that names the commit when the program is compiled.
 const BUILD: &str = "SVC_BUILD_COMMIT";
@@ -275,7 +275,7 @@ fn advice(error: &clap::Error) -> String {
         ContextValue::String(name) => Some(vec![format!("`{name}`")]),
         // The likeliest is the last.
         ContextValue::Strings(names) if !names.is_empty() => {
-            Some(names.iter().rev().take(MOST_NEAR).map(|name| format!("`{name}`")).collect())
+            Some(names.iter().rev().take(MAX_NEAR).map(|name| format!("`{name}`")).collect())
         }
         _ => None,
     });

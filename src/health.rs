@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Longest wait for a core.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Time from one look at the cores to the next.
-const LOOK_EVERY: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
 /// Most characters of a reason that another process tells.
 const REASON: usize = 1_000;
 
@@ -70,7 +70,7 @@ pub(crate) async fn watch(cores: CoreChannel) {
             tracing::warn!(error = reason, "no core serves; {todo}");
         }
         failed_before = seen.is_err();
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

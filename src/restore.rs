@@ -53,7 +53,7 @@ pub(crate) fn run(command: &Restore, settings: &Settings) -> Result<(), Failure>
         RestoreError::Occupied { .. } | RestoreError::Open(_) => Refused::new("SVC_DATA_DIR", error).into(),
     })?;
     let contents = &verified.contents;
-    let (rows, tables, at) = (contents.rows(), contents.tables.len(), format_millis(contents.made_at_ms));
+    let (rows, tables, at) = (contents.rows(), contents.tables.len(), format_millis(contents.created_at_ms));
     let folder = dir.display();
     writeln!(io::stdout(), "Restored {rows} rows of {tables} tables into {folder}, as they were at {at}.")?;
     writeln!(io::stdout(), "{}", key_needed(&settings.keys, dir))?;

@@ -96,7 +96,7 @@ figures! {
     UPSTREAM_REFUSED: Counter = "upstream_refused_total",
         &[("kind", &["malformed", "field", "text_too_long", "ahead", "frame_too_large", "position", "unknown_type", "contradiction"])],
         "What the upstream sent and was not taken, by kind";
-    LOOK_UPS: Counter = "upstream_look_ups_total", &[("outcome", &["found", "missing", "failed", "held_back"])],
+    LOOKUPS: Counter = "upstream_look_ups_total", &[("outcome", &["found", "missing", "failed", "held_back"])],
         "Look-ups at the upstream, by outcome";
     UNTOLD: Counter = "upstream_untold_total", &[], "What look-ups found that the feed had not told";
     OBSERVED: Counter = "ingest_observations_total", &[("outcome", &["applied", "unchanged"])],

@@ -9,7 +9,7 @@ pub mod client;
 mod follow;
 pub mod frames;
 mod intake;
-mod look_up;
+mod lookup;
 pub mod objects;
 pub mod pace;
 mod place;

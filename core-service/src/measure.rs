@@ -12,13 +12,13 @@ use crate::{
         CONTROL_AGE, CONTROL_HEAD, FAN_OUT_LAG, FAN_OUT_SECONDS, FOLLOWED, HEAD, MEMBERS, OLDEST, OUT, PROJECTED,
         PROJECTION_LAG, PROJECTION_SECONDS, READY, SEARCH_LAG, SEARCH_SECONDS, SHARDS, WORKERS, WRITTEN,
     },
-    log::datasets::Progress,
+    log::datasets::DatasetProgress,
     operations::Core,
     store::Consistency,
 };
 
 /// How often it is looked.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Longest wait for the store to tell how long a log is.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -55,7 +55,7 @@ fn most(one: (u64, f64), other: (u64, f64)) -> (u64, f64) {
 
 /// Looks until the core stops.
 pub(crate) async fn run(core: Arc<Core>) {
-    let mut every = interval(LOOK_EVERY);
+    let mut every = interval(POLL_INTERVAL);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut followers = HashMap::new();
     let looking = async {
@@ -71,9 +71,9 @@ pub(crate) async fn run(core: Arc<Core>) {
 async fn look_at_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) {
     let all = core.datasets.progress();
     FOLLOWED.one().set(value(all.len() as u64));
-    WRITTEN.one().set(value(all.iter().filter(|progress| progress.owed.is_some()).count() as u64));
+    WRITTEN.one().set(value(all.iter().filter(|progress| progress.fanned_out.is_some()).count() as u64));
     let mut kinds = [Kind::default(); KINDS.len()];
-    for Progress { dataset, position, owed } in all {
+    for DatasetProgress { dataset, position, fanned_out } in all {
         let name = kind_of(&dataset);
         let behind = followers.entry(dataset.clone()).or_default();
         if !matches!(dataset, Dataset::Project(_))
@@ -83,13 +83,14 @@ async fn look_at_logs(core: &Core, followers: &mut HashMap<Dataset, Followers>) 
             PROJECTION_LAG.at(name).set(value(head.saturating_sub(position)));
             PROJECTION_SECONDS.at(name).set(behind.rows.seconds(head, position));
         }
-        let owed = owed.unwrap_or(position);
+        let fanned_out = fanned_out.unwrap_or(position);
         // A project that nobody searches does not wait for the index.
         let seen = if core.search.follows(&dataset) { core.search.position(&dataset) } else { position };
         let index = KINDS.iter().position(|kind| *kind == name).unwrap_or_default();
         let kind = &mut kinds[index];
         kind.projected += position;
-        kind.fan_out = most(kind.fan_out, (position.saturating_sub(owed), behind.fan_out.seconds(position, owed)));
+        kind.fan_out =
+            most(kind.fan_out, (position.saturating_sub(fanned_out), behind.fan_out.seconds(position, fanned_out)));
         kind.search = most(kind.search, (position.saturating_sub(seen), behind.search.seconds(position, seen)));
     }
     for (name, kind) in KINDS.into_iter().zip(kinds) {

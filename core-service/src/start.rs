@@ -176,7 +176,7 @@ impl Core {
             search,
             near_looks: Arc::new(Semaphore::new(NEAR_LOOKS_AT_ONCE)),
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
-            dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_heard()),
+            dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_connected()),
             slots,
             members,
             peers,
@@ -196,7 +196,7 @@ impl Core {
             sandbox::seed(&core.shared, &core.datasets).await?;
         }
         for dataset in [Dataset::Live, Dataset::Sandbox] {
-            core.search.ask_for(&dataset);
+            core.search.request_dataset(&dataset);
         }
         core.spawn(settings.sandbox_tick_seconds);
         Ok(core)
@@ -217,11 +217,11 @@ impl Core {
         self.tasks.spawn(Arc::clone(&self.peers).run(self.hear(), self.stop.clone(), self.tasks.clone()));
         let core = Arc::clone(self);
         self.tasks.spawn(async move {
-            let mut all_heard = core.peers.all_heard();
+            let mut all_connected = core.peers.all_connected();
             let telling = async {
                 loop {
-                    core.shared.control.set_all_heard(*all_heard.borrow_and_update());
-                    if all_heard.changed().await.is_err() {
+                    core.shared.control.set_all_connected(*all_connected.borrow_and_update());
+                    if all_connected.changed().await.is_err() {
                         return;
                     }
                 }
@@ -267,7 +267,7 @@ impl Core {
             let is_known = |dataset: &Dataset| news.core.is_empty() || core.datasets.knows(dataset);
             for v1::LogNews { dataset, position } in &news.logs {
                 if let Some(dataset) = Dataset::parse(dataset).filter(is_known) {
-                    core.datasets.hear(&dataset, *position);
+                    core.datasets.advance_position(&dataset, *position);
                 }
             }
             if news.control {

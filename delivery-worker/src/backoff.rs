@@ -5,7 +5,7 @@ use std::time::Duration;
 use thesis_net::clock::IdSource;
 
 const FIRST_MS: u64 = 50;
-const LONGEST_MS: u64 = 2_000;
+const MAX_MS: u64 = 2_000;
 
 /// The delay doubles with each failure. Its upper half is random, so that workers do not return together.
 pub(crate) struct Backoff {
@@ -22,7 +22,7 @@ impl Backoff {
         ids.fill(&mut random);
         let half = self.next_ms / 2;
         let delay = half + half * u64::from(random[0]) / 255;
-        self.next_ms = (self.next_ms * 2).min(LONGEST_MS);
+        self.next_ms = (self.next_ms * 2).min(MAX_MS);
         Duration::from_millis(delay)
     }
 }

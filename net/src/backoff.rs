@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::clock::IdSource;
 
 /// More failures double nothing.
-const MOST_DOUBLINGS: u32 = 31;
+const MAX_DOUBLINGS: u32 = 31;
 
 /// The wait doubles with each failure. Up to half of it is added at random, so that clients do not return together.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Backoff {
         let mut random = [0];
         ids.fill(&mut random);
         let wait = self.first.saturating_mul(1 << self.failures).min(self.longest);
-        self.failures = (self.failures + 1).min(MOST_DOUBLINGS);
+        self.failures = (self.failures + 1).min(MAX_DOUBLINGS);
         wait + wait / 2 * u32::from(random[0]) / 255
     }
 }

@@ -36,9 +36,9 @@ use crate::{
 };
 
 /// How often the files are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Most bytes of a connection that are encrypted and wait for the peer to take them.
-const MOST_WAITING: usize = 16 * 1024;
+const MAX_WAITING: usize = 16 * 1024;
 
 /// Declared only where TLS is on.
 static EXPIRES: Figure<Gauge> = Figure::new(
@@ -123,7 +123,7 @@ impl Identity {
     /// Looks at the files again and again, and takes up a new certificate. Tells when the shown one expires.
     pub async fn watch(self: Arc<Self>) {
         figures::declare(&[&EXPIRES]);
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
@@ -205,7 +205,7 @@ pub struct Acceptor(Arc<ServerConfig>);
 impl Acceptor {
     /// Shakes hands.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        let limited = |session: &mut rustls::ServerConnection| session.set_buffer_limit(Some(MOST_WAITING));
+        let limited = |session: &mut rustls::ServerConnection| session.set_buffer_limit(Some(MAX_WAITING));
         TlsAcceptor::from(Arc::clone(&self.0)).accept_with(stream, limited).await
     }
 }

@@ -3,7 +3,7 @@
 /// Most characters by which a name may differ from the one that is meant.
 pub const MOST: usize = 2;
 /// Least characters of a beginning that stands for the whole name.
-pub const LEAST_BEGUN: usize = 3;
+pub const MIN_BEGUN: usize = 3;
 
 /// The known name that is nearest to a given one, case aside: at most every third character may differ.
 #[must_use]
@@ -31,7 +31,7 @@ pub fn slips(given: &str, known: &str) -> Option<usize> {
 pub fn rank(given: &str, known: &str) -> Option<usize> {
     let begins = || {
         let given = given.to_lowercase();
-        given.chars().nth(LEAST_BEGUN - 1).is_some() && known.to_lowercase().starts_with(&given)
+        given.chars().nth(MIN_BEGUN - 1).is_some() && known.to_lowercase().starts_with(&given)
     };
     slips(given, known).or_else(|| begins().then_some(MOST + 1))
 }

@@ -171,7 +171,7 @@ pub(super) async fn run(command: Command, client: Client, for_program: bool) -> 
         ("bytes", json!(verified.bytes)),
         ("rows", json!(rows)),
         ("tables", json!(verified.contents.tables.len())),
-        ("created_at", time(Some(&from_millis(verified.contents.made_at_ms)))),
+        ("created_at", time(Some(&from_millis(verified.contents.created_at_ms)))),
         ("sha256", json!(verified.sha256)),
     ])))
 }

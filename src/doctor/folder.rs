@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Room below which a start may already fail.
-const LEAST_ROOM: u64 = 32 << 20;
+const MIN_ROOM: u64 = 32 << 20;
 /// Room that a service in use soon needs.
 const SOME_ROOM: u64 = 1 << 30;
 
@@ -85,7 +85,7 @@ fn room(dir: &Path) -> Finding {
     };
     let seen = format!("{} MiB are free on the disk of {}", free >> 20, dir.display());
     let todo = "make room, or set SVC_DATA_DIR to a folder on a larger disk: theses are kept for good";
-    if free < LEAST_ROOM {
+    if free < MIN_ROOM {
         Finding::problem("room", seen, todo)
     } else if free < SOME_ROOM {
         Finding::warning("room", seen, todo)

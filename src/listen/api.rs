@@ -15,7 +15,7 @@ use url::Url;
 /// Longest wait for the head of an answer, and for the body of a refusal.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest wait that the service may ask for.
-const LONGEST_SECONDS: u64 = 3_600;
+const MAX_SECONDS: u64 = 3_600;
 
 /// Opens the stream.
 pub(super) struct Api {
@@ -110,7 +110,7 @@ async fn refused(response: Response) -> NotOpen {
 
 fn retry_after(headers: &HeaderMap) -> Duration {
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    Duration::from_secs(seconds.unwrap_or_default().min(LONGEST_SECONDS))
+    Duration::from_secs(seconds.unwrap_or_default().min(MAX_SECONDS))
 }
 
 /// An error with its causes.

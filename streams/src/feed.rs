@@ -25,9 +25,9 @@ struct State {
 }
 
 impl Feed {
-    /// A feed of the events after a position. It keeps at most `most_entries`.
-    pub(crate) fn new(dataset: &str, position: u64, most_entries: usize) -> Self {
-        let state = State { ring: Ring::new(position, most_entries), listeners: Listeners::default() };
+    /// A feed of the events after a position. It keeps at most `max_entries`.
+    pub(crate) fn new(dataset: &str, position: u64, max_entries: usize) -> Self {
+        let state = State { ring: Ring::new(position, max_entries), listeners: Listeners::default() };
         Self { dataset: dataset.to_owned(), state: RwLock::new(state) }
     }
 
@@ -59,9 +59,9 @@ impl Feed {
         Ok(())
     }
 
-    /// Drops the oldest events, until the rest takes at most `most_bytes`.
-    pub(crate) fn trim(&self, most_bytes: usize) {
-        self.state.write().ring.trim(most_bytes);
+    /// Drops the oldest events, until the rest takes at most `max_bytes`.
+    pub(crate) fn trim(&self, max_bytes: usize) {
+        self.state.write().ring.trim(max_bytes);
     }
 
     /// Begins to listen after a position, if every event after it is still here.

@@ -20,7 +20,7 @@ use crate::{
     follower::{Follower, Shared},
     link::{Link, OpenStream},
     pages::{Pages, Wanted},
-    ring::{MOST_ENTRIES, Render},
+    ring::{MAX_ENTRIES, Render},
     subscription::Subscription,
     tails::Tails,
 };
@@ -57,7 +57,7 @@ impl Hub {
         ids: &SharedIdSource,
         shutdown: CancellationToken,
     ) -> Arc<Self> {
-        Self::with_rings(cores, any, render, ids, shutdown, MOST_ENTRIES)
+        Self::with_rings(cores, any, render, ids, shutdown, MAX_ENTRIES)
     }
 
     pub(crate) fn with_rings(

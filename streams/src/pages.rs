@@ -12,7 +12,7 @@ use tonic::{Request, Status};
 use crate::ring::{Page, Render};
 
 /// Most rendered bytes of pages kept.
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// Number of pages that are expected to be kept.
 const PAGES: usize = 512;
 /// Bytes that a page takes beside its events.
@@ -68,7 +68,7 @@ pub(crate) struct Pages {
 
 impl Pages {
     pub(crate) fn new(core: Arc<Streams>, render: Render) -> Arc<Self> {
-        Arc::new(Self { core, render, cache: Cache::with_weighter(PAGES, MOST_BYTES, Weight) })
+        Arc::new(Self { core, render, cache: Cache::with_weighter(PAGES, MAX_BYTES, Weight) })
     }
 
     /// Reads the wanted events of a dataset after a position.

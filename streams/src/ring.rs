@@ -8,9 +8,9 @@ use thesis_proto::{
 };
 
 /// Most events kept for a dataset.
-pub(crate) const MOST_ENTRIES: usize = 4_096;
+pub(crate) const MAX_ENTRIES: usize = 4_096;
 /// Most bytes kept for a dataset.
-const MOST_BYTES: usize = 8 * 1024 * 1024;
+const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes that an event takes beside its body.
 const ENTRY: usize = 256;
 
@@ -69,14 +69,14 @@ pub(crate) struct Ring {
     floor: u64,
     position: u64,
     bytes: usize,
-    most_entries: usize,
+    max_entries: usize,
     entries: VecDeque<Entry>,
 }
 
 impl Ring {
-    /// A ring that begins after a position and keeps at most `most_entries`.
-    pub(crate) fn new(position: u64, most_entries: usize) -> Self {
-        Self { floor: position, position, bytes: 0, most_entries, entries: VecDeque::new() }
+    /// A ring that begins after a position and keeps at most `max_entries`.
+    pub(crate) fn new(position: u64, max_entries: usize) -> Self {
+        Self { floor: position, position, bytes: 0, max_entries, entries: VecDeque::new() }
     }
 
     /// The position up to which it has read the log.
@@ -110,13 +110,13 @@ impl Ring {
             self.entries.push_back(entry);
         }
         self.position = self.position.max(page.position);
-        self.trim(MOST_BYTES);
+        self.trim(MAX_BYTES);
         Ok(())
     }
 
-    /// Drops the oldest events, until the rest takes at most `most_bytes`.
-    pub(crate) fn trim(&mut self, most_bytes: usize) {
-        while self.entries.len() > self.most_entries || self.bytes > most_bytes {
+    /// Drops the oldest events, until the rest takes at most `max_bytes`.
+    pub(crate) fn trim(&mut self, max_bytes: usize) {
+        while self.entries.len() > self.max_entries || self.bytes > max_bytes {
             let Some(oldest) = self.entries.pop_front() else {
                 break;
             };

@@ -33,16 +33,16 @@ use crate::{
 /// Longest time that a feed lives on while nobody follows it.
 const LINGER: Duration = Duration::from_secs(30);
 /// How often feeds that nobody follows are looked for.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Most bytes of events kept in memory for all datasets together, as of each look.
-const MOST_BYTES: usize = 256 * 1024 * 1024;
+const MAX_BYTES: usize = 256 * 1024 * 1024;
 /// Most calls of some datasets each. With one more, all datasets are called anew.
-const MOST_CALLS: usize = 16;
+const MAX_CALLS: usize = 16;
 /// Most datasets of one call: requests have a limit.
-const MOST_DATASETS: usize = 1_000;
+const MAX_DATASETS: usize = 1_000;
 /// Most forgotten feeds beyond the number of living ones: their datasets are read in vain. With one more, all datasets
 /// are called anew.
-const MOST_FORGOTTEN: usize = 100;
+const MAX_FORGOTTEN: usize = 100;
 /// Time in which datasets gather that a new call follows.
 const GATHER: Duration = Duration::from_millis(2);
 /// The first and the longest pause before broken calls are made again.
@@ -97,7 +97,7 @@ impl Tails {
     /// Reads the logs until `shutdown`.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) {
         let mut shutdown = pin!(shutdown.cancelled());
-        let mut looks = interval(LOOK_EVERY);
+        let mut looks = interval(POLL_INTERVAL);
         let mut calls: SelectAll<Messages> = SelectAll::new();
         let mut pause = PAUSES.0;
         loop {
@@ -106,7 +106,7 @@ impl Tails {
                 () = self.added.notified() => {
                     sleep(GATHER).await;
                     let new = std::mem::take(&mut self.state.lock().new);
-                    if calls.len() < MOST_CALLS {
+                    if calls.len() < MAX_CALLS {
                         calls.extend(self.calls(&new));
                     } else {
                         calls = self.all_calls();
@@ -147,7 +147,7 @@ impl Tails {
 
     /// Calls that follow these feeds.
     fn calls<'a>(&'a self, feeds: &'a [Arc<Feed>]) -> impl Iterator<Item = Messages> + 'a {
-        feeds.chunks(MOST_DATASETS).map(|feeds| self.call(feeds))
+        feeds.chunks(MAX_DATASETS).map(|feeds| self.call(feeds))
     }
 
     /// A call that follows feeds from where they are. It never ends without an error. It outlives feeds that are
@@ -196,14 +196,14 @@ impl Tails {
             now - *followed.idle_since.get_or_insert(now) < LINGER
         });
         state.forgotten += before - state.feeds.len();
-        state.forgotten > state.feeds.len() + MOST_FORGOTTEN || (state.forgotten > 0 && state.feeds.is_empty())
+        state.forgotten > state.feeds.len() + MAX_FORGOTTEN || (state.forgotten > 0 && state.feeds.is_empty())
     }
 
     /// Takes events from the largest feeds, while all take more than their room.
     fn trim(&self) {
         let feeds: Vec<Arc<Feed>> =
             self.state.lock().feeds.values().map(|followed| Arc::clone(&followed.feed)).collect();
-        let share = share(feeds.iter().map(|feed| feed.bytes()).collect(), MOST_BYTES);
+        let share = share(feeds.iter().map(|feed| feed.bytes()).collect(), MAX_BYTES);
         feeds.iter().filter(|feed| feed.bytes() > share).for_each(|feed| feed.trim(share));
     }
 }

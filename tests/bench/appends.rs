@@ -12,7 +12,7 @@ use core_service::{
     domain::{dataset::Dataset, row::NewThesis},
     log::projection::ROWS,
     operations::Core,
-    tables::log::{Appended, LogStore, room},
+    tables::log::{AppendOutcome, LogStore, room},
 };
 use futures::{StreamExt as _, TryStreamExt as _, future::try_join_all, stream};
 use thesis_net::clock::{Clock as _, SystemClock};
@@ -91,7 +91,7 @@ async fn measure(options: &Options, place: &Place, loads: [Load; 2]) -> Result<[
     let name = dataset.to_string();
     // One of them owns the log, once they know each other.
     while cores.iter().filter(|of| of.core.datasets.owns(&dataset)).count() != 1
-        || cores.iter().any(|of| !*of.core.peers.all_heard().borrow())
+        || cores.iter().any(|of| !*of.core.peers.all_connected().borrow())
     {
         sleep(Duration::from_millis(100)).await;
     }
@@ -156,7 +156,7 @@ async fn append_bare(log: &LogStore, head: &mut u64, entries: &[Bytes], batch: u
         let (next, rest) = left.split_at(batch.min(room(*head)).min(left.len()));
         let mut id = [0; 16];
         id[..8].copy_from_slice(&head.to_be_bytes());
-        if log.append(BARE_LOG, *head, id, next).await? == Appended::Lost {
+        if log.append(BARE_LOG, *head, id, next).await? == AppendOutcome::Lost {
             return Err("a bare append lost against nobody".into());
         }
         (*head, left, batches) = (*head + next.len() as u64, rest, batches + 1.0);

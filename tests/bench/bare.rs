@@ -22,7 +22,7 @@ use crate::{
     connection::{Answer, find},
 };
 
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 16 * 1024;
 
 /// An answer as it is kept for the bare handler: head, empty line, body.
@@ -40,7 +40,7 @@ pub(crate) async fn serve(by_id: &Path, list: &Path) -> Result<(), Failure> {
     println!("{}", serde_json::json!({ "http": format!("http://{}", listener.local_addr()?) }));
 
     let mut protocol = Builder::new(TokioExecutor::new());
-    protocol.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(MAX_HEAD);
+    protocol.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;

@@ -20,7 +20,7 @@ use crate::{
 /// Calls under way at once while datasets are written.
 const CALLS: usize = 32;
 /// Longest wait until the core rests; its writers end 40 s after the last thesis.
-const REST_PATIENCE: Duration = Duration::from_mins(3);
+const REST_TIMEOUT: Duration = Duration::from_mins(3);
 /// How long a core is watched to see whether it rests.
 const WATCHED: Duration = Duration::from_secs(5);
 /// How long a core that was just started is left alone, so that what it does later counts as its start.
@@ -185,7 +185,7 @@ async fn rest(service: &Service) -> Result<(f64, f64), Failure> {
     let started = Instant::now();
     loop {
         let rate = rate(service, WATCHED).await?;
-        if rate <= IDLE || started.elapsed() > REST_PATIENCE {
+        if rate <= IDLE || started.elapsed() > REST_TIMEOUT {
             return Ok((started.elapsed().as_secs_f64(), rate));
         }
     }

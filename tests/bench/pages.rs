@@ -29,11 +29,11 @@ use crate::{
 /// How often each page is asked for.
 const TIMES: usize = 100;
 /// Longest time of a page that we aim at, in milliseconds.
-const LONGEST_MS: f64 = 50.0;
+const MAX_MS: f64 = 50.0;
 /// Most bytes of a page that we aim at.
-const MOST_BYTES: f64 = 60.0 * 1024.0;
+const MAX_BYTES: f64 = 60.0 * 1024.0;
 /// Most bytes of a page of the documentation that we aim at; the viewer's scripts are files of their own.
-const MOST_DOCUMENTATION_BYTES: f64 = 100.0 * 1024.0;
+const MAX_DOCUMENTATION_BYTES: f64 = 100.0 * 1024.0;
 /// Pages of the documentation, which need no session.
 const DOCUMENTATION: [(&str, &str); 5] = [
     ("documentation", "/docs"),
@@ -133,10 +133,9 @@ async fn measure(options: &Options, place: &Place) -> Result<(), Failure> {
     row(&["", "p50 ms", "p99 ms", "aim", "bytes", "aim"]);
     let mut all = Vec::new();
     let console = paths(&mut connection, &project).await?;
-    let console = console.into_iter().map(|(name, path)| (name, page(&path, Some(session.as_str())), MOST_BYTES));
-    let documentation =
-        DOCUMENTATION.into_iter().map(|(name, path)| (name, page(path, None), MOST_DOCUMENTATION_BYTES));
-    for (name, request, most_bytes) in console.chain(documentation) {
+    let console = console.into_iter().map(|(name, path)| (name, page(&path, Some(session.as_str())), MAX_BYTES));
+    let documentation = DOCUMENTATION.into_iter().map(|(name, path)| (name, page(path, None), MAX_DOCUMENTATION_BYTES));
+    for (name, request, max_bytes) in console.chain(documentation) {
         let (mut times, mut bytes): (Vec<Duration>, usize) = (Vec::new(), 0);
         for _ in 0..TIMES {
             let began = Instant::now();
@@ -145,7 +144,7 @@ async fn measure(options: &Options, place: &Place) -> Result<(), Failure> {
             bytes = bytes.max(answer.body.len());
         }
         let [p50, p99] = [0.5, 0.99].map(|part| percentile(&mut times, part));
-        let (time_aim, size_aim) = (aim_below(p99, LONGEST_MS, " ms"), aim_below(bytes as f64, most_bytes, ""));
+        let (time_aim, size_aim) = (aim_below(p99, MAX_MS, " ms"), aim_below(bytes as f64, max_bytes, ""));
         row(&[name, &number(p50), &number(p99), &time_aim, &number(bytes as f64), &size_aim]);
         all.push(p50);
     }

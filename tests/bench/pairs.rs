@@ -23,9 +23,9 @@ use crate::{
 };
 
 /// Least rate with traces, of that without.
-const LEAST_TRACED: f64 = 0.95;
+const MIN_TRACED: f64 = 0.95;
 /// Least rate of this build, of that of another one.
-const LEAST_AGAINST: f64 = 0.97;
+const MIN_AGAINST: f64 = 0.97;
 
 /// Measures and prints what traces cost.
 pub(crate) async fn traces(options: &Options) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ pub(crate) async fn traces(options: &Options) -> Result<(), Failure> {
         let on = Service::start_with(&places[1], &[("SVC_OTLP_URL", url)]).await?;
         Ok([("traces off", off), ("traces on", on)])
     };
-    SameTheses::load(options).await?.compare(options, start, LEAST_TRACED).await?;
+    SameTheses::load(options).await?.compare(options, start, MIN_TRACED).await?;
     println!("The collector took {} messages.", taken.load(Relaxed));
     Ok(())
 }
@@ -49,7 +49,7 @@ pub(crate) async fn against(options: &Options, program: &Path) -> Result<(), Fai
         let this = Service::start(&places[1]).await?;
         Ok([("the other", other), ("this build", this)])
     };
-    SameTheses::load(options).await?.compare(options, start, LEAST_AGAINST).await
+    SameTheses::load(options).await?.compare(options, start, MIN_AGAINST).await
 }
 
 /// Two services, and their names.

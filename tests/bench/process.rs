@@ -30,7 +30,7 @@ pub(crate) const PLAN_NAME: &str = "benchmark";
 pub(crate) const PLAN: Limits = Limits { history_days: 365, many: 1_000_000_000 };
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Longest wait until every thesis is in an index in memory.
-const INDEX_PATIENCE: Duration = Duration::from_mins(20);
+const INDEX_TIMEOUT: Duration = Duration::from_mins(20);
 
 /// Lets this process have as many files and connections as the system allows.
 pub(crate) fn allow_files() -> Result<(), Failure> {
@@ -170,7 +170,7 @@ impl Service {
         let mut connection = Connection::open(self.address("http")?).await?;
         let by_likes = get("/v1/theses?sort=likes_desc&limit=1", &test_key());
         while connection.ask(&by_likes).await?.status == 503 {
-            if started.elapsed() > INDEX_PATIENCE {
+            if started.elapsed() > INDEX_TIMEOUT {
                 return Err("the search index stays behind".into());
             }
             sleep(Duration::from_millis(100)).await;

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Most theses of a burst: the simulator keeps 200,000 frames for a follower that is behind.
-const MOST_THESES: u64 = 190_000;
+const MAX_THESES: u64 = 190_000;
 /// Theses a second that we aim at on the embedded store.
 const RATE: f64 = 3_000.0;
 /// Least part of the appends that we aim at, on the embedded store and on a cluster.
@@ -26,8 +26,8 @@ const LAG_MS: f64 = 25.0;
 
 /// Measures and prints.
 pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
-    if options.theses > MOST_THESES {
-        return Err(format!("--theses is {MOST_THESES} at most").into());
+    if options.theses > MAX_THESES {
+        return Err(format!("--theses is {MAX_THESES} at most").into());
     }
     println!("{}", crate::report::machine());
     let temporary = tempfile::tempdir()?;

@@ -22,7 +22,7 @@ pub(crate) use self::{
 use crate::{Failure, Options, StoreKind, process::Service};
 
 /// Longest wait until a service rests.
-const REST_PATIENCE: Duration = Duration::from_secs(30);
+const REST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a service is watched to see whether it rests.
 const WATCHED: Duration = Duration::from_millis(500);
 /// Most processor seconds that a resting service uses meanwhile.
@@ -58,7 +58,7 @@ pub(crate) async fn run(options: &Options, task: &Webhooks) -> Result<(), Failur
 
 /// Waits until a service rests; gives the processor seconds that it has used.
 async fn at_rest(service: &Service) -> f64 {
-    let deadline = Instant::now() + REST_PATIENCE;
+    let deadline = Instant::now() + REST_TIMEOUT;
     let mut before = service.cpu_seconds();
     loop {
         sleep(WATCHED).await;

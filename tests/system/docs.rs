@@ -9,7 +9,7 @@ use thesis_proto::error::ErrorCode;
 use crate::harness::Service;
 
 /// Most bytes of a page.
-const MOST_BYTES: usize = 100 * 1_024;
+const MAX_BYTES: usize = 100 * 1_024;
 
 on_both_stores![every_link_leads_somewhere, every_error_leads_to_its_paragraph, the_reference_loads, pages_are_cached];
 
@@ -62,7 +62,7 @@ async fn every_link_leads_somewhere(service: &Service) {
             continue;
         }
         assert!(policy.is_some_and(|policy| policy.starts_with("default-src 'none'")), "{path}");
-        assert!(text.len() < MOST_BYTES, "{path} has {} bytes", text.len());
+        assert!(text.len() < MAX_BYTES, "{path} has {} bytes", text.len());
         assert!(!text.contains("{{"), "a placeholder is left in {path}");
         let page = read(&text);
         assert_eq!(page.headings, 1, "{path}");

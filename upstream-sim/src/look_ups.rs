@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Number of kinds of look-ups.
-pub(crate) const LOOK_UPS: usize = 7;
+pub(crate) const LOOKUPS: usize = 7;
 /// Time for the first half of an answer to leave before the connection breaks.
 const FIRST_HALF: Duration = Duration::from_millis(20);
 
@@ -44,7 +44,7 @@ pub(crate) enum LookUp {
 
 impl LookUp {
     /// Every kind, with its name among the counters.
-    pub(crate) const ALL: [(Self, &'static str); LOOK_UPS] = [
+    pub(crate) const ALL: [(Self, &'static str); LOOKUPS] = [
         (Self::Profile, "profile"),
         (Self::ProfileByHandle, "profile_by_handle"),
         (Self::Wallets, "wallets"),
@@ -63,15 +63,15 @@ pub(crate) fn routes() -> Router<Sim> {
 /// Answers a look-up with what `find` gives as JSON, or with a fault.
 async fn answer(
     sim: &Shared,
-    look_up: LookUp,
+    lookup: LookUp,
     find: impl FnOnce(&World) -> Result<Vec<u8>, Refused> + Send,
 ) -> Response {
-    sim.counters.look_ups[look_up as usize].fetch_add(1, Ordering::Relaxed);
+    sim.counters.look_ups[lookup as usize].fetch_add(1, Ordering::Relaxed);
     let faults = sim.faults();
     if faults.latency_ms > 0 {
         sleep(Duration::from_millis(faults.latency_ms)).await;
     }
-    let (is_refused, is_cut) = sim.fate_of_look_up(&faults);
+    let (is_refused, is_cut) = sim.fate_of_lookup(&faults);
     if is_refused || is_cut {
         sim.counters.refused_look_ups.fetch_add(1, Ordering::Relaxed);
     }

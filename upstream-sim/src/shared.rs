@@ -12,7 +12,7 @@ use crate::{
     Faults, Options,
     dice::Dice,
     feed::Log,
-    look_ups::LOOK_UPS,
+    look_ups::LOOKUPS,
     teller::Teller,
     world::{Beginning, Tell, Told, World},
 };
@@ -29,7 +29,7 @@ struct Stage {
 /// What was counted.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) look_ups: [AtomicU64; LOOK_UPS],
+    pub(crate) look_ups: [AtomicU64; LOOKUPS],
     /// Look-ups that were answered with a fault.
     pub(crate) refused_look_ups: AtomicU64,
     /// Connections to the feed now.
@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     faults: Mutex<Faults>,
     rate: Mutex<f64>,
     /// Decides about the faults of look-ups.
-    look_up_dice: Mutex<Dice>,
+    lookup_dice: Mutex<Dice>,
     /// Tells readers of the feed that there are frames, or other faults.
     news: watch::Sender<()>,
 }
@@ -75,7 +75,7 @@ impl Shared {
             log: Mutex::new(Log::new(seed, now)),
             faults: Mutex::new(options.faults),
             rate: Mutex::new(options.rate),
-            look_up_dice: Mutex::new(Dice::part(seed, 2)),
+            lookup_dice: Mutex::new(Dice::part(seed, 2)),
             news: watch::Sender::new(()),
             clock,
         }
@@ -140,8 +140,8 @@ impl Shared {
     }
 
     /// Whether a look-up is refused, and whether its answer is cut.
-    pub(crate) fn fate_of_look_up(&self, faults: &Faults) -> (bool, bool) {
-        let mut dice = self.look_up_dice.lock();
+    pub(crate) fn fate_of_lookup(&self, faults: &Faults) -> (bool, bool) {
+        let mut dice = self.lookup_dice.lock();
         (dice.chance(faults.error_share), dice.chance(faults.cut_share))
     }
 

@@ -16,9 +16,9 @@ use crate::{
 };
 
 /// Most frames by which a frame comes late.
-const MOST_LATE: usize = 8;
+const MAX_LATE: usize = 8;
 /// Longest time by which a frame comes late when nothing else is told.
-const LONGEST_LATE_MS: i64 = 1_000;
+const MAX_LATE_MS: i64 = 1_000;
 /// Number of theses that garbage may be about.
 const RECENT: usize = 500;
 
@@ -93,8 +93,8 @@ impl Teller {
     }
 
     fn hold(&mut self, content: Content, now: i64) {
-        let frames = 1 + self.dice.below(MOST_LATE);
-        self.held.push(Held { content, frames, until: now + LONGEST_LATE_MS });
+        let frames = 1 + self.dice.below(MAX_LATE);
+        self.held.push(Held { content, frames, until: now + MAX_LATE_MS });
     }
 }
 

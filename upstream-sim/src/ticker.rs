@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// Most theses that are made while requests wait.
 const SLICE: usize = 200;
 /// Longest time that is caught up after a pause of the machine.
-const LONGEST_PAUSE_MS: i64 = 2_000;
+const MAX_PAUSE_MS: i64 = 2_000;
 
 /// Lives until the simulator stops.
 pub(crate) async fn run(sim: Sim) {
@@ -25,7 +25,7 @@ pub(crate) async fn run(sim: Sim) {
             _ = every.tick() => {}
         }
         let now = sim.clock.now_ms();
-        due += sim.rate() * (now - last).clamp(0, LONGEST_PAUSE_MS) as f64 / 1_000.0;
+        due += sim.rate() * (now - last).clamp(0, MAX_PAUSE_MS) as f64 / 1_000.0;
         last = now;
         let theses = due as usize;
         due -= theses as f64;

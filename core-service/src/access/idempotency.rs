@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     shared::key_ring::{KeyRing, SealPurpose},
     store::{Expect, SharedBackend, StoreResult},
-    tables::idempotency::{KeptKey, KeptRequest},
+    tables::idempotency::{IdempotencyKey, StoredRequest},
 };
 
 /// Longest time that an answer is kept.
@@ -82,12 +82,15 @@ impl Idempotency {
         let Some(idempotency_key) = call.meta.idempotency_key.as_deref() else {
             return perform(&fresh_seed).await;
         };
-        let key =
-            KeptKey { backend: Arc::clone(&self.backend), scope: call.caller.scope(), key: idempotency_key.to_owned() };
+        let key = IdempotencyKey {
+            backend: Arc::clone(&self.backend),
+            scope: call.caller.scope(),
+            key: idempotency_key.to_owned(),
+        };
         let mut hasher = Sha256::new();
         hasher.update(operation.name());
         hasher.update(message.encode_to_vec());
-        let kept = KeptRequest {
+        let kept = StoredRequest {
             request: hasher.finalize().to_vec(),
             started_at: call.now_ms,
             answer: None,
@@ -129,7 +132,7 @@ impl Idempotency {
         result
     }
 
-    fn replay<T: Message + Default>(&self, key: &KeptKey, sealed: &[u8]) -> Result<T> {
+    fn replay<T: Message + Default>(&self, key: &IdempotencyKey, sealed: &[u8]) -> Result<T> {
         let plain = self.keys.open(seal_purpose(key), sealed);
         let plain = plain.ok_or_else(|| Error::internal("a kept answer cannot be decrypted"))?;
         let answer = Answer::decode(plain.as_slice()).map_err(Error::internal)?;
@@ -144,17 +147,17 @@ impl Idempotency {
 }
 
 /// The answer in a key's row opens for that row alone.
-fn seal_purpose(key: &KeptKey) -> SealPurpose<'_> {
+fn seal_purpose(key: &IdempotencyKey) -> SealPurpose<'_> {
     SealPurpose::IdempotentAnswer { scope: &key.scope, key: &key.key }
 }
 
 /// A key's row, as this try writes it.
 #[derive(Clone)]
 struct Row {
-    key: KeptKey,
+    key: IdempotencyKey,
     /// 0 while this try has surely not taken the key.
     version: i64,
-    kept: KeptRequest,
+    kept: StoredRequest,
 }
 
 impl Row {

@@ -34,7 +34,7 @@ const STORE_EVERY: Duration = Duration::from_secs(1);
 /// How long after a minute every replica's failures in it can be read, in milliseconds.
 const SETTLED_MS: i64 = 3_000;
 /// Most addresses whose failures are read again when their minute is over: those that failed most.
-const MOST_CLOSED: usize = 1_000;
+const MAX_CLOSED: usize = 1_000;
 /// Seconds that the counts of a minute are kept.
 const MINUTE_KEPT: u32 = 300;
 
@@ -169,7 +169,7 @@ impl AuthFailures {
     /// others' failures known for certain: a replica that had its own early in a minute has heard nothing since.
     async fn close(&self, now_ms: i64) {
         let ended_by = now_ms - SETTLED_MS;
-        self.0.read_ended(MOST_CLOSED, ended_by).await;
+        self.0.read_ended(MAX_CLOSED, ended_by).await;
         for (key, own, failures) in self.0.sweep(ended_by) {
             let limit = key.limit();
             if failures >= limit {

@@ -27,7 +27,7 @@ use super::gate::Gate;
 use crate::{domain::operation::Operation, replicas::stream_slots::StreamSlot, shared::control::Control};
 
 /// How often it is looked for streams that must end.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of closings that a session remembers: of streams whose opening was given up before it was done.
 const REMEMBERED: usize = 1_024;
 
@@ -225,7 +225,7 @@ impl OpenStreams {
     /// Time until the next look: a key expires to the moment.
     fn pause(&self) -> Duration {
         let left = self.next_expiry.load(Ordering::Relaxed).saturating_sub(self.clock.now_ms());
-        Duration::from_millis(left.max(1).unsigned_abs()).min(LOOK_EVERY)
+        Duration::from_millis(left.max(1).unsigned_abs()).min(POLL_INTERVAL)
     }
 
     fn look(&self) {

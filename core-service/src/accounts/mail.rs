@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// Most letters that wait to be sent.
-const MOST_WAITING: usize = 1_000;
+const MAX_WAITING: usize = 1_000;
 /// Most letters sent at once.
 const AT_ONCE: usize = 4;
 /// Longest time for a try.
@@ -85,7 +85,7 @@ impl Mail {
         let MailSettings { url, from } = settings;
         let (transport, from) = transport(url.expose_secret(), &from)
             .map_err(|(variable, reason)| Error::internal(format!("{variable}: {reason}")))?;
-        let (queue, letters) = mpsc::channel(MOST_WAITING);
+        let (queue, letters) = mpsc::channel(MAX_WAITING);
         let sending = tokio::spawn(send_all(transport, from, letters));
         Ok(Self { queue: Mutex::new(Some(queue)), sending: Mutex::new(Some(sending)) })
     }

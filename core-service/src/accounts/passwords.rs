@@ -27,7 +27,7 @@ const MEMORY: u32 = 19_456;
 /// Passes over the memory.
 const PASSES: u32 = 2;
 /// Most passwords that wait to be hashed.
-const MOST_WAITING: usize = 32;
+const MAX_WAITING: usize = 32;
 /// Passwords of one subject that wait or are hashed.
 const MAX_OF_SUBJECT: usize = 4;
 /// Passwords from one network that wait or are hashed.
@@ -91,7 +91,7 @@ impl Passwords {
     #[must_use]
     pub fn new() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let start = |name, priority| Threads::start(name, processors / 2, priority, MOST_WAITING);
+        let start = |name, priority| Threads::start(name, processors / 2, priority, MAX_WAITING);
         Self {
             for_known: start("passwords", threads::priority(PRIORITY_OF_KNOWN)),
             for_strangers: start("strangers", ThreadPriority::Min),
@@ -211,7 +211,7 @@ mod tests {
         let refused: Vec<_> = join_all(all).await.into_iter().filter_map(Result::err).collect();
         let hashed = passwords.hashed.load(Ordering::SeqCst);
         assert_eq!(hashed + refused.len(), 100);
-        assert!(hashed >= MOST_WAITING && !refused.is_empty(), "{hashed}");
+        assert!(hashed >= MAX_WAITING && !refused.is_empty(), "{hashed}");
         let error = &refused[0].api;
         assert_eq!((error.code, error.retry_after), (ErrorCode::ServiceUnavailable, Some(1)));
     }

@@ -20,13 +20,13 @@ use crate::{
 };
 
 /// Longest time of a session, in milliseconds.
-const LONGEST_MS: i64 = 30 * DAY_MS;
+const MAX_MS: i64 = 30 * DAY_MS;
 /// Longest time without use, in milliseconds.
 const IDLE_MS: i64 = 12 * HOUR_MS;
 /// How often the use of a session is noted, in milliseconds.
 const NOTE_MS: i64 = 5 * MINUTE_MS;
 /// Most sessions of a user.
-const MOST_SESSIONS: usize = 20;
+const MAX_SESSIONS: usize = 20;
 /// Rounds against others who begin a session of the same user.
 const MAX_ROUNDS: usize = 20;
 /// Most characters that are kept of the name of a browser or program.
@@ -129,7 +129,7 @@ pub async fn begin(
         generation,
         created_at: now_ms,
         used_at: now_ms,
-        expires_at: now_ms + LONGEST_MS,
+        expires_at: now_ms + MAX_MS,
         address: address.map(str::to_owned),
         user_agent: user_agent.filter(|text| !text.trim().is_empty()),
     };
@@ -160,7 +160,7 @@ fn replaced(mut others: Vec<StoredSession>, generation: i64, now_ms: i64) -> Vec
     let is_open = |other: &StoredSession| other.session.is_open(other.session.generation.max(generation), now_ms);
     others.sort_by_key(|other| (!is_open(other), -other.session.used_at));
     let open = others.iter().filter(|other| is_open(other)).count();
-    others.into_iter().skip(open.min(MOST_SESSIONS - 1)).map(|other| other.id).collect()
+    others.into_iter().skip(open.min(MAX_SESSIONS - 1)).map(|other| other.id).collect()
 }
 
 /// The sessions of a person that have not ended, the last used first.

@@ -15,7 +15,7 @@ pub fn delivery(row: &Delivery) -> v1::WebhookDelivery {
         event_id: row.event_id.clone(),
         event_type: row.event_type,
         status: row.status,
-        attempt: row.attempts_made(),
+        attempt: row.attempt_count(),
         max_attempts: MAX_ATTEMPTS,
         response_status: last.and_then(|attempt| attempt.response_status),
         latency_ms: last.map(|attempt| attempt.latency_ms),

@@ -47,11 +47,11 @@ use crate::{
     error::Result,
     replicas::members::Members,
     shared::{Shared, queue_hints::Made},
-    tables::{deliveries::Step, queue::shard_of},
+    tables::{deliveries::DeliveryChange, queue::shard_of},
 };
 
 /// How often timers, the slow lane and late attempts are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest wait for a report; then the attempt is handed out again.
 const CLAIM_MS: i64 = 15_000;
 /// The same after its worker's stream has ended: attempts under way end and are reported within this time.
@@ -83,7 +83,7 @@ pub struct Dispatcher {
     state: Mutex<State>,
     streaks: report::Streaks,
     /// Whether the news of every other core are heard.
-    all_heard: watch::Receiver<bool>,
+    all_connected: watch::Receiver<bool>,
 }
 
 /// A worker's place; given up when dropped.
@@ -108,9 +108,9 @@ impl Drop for WorkerPlace {
 impl Dispatcher {
     /// A dispatcher of this replica.
     #[must_use]
-    pub fn new(shared: Arc<Shared>, members: Arc<Members>, all_heard: watch::Receiver<bool>) -> Arc<Self> {
+    pub fn new(shared: Arc<Shared>, members: Arc<Members>, all_connected: watch::Receiver<bool>) -> Arc<Self> {
         Arc::new(Self {
-            all_heard,
+            all_connected,
             shards: Shards::new(Arc::clone(&shared), members),
             shared,
             bodies: Cache::new(BODIES),
@@ -154,10 +154,10 @@ impl Dispatcher {
 
     /// Hands out attempts until stopped.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let mut every = tokio::time::interval(LOOK_EVERY);
+        let mut every = tokio::time::interval(POLL_INTERVAL);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut reads = JoinSet::new();
-        let mut pages = Pages::new(self.all_heard.clone());
+        let mut pages = Pages::new(self.all_connected.clone());
         loop {
             let looks = tokio::select! {
                 () = stop.cancelled() => return,
@@ -220,7 +220,7 @@ impl Dispatcher {
             let late: Vec<Arc<Delivery>> =
                 state.outs().filter(|out| out.until <= now_ms).map(|out| Arc::clone(&out.delivery)).collect();
             for delivery in late {
-                state.give_back(&delivery.id, delivery.attempts_made() + 1, now_ms);
+                state.give_back(&delivery.id, delivery.attempt_count() + 1, now_ms);
             }
             state.note_late(now_ms);
             state.read_due(now_ms);
@@ -303,7 +303,7 @@ impl Dispatcher {
         let mut state = self.state.lock();
         let delivery = Arc::new(made.delivery);
         let claimed = Claimed { delivery: Arc::clone(&delivery), webhook, body: made.body, secrets };
-        let sent = match state.freest() {
+        let sent = match state.least_loaded() {
             Some((id, worker)) => {
                 worker.claims.try_send(claimed).map(|()| id).map_err(mpsc::error::TrySendError::into_inner)
             }
@@ -326,7 +326,7 @@ impl Dispatcher {
         let mut steps = Vec::with_capacity(attempts.len());
         for (Made { delivery: before, .. }, why) in attempts {
             let after = unsendable::failed(&before, &why, now_ms);
-            steps.push(Step { before, after });
+            steps.push(DeliveryChange { before, after });
         }
         let mut outcome = Ok(());
         let advanced = self.shared.deliveries.advance(&steps, now_ms).await.unwrap_or_else(|error| {
@@ -335,7 +335,7 @@ impl Dispatcher {
         });
         let mut advanced = advanced.into_iter();
         let mut state = self.state.lock();
-        for Step { before, after } in steps {
+        for DeliveryChange { before, after } in steps {
             let webhook: Arc<str> = before.webhook_id.as_str().into();
             match advanced.next() {
                 Some(Ok(_)) => {

@@ -13,13 +13,13 @@ pub const CONFIRMATION_MS: i64 = DAY_MS;
 /// Age from which letters repeat texts that an account's user wrote, in milliseconds.
 pub const MIN_AGE_FOR_TEXTS_MS: i64 = DAY_MS;
 /// Most organizations that a user is a member of by founding them.
-pub const MOST_ORGANIZATIONS: usize = 5;
+pub const MAX_ORGANIZATIONS: usize = 5;
 /// Most projects of an organization that are not archived.
-pub const MOST_PROJECTS: usize = 20;
+pub const MAX_PROJECTS: usize = 20;
 /// Most keys of a project that are not revoked.
-pub const MOST_KEYS: usize = 50;
+pub const MAX_KEYS: usize = 50;
 /// Most open invitations of an organization.
-pub const MOST_INVITATIONS: usize = 100;
+pub const MAX_INVITATIONS: usize = 100;
 /// Fewest and most characters of a password.
 pub const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 12..=128;
 

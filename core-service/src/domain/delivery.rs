@@ -184,7 +184,7 @@ impl Delivery {
 
     /// Attempts made so far.
     #[must_use]
-    pub fn attempts_made(&self) -> i32 {
+    pub fn attempt_count(&self) -> i32 {
         i32::try_from(self.attempts.len()).unwrap_or(MAX_ATTEMPTS)
     }
 
@@ -286,7 +286,7 @@ mod tests {
         }
         assert_eq!(dues, [Some(60_000), Some(300_000), Some(1_800_000), Some(7_200_000), Some(43_200_000), None]);
         assert_eq!(delivery.status(), Status::Failed);
-        assert_eq!(delivery.attempts_made(), 6);
+        assert_eq!(delivery.attempt_count(), 6);
     }
 
     #[test]

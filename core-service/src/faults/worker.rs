@@ -14,7 +14,7 @@ pub(super) async fn work(core: Arc<Core>, sent: Arc<Mutex<BTreeSet<(String, i32)
     let (_place, mut claims) = core.dispatcher.join(8);
     let stop = core.stop.clone();
     while let Some(Some(claimed)) = stop.run_until_cancelled(claims.recv()).await {
-        let number = claimed.delivery.attempts_made() + 1;
+        let number = claimed.delivery.attempt_count() + 1;
         sent.lock().insert((claimed.delivery.id.clone(), number));
         let status = if claimed.webhook.url.ends_with(GONE) {
             410

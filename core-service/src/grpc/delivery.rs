@@ -28,7 +28,7 @@ const MAX_REPORTS: usize = 1_000;
 fn claim(claimed: &Claimed) -> v1::ClaimResponse {
     let delivery = &claimed.delivery;
     v1::ClaimResponse {
-        attempt: delivery.attempts_made() + 1,
+        attempt: delivery.attempt_count() + 1,
         delivery_id: delivery.id.clone(),
         webhook_id: delivery.webhook_id.clone(),
         url: claimed.webhook.url.clone(),

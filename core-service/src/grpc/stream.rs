@@ -38,7 +38,7 @@ use crate::{
 /// The first and the longest pause before a log is read again that could not be read.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// Most ends in one message.
-const MOST_ENDS: usize = 1_000;
+const MAX_ENDS: usize = 1_000;
 
 /// The path of the list of the same events, under `/v1/events`.
 fn history_path(message: &v1::OpenRequest) -> String {
@@ -202,7 +202,7 @@ impl StreamService for Api {
     async fn endings(&self, request: Request<v1::EndingsRequest>) -> Result<Response<Self::EndingsStream>, Status> {
         service_only(&self.core, &request)?;
         let (guard, ends) = self.core.open_streams.begin(&request.get_ref().session);
-        let ends = UnboundedReceiverStream::new(ends).ready_chunks(MOST_ENDS);
+        let ends = UnboundedReceiverStream::new(ends).ready_chunks(MAX_ENDS);
         let ends = ends.map(|ends| Ok(v1::EndingsResponse { ends }));
         let hello = once(async { Ok(v1::EndingsResponse::default()) });
         let stop = self.core.stop.clone();

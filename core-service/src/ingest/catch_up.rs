@@ -12,11 +12,11 @@ use crate::domain::window::HOUR_MS;
 
 /// The first and the longest pause before a page is asked for again.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Failures in a row after which a cursor is given up.
-const MOST_FAILURES: u32 = 8;
+const MAX_FAILURES: u32 = 8;
 /// Most pages of what is owed: ten million theses.
-const MOST_PAGES: usize = 50_000;
+const MAX_PAGES: usize = 50_000;
 /// Busiest tokens that are compared with the upstream.
 const SAMPLE: usize = 5;
 /// How far back these are compared, in milliseconds.
@@ -28,7 +28,7 @@ impl Upstream {
     /// Asks for the next page, here or at the core that leads, until the upstream tells what it held. A cursor that fails
     /// too often may be too old: then it begins again with the first page.
     pub async fn next_page(self: &Arc<Self>, page: &mut v1::LookedUpPage) -> v1::PageResult {
-        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut backoff = Backoff::new(FIRST_PAUSE, MAX_PAUSE);
         let mut failures = 0;
         loop {
             match self.ask(Thing::Page(page.clone())).await {
@@ -38,16 +38,16 @@ impl Upstream {
                     return result;
                 }
                 // There is always a page, perhaps an empty one.
-                Told::Missing => sleep(LONGEST_PAUSE).await,
+                Told::Missing => sleep(MAX_PAUSE).await,
                 Told::Unavailable { after_s } => {
                     failures += 1;
-                    if failures % MOST_FAILURES == 0 {
+                    if failures % MAX_FAILURES == 0 {
                         page.cursor = None;
                     }
                     let pause = backoff.next(self.shared.ids.as_ref());
                     // The budget's next look-up comes within a second.
                     let told = if after_s > 1 { Duration::from_secs(after_s.into()) } else { Duration::ZERO };
-                    sleep(pause.max(told.min(LONGEST_PAUSE))).await;
+                    sleep(pause.max(told.min(MAX_PAUSE))).await;
                 }
             }
         }
@@ -65,7 +65,7 @@ impl Upstream {
             let mut page = v1::LookedUpPage { scope: Some(Scope::All(true)), since_ms, cursor: None };
             tracing::info!(since_ms, "looking up what the feed did not tell");
             let (mut theses, mut applied) = (0, 0);
-            for _ in 0..MOST_PAGES {
+            for _ in 0..MAX_PAGES {
                 if !self.leads() {
                     return;
                 }

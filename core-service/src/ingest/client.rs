@@ -20,7 +20,7 @@ use thesis_proto::time::format_millis;
 use url::Url;
 
 pub use self::{
-    answer::LookUpError,
+    answer::LookupError,
     feed::{Feed, FeedError},
 };
 
@@ -106,47 +106,47 @@ impl UpstreamClient {
     ///
     /// # Errors
     /// When there is none, or no answer.
-    pub async fn profile(&self, id: &str) -> Result<Bytes, LookUpError> {
-        self.look_up(&["profiles", id], &[]).await
+    pub async fn profile(&self, id: &str) -> Result<Bytes, LookupError> {
+        self.lookup(&["profiles", id], &[]).await
     }
 
     /// The profile with this handle, in whatever case.
     ///
     /// # Errors
     /// When there is none, or no answer.
-    pub async fn profile_by_handle(&self, handle: &str) -> Result<Bytes, LookUpError> {
-        self.look_up(&["profiles"], &[("handle", handle)]).await
+    pub async fn profile_by_handle(&self, handle: &str) -> Result<Bytes, LookupError> {
+        self.lookup(&["profiles"], &[("handle", handle)]).await
     }
 
     /// The wallets of the profile with this upstream id.
     ///
     /// # Errors
     /// When there is no such profile, or no answer.
-    pub async fn wallets(&self, id: &str) -> Result<Bytes, LookUpError> {
-        self.look_up(&["profiles", id, "wallets"], &[]).await
+    pub async fn wallets(&self, id: &str) -> Result<Bytes, LookupError> {
+        self.lookup(&["profiles", id, "wallets"], &[]).await
     }
 
     /// A token.
     ///
     /// # Errors
     /// When there is none, or no answer.
-    pub async fn token(&self, chain: &str, address: &str) -> Result<Bytes, LookUpError> {
-        self.look_up(&["tokens", chain, address], &[]).await
+    pub async fn token(&self, chain: &str, address: &str) -> Result<Bytes, LookupError> {
+        self.lookup(&["tokens", chain, address], &[]).await
     }
 
     /// The tokens with this symbol on every chain, in whatever case.
     ///
     /// # Errors
     /// When there is no answer.
-    pub async fn tokens(&self, symbol: &str) -> Result<Bytes, LookUpError> {
-        self.look_up(&["tokens"], &[("symbol", symbol)]).await
+    pub async fn tokens(&self, symbol: &str) -> Result<Bytes, LookupError> {
+        self.lookup(&["tokens"], &[("symbol", symbol)]).await
     }
 
     /// A page of theses, newest first: those that changed at `since_ms` or later, behind the page that told the cursor.
     ///
     /// # Errors
     /// When there is no answer.
-    pub async fn theses(&self, of: Of<'_>, since_ms: Option<i64>, cursor: Option<&str>) -> Result<Bytes, LookUpError> {
+    pub async fn theses(&self, of: Of<'_>, since_ms: Option<i64>, cursor: Option<&str>) -> Result<Bytes, LookupError> {
         let since = since_ms.map(format_millis);
         let mut query = match of {
             Of::Token { chain, address } => vec![("chain", chain), ("address", address)],
@@ -156,22 +156,22 @@ impl UpstreamClient {
         query.extend(since.as_deref().map(|since| ("since", since)));
         query.extend(cursor.map(|cursor| ("cursor", cursor)));
         query.push(("limit", PAGE));
-        self.look_up(&["theses"], &query).await
+        self.lookup(&["theses"], &query).await
     }
 
     /// A thesis, or its tombstone.
     ///
     /// # Errors
     /// When it never was, or there is no answer.
-    pub async fn thesis(&self, id: &str) -> Result<Bytes, LookUpError> {
-        self.look_up(&["theses", id], &[]).await
+    pub async fn thesis(&self, id: &str) -> Result<Bytes, LookupError> {
+        self.lookup(&["theses", id], &[]).await
     }
 
-    async fn look_up(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Bytes, LookUpError> {
+    async fn lookup(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Bytes, LookupError> {
         // No URL can name it, so the upstream has none.
-        let url = self.url(path, query).ok_or(LookUpError::NotFound)?;
+        let url = self.url(path, query).ok_or(LookupError::NotFound)?;
         let request = self.http.get(url).header(ACCEPT, "application/json");
-        let most = if path == ["theses"] { answer::MOST_PAGE } else { answer::MOST_OBJECT };
+        let most = if path == ["theses"] { answer::MAX_PAGE } else { answer::MAX_OBJECT };
         let answered = async { answer::body(send(request).await?, most).await };
         tokio::time::timeout(self.timeout, answered).await.unwrap_or_else(|_| Err(self.late()))
     }
@@ -190,13 +190,13 @@ impl UpstreamClient {
         Some(url)
     }
 
-    fn late(&self) -> LookUpError {
-        LookUpError::failed(format!("no whole answer within {} ms", self.timeout.as_millis()))
+    fn late(&self) -> LookupError {
+        LookupError::failed(format!("no whole answer within {} ms", self.timeout.as_millis()))
     }
 }
 
-async fn send(request: RequestBuilder) -> Result<reqwest::Response, LookUpError> {
-    request.send().await.map_err(|error| LookUpError::failed(answer::why(error)))
+async fn send(request: RequestBuilder) -> Result<reqwest::Response, LookupError> {
+    request.send().await.map_err(|error| LookupError::failed(answer::why(error)))
 }
 
 fn tls() -> Result<ClientConfig, String> {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     client::{Feed, FeedError},
-    frames::{self, Frame, MOST_FRAME, Said},
+    frames::{self, Frame, MAX_FRAME, Said},
     objects::Refusal,
     place::Place,
     status::SILENCE_MS,
@@ -22,22 +22,22 @@ use crate::domain::{
 };
 
 /// How often a core looks whether it leads.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// How often the place is kept, if it moved.
 const KEEP_EVERY: Duration = Duration::from_millis(250);
 /// How often a sample is compared with the upstream.
 const COMPARE_EVERY: Duration = Duration::from_mins(5);
 /// The first and the longest pause before the feed is opened again.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+const MAX_PAUSE: Duration = Duration::from_secs(15);
 /// Longest pause that the upstream may ask for.
-const LONGEST_TOLD: Duration = Duration::from_hours(1);
+const MAX_TOLD: Duration = Duration::from_hours(1);
 /// The pause before what could not be taken in is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Most observations that wait to be taken in; then the feed is not read.
-const MOST_WAITING: usize = 1_000;
+const MAX_WAITING: usize = 1_000;
 /// Most tokens whose theses are counted.
-const MOST_BUSY: usize = 10_000;
+const MAX_BUSY: usize = 10_000;
 /// Changes of the last time before a break that are looked up with those of the break, in milliseconds: the feed may tell
 /// them late.
 const LATE_MS: i64 = MINUTE_MS;
@@ -61,13 +61,13 @@ struct Connection<'a> {
     /// The upstream's clock less this one's, in milliseconds.
     ahead_ms: i64,
     waiting: Waiting,
-    heard_at: Instant,
+    received_at: Instant,
 }
 
 impl Upstream {
     /// Follows the feed while this core leads, until stopped.
     pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
-        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut backoff = Backoff::new(FIRST_PAUSE, MAX_PAUSE);
         let mut compare_at = Instant::now() + COMPARE_EVERY;
         // None until this core leads and has read it.
         let mut place: Option<Place> = None;
@@ -75,7 +75,7 @@ impl Upstream {
             loop {
                 if !self.leads() {
                     place = None;
-                    sleep(LOOK_EVERY).await;
+                    sleep(POLL_INTERVAL).await;
                     continue;
                 }
                 // A feed that is away does not keep look-ups from being made.
@@ -85,7 +85,7 @@ impl Upstream {
                 self.leave(&mut place).await;
                 let Err(Ended { why, after_s }) = ended else { continue };
                 self.status.failed("the feed", &why);
-                let told = Duration::from_secs(after_s.unwrap_or_default()).min(LONGEST_TOLD);
+                let told = Duration::from_secs(after_s.unwrap_or_default()).min(MAX_TOLD);
                 sleep(backoff.next(self.shared.ids.as_ref()).max(told)).await;
             }
         };
@@ -144,7 +144,7 @@ impl Upstream {
             place,
             ahead_ms: 0,
             waiting: Waiting::default(),
-            heard_at: Instant::now(),
+            received_at: Instant::now(),
         };
         connection.read(feed, stop, backoff, compare_at).await
     }
@@ -183,7 +183,7 @@ impl Connection<'_> {
     ) -> Result<(), Ended> {
         // None once it has ended: the upstream has one connection at most.
         let mut feed = Some(feed);
-        let mut parser = Parser::new(MOST_FRAME);
+        let mut parser = Parser::new(MAX_FRAME);
         let mut tick = interval(KEEP_EVERY);
         let mut taking: Option<BoxFuture<'static, Waiting>> = None;
         let mut ended: Option<Result<(), Ended>> = None;
@@ -198,7 +198,7 @@ impl Connection<'_> {
                     return ended;
                 }
             }
-            let is_open = ended.is_none() && self.waiting.observations.len() < MOST_WAITING;
+            let is_open = ended.is_none() && self.waiting.observations.len() < MAX_WAITING;
             tokio::select! {
                 piece = next(&mut feed), if is_open => match piece {
                     Some(Ok(bytes)) => self.hear(&mut parser, &bytes),
@@ -214,7 +214,7 @@ impl Connection<'_> {
                     self.took(taken);
                 }
                 _ = tick.tick() => {
-                    if is_open && self.heard_at.elapsed() > silence() {
+                    if is_open && self.received_at.elapsed() > silence() {
                         self.upstream.owe(self.place.feed.known_until - LATE_MS);
                         ended = Some(Err(Ended::because("it was silent for too long")));
                     }
@@ -237,9 +237,9 @@ impl Connection<'_> {
     fn hear(&mut self, parser: &mut Parser, bytes: &[u8]) {
         let upstream = Arc::clone(&self.upstream);
         let now_ms = upstream.now_ms();
-        self.heard_at = Instant::now();
+        self.received_at = Instant::now();
         upstream.status.heard(now_ms);
-        self.place.feed.heard_at = now_ms;
+        self.place.feed.received_at = now_ms;
         for told in parser.read(bytes) {
             let Some(Frame { position, kind, said }) = frames::read(told, now_ms) else { continue };
             upstream.status.frame(kind, now_ms);
@@ -289,7 +289,7 @@ fn note_busy(upstream: &Upstream, observations: &[Observation]) {
     for observation in observations {
         let Seen::Thesis(seen) = &observation.seen else { continue };
         let of = (seen.token.chain.clone(), seen.token.address.clone());
-        if busy.len() < MOST_BUSY || busy.contains_key(&of) {
+        if busy.len() < MAX_BUSY || busy.contains_key(&of) {
             *busy.entry(of).or_default() += 1;
         }
     }

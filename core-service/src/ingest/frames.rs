@@ -11,9 +11,9 @@ use super::objects::{self, Refusal};
 use crate::domain::observation::{Observation, Seen};
 
 /// Most bytes of a frame: 256 KiB. The feed's parser keeps as many.
-pub const MOST_FRAME: usize = 256 * 1024;
+pub const MAX_FRAME: usize = 256 * 1024;
 /// Most bytes of a position.
-const MOST_POSITION: usize = 256;
+const MAX_POSITION: usize = 256;
 
 /// The types of frames.
 const KINDS: [&str; 8] = [
@@ -70,14 +70,14 @@ pub fn read(told: Told, now_ms: i64) -> Option<Frame> {
             (id, kind, said(kind, &data, now_ms))
         }
     };
-    let is_too_long = id.as_ref().is_some_and(|id| id.len() > MOST_POSITION);
+    let is_too_long = id.as_ref().is_some_and(|id| id.len() > MAX_POSITION);
     let said = if is_too_long { Err(Refusal::Position) } else { said };
     let position = id.filter(|id| !is_too_long && !id.is_empty());
     Some(Frame { position, kind, said: said.unwrap_or_else(Said::Refused) })
 }
 
 fn said(kind: &str, data: &[u8], now_ms: i64) -> Result<Said, Refusal> {
-    if data.len() > MOST_FRAME {
+    if data.len() > MAX_FRAME {
         return Err(Refusal::TooLarge);
     }
     // Its data may be in any form.

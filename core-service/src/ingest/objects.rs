@@ -19,7 +19,7 @@ pub use self::{
 use crate::domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen};
 
 /// Most bytes of a text: 64 KiB.
-const MOST_TEXT: usize = 64 * 1024;
+const MAX_TEXT: usize = 64 * 1024;
 
 /// The names that a profile's fields have in a thesis.
 const OF_PROFILE: [(&str, &str); 3] =
@@ -163,7 +163,7 @@ fn content(fields: &Fields<'_>, upstream_id: &str, updated_at: i64, is_deleted: 
 fn text(fields: &Fields<'_>) -> Result<String, Refusal> {
     match fields.text("text") {
         None | Some("") => Err(Refusal::Field("text")),
-        Some(text) if text.len() > MOST_TEXT => Err(Refusal::TextTooLong),
+        Some(text) if text.len() > MAX_TEXT => Err(Refusal::TextTooLong),
         Some(text) => Ok(text.to_owned()),
     }
 }

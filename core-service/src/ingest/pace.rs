@@ -4,13 +4,13 @@
 mod tests;
 
 /// Failures in a row that open the breaker.
-const MOST_FAILURES: u32 = 5;
+const MAX_FAILURES: u32 = 5;
 /// Longest time without a look-up after that, in milliseconds.
 const OPEN_MS: i64 = 5_000;
 /// Longest wait for the report of the look-up that is tried after that, in milliseconds. Its caller may be gone.
 const TRIAL_MS: i64 = 10_000;
 /// Longest pause that the upstream may ask for: an hour, in milliseconds.
-const LONGEST_PAUSE_MS: i64 = 3_600_000;
+const MAX_PAUSE_MS: i64 = 3_600_000;
 /// Parts of a token. At one look-up a second, one part comes in a millisecond.
 const TOKEN: i64 = 1_000;
 
@@ -117,12 +117,12 @@ impl Pace {
     /// Notes that a look-up failed, and the pause that the upstream asked for.
     pub fn failed(&mut self, retry_after_s: Option<u64>, now_ms: i64) {
         if let Some(seconds) = retry_after_s {
-            let ms = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX).min(LONGEST_PAUSE_MS);
+            let ms = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX).min(MAX_PAUSE_MS);
             self.paused_until = self.paused_until.max(now_ms.saturating_add(ms));
         }
         let open = State::Open { until: now_ms.saturating_add(OPEN_MS) };
         self.state = match self.state {
-            State::Closed { failures } if failures + 1 < MOST_FAILURES => State::Closed { failures: failures + 1 },
+            State::Closed { failures } if failures + 1 < MAX_FAILURES => State::Closed { failures: failures + 1 },
             State::Closed { .. } | State::Trying { .. } => open,
             // A look-up from before.
             State::Open { until } => State::Open { until },
@@ -147,7 +147,7 @@ impl Pace {
 
     /// Milliseconds for which all look-ups are held back.
     fn held(&mut self, now_ms: i64) -> i64 {
-        self.paused_until = self.paused_until.min(now_ms.saturating_add(LONGEST_PAUSE_MS));
+        self.paused_until = self.paused_until.min(now_ms.saturating_add(MAX_PAUSE_MS));
         let (state, until) = match self.state {
             State::Closed { failures } => (State::Closed { failures }, now_ms),
             State::Open { until } => {

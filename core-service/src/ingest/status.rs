@@ -7,7 +7,7 @@ use thesis_net::figures::seconds;
 use thesis_proto::{time::from_millis, v1};
 
 use super::{objects::Refusal, pace::Breaker};
-use crate::figures::{CONNECTED, FEED_LAG, FRAMES, LOOK_UPS, UPSTREAM_REFUSED};
+use crate::figures::{CONNECTED, FEED_LAG, FRAMES, LOOKUPS, UPSTREAM_REFUSED};
 
 /// Longest time without a byte in which the feed counts as up, in milliseconds.
 pub const SILENCE_MS: i64 = 30_000;
@@ -15,7 +15,7 @@ pub const SILENCE_MS: i64 = 30_000;
 #[derive(Default)]
 struct Seen {
     connected: bool,
-    heard_at: i64,
+    received_at: i64,
     last_frame_at: Option<i64>,
     position: Option<String>,
     lag_ms: Option<i64>,
@@ -41,7 +41,7 @@ impl Status {
 
     /// Something came, at `now_ms`.
     pub(super) fn heard(&self, now_ms: i64) {
-        self.0.lock().heard_at = now_ms;
+        self.0.lock().received_at = now_ms;
     }
 
     pub(super) fn frame(&self, kind: &'static str, now_ms: i64) {
@@ -74,15 +74,15 @@ impl Status {
         self.0.lock().last_error = Some(format!("{what}: {why}"));
     }
 
-    pub(super) fn look_up(&self, count: impl FnOnce(&mut v1::LookUps), outcome: &'static str) {
+    pub(super) fn lookup(&self, count: impl FnOnce(&mut v1::LookUps), outcome: &'static str) {
         count(&mut self.0.lock().look_ups);
-        LOOK_UPS.at(outcome).increment(1);
+        LOOKUPS.at(outcome).increment(1);
     }
 
     /// Whether the feed is up, and when its last frame came.
     pub(super) fn feed(&self, now_ms: i64) -> (bool, Option<i64>) {
         let seen = self.0.lock();
-        (seen.connected && now_ms - seen.heard_at < SILENCE_MS, seen.last_frame_at)
+        (seen.connected && now_ms - seen.received_at < SILENCE_MS, seen.last_frame_at)
     }
 
     /// All of it, as an operator is told.

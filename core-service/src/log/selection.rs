@@ -4,8 +4,8 @@ use thesis_proto::{filter::CompiledFilter, reference::TokenReference};
 
 use crate::{domain::dataset::View, error::Result, shared::Shared, tables::events::EventScope};
 
-/// Most scopes that are merged; a filter that names more tokens reads the log itself.
-const MOST_SCOPES: usize = 200;
+/// Maximum number of scopes that are merged. A filter that names more tokens reads the log itself.
+const MAX_SCOPES: usize = 200;
 
 /// The entries to read of each log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Selection {
 /// introduced before that position.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Result<Selection> {
     if !filter.handles().is_empty() {
         return Ok(scopes(filter.handles().iter().cloned().map(EventScope::Handle).collect()));
@@ -29,7 +29,7 @@ pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Re
         let mut ids = Vec::new();
         for reference in filter.tokens() {
             ids.extend(tokens(shared, view, reference).await?);
-            if ids.len() > MOST_SCOPES {
+            if ids.len() > MAX_SCOPES {
                 return Ok(Selection::All);
             }
         }
@@ -38,7 +38,11 @@ pub async fn select(shared: &Shared, view: &View, filter: &CompiledFilter) -> Re
     if !filter.chains().is_empty() {
         return Ok(scopes(filter.chains().iter().cloned().map(EventScope::Chain).collect()));
     }
-    Ok(if filter.types() == [EventScope::RARE] { scopes(vec![EventScope::ProfileUpdated]) } else { Selection::All })
+    Ok(if filter.types() == [EventScope::RARE_TYPE] {
+        scopes(vec![EventScope::ProfileUpdated])
+    } else {
+        Selection::All
+    })
 }
 
 fn scopes(mut scopes: Vec<EventScope>) -> Selection {
@@ -50,7 +54,7 @@ fn scopes(mut scopes: Vec<EventScope>) -> Selection {
 /// The ids of all tokens that a reference means or meant, in any reading.
 async fn tokens(shared: &Shared, view: &View, reference: &TokenReference) -> Result<Vec<String>> {
     let TokenReference { id, on_chain, address, symbol } = reference;
-    let limit = MOST_SCOPES + 1;
+    let limit = MAX_SCOPES + 1;
     let mut ids: Vec<String> = id.iter().cloned().collect();
     if let Some((chain, address)) = on_chain {
         ids.extend(shared.theses.token_ids_by_address(view, address, Some(chain), limit).await?);

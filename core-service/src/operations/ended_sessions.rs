@@ -10,13 +10,13 @@ use super::Core;
 use crate::{accounts::sessions, domain::member_key::MemberKey};
 
 /// How often the sessions of people with open streams are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Most sessions that are read at once.
 const PARALLEL: usize = 16;
 
 /// Looks at the sessions of people with open streams; never ends.
 pub async fn watch(core: Arc<Core>) {
-    let mut looks = interval(LOOK_EVERY);
+    let mut looks = interval(POLL_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;

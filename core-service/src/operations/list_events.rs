@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Most entries that one page looks at. If no index serves its filter, a page is short instead of slow.
-const MOST_LOOKED_AT: usize = 2_500;
+const MAX_LOOKED_AT: usize = 2_500;
 
 /// A request for a list of events; its shape was checked.
 pub struct EventQuery {
@@ -103,7 +103,7 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
     let page = if selection == Selection::All { query.limit.max(50) * 2 } else { query.limit + 1 };
     let mut reader = Backward::new(&core.shared, selection, slices.collect(), page);
     let mut events = Vec::new();
-    for _ in 0..MOST_LOOKED_AT {
+    for _ in 0..MAX_LOOKED_AT {
         if events.len() == query.limit {
             break;
         }

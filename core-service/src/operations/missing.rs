@@ -21,22 +21,22 @@ use crate::{
     domain::dataset::{Dataset, View},
     error::{Error, Result},
     search::{
-        Near, SearchIndex,
-        ask::{whole, with_index},
+        NearMatches, SearchIndex,
+        run::{wait_until_complete, with_index},
     },
 };
 
 /// Most near names that are told.
-const MOST_TOLD: usize = 3;
+const MAX_TOLD: usize = 3;
 /// Most rows that are compared with a name.
-const MOST_COMPARED: usize = 24;
+const MAX_COMPARED: usize = 24;
 /// Longest wait for near names: an answer without them is better than a late one.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Most looks for near names at once. A look is costly, and who asks for what does not exist needs no answer of it.
 pub const NEAR_LOOKS_AT_ONCE: usize = 2;
 
-/// The error for a thing of the kind that a code names. An id of another kind is told by its prefix, whether or not there
-/// is such a thing.
+/// The error for a thing of the kind that a code names. An id of another kind is told by its prefix, whether or not
+/// there is such a thing.
 pub(super) fn missing(code: ErrorCode, given: &str) -> Error {
     if let Some(mistaken) = kinds::mistaken(code, given) {
         return mistaken;
@@ -97,7 +97,7 @@ pub(super) async fn token(core: &Core, call: &Call, reference: &str, chain: Opti
 async fn elsewhere(core: &Core, call: &Call, reference: &str) -> Result<Vec<String>> {
     let view = &call.caller.view;
     let mut ids = resolve::token_ids(&core.shared, view, reference, None).await?;
-    ids.truncate(MOST_TOLD);
+    ids.truncate(MAX_TOLD);
     let rows = try_join_all(ids.iter().map(|id| core.shared.theses.token(view, id))).await?;
     Ok(rows.into_iter().flatten().map(|(_, token)| format!("{}:{}", token.chain, token.address)).collect())
 }
@@ -107,15 +107,15 @@ async fn look(
     core: &Core,
     call: &Call,
     name: &str,
-    near: fn(&SearchIndex, &View, &str, usize, Instant) -> Near,
+    near: fn(&SearchIndex, &View, &str, usize, Instant) -> NearMatches,
 ) -> Vec<(Dataset, String)> {
     let (view, name) = (call.caller.view.clone(), name.to_owned());
     let until = Instant::now() + PATIENCE;
     let looking = async {
-        whole(&core.search, &call.caller.view).await;
+        wait_until_complete(&core.search, &call.caller.view).await;
         let Ok(place) = Arc::clone(&core.near_looks).try_acquire_owned() else { return Ok(Vec::new()) };
         let look = move |index: &SearchIndex| {
-            let found = near(index, &view, &name, MOST_COMPARED, until);
+            let found = near(index, &view, &name, MAX_COMPARED, until);
             // A look has its place until it ends, also when nobody waits for it any more.
             drop(place);
             found
@@ -135,7 +135,7 @@ fn nearest(given: &str, sigil: char, names: Vec<String>) -> Vec<String> {
     let mut ranked: Vec<_> = names.into_iter().filter_map(|name| Some((rank(&name)?, name))).collect();
     ranked.sort_unstable();
     ranked.dedup();
-    ranked.into_iter().take(MOST_TOLD).map(|(_, name)| name).collect()
+    ranked.into_iter().take(MAX_TOLD).map(|(_, name)| name).collect()
 }
 
 fn with_near(code: ErrorCode, what: &str, near: &[String]) -> Error {

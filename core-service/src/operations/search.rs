@@ -14,8 +14,8 @@ use crate::{
     domain::dataset::Dataset,
     error::Result,
     search::{
-        Cancellation, Looked, SearchFilter,
-        ask::{in_time, in_turn, whole},
+        Cancellation, ParsedSearch, SearchFilter,
+        run::{run_in_turn, wait_until_complete, with_timeout},
     },
 };
 
@@ -25,7 +25,7 @@ pub struct SearchQuery {
     /// The text as given.
     pub text: String,
     /// The text as read.
-    pub looked: Looked,
+    pub looked: ParsedSearch,
     /// Look for theses.
     pub theses: bool,
     /// Look for profiles.
@@ -51,17 +51,17 @@ pub struct SearchQuery {
 /// Searches.
 ///
 /// # Errors
-/// `HISTORY_LIMIT`, 422 on `token` or for a search that is too broad, `RATE_LIMITED` while too many searches of
-/// the organization are under way, `SERVICE_UNAVAILABLE` for a search that takes too long, while the index is made after a start, or when the store or
-/// the index does not answer.
+/// `HISTORY_LIMIT`, 422 on `token` or for a search that is too broad, `RATE_LIMITED` while too many searches of the
+/// organization are under way, `SERVICE_UNAVAILABLE` for a search that takes too long, while the index is made after a
+/// start, or when the store or the index does not answer.
 pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::SearchResult> {
     let view = &call.caller.view;
     let narrow = narrow(core, call, &query).await?;
-    in_time(async {
-        whole(&core.search, view).await;
+    with_timeout(async {
+        wait_until_complete(&core.search, view).await;
         for dataset in view.datasets() {
             // The index follows within the second that a search may miss.
-            core.datasets.look_if_unheard(dataset).await?;
+            core.datasets.refresh_if_disconnected(dataset).await?;
         }
         Ok(())
     })
@@ -70,14 +70,15 @@ pub async fn search(core: &Core, call: &Call, query: SearchQuery) -> Result<v1::
     let of = move |wanted: bool, limit: usize| if wanted { limit } else { 0 };
     let searched = view.clone();
     let cancellation = narrow.cancellation.clone();
-    let (theses, profiles, tokens) = in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
-        // Twice the limit, since some may be deleted by now.
-        let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
-        let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
-        let tokens = index.tokens(&searched, &looked, &narrow, of(query.tokens, limit))?;
-        Ok((theses, profiles, tokens))
-    })
-    .await?;
+    let (theses, profiles, tokens) =
+        run_in_turn(&core.search, &call.caller.organization.id, &cancellation, move |index| {
+            // Twice the limit, since some may be deleted by now.
+            let theses = index.theses(&searched, &looked, &narrow, newest, of(query.theses, 2 * limit))?;
+            let profiles = index.profiles(&searched, &looked, &narrow, of(query.profiles, limit))?;
+            let tokens = index.tokens(&searched, &looked, &narrow, of(query.tokens, limit))?;
+            Ok((theses, profiles, tokens))
+        })
+        .await?;
     Ok(v1::SearchResult {
         query: text,
         theses: shown_theses(core, theses, limit).await?,

@@ -22,7 +22,7 @@ const AWAY_MS: i64 = 5 * 60_000;
 /// How often it is noted that a ticket's connection is open.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 /// How often it is looked for connections that were replaced at other cores.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Seconds for which a move is read again: it is on its way, and clocks differ.
 const MOVE_SECONDS: i64 = 5;
 /// Most times that a ticket is tried again that others write meanwhile.
@@ -116,7 +116,7 @@ pub async fn use_ticket(core: &Core, mut found: FoundTicket, session: &str, stre
     }
     let before = &found.ticket.connection;
     if !before.is_empty() && !replace_here(core, before) && !core.shared.backend.is_exclusive() {
-        tickets::tell_replaced(&core.shared.backend, now_ms, before).await?;
+        tickets::publish_replaced(&core.shared.backend, now_ms, before).await?;
     }
     Ok(true)
 }
@@ -175,7 +175,7 @@ pub async fn watch(core: Arc<Core>) {
     };
     // Apart, since a round of notes may take long.
     let looking = async {
-        let mut looks = every(LOOK_EVERY);
+        let mut looks = every(POLL_INTERVAL);
         let mut looked = now_in_seconds(&core);
         loop {
             looks.tick().await;

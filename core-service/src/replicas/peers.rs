@@ -104,21 +104,21 @@ pub struct Peers {
     dial: Dial,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
     /// Whether the news of every other core are heard.
-    all_heard: watch::Sender<bool>,
+    all_connected: watch::Sender<bool>,
 }
 
 impl Peers {
     /// The other cores among the members.
     #[must_use]
     pub fn new(members: Arc<Members>, dial: Dial) -> Arc<Self> {
-        Arc::new(Self { members, dial, peers: Mutex::default(), all_heard: watch::Sender::new(false) })
+        Arc::new(Self { members, dial, peers: Mutex::default(), all_connected: watch::Sender::new(false) })
     }
 
     /// Whether the news of every other core that is known to live are heard. While they are not, and once more when they
     /// are heard again, what others do has to be looked for.
     #[must_use]
-    pub fn all_heard(&self) -> watch::Receiver<bool> {
-        self.all_heard.subscribe()
+    pub fn all_connected(&self) -> watch::Receiver<bool> {
+        self.all_connected.subscribe()
     }
 
     /// The other cores that may live.
@@ -164,7 +164,7 @@ impl Peers {
     }
 
     /// Has the upstream asked for something by the core that leads; none when that core gives no answer in time.
-    pub async fn look_up(&self, dataset: &str, thing: Thing, patience: Duration) -> Option<v1::LookUpResponse> {
+    pub async fn lookup(&self, dataset: &str, thing: Thing, patience: Duration) -> Option<v1::LookUpResponse> {
         let leader = self.way_to_leader(dataset)?;
         let request = v1::LookUpRequest { core: leader.replica.clone(), thing: Some(thing) };
         let answer = timeout(patience + TAKEN_IN, leader.core.look_up(Request::new(request))).await.ok()?;
@@ -279,7 +279,7 @@ impl Peers {
                 |other: &Other| peers.get(&other.replica).is_some_and(|peer| peer.heard.load(Ordering::Relaxed));
             self.members.has_looked() && others.iter().all(heard)
         };
-        self.all_heard.send_if_modified(|heard| std::mem::replace(heard, all) != all);
+        self.all_connected.send_if_modified(|heard| std::mem::replace(heard, all) != all);
     }
 
     /// Listens to a core until it is gone.

@@ -41,7 +41,7 @@ const UNTOLD: u64 = 16;
 /// Most of a strict limit that a replica counts without knowing the others' counts: one in 16,000.
 const UNKNOWN: u64 = 16_000;
 /// How often counts are searched for those that are due.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// Longest time for which the others' counts, once read, are fresh.
 const FRESH_MS: i64 = 300;
 /// Longest wait of a request for an exchange.
@@ -133,7 +133,7 @@ impl<K: Counted> SharedCounts<K> {
 
     /// Whether the counts are in this process's memory only.
     fn is_local(&self) -> bool {
-        self.backend.is_exclusive() && !self.stored.table.is_for_good()
+        self.backend.is_exclusive() && !self.stored.table.is_permanent()
     }
 
     /// Looks at a count and notes that it is in use.
@@ -338,7 +338,7 @@ impl<K: Counted> SharedCounts<K> {
         if self.is_local() {
             return;
         }
-        let mut every = tokio::time::interval(LOOK_EVERY);
+        let mut every = tokio::time::interval(POLL_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -363,8 +363,8 @@ impl<K: Counted> SharedCounts<K> {
         self.counts.lock().by_key.len()
     }
 
-    /// Reads the others' counts once more where the time is over and the sum, as it is known here, is below its limit: for
-    /// `most` counts, those with the largest own first.
+    /// Reads the others' counts once more where the time is over and the sum, as it is known here, is below its limit:
+    /// for `most` counts, those with the largest own first.
     pub async fn read_ended(&self, most: usize, now_ms: i64) {
         if self.is_local() {
             return;
@@ -388,7 +388,7 @@ impl<K: Counted> SharedCounts<K> {
     /// Forgets counts whose time is over, unless they must be kept and are not stored yet. Gives each with this
     /// replica's own count and the sum.
     pub fn sweep(&self, now_ms: i64) -> Vec<(K, u64, u64)> {
-        let kept = |count: &Count| self.stored.table.is_for_good() && count.own != count.stored;
+        let kept = |count: &Count| self.stored.table.is_permanent() && count.own != count.stored;
         let mut counts = self.counts.lock();
         let ended = counts.by_key.extract_if(|key, count| key.has_ended(now_ms) && !kept(count));
         ended.map(|(key, count)| (key, count.own, count.total())).collect()

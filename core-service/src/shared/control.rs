@@ -35,7 +35,7 @@ use crate::{
     store::{Consistency, SharedBackend, StoreResult},
     tables::{
         control::{self as control_rows, decode, entry_changes},
-        log::{Appended, LogStore, checkpoint_change},
+        log::{AppendOutcome, LogStore, checkpoint_change},
     },
 };
 
@@ -77,7 +77,7 @@ pub struct Control {
     /// Another core has told of a new entry.
     heard: Notify,
     /// Whether every other core would tell.
-    all_heard: AtomicBool,
+    all_connected: AtomicBool,
 }
 
 impl Control {
@@ -105,7 +105,7 @@ impl Control {
             current: watch::Sender::new(true),
             news: Arc::default(),
             heard: Notify::new(),
-            all_heard: AtomicBool::new(false),
+            all_connected: AtomicBool::new(false),
         };
         control.catch_up().await?;
         Ok(control)
@@ -163,7 +163,7 @@ impl Control {
                 tokio::select! {
                     _ = read.tick() => {
                         let since = self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed);
-                        if self.all_heard.load(Ordering::Relaxed) && since < LOOK_MS {
+                        if self.all_connected.load(Ordering::Relaxed) && since < LOOK_MS {
                             continue;
                         }
                     }
@@ -190,8 +190,8 @@ impl Control {
     }
 
     /// Notes whether every other core would tell of a new entry.
-    pub fn set_all_heard(&self, all_heard: bool) {
-        self.all_heard.store(all_heard, Ordering::Relaxed);
+    pub fn set_all_connected(&self, all_connected: bool) {
+        self.all_connected.store(all_connected, Ordering::Relaxed);
     }
 
     /// Tells the watchers when the state has become too old, or current again.
@@ -305,8 +305,8 @@ impl Control {
         let mut batch = [0; 16];
         self.ids.fill(&mut batch);
         match self.log.append(CONTROL_LOG, head, batch, slice::from_ref(&entry)).await {
-            Ok(Appended::Done) => {}
-            Ok(Appended::Lost) => return Ok(false),
+            Ok(AppendOutcome::Done) => {}
+            Ok(AppendOutcome::Lost) => return Ok(false),
             Err(error) => {
                 // It may be in the log anyway; a caller that looks before it asks again must see it then.
                 drop(self.catch_up().await);

@@ -47,7 +47,7 @@ pub enum Fit {
 pub fn scans() -> Vec<Scan> {
     let hash = Bound::Included(key![HASH]);
     let hash = Scan { from: hash.clone(), to: hash, ..Scan::all(&ACCOUNT, key![SERVICE], 1) };
-    iter::once(hash).chain(control::some_webhooks()).collect()
+    iter::once(hash).chain(control::sample_webhooks()).collect()
 }
 
 /// What the rows of [`scans`] tell of a key. One webhook is enough: others may be older than a key that was lost before

@@ -151,7 +151,7 @@ impl Backend for EmbeddedStore {
         self.read(|_| Ok(())).await
     }
 
-    async fn backup(&self, made_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
+    async fn backup(&self, created_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
         let Ok(slot) = Arc::clone(&self.backups).try_acquire_owned() else { return Ok(Backup::Busy) };
         if let Err(error) = self.apply(told).await {
             // On a full disk a copy is wanted most.
@@ -163,7 +163,7 @@ impl Backend for EmbeddedStore {
         };
         let database = database.ok_or_else(|| StoreError::Unavailable(trouble.unwrap_or_default()))?;
         let tx = guarded(|| Ok(database.begin_read()?)).map_err(|error| store_error(&self.file, &error))?;
-        backup::begin(tx, made_at_ms, self.file.clone(), slot).map(Backup::Begun)
+        backup::begin(tx, created_at_ms, self.file.clone(), slot).map(Backup::Begun)
     }
 
     async fn sweep(&self, now_ms: i64) -> StoreResult<()> {

@@ -135,8 +135,8 @@ impl Backend for Observed {
         self.0.check().await
     }
 
-    async fn backup(&self, made_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
-        self.0.backup(made_at_ms, told).await
+    async fn backup(&self, created_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
+        self.0.backup(created_at_ms, told).await
     }
 
     async fn sweep(&self, now_ms: i64) -> StoreResult<()> {

@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest time of a test: of two attempts, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Most bytes that a receiver gets rid of: those that the worker reads, and what both systems keep.
-const MOST_WRITTEN: usize = 4 * 1024 * 1024;
+const MAX_WRITTEN: usize = 4 * 1024 * 1024;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 /// Empty `SETTINGS`, then `GOAWAY`, as HTTP/2 sends them.
@@ -55,7 +55,7 @@ async fn outcome_of(script: Script) -> Outcome {
     let mut receiver = Receiver::start(script);
     let outcome = attempt(&mut receiver, "http", impatient()).await;
     assert_eq!(receiver.requests(), 1);
-    assert!(receiver.written() < MOST_WRITTEN, "the receiver got rid of {} bytes", receiver.written());
+    assert!(receiver.written() < MAX_WRITTEN, "the receiver got rid of {} bytes", receiver.written());
     outcome
 }
 

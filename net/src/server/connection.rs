@@ -44,7 +44,7 @@ use crate::tls::Acceptor;
 /// has left HTTP gets less.
 const SEND_BUFFER: usize = 256 * 1024;
 /// How often a connection is checked for answers that it does not take.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Longest time, in milliseconds, in which a peer may leave sent bytes without an acknowledgement.
 pub(super) const VANISHED_MS: u32 = 60_000;
 /// HTTP/2 window of one request body, and of a whole connection: bodies are small.
@@ -110,7 +110,7 @@ pub(super) async fn serve<A: Answers>(served: Arc<Served<A>>, place: Place, stre
     // Polled after each step of the connection, so that a time limit that has moved nearer is seen at once.
     let watching = poll_fn(|context| {
         loop {
-            let at = meter.closes_at().unwrap_or_else(|| Instant::now() + LOOK_EVERY);
+            let at = meter.closes_at().unwrap_or_else(|| Instant::now() + POLL_INTERVAL);
             if at < look.deadline() {
                 look.as_mut().reset(at);
             }
@@ -120,7 +120,7 @@ pub(super) async fn serve<A: Answers>(served: Arc<Served<A>>, place: Place, stre
             if meter.is_stuck() || at.is_some_and(|at| at <= now) {
                 return Poll::Ready(());
             }
-            look.as_mut().reset(at.unwrap_or(now + LOOK_EVERY));
+            look.as_mut().reset(at.unwrap_or(now + POLL_INTERVAL));
         }
     });
     tokio::select! {

@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest time that late looks in a row may take together; a longer time shows a queue. A machine that stood still for
 /// a moment is late once and soon done with everything.
 const MOMENT_MS: u64 = 1_000;
@@ -63,7 +63,7 @@ impl Lag {
 
     /// Looks how long an empty task waits, again and again.
     pub(super) async fn watch(&self) {
-        let mut every = interval(LOOK_EVERY);
+        let mut every = interval(POLL_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             every.tick().await;

@@ -18,10 +18,10 @@ const READ_WINDOW: Duration = Duration::from_secs(60);
 /// Longest time in which a connection takes none of its whole answers.
 const TAKEN_WITHIN: Duration = Duration::from_secs(120);
 /// Longest wait for a connection's first byte, and then for the rest of each head.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest that a connection over HTTP/1 may be idle between two requests. Proxies keep theirs for 60 seconds, and a
 /// request that meets a closing connection is lost.
-const IDLE_PATIENCE: Duration = Duration::from_secs(75);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Longest time in which a peer takes none of the bytes that wait for it. After that it has gone without a word or
 /// reads no more, and everything that it holds, such as a stream's place, is freed.
 const TAKES_NOTHING: Duration = Duration::from_secs(60);
@@ -106,9 +106,9 @@ impl Meter {
             return None;
         }
         let (since_ms, patience) = match self.head_ms.load(Relaxed) {
-            NEVER if self.asked.load(Relaxed) => (self.last_ms.load(Relaxed), IDLE_PATIENCE),
-            NEVER => (0, HEAD_PATIENCE),
-            head_ms => (head_ms, HEAD_PATIENCE),
+            NEVER if self.asked.load(Relaxed) => (self.last_ms.load(Relaxed), IDLE_TIMEOUT),
+            NEVER => (0, HEAD_TIMEOUT),
+            head_ms => (head_ms, HEAD_TIMEOUT),
         };
         Some(self.began + Duration::from_millis(since_ms) + patience)
     }

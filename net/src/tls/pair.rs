@@ -22,7 +22,7 @@ use url::Url;
 use super::provider;
 
 /// Most bytes of a file. A chain of certificates has a few thousand.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1024 * 1024;
 /// The time, in milliseconds, in which a certificate should have been renewed before it expires.
 const SOON_MS: i64 = 86_400_000;
 /// The settings that name the files.
@@ -128,11 +128,11 @@ impl PairFiles {
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let refused = |error: std::io::Error| error.to_string();
     let about = std::fs::metadata(path).map_err(refused)?;
-    if !about.is_file() || about.len() > MOST_BYTES {
+    if !about.is_file() || about.len() > MAX_BYTES {
         return Err("it is no file of 1 MiB or less".to_owned());
     }
     let mut bytes = Vec::new();
-    File::open(path).map_err(refused)?.take(MOST_BYTES).read_to_end(&mut bytes).map_err(refused)?;
+    File::open(path).map_err(refused)?.take(MAX_BYTES).read_to_end(&mut bytes).map_err(refused)?;
     Ok(bytes)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Most sampled traces that callers can begin in a second.
-pub(super) const MOST_FORCED: u64 = 20;
+pub(super) const MAX_FORCED: u64 = 20;
 /// Bits of the count beside the second.
 const COUNT_BITS: u32 = 16;
 
@@ -22,7 +22,7 @@ impl Cap {
         let second = now_ms.div_euclid(1_000).unsigned_abs() << COUNT_BITS;
         let taken = self.0.fetch_update(Relaxed, Relaxed, |word| {
             let count = if word >> COUNT_BITS << COUNT_BITS == second { word - second } else { 0 };
-            (count < MOST_FORCED).then_some(second + count + 1)
+            (count < MAX_FORCED).then_some(second + count + 1)
         });
         taken.is_ok()
     }

@@ -6,16 +6,16 @@ use tonic::Status;
 use super::ApiError;
 
 /// Most bytes of a status's details. In base64, as they travel, they stay under 4 KiB.
-const MOST_DETAILS: usize = 3_060;
+const MAX_DETAILS: usize = 3_060;
 /// Most bytes of one text: a message, a field's name, a repeated part of a request.
-const MOST_TEXT: usize = 400;
+const MAX_TEXT: usize = 400;
 /// Most bytes that a list's item adds to its texts as it travels, and that the list itself adds.
 const ITEM: usize = 8;
 const LIST: usize = 64;
 
 /// The status of an error. Where its details are too large, long texts are cut, and then each list from its end.
 pub(super) fn bounded(error: &ApiError, status: impl Fn(&ApiError) -> Status) -> Status {
-    let fits = |status: &Status| status.details().len() <= MOST_DETAILS;
+    let fits = |status: &Status| status.details().len() <= MAX_DETAILS;
     let whole = status(error);
     if fits(&whole) {
         return whole;
@@ -27,7 +27,7 @@ pub(super) fn bounded(error: &ApiError, status: impl Fn(&ApiError) -> Status) ->
         cut_texts(details);
     }
     let lists: Vec<Vec<Value>> = lists(&mut less).map(std::mem::take).collect();
-    let mut room = MOST_DETAILS.saturating_sub(status(&less).details().len() + LIST);
+    let mut room = MAX_DETAILS.saturating_sub(status(&less).details().len() + LIST);
     for (list, mut items) in self::lists(&mut less).zip(lists) {
         let kept = items.iter().take_while(|item| {
             let size = item.to_string().len() + ITEM;
@@ -65,8 +65,8 @@ fn cut_texts(value: &mut Value) {
 
 fn cut_text(text: &mut String) {
     const DOTS: &str = "…";
-    if text.len() > MOST_TEXT {
-        text.truncate(text.floor_char_boundary(MOST_TEXT - DOTS.len()));
+    if text.len() > MAX_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_TEXT - DOTS.len()));
         text.push_str(DOTS);
     }
 }
@@ -105,7 +105,7 @@ mod tests {
         let kept = details["candidates"].as_array().unwrap();
         assert!(kept.len() > 10 && kept[..] == candidates[..kept.len()]);
         assert_eq!(details["limit"], 7);
-        assert!(told.message.ends_with("x…") && told.message.len() <= MOST_TEXT);
+        assert!(told.message.ends_with("x…") && told.message.len() <= MAX_TEXT);
     }
 
     proptest! {

@@ -14,7 +14,7 @@ pub(super) const EXPORT: &str = "dataset_export";
 /// The kind of the last line.
 pub(super) const END: &str = "end";
 /// Most bytes of a line; far more than an entry needs.
-const LONGEST_LINE: u64 = 4 * 1024 * 1024;
+const MAX_LINE: u64 = 4 * 1024 * 1024;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -113,10 +113,10 @@ impl<R: BufRead> Lines<R> {
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, String> {
         self.number += 1;
         self.line.clear();
-        let read = self.from.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut self.line);
+        let read = self.from.by_ref().take(MAX_LINE).read_until(b'\n', &mut self.line);
         read.map_err(|error| self.wrong(format_args!("cannot be read: {error}")))?;
-        if self.line.len() as u64 == LONGEST_LINE {
-            return Err(self.wrong(format_args!("is longer than {LONGEST_LINE} bytes; this is no line of an export")));
+        if self.line.len() as u64 == MAX_LINE {
+            return Err(self.wrong(format_args!("is longer than {MAX_LINE} bytes; this is no line of an export")));
         }
         Ok((!self.line.is_empty()).then_some(&self.line))
     }

@@ -20,7 +20,7 @@ use super::People;
 /// Time until as many wait as will.
 const WARM_UP: Duration = Duration::from_secs(3);
 /// How often it is looked whether all are answered.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 struct Counts {
@@ -66,7 +66,7 @@ impl Tries {
             sleep(WARM_UP).await;
         } else {
             while self.counts.under_way.load(Relaxed) > 0 {
-                sleep(LOOK_EVERY).await;
+                sleep(POLL_INTERVAL).await;
             }
         }
     }

@@ -6,11 +6,11 @@ use super::{
 };
 
 /// Most of a resource's time that may be used.
-const MOST_USED: f64 = 0.6;
+const MAX_USED: f64 = 0.6;
 /// Use of the other cores above which more cores take work from the log's owner.
 const SHARED: f64 = 0.3;
 /// Longest p99 of any way, in milliseconds.
-const LONGEST_MS: f64 = 100.0;
+const MAX_MS: f64 = 100.0;
 /// Theses that a simulation sees at least.
 const THESES: f64 = 500.0;
 /// Shortest simulated time, in seconds.
@@ -105,13 +105,13 @@ pub(super) fn least(load: &Load) -> Plan {
 /// More of each role that is too busy, or of the busiest one if a way takes too long; nothing if all is well.
 fn grown(roles: Roles, used: &Used, with_times: bool) -> Option<Roles> {
     // What the log's owner does alone is not less with more cores: they help while they do much themselves.
-    let cores = if used.owner > MOST_USED && used.core > SHARED { used.owner } else { used.core };
+    let cores = if used.owner > MAX_USED && used.core > SHARED { used.owner } else { used.core };
     let parts = [cores, used.edge, used.worker, used.node];
     let busiest = parts.into_iter().fold(0.0, f64::max);
-    let late = with_times && [used.frame[1], used.arrival[1], used.read[1]].into_iter().any(|time| time > LONGEST_MS);
+    let late = with_times && [used.frame[1], used.arrival[1], used.read[1]].into_iter().any(|time| time > MAX_MS);
     let more = |count: usize, part: f64| {
-        let needed = (count as f64 * part / MOST_USED).ceil() as usize;
-        if part > MOST_USED { needed.clamp(count + 1, count * 2) } else { count + usize::from(late && part >= busiest) }
+        let needed = (count as f64 * part / MAX_USED).ceil() as usize;
+        if part > MAX_USED { needed.clamp(count + 1, count * 2) } else { count + usize::from(late && part >= busiest) }
     };
     let grown = Roles {
         cores: more(roles.cores, parts[0]),

@@ -23,7 +23,7 @@ use crate::{
 
 /// Longest wait until all theses are there.
 const PATIENCE: Duration = Duration::from_mins(10);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Theses whose rows are asked for, the last ones.
 const ASKED: u64 = 100;
 
@@ -116,7 +116,7 @@ async fn until(
         if started.elapsed() > PATIENCE {
             return Err(format!("in vain: {}", String::from_utf8_lossy(request)).into());
         }
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::{
 
 /// Longest wait until the service follows the feed.
 const PATIENCE: Duration = Duration::from_mins(1);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Theses of a page of its truth.
 const PAGE: usize = 10_000;
 
@@ -65,7 +65,7 @@ impl Simulator {
             if started.elapsed() > PATIENCE {
                 return Err("the service does not follow the feed".into());
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }

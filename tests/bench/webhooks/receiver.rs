@@ -29,7 +29,7 @@ const HANGS: Duration = Duration::from_secs(6);
 /// Longest wait for the next arrival.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often arrivals are counted while they are waited for.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// What the process is asked on a line: how many arrived, or all about them, from which on it counts anew.
 const COUNT: &str = "count";
 const TAKE: &str = "take";
@@ -186,7 +186,7 @@ impl Receiver {
     pub(super) async fn wait(&mut self, wanted: u64) -> Result<Arrived, Failure> {
         let (mut count, mut since) = (0, Instant::now());
         while count < wanted && since.elapsed() < PATIENCE {
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
             let now: u64 = self.ask(COUNT).await?.parse()?;
             if now > count {
                 (count, since) = (now, Instant::now());

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Customer;
 use crate::harness::{
     Client, Service,
-    browser::{Browser, MOST_BYTES, Origin},
+    browser::{Browser, MAX_BYTES, Origin},
 };
 
 on_both_stores![every_page_is_whole, the_front_door, what_is_no_page];
@@ -27,7 +27,7 @@ async fn check(browser: &Browser, path: &str) -> String {
         assert!(cache.contains("max-age=") && !cache.contains("no-store"), "{cache}");
         bytes += asset.html.len();
     }
-    assert!(bytes < MOST_BYTES, "{path} and what it loads have {bytes} bytes");
+    assert!(bytes < MAX_BYTES, "{path} and what it loads have {bytes} bytes");
     page.title()
 }
 

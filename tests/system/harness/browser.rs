@@ -16,14 +16,14 @@ use reqwest::{Method, header::HeaderMap, redirect::Policy};
 
 pub(crate) use self::{
     form::Form,
-    page::{MOST_BYTES, Page},
+    page::{MAX_BYTES, Page},
 };
 use super::{Person, Service, client::new_address};
 
 /// How often a busy service is asked again.
 const TRIES: u32 = 90;
 /// Most redirects that one step may lead over.
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// What a request tells of the page that it comes from.
 #[derive(Clone, Copy)]
@@ -166,7 +166,7 @@ impl Browser {
     /// Goes where an answer leads.
     pub(crate) async fn follow(&self, answer: Page) -> Page {
         let mut answer = answer;
-        for _ in 0..MOST_REDIRECTS {
+        for _ in 0..MAX_REDIRECTS {
             match answer.location() {
                 Some(location) => answer = self.get(&location).await,
                 None => return answer,

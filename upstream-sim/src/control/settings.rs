@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// Most new theses a second.
-const MOST_RATE: f64 = 100_000.0;
+const MAX_RATE: f64 = 100_000.0;
 /// Most theses of a burst.
-const MOST_THESES: usize = 1_000_000;
+const MAX_THESES: usize = 1_000_000;
 /// Theses of a burst that are made while requests wait.
 const SLICE: usize = 500;
 
@@ -54,8 +54,8 @@ async fn set_faults(State(sim): State<Sim>, body: Bytes) -> Answer {
 
 async fn set_rate(State(sim): State<Sim>, body: Bytes) -> Answer {
     let RateBody { rate } = read(&body)?;
-    if !(0.0..=MOST_RATE).contains(&rate) {
-        return Err(Refused::wrong(format!("rate is from 0 to {MOST_RATE}")));
+    if !(0.0..=MAX_RATE).contains(&rate) {
+        return Err(Refused::wrong(format!("rate is from 0 to {MAX_RATE}")));
     }
     sim.set_rate(rate);
     Ok(json_of(&json!({ "rate": rate })))
@@ -63,8 +63,8 @@ async fn set_rate(State(sim): State<Sim>, body: Bytes) -> Answer {
 
 async fn burst(State(sim): State<Sim>, body: Bytes) -> Answer {
     let BurstBody { theses } = read(&body)?;
-    if theses > MOST_THESES {
-        return Err(Refused::wrong(format!("theses are {MOST_THESES} at most")));
+    if theses > MAX_THESES {
+        return Err(Refused::wrong(format!("theses are {MAX_THESES} at most")));
     }
     let mut left = theses;
     while left > 0 {

@@ -14,8 +14,8 @@ pub(super) fn routes() -> Router<Sim> {
 async fn state(State(sim): State<Sim>) -> Response {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let counters = &sim.counters;
-    let count = |look_up: LookUp| Value::from(read(&counters.look_ups[look_up as usize]));
-    let made = LookUp::ALL.into_iter().map(|(look_up, name)| (name.to_owned(), count(look_up)));
+    let count = |lookup: LookUp| Value::from(read(&counters.look_ups[lookup as usize]));
+    let made = LookUp::ALL.into_iter().map(|(lookup, name)| (name.to_owned(), count(lookup)));
     let look_ups: Map<String, Value> = made.collect();
     let (profiles, tokens, theses, deleted) =
         sim.look(|world| (world.profiles.len(), world.tokens.len(), world.theses.len(), world.theses.deleted));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::dice::Dice;
 
 /// Most frames that are kept.
-const MOST_FRAMES: usize = 200_000;
+const MAX_FRAMES: usize = 200_000;
 
 /// A frame as it is sent.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn new(seed: u64, now: i64) -> Self {
         let mark = (Dice::part(seed, now.unsigned_abs()).roll() >> 32) as u32;
-        Self { frames: VecDeque::new(), first: 1, most: MOST_FRAMES, mark, began_at: now }
+        Self { frames: VecDeque::new(), first: 1, most: MAX_FRAMES, mark, began_at: now }
     }
 
     /// Number of the newest frame; one less than the first one's when there is none.

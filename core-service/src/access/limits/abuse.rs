@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// Most bad minutes of addresses that are remembered until they are stored.
-const MOST_REMEMBERED: usize = 1_200;
+const MAX_REMEMBERED: usize = 1_200;
 /// Most of them written at once.
-const MOST_AT_ONCE: usize = 20;
+const MAX_AT_ONCE: usize = 20;
 
 /// A bad minute, and how often it was written.
 struct Remembered {
@@ -43,7 +43,7 @@ impl BadAddresses {
             if failures > bad.failures {
                 (bad.failures, bad.last_at) = (failures, at);
             }
-        } else if remembered.len() < MOST_REMEMBERED {
+        } else if remembered.len() < MAX_REMEMBERED {
             let bad = BadMinute { minute: key.minute, failures, stored: 0, first_at: at, last_at: at };
             remembered.insert(key, Remembered { bad, writes: 0 });
         }
@@ -73,7 +73,7 @@ impl BadAddresses {
             new.map(|(key, Remembered { bad, writes })| (key.clone(), *bad, *writes)).collect()
         };
         new.sort_unstable_by_key(|(key, _, writes)| (key.minute, *writes));
-        for (key, bad, _) in new.into_iter().take(MOST_AT_ONCE) {
+        for (key, bad, _) in new.into_iter().take(MAX_AT_ONCE) {
             self.store.note(&self.replica, &key.address, &bad).await?;
             if let Some(Remembered { bad: known, writes }) = self.remembered.lock().get_mut(&key) {
                 known.stored = bad.failures;

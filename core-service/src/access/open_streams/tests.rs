@@ -52,7 +52,7 @@ async fn the_next_look_is_when_a_key_expires() {
     let world = world().await;
     let streams = &world.core.open_streams;
     let (_session, _ends) = streams.begin("s");
-    assert_eq!(streams.pause(), LOOK_EVERY);
+    assert_eq!(streams.pause(), POLL_INTERVAL);
     let held = Held { expires_at: Some(crate::testing::NOON + 120), ..world.held().await };
     assert!(streams.add("s", 1, held).is_ok());
     assert_eq!(streams.pause(), Duration::from_millis(120));

@@ -149,7 +149,7 @@ async fn settings_that_cannot_be_used_are_named_and_not_told() {
     assert!(new("smtp://mail.example", "Theses <noreply@thesis.example>").is_ok());
     // Nobody answers there: what is posted waits, and nobody waits for it.
     let mail = Arc::new(Mail::new(new("smtp://127.0.0.1:1", from).unwrap()).unwrap());
-    for _ in 0..2 * MOST_WAITING {
+    for _ in 0..2 * MAX_WAITING {
         mail.post(Letter::welcome("ann@example.com", LINK));
     }
     mail.close(Duration::from_millis(10)).await;

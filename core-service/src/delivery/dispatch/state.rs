@@ -109,7 +109,7 @@ impl State {
     /// Takes in a delivery that may be sent; one that is known already is left alone.
     pub(super) fn add(&mut self, made: Made, now_ms: i64) {
         let delivery = &made.delivery;
-        let (id, number) = (&delivery.id, delivery.attempts_made() + 1);
+        let (id, number) = (&delivery.id, delivery.attempt_count() + 1);
         if self.out.contains_key(id) || self.ready.contains(id) || self.settled.has(id, number) {
             return;
         }
@@ -262,7 +262,7 @@ impl State {
     }
 
     /// The worker with the fewest attempts out, if one has room.
-    pub(super) fn freest(&mut self) -> Option<(u64, &mut Worker)> {
+    pub(super) fn least_loaded(&mut self) -> Option<(u64, &mut Worker)> {
         let free = self.workers.iter_mut().filter(|(_, worker)| worker.room() > 0);
         free.min_by_key(|(_, worker)| worker.out).map(|(id, worker)| (*id, worker))
     }
@@ -284,7 +284,7 @@ impl State {
 
     /// An attempt, if it is out. Another attempt of its delivery is not meant.
     pub(super) fn out(&self, delivery: &str, number: i32) -> Option<&Out> {
-        self.out.get(delivery).filter(|out| out.delivery.attempts_made() + 1 == number)
+        self.out.get(delivery).filter(|out| out.delivery.attempt_count() + 1 == number)
     }
 
     /// Lets attempts that are late leave their places: endpoints that hang must not hold up those that answer.

@@ -149,7 +149,7 @@ impl Bench {
     /// Whether nothing is handed out while the dispatcher looks several times.
     async fn stays_away(&self, claims: &mut mpsc::Receiver<Claimed>) -> bool {
         for _ in 0..6 {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             // Paused time runs ahead while the store's own thread works; this waits for it.
             self.core.shared.backend.apply(Vec::new()).await.unwrap();
         }
@@ -162,14 +162,14 @@ impl Bench {
             if self.find(event, webhook).await.is_some_and(|delivery| delivery.status() == status) {
                 return;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         panic!("{webhook} never became {status:?}");
     }
 
     async fn report(&self, claimed: &Claimed, response_status: i32) {
         let attempt = Attempt {
-            number: claimed.delivery.attempts_made() + 1,
+            number: claimed.delivery.attempt_count() + 1,
             response_status: Some(response_status),
             ..Attempt::default()
         };
@@ -187,7 +187,7 @@ async fn a_failing_delivery_is_tried_six_times_by_the_table() {
     for (number, minutes) in [(1, 1), (2, 5), (3, 30), (4, 120), (5, 720)] {
         let claimed = claims.recv().await.unwrap();
         assert_eq!(
-            (claimed.delivery.event_id.as_str(), claimed.delivery.attempts_made() + 1),
+            (claimed.delivery.event_id.as_str(), claimed.delivery.attempt_count() + 1),
             (event.as_str(), number)
         );
         bench.report(&claimed, 500).await;
@@ -200,7 +200,7 @@ async fn a_failing_delivery_is_tried_six_times_by_the_table() {
     }
     bench.report(&claims.recv().await.unwrap(), 500).await;
     let delivery = bench.delivery(&event, "wh_1").await;
-    assert_eq!((delivery.status(), delivery.attempts_made(), delivery.next_attempt_at), (Status::Failed, 6, None));
+    assert_eq!((delivery.status(), delivery.attempt_count(), delivery.next_attempt_at), (Status::Failed, 6, None));
     bench.clock.advance(86_400_000);
     assert!(bench.stays_away(&mut claims).await);
 }
@@ -215,7 +215,7 @@ async fn a_report_counts_once() {
     bench.report(&claimed, 204).await;
     bench.report(&claimed, 500).await;
     let delivery = bench.delivery(&event, "wh_1").await;
-    assert_eq!((delivery.status(), delivery.attempts_made()), (Status::Delivered, 1));
+    assert_eq!((delivery.status(), delivery.attempt_count()), (Status::Delivered, 1));
     assert!(bench.stays_away(&mut claims).await);
 }
 

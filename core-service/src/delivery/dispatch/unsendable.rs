@@ -86,7 +86,7 @@ pub(super) fn failed(delivery: &Delivery, unsendable: &Unsendable, now_ms: i64) 
     let (id, webhook) = (&delivery.id, &delivery.webhook_id);
     tracing::error!(delivery = id, webhook, why, "a webhook attempt fails: {unsendable}");
     let attempt = Attempt {
-        number: delivery.attempts_made() + 1,
+        number: delivery.attempt_count() + 1,
         started_at: now_ms,
         failure: Some(unsendable.to_string()),
         ..Attempt::default()

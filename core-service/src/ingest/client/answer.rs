@@ -9,15 +9,15 @@ use reqwest::{
 };
 
 /// Most bytes of a page of theses: 32 MiB.
-pub(super) const MOST_PAGE: usize = 32 * 1024 * 1024;
+pub(super) const MAX_PAGE: usize = 32 * 1024 * 1024;
 /// Most bytes of any other answer: 256 KiB.
-pub(super) const MOST_OBJECT: usize = 256 * 1024;
+pub(super) const MAX_OBJECT: usize = 256 * 1024;
 /// Most characters of a reason.
-const MOST_REASON: usize = 200;
+const MAX_REASON: usize = 200;
 
 /// Why a look-up gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LookUpError {
+pub enum LookupError {
     /// The upstream has no such thing.
     #[error("not found")]
     NotFound,
@@ -33,7 +33,7 @@ pub enum LookUpError {
     },
 }
 
-impl LookUpError {
+impl LookupError {
     pub(super) const fn failed(why: String) -> Self {
         Self::Failed { status: None, retry_after_s: None, why }
     }
@@ -50,11 +50,11 @@ impl LookUpError {
 }
 
 /// The body of an answer that is one.
-pub(super) async fn body(response: Response, most: usize) -> Result<Bytes, LookUpError> {
+pub(super) async fn body(response: Response, most: usize) -> Result<Bytes, LookupError> {
     match response.status() {
-        StatusCode::OK => whole(response, most).await.map_err(LookUpError::failed),
-        StatusCode::NOT_FOUND => Err(LookUpError::NotFound),
-        _ => Err(LookUpError::told_by(&response)),
+        StatusCode::OK => whole(response, most).await.map_err(LookupError::failed),
+        StatusCode::NOT_FOUND => Err(LookupError::NotFound),
+        _ => Err(LookupError::told_by(&response)),
     }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn why(error: reqwest::Error) -> String {
     let error = error.without_url();
     let first: &(dyn Error + 'static) = &error;
     let causes = successors(Some(first), |error| (*error).source()).map(ToString::to_string);
-    causes.collect::<Vec<_>>().join(": ").chars().take(MOST_REASON).collect()
+    causes.collect::<Vec<_>>().join(": ").chars().take(MAX_REASON).collect()
 }
 
 /// Seconds; a date counts as none.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{
     UpstreamClient,
-    answer::{LookUpError, MOST_OBJECT, whole, why},
+    answer::{LookupError, MAX_OBJECT, whole, why},
     send,
 };
 use crate::ingest::objects::json;
@@ -36,11 +36,11 @@ pub enum FeedError {
     },
 }
 
-impl From<LookUpError> for FeedError {
-    fn from(error: LookUpError) -> Self {
+impl From<LookupError> for FeedError {
+    fn from(error: LookupError) -> Self {
         match error {
-            LookUpError::NotFound => Self::Failed { status: Some(404), retry_after_s: None, why: error.to_string() },
-            LookUpError::Failed { status, retry_after_s, why } => Self::Failed { status, retry_after_s, why },
+            LookupError::NotFound => Self::Failed { status: Some(404), retry_after_s: None, why: error.to_string() },
+            LookupError::Failed { status, retry_after_s, why } => Self::Failed { status, retry_after_s, why },
         }
     }
 }
@@ -70,25 +70,25 @@ impl UpstreamClient {
 
     async fn open(&self, after: Option<&str>) -> Result<Feed, FeedError> {
         let query: Vec<_> = after.map(|after| ("after", after)).into_iter().collect();
-        let url = self.url(&["feed"], &query).ok_or(LookUpError::NotFound)?;
+        let url = self.url(&["feed"], &query).ok_or(LookupError::NotFound)?;
         let response = send(self.http.get(url).header(ACCEPT, "text/event-stream")).await?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::GONE if after.is_some() => {
                 return Err(FeedError::PositionLost { oldest_at_ms: oldest(response).await });
             }
-            _ => return Err(LookUpError::told_by(&response).into()),
+            _ => return Err(LookupError::told_by(&response).into()),
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.to_ascii_lowercase().starts_with("text/event-stream") {
             Ok(Feed { response })
         } else {
-            Err(LookUpError::failed("the upstream answers with no stream of events".to_owned()).into())
+            Err(LookupError::failed("the upstream answers with no stream of events".to_owned()).into())
         }
     }
 }
 
 async fn oldest(response: Response) -> Option<i64> {
-    let told = json(&whole(response, MOST_OBJECT).await.ok()?).ok()?;
+    let told = json(&whole(response, MAX_OBJECT).await.ok()?).ok()?;
     told.get("oldest_at")?.as_str().and_then(parse_iso8601).as_ref().map(to_millis)
 }

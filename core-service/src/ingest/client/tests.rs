@@ -61,9 +61,9 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
 }
 
-fn why(error: LookUpError) -> String {
+fn why(error: LookupError) -> String {
     match error {
-        LookUpError::Failed { status: None, retry_after_s: None, why } => why,
+        LookupError::Failed { status: None, retry_after_s: None, why } => why,
         other => panic!("{other:?}"),
     }
 }
@@ -114,13 +114,13 @@ async fn pages_are_asked_for_by_token_profile_or_at_all() {
 
 #[tokio::test]
 async fn other_answers_are_none() {
-    let failed = |status: u16, retry_after_s, reason: &str| LookUpError::Failed {
+    let failed = |status: u16, retry_after_s, reason: &str| LookupError::Failed {
         status: Some(status),
         retry_after_s,
         why: format!("the upstream answers {reason}"),
     };
     for (status, headers, expected) in [
-        ("404 Not Found", "", LookUpError::NotFound),
+        ("404 Not Found", "", LookupError::NotFound),
         ("410 Gone", "", failed(410, None, "410 Gone")),
         ("204 No Content", "", failed(204, None, "204 No Content")),
         ("302 Found", "location: /elsewhere\r\n", failed(302, None, "302 Found")),

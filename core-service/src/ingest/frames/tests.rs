@@ -106,7 +106,7 @@ fn a_frame_that_is_too_large_is_refused() {
     let expected = Frame { position: Some("p2".to_owned()), kind: "unknown", said: refused(Refusal::TooLarge) };
     assert_eq!(read(told, NOW), Some(expected));
     let mut data = json!({"now": AT}).to_string();
-    data.push_str(&" ".repeat(MOST_FRAME - data.len()));
+    data.push_str(&" ".repeat(MAX_FRAME - data.len()));
     assert_eq!(read(event(None, "open", &data), NOW).unwrap().said, Said::Open { now_ms: NOW - 60_000 });
     data.push(' ');
     assert_eq!(read(event(None, "open", &data), NOW).unwrap().said, refused(Refusal::TooLarge));

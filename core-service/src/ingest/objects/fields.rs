@@ -16,11 +16,11 @@ const CHAIN: RangeInclusive<usize> = 1..=32;
 /// Least and most characters of an address.
 const ADDRESS: RangeInclusive<usize> = 1..=140;
 /// Most characters of URLs, and of texts that people write about themselves.
-const MOST_LONG: usize = 2_048;
+const MAX_LONG: usize = 2_048;
 /// The largest number that every reader of JSON takes exactly.
-const MOST_COUNT: i64 = (1 << 53) - 1;
+const MAX_COUNT: i64 = (1 << 53) - 1;
 /// Longest time that a date may lie ahead, in milliseconds.
-const MOST_AHEAD_MS: i64 = 5 * 60_000;
+const MAX_AHEAD_MS: i64 = 5 * 60_000;
 
 /// The fields of an object.
 pub(super) struct Fields<'a> {
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         let time = self.text(name).and_then(parse_iso8601).as_ref().map(to_millis);
         match time.filter(|time| *time >= 0) {
             None => Err(Refusal::Field(name)),
-            Some(time) if time > self.now_ms.saturating_add(MOST_AHEAD_MS) => Err(Refusal::Ahead),
+            Some(time) if time > self.now_ms.saturating_add(MAX_AHEAD_MS) => Err(Refusal::Ahead),
             Some(time) => Ok(time),
         }
     }
@@ -63,18 +63,18 @@ impl<'a> Fields<'a> {
 
     /// A whole number from 0; `3.0` is none.
     pub(super) fn count(&self, name: &str) -> Option<i64> {
-        self.get(name)?.as_i64().filter(|count| (0..=MOST_COUNT).contains(count))
+        self.get(name)?.as_i64().filter(|count| (0..=MAX_COUNT).contains(count))
     }
 
     /// An optional text of one line.
     pub(super) fn line(&self, name: &str) -> Option<String> {
-        self.text(name).filter(|text| is_line(text, &(0..=MOST_LONG))).map(str::to_owned)
+        self.text(name).filter(|text| is_line(text, &(0..=MAX_LONG))).map(str::to_owned)
     }
 
     /// An optional text of several lines.
     pub(super) fn lines(&self, name: &str) -> Option<String> {
         let is_right = |text: &&str| {
-            text.chars().count() <= MOST_LONG
+            text.chars().count() <= MAX_LONG
                 && !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
         };
         self.text(name).filter(is_right).map(str::to_owned)
@@ -83,8 +83,7 @@ impl<'a> Fields<'a> {
     /// An optional http or https URL.
     pub(super) fn url(&self, name: &str) -> Option<String> {
         let is_right = |text: &&str| {
-            is_word(text, &(1..=MOST_LONG))
-                && Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+            is_word(text, &(1..=MAX_LONG)) && Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
         };
         self.text(name).filter(is_right).map(str::to_owned)
     }

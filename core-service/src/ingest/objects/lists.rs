@@ -15,9 +15,9 @@ use crate::domain::{
 };
 
 /// Most wallets of one profile.
-const MOST_WALLETS: usize = 100;
+const MAX_WALLETS: usize = 100;
 /// Most bytes of a cursor.
-const MOST_CURSOR: usize = 2_048;
+const MAX_CURSOR: usize = 2_048;
 
 /// A page of theses.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub fn page(bytes: &[u8], now_ms: i64) -> Result<Page, Refusal> {
     let (next_cursor, broken_off) = match value.get("next_cursor") {
         None | Some(Value::Null) => (None, None),
         Some(Value::String(cursor)) if cursor.is_empty() => (None, None),
-        Some(Value::String(cursor)) if cursor.len() <= MOST_CURSOR => (Some(cursor.clone()), None),
+        Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => (Some(cursor.clone()), None),
         Some(_) => (None, Some(Refusal::Field("next_cursor"))),
     };
     Ok(Page { theses, next_cursor, broken_off, oldest_ms, newest_ms })
@@ -67,7 +67,7 @@ pub fn tokens(value: &Value, now_ms: i64) -> Result<Vec<Result<TokenSeen, Refusa
 pub fn wallets(value: &Value, now_ms: i64) -> Result<Vec<Wallet>, Refusal> {
     let mut wallets: Vec<_> = data(value)?.iter().filter_map(|one| wallet(one, now_ms)).collect();
     wallets.sort_by_key(|wallet| Reverse(wallet.observed_at));
-    wallets.truncate(MOST_WALLETS);
+    wallets.truncate(MAX_WALLETS);
     Ok(wallets)
 }
 

@@ -1,11 +1,11 @@
 //! Carries out a batch of commands: drafts the entries that they add, and appends them.
 
 use super::{
-    Writer, Written, advance,
+    CommandOutcome, Writer, advance,
     command::Command,
-    draft::{Draft, Place},
+    draft::{Draft, EntryPlace},
     handle::Job,
-    observe::{Drafted, observe},
+    observe::{DraftResult, observe},
     thesis_event_id,
 };
 use crate::{
@@ -13,15 +13,15 @@ use crate::{
     error::Error,
     figures::APPENDED,
     store::{StoreError, StoreResult},
-    tables::log::{Appended, ImportMark, room},
+    tables::log::{AppendOutcome, ImportMark, room},
 };
 
 /// Minimum number of commands for which rows are read at once, if there are as many.
 const MIN_CANDIDATES: usize = 8;
 
 impl Writer {
-    /// Number of the first jobs that one append may take: rows are read for no others. It is at most twice as many as the last one took. An
-    /// import is always alone.
+    /// Number of the first jobs that one append may take: rows are read for no others. It is at most twice the number
+    /// that the last one took. An import is always alone.
     fn candidates(&self, jobs: &[Job]) -> usize {
         let mut space = self.space(0);
         let fit = jobs
@@ -31,32 +31,32 @@ impl Writer {
         fit.count().max(jobs.len().min(1))
     }
 
-    /// Carries out the first of the jobs, as many as one append takes, and answers them. The others stay.
+    /// Carries out the first jobs, as many as one append takes, and responds to their callers. The others stay.
     pub(super) async fn write(&mut self, jobs: &mut Vec<Job>) {
         let candidates = self.candidates(jobs);
         match self.carry_out(&jobs[..candidates]).await {
             Ok(Some(written)) => {
                 self.last_carried_out = written.len().max(MIN_CANDIDATES);
                 for (job, written) in jobs.drain(..written.len()).zip(written) {
-                    drop(job.answer.send(Ok(written)));
+                    drop(job.response.send(Ok(written)));
                 }
             }
             Ok(None) => {
                 for job in jobs.drain(..candidates) {
-                    drop(job.answer.send(Err(Error::importing())));
+                    drop(job.response.send(Err(Error::importing())));
                 }
             }
             Err(error) => {
                 self.current = false;
                 tracing::warn!(dataset = self.name, %error, "an append failed");
-                answer_all(jobs.drain(..candidates), &error);
+                fail_all(jobs.drain(..candidates), &error);
             }
         }
     }
 
     /// Drafts the entries that the first commands add, as many as fit into one append, and appends them. Returns the
-    /// results of these commands, in order. None when an import into the dataset has not come to its end.
-    async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Option<Vec<Written>>> {
+    /// results of these commands, in order. None while an import into the dataset is not complete.
+    async fn carry_out(&mut self, jobs: &[Job]) -> StoreResult<Option<Vec<CommandOutcome>>> {
         if let [Job { command: Command::Import(import), .. }] = jobs {
             return Ok(Some(vec![self.import(import).await?]));
         }
@@ -70,13 +70,13 @@ impl Writer {
             }
             let mut space = self.space(entries.len());
             let mut draft = Draft::new(&self.shared, &self.name, &self.known, self.last_created_at, entries);
-            draft.look_up(jobs.iter().map(|job| &job.command)).await?;
+            draft.lookup(jobs.iter().map(|job| &job.command)).await?;
             let mut drafted = Vec::with_capacity(jobs.len());
             for job in jobs {
                 let before = draft.entries.len();
                 let result = draft_command(&mut draft, &job.command).await?;
                 if !space.take_for(&draft.entries[before..]) && !drafted.is_empty() {
-                    // Nothing more is drafted on the state that these entries lead to.
+                    // No later command may see the state after these entries.
                     draft.entries.truncate(before);
                     break;
                 }
@@ -89,18 +89,24 @@ impl Writer {
             }
             let entries = draft.entries;
             if entries.is_empty() {
-                // The entries found may be another writer's, with rows not made yet.
+                // The entries found may be another writer's, with rows not written yet.
                 self.follow_others(false).await?;
             }
             let Some(appended) = self.append(entries).await? else { continue };
             let mut written = Vec::with_capacity(drafted.len());
-            for Drafted { id, place, event_id, refused } in drafted {
+            for DraftResult { id, place, event_id, refused } in drafted {
                 let entry = match place {
-                    Place::New(index) => Some(appended[index].clone()),
-                    Place::Logged(seq) => Some(self.entry_at(seq).await?),
-                    Place::Nowhere => None,
+                    EntryPlace::New(index) => Some(appended[index].clone()),
+                    EntryPlace::Logged(seq) => Some(self.entry_at(seq).await?),
+                    EntryPlace::Nowhere => None,
                 };
-                written.push(Written { id, entry, applied: matches!(place, Place::New(_)), event_id, refused });
+                written.push(CommandOutcome {
+                    id,
+                    entry,
+                    applied: matches!(place, EntryPlace::New(_)),
+                    event_id,
+                    refused,
+                });
             }
             return Ok(Some(written));
         }
@@ -119,7 +125,7 @@ impl Writer {
         self.append_marked(entries, None).await
     }
 
-    /// Like [`Self::append`]; `mark` tells of the import that the entries are of.
+    /// Like [`Self::append`], for entries of an import; `mark` identifies the import.
     pub(super) async fn append_marked(
         &mut self,
         entries: Vec<Entry>,
@@ -128,24 +134,23 @@ impl Writer {
         if entries.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        self.beginnings.begin().await?;
+        self.unfinished_mark.set().await?;
         let entries: Vec<Sequenced> =
             (self.head + 1..).zip(entries).map(|(seq, entry)| Sequenced { seq, entry }).collect();
         let mut batch = [0; 16];
         self.shared.ids.fill(&mut batch);
         self.current = false;
-        // If this core was suspended meanwhile, another one may have removed its row of the log.
-        let beginnings = &mut self.beginnings;
-        let after = async || beginnings.begin().await;
-        let appended =
-            self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref(), after).await?;
-        if appended == Appended::Lost {
+        // If this core was suspended during the append, another one may have removed its mark.
+        let unfinished_mark = &mut self.unfinished_mark;
+        let after = async || unfinished_mark.set().await;
+        let appended = self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref(), after).await?;
+        if appended == AppendOutcome::Lost {
             self.follow_others(true).await?;
             self.current = true;
             return Ok(None);
         }
         self.import.get_or_insert(mark);
-        self.learn(&entries, 0).await?;
+        self.apply_entries(&entries, 0).await?;
         self.own_head = self.head;
         self.current = true;
         self.followed.send_replace(self.head);
@@ -157,7 +162,7 @@ impl Writer {
 }
 
 /// Drafts the entries that a command adds.
-async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<Drafted> {
+async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<DraftResult> {
     Ok(match command {
         Command::Create(new) => {
             let event_id = thesis_event_id(&new.thesis.id);
@@ -165,21 +170,21 @@ async fn draft_command(draft: &mut Draft<'_>, command: &Command) -> StoreResult<
                 Some(place) => place,
                 None => draft.create(event_id.clone(), new).await?,
             };
-            Drafted { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
+            DraftResult { id: new.thesis.id.clone(), place, event_id: Some(event_id), refused: None }
         }
         Command::Observe(observation) => observe(draft, observation).await?,
         Command::DeleteSurplus { id, limit } => {
             let place = draft.delete_surplus(id, *limit).await?;
-            Drafted { place, ..Drafted::nothing(id.clone()) }
+            DraftResult { place, ..DraftResult::nothing(id.clone()) }
         }
-        // It is always alone.
-        Command::Import(_) => Drafted::nothing(String::new()),
+        // `carry_out` handles imports.
+        Command::Import(_) => DraftResult::nothing(String::new()),
     })
 }
 
-/// Tells callers that the store failed them.
-pub(super) fn answer_all(jobs: impl IntoIterator<Item = Job>, error: &StoreError) {
+/// Responds to all callers with this error of the store.
+pub(super) fn fail_all(jobs: impl IntoIterator<Item = Job>, error: &StoreError) {
     for job in jobs {
-        drop(job.answer.send(Err(Error::unavailable(error))));
+        drop(job.response.send(Err(Error::unavailable(error))));
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     },
     convert,
     domain::{
-        account::{INVITATION_MS, Invitation, MIN_AGE_FOR_TEXTS_MS, MOST_INVITATIONS, Role, User, folded_email},
+        account::{INVITATION_MS, Invitation, MAX_INVITATIONS, MIN_AGE_FOR_TEXTS_MS, Role, User, folded_email},
         control::{ControlChange, Organization},
         id,
     },
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Most expired invitations that go when another is made.
-const MOST_DROPPED: usize = 50;
+const MAX_DROPPED: usize = 50;
 
 /// The organization, if the person may invite to it.
 fn demand_inviter<'a>(
@@ -51,11 +51,11 @@ fn changes(state: &ControlState, new: &Invitation, organization_id: &str) -> Res
     let others = people.invitations().filter(|other| other.organization_id.as_deref() == Some(organization_id));
     let (open, expired): (Vec<_>, Vec<_>) = others.partition(|other| other.is_open(new.created_at));
     let (replaced, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|other| is_same(other));
-    if open.len() >= MOST_INVITATIONS {
-        let rule = format!("an organization has at most {MOST_INVITATIONS} open invitations; withdraw one");
+    if open.len() >= MAX_INVITATIONS {
+        let rule = format!("an organization has at most {MAX_INVITATIONS} open invitations; withdraw one");
         return Err(limit_reached(&rule));
     }
-    let gone = replaced.into_iter().chain(expired.into_iter().take(MOST_DROPPED));
+    let gone = replaced.into_iter().chain(expired.into_iter().take(MAX_DROPPED));
     let gone = gone.filter(|other| other.id != new.id).map(|other| ControlChange::InvitationGone(other.id.clone()));
     Ok([ControlChange::Invitation(new.clone())].into_iter().chain(gone).collect())
 }

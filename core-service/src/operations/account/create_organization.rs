@@ -6,7 +6,7 @@ use crate::{
     accounts::Person,
     convert,
     domain::{
-        account::{MOST_ORGANIZATIONS, Member, Role},
+        account::{MAX_ORGANIZATIONS, Member, Role},
         control::{ControlChange, Organization},
         id,
     },
@@ -62,9 +62,9 @@ pub async fn create_organization(
     let (organization, owner) = founded(core, &name(&message.name)?, &person.user.id);
     let make = |state: &ControlState| {
         let founded = state.people().memberships(&person.user.id).filter(|member| member.founder).count();
-        if founded >= MOST_ORGANIZATIONS {
+        if founded >= MAX_ORGANIZATIONS {
             let rule = format!(
-                "a user creates at most {MOST_ORGANIZATIONS} organizations; make another member the owner of one, then leave it"
+                "a user creates at most {MAX_ORGANIZATIONS} organizations; make another member the owner of one, then leave it"
             );
             return Err(limit_reached(&rule));
         }

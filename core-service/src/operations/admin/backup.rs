@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Longest time of a backup, in milliseconds. The file of the store grows meanwhile, since no old page is used again.
-const LONGEST_MS: i64 = 6 * HOUR_MS;
+const MAX_MS: i64 = 6 * HOUR_MS;
 
 /// Begins a backup; it is made as fast as its pieces are taken. The audit log tells of it, in the backup too.
 ///
@@ -45,14 +45,14 @@ pub async fn backup(
     tracing::info!("a backup begins");
     let message = |BackupPiece { bytes, rows, of }| v1::BackupResponse { data: bytes.into(), rows, rows_total: of };
     Ok(ReceiverStream::new(pieces)
-        .map(move |piece| if clock.now_ms() - begun_at > LONGEST_MS { Err(too_slow()) } else { Ok(message(piece?)) }))
+        .map(move |piece| if clock.now_ms() - begun_at > MAX_MS { Err(too_slow()) } else { Ok(message(piece?)) }))
 }
 
 /// Ends a backup that would keep old pages in use for too long.
 fn too_slow() -> Error {
     let text = format!(
         "the backup was not whole after {} hours, so it ends; make it on the core's machine, to a fast disk",
-        LONGEST_MS / HOUR_MS
+        MAX_MS / HOUR_MS
     );
     Error::new(ErrorCode::ServiceUnavailable, text)
 }

@@ -20,7 +20,7 @@ use crate::{
 /// Action of the audit log.
 const ARCHIVED: &str = "project.archived";
 /// Most characters of the reason of a refusal.
-const LONGEST_REASON: usize = 500;
+const MAX_REASON: usize = 500;
 
 /// Changes a project, as an action of the audit log.
 ///
@@ -73,8 +73,8 @@ pub async fn approve_project(core: &Core, actor: &Actor, id: &str) -> Result<Pro
 /// # Errors
 /// 422, `PROJECT_NOT_FOUND`, `CHANGED_MEANWHILE` when it does not ask any more, or when the store does not answer.
 pub async fn refuse_project(core: &Core, actor: &Actor, id: &str, reason: &str) -> Result<Project> {
-    if reason.trim().is_empty() || reason.chars().count() > LONGEST_REASON {
-        return Err(invalid("reason", &format!("must have 1 to {LONGEST_REASON} characters")));
+    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON {
+        return Err(invalid("reason", &format!("must have 1 to {MAX_REASON} characters")));
     }
     let refuse = |project: &mut Project| {
         if project.live_requested_at.is_none() && project.live_refusal.as_deref() != Some(reason) {

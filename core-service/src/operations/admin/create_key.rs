@@ -15,7 +15,7 @@ use crate::{
     access::rights,
     accounts::fields::{name_fault, refuse},
     domain::{
-        account::{Actor, MOST_KEYS, Role},
+        account::{Actor, MAX_KEYS, Role},
         control::{ApiKey, ControlChange},
         id,
         scope::Scope,
@@ -109,8 +109,8 @@ pub async fn create_key(core: &Core, actor: &Actor, project_id: &str, new: &NewK
             return Ok((Vec::new(), ApiKey::clone(created)));
         }
         let used = state.keys().filter(|other| other.project_id == project_id && other.revoked_at.is_none()).count();
-        if actor.is_member && used >= MOST_KEYS {
-            return Err(limit_reached(&format!("a project has at most {MOST_KEYS} keys; revoke one")));
+        if actor.is_member && used >= MAX_KEYS {
+            return Err(limit_reached(&format!("a project has at most {MAX_KEYS} keys; revoke one")));
         }
         Ok((vec![ControlChange::ApiKey(key.clone())], key.clone()))
     };

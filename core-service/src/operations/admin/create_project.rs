@@ -4,7 +4,7 @@ use super::{limit_reached, name};
 use crate::{
     access::rights,
     domain::{
-        account::{Actor, MOST_PROJECTS, Role},
+        account::{Actor, MAX_PROJECTS, Role},
         control::{ControlChange, Project},
         id,
     },
@@ -38,8 +38,8 @@ pub async fn create_project(
             return Ok((Vec::new(), Project::clone(created)));
         }
         let used = state.projects().filter(|row| row.organization_id == organization_id && !row.archived).count();
-        if actor.is_member && used >= MOST_PROJECTS {
-            return Err(limit_reached(&format!("an organization has at most {MOST_PROJECTS} projects; archive one")));
+        if actor.is_member && used >= MAX_PROJECTS {
+            return Err(limit_reached(&format!("an organization has at most {MAX_PROJECTS} projects; archive one")));
         }
         Ok((vec![ControlChange::Project(project.clone())], project.clone()))
     };

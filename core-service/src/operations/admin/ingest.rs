@@ -23,7 +23,7 @@ pub type Progress = BoxStream<'static, Result<v1::BackfillResponse>>;
 /// When the core that follows it, or the store, does not answer.
 pub async fn status(core: &Core) -> Result<v1::IngestStatus> {
     if let Some(upstream) = &core.upstream {
-        return Ok(upstream.tell_status().await);
+        return Ok(upstream.publish_status().await);
     }
     Ok(v1::IngestStatus {
         state: v1::IngestState::Off.into(),

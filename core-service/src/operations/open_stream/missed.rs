@@ -11,19 +11,19 @@ use crate::{
         selection::{Selection, select},
     },
     operations::Core,
-    tables::{events::Between, log::decode},
+    tables::{events::SeqRange, log::decode},
 };
 
 const PAGE: usize = 500;
 
 /// Most missed events that are replayed.
-pub(super) const MOST_REPLAYED: usize = 1_000;
+pub(super) const MAX_REPLAYED: usize = 1_000;
 
 /// Most events counted among those that are not replayed.
-const MOST_COUNTED: i64 = 10_000;
+const MAX_COUNTED: i64 = 10_000;
 
 /// Most entries that are looked at to find where a stream begins.
-const MOST_LOOKED_AT: usize = 200_000;
+const MAX_LOOKED_AT: usize = 200_000;
 
 /// The events that a client missed: those that match after its cursor, up to the present.
 pub(super) struct Missed<'a> {
@@ -50,7 +50,7 @@ pub(super) struct Gap {
 impl Missed<'_> {
     /// Whether the missed events, by an index or by the distance, are few and none has left the window.
     async fn are_few(&self, selection: &Selection) -> Result<bool> {
-        let mut left = MOST_REPLAYED;
+        let mut left = MAX_REPLAYED;
         for (index, dataset) in self.call.caller.view.datasets().iter().enumerate() {
             let (name, after, live) = (dataset.to_string(), self.after[index], self.live[index]);
             let oldest = match selection {
@@ -63,7 +63,7 @@ impl Missed<'_> {
                     (missed > 0).then_some(after + 1)
                 }
                 Selection::Scopes(scopes) => {
-                    let between = Between { after, before: live + 1 };
+                    let between = SeqRange { after, before: live + 1 };
                     let found = self.core.shared.events.positions(&name, scopes, between, false, left + 1).await?;
                     if found.len() > left {
                         return Ok(false);
@@ -92,8 +92,8 @@ impl Missed<'_> {
         let mut reader = self.backward(selection, &self.after);
         let mut begin: Vec<Option<u64>> = vec![None; self.after.len()];
         let (mut replayed, mut skipped, mut newest, mut oldest) = (0, 0, None, None);
-        for _ in 0..MOST_LOOKED_AT {
-            if skipped > MOST_COUNTED {
+        for _ in 0..MAX_LOOKED_AT {
+            if skipped > MAX_COUNTED {
                 break;
             }
             tokio::task::coop::consume_budget().await;
@@ -102,7 +102,7 @@ impl Missed<'_> {
             if !reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)) {
                 continue;
             }
-            if replayed < MOST_REPLAYED && at >= self.floor.of(&view.datasets()[index]) {
+            if replayed < MAX_REPLAYED && at >= self.floor.of(&view.datasets()[index]) {
                 replayed += 1;
                 continue;
             }
@@ -123,7 +123,7 @@ impl Missed<'_> {
             begin: begin
                 .map(|((skipped, unseen), after)| skipped.unwrap_or_default().max(unseen).max(*after))
                 .collect(),
-            skipped: (all && skipped <= MOST_COUNTED).then_some(skipped),
+            skipped: (all && skipped <= MAX_COUNTED).then_some(skipped),
             newest,
             oldest: oldest.filter(|_| all),
         }))
@@ -134,7 +134,7 @@ impl Missed<'_> {
         let selection = select(&self.core.shared, &self.call.caller.view, self.filter).await?;
         let mut reader = self.backward(selection, begin);
         let mut replayed = 0;
-        for _ in 0..MOST_LOOKED_AT {
+        for _ in 0..MAX_LOOKED_AT {
             let Some((index, taken)) = reader.next().await? else { break };
             tokio::task::coop::consume_budget().await;
             replayed += i64::from(reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)));

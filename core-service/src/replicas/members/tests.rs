@@ -22,7 +22,7 @@ fn owners(member: &Arc<Members>) -> Vec<String> {
 
 #[test]
 fn a_core_ends_its_streams_before_others_stop_counting_them() {
-    const { assert!(LEASE_MS + LOOK_EVERY.as_millis() as i64 * 2 <= GONE_MS - 1_000) };
+    const { assert!(LEASE_MS + POLL_INTERVAL.as_millis() as i64 * 2 <= GONE_MS - 1_000) };
 }
 
 #[tokio::test]

@@ -76,7 +76,7 @@ async fn linked(servers: &[&Server]) {
         let others = server.core.members.others();
         let owning = |others: &[Other]| others.iter().filter(|other| other.owns).count();
         until("all cores hear each other", async || {
-            *server.core.peers.all_heard().borrow() && owning(&others.borrow()) == servers.len() - 1
+            *server.core.peers.all_connected().borrow() && owning(&others.borrow()) == servers.len() - 1
         })
         .await;
     }
@@ -103,7 +103,7 @@ async fn the_owner_appends_and_tells_the_others() {
     let written = one.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     assert_eq!(written.seq, 1);
     assert_eq!(backend.applied(&schema::UNFINISHED) - begun, 1);
-    let rows = crate::tables::unfinished::all(&one.core.shared.backend).await.unwrap();
+    let rows = crate::tables::unfinished::list_all(&one.core.shared.backend).await.unwrap();
     let of_it = rows.iter().find(|row| row.dataset == dataset.to_string()).unwrap();
     assert_eq!(of_it.replica, other.core.shared.replica, "the owner appended it");
     // The same through the other, which finds it.
@@ -190,7 +190,7 @@ async fn what_an_unreachable_owner_does_not_write_is_written_here_once() {
     assert!(begun.elapsed() >= RECEIPT, "the owner was asked first");
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!((written.seq, &written.entry.id), (1, &thesis_event_id(&new.thesis.id)));
-    let rows = crate::tables::unfinished::all(&one.core.shared.backend).await.unwrap();
+    let rows = crate::tables::unfinished::list_all(&one.core.shared.backend).await.unwrap();
     assert!(rows.iter().any(|row| row.dataset == dataset.to_string() && row.replica == one.core.shared.replica));
     // The owner finds it.
     let again = other.core.datasets.create_thesis(&dataset, new).await.unwrap();
@@ -307,7 +307,7 @@ async fn a_core_that_finds_itself_at_anothers_address_hears_nobody() {
     for _ in 0..20 {
         members.beat().await.unwrap();
         sleep(Duration::from_millis(50)).await;
-        assert!(!*one.core.peers.all_heard().borrow(), "it heard itself");
+        assert!(!*one.core.peers.all_connected().borrow(), "it heard itself");
     }
     // Whoever owns a log, this core writes to it.
     for number in 0..8 {

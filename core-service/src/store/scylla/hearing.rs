@@ -14,7 +14,7 @@ use tokio::{
 };
 
 /// How often this looks whether an answer was heard.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Least looks in a row without an answer that make the cluster count as away. A core asks many times a second, so a
 /// second of silence is not by chance.
 const PATIENCE: u32 = 10;
@@ -31,7 +31,7 @@ impl Hearing {
         let hearing = Arc::new(Self { heard: AtomicBool::new(true), away: watch::Sender::new(false) });
         let listening = Arc::downgrade(&hearing);
         tokio::spawn(async move {
-            let mut looks = interval(LOOK_EVERY);
+            let mut looks = interval(POLL_INTERVAL);
             // Looks that this process was too busy for say nothing about the cluster.
             looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut silent = 0;

@@ -13,7 +13,7 @@ use super::form::{Field, Form};
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// Most bytes of a page.
-pub(crate) const MOST_BYTES: usize = 60 * 1_024;
+pub(crate) const MAX_BYTES: usize = 60 * 1_024;
 /// Elements without an end.
 const VOID: &[&str] = &["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"];
 /// Elements that the next one of their name ends.
@@ -123,7 +123,7 @@ impl Page {
     fn check(&self) {
         assert_eq!(self.header("content-type").to_ascii_lowercase(), "text/html; charset=utf-8", "{self}");
         assert_eq!(self.header("cache-control"), "no-store", "{self}");
-        assert!(self.html.len() < MOST_BYTES, "{} has {} bytes", self.path, self.html.len());
+        assert!(self.html.len() < MAX_BYTES, "{} has {} bytes", self.path, self.html.len());
         assert!(self.html.trim_start().to_ascii_lowercase().starts_with("<!doctype html>"), "{self}");
         let languages = self.all("html").filter_map(|html| html.get("lang")).count();
         assert_eq!((self.all("h1").count(), languages), (1, 1), "{self}");

@@ -30,7 +30,7 @@ async fn a_core_that_cannot_read_control_cancels_nothing() {
         for (webhook, event) in &posted {
             assert_eq!(bench.delivery(event, webhook).await.status(), Status::Pending, "{webhook}");
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 
     beside.refuse_reads(None);

@@ -12,7 +12,7 @@ use tonic::Request;
 use super::*;
 use crate::{
     grpc::Api,
-    tables::queue::{Marks, minute_of},
+    tables::queue::{MarkSelection, minute_of},
     testing::give_up,
 };
 
@@ -23,7 +23,7 @@ impl Bench {
             if let Ok(claimed) = claims.try_recv() {
                 return claimed;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             // Paused time runs ahead while the store's own thread works; this waits for it.
             self.core.shared.backend.apply(Vec::new()).await.unwrap();
         }
@@ -60,12 +60,12 @@ async fn a_write_that_fails_loses_no_other_report() {
     let ([refused, sound], reports, _place) = two_reported(&mut bench).await;
     backend.refuse(Some(reports[0].delivery.clone()));
     assert!(bench.core.dispatcher.report(reports.clone()).await.is_err());
-    assert_eq!(bench.delivery(&refused, "wh_1").await.attempts_made(), 0);
-    assert_eq!(bench.delivery(&sound, "wh_1").await.attempts_made(), 1);
+    assert_eq!(bench.delivery(&refused, "wh_1").await.attempt_count(), 0);
+    assert_eq!(bench.delivery(&sound, "wh_1").await.attempt_count(), 1);
     backend.refuse(None);
     bench.core.dispatcher.report(reports).await.unwrap();
     for event in [refused, sound] {
-        assert_eq!(bench.delivery(&event, "wh_1").await.attempts_made(), 1);
+        assert_eq!(bench.delivery(&event, "wh_1").await.attempt_count(), 1);
     }
 }
 
@@ -77,7 +77,7 @@ async fn a_damaged_row_holds_up_no_other_report() {
     // A core that did not hand them out reads both rows.
     let sound = reports[1].delivery.clone();
     other.dispatcher.report(reports).await.unwrap();
-    assert_eq!(other.shared.deliveries.get(&sound).await.unwrap().unwrap().attempts_made(), 1);
+    assert_eq!(other.shared.deliveries.get(&sound).await.unwrap().unwrap().attempt_count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,7 +125,7 @@ async fn a_late_repeat_leaves_the_next_attempt_under_way() {
     assert!(bench.stays_away(&mut claims).await, "sent twice after a release");
     bench.report(&second, 200).await;
     let delivery = bench.delivery(&event, "wh_1").await;
-    assert_eq!((delivery.status(), delivery.attempts_made()), (Status::Delivered, 2));
+    assert_eq!((delivery.status(), delivery.attempt_count()), (Status::Delivered, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +171,7 @@ async fn a_report_counts_although_its_worker_gives_up() {
     drop(standing);
     bench.becomes(&event, "wh_1", Status::Retrying).await;
     bench.clock.advance(60_000);
-    assert_eq!(bench.next_claim(&mut claims).await.delivery.attempts_made(), 1);
+    assert_eq!(bench.next_claim(&mut claims).await.delivery.attempt_count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +185,7 @@ async fn attempts_are_made_although_nobody_notified_the_dispatcher_of_their_rows
     let (deliveries, now_ms) = (&bench.core.shared.deliveries, clock_now(&bench.core));
     // A report and a replay whose work ends once the store has them.
     let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
-    let retry = Step { after: before.after(attempt, now_ms), before: before.clone() };
+    let retry = DeliveryChange { after: before.after(attempt, now_ms), before: before.clone() };
     assert!(matches!(deliveries.advance(&[retry], now_ms).await.unwrap().as_slice(), [Ok(true)]));
     let replay = Delivery {
         id: delivery_id("wh_2", now_ms, &["replay"]),
@@ -200,7 +200,7 @@ async fn attempts_are_made_although_nobody_notified_the_dispatcher_of_their_rows
     assert!(bench.stays_away(&mut claims).await);
     bench.clock.advance(5 * 60_000);
     let sent = [bench.next_claim(&mut claims).await, bench.next_claim(&mut claims).await];
-    let sent = sent.map(|claimed| (claimed.delivery.id.clone(), claimed.delivery.attempts_made()));
+    let sent = sent.map(|claimed| (claimed.delivery.id.clone(), claimed.delivery.attempt_count()));
     assert_eq!(BTreeSet::from(sent), BTreeSet::from([(before.id, 1), (replay.id, 0)]));
     assert!(bench.stays_away(&mut claims).await);
 }
@@ -218,6 +218,6 @@ async fn no_mark_of_a_queue_with_nothing_left_is_put_off() {
         assert!(bench.stays_away(&mut claims).await);
     }
     let queue = &bench.core.shared.deliveries.queue;
-    let marks = queue.marks(shard_of("wh_1"), first + 1, first + 59, Marks::All).await.unwrap();
+    let marks = queue.marks(shard_of("wh_1"), first + 1, first + 59, MarkSelection::All).await.unwrap();
     assert!(marks.is_empty(), "{marks:?}");
 }

@@ -16,7 +16,7 @@ impl Bench {
             if holds().await {
                 return;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             // Paused time runs ahead while the store's own thread works; this waits for it.
             self.core.shared.backend.apply(Vec::new()).await.unwrap();
         }

@@ -23,7 +23,7 @@ async fn what_has_waited_for_less_than_a_day_goes_out_when_the_webhook_is_enable
     assert_eq!(bench.counted(&event, "wh_1").await, Status::Retrying);
     bench.set_status("wh_1", WebhookStatus::Enabled).await;
     let claimed = claims.recv().await.unwrap();
-    assert_eq!((&claimed.delivery.event_id, claimed.delivery.attempts_made()), (&event, 1));
+    assert_eq!((&claimed.delivery.event_id, claimed.delivery.attempt_count()), (&event, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +92,7 @@ async fn another_core_takes_over_what_a_dead_one_had_to_do() {
     assert!(other.stays_away(&mut claims).await);
     other.clock.advance(60_000);
     let claimed = claims.recv().await.unwrap();
-    assert_eq!((&claimed.delivery.event_id, claimed.delivery.attempts_made()), (&retried, 1));
+    assert_eq!((&claimed.delivery.event_id, claimed.delivery.attempt_count()), (&retried, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,7 +109,7 @@ async fn any_core_takes_a_report() {
     assert!(bench.stays_away(&mut claims).await);
     bench.clock.advance(60_000);
     let again = claims.recv().await.unwrap();
-    assert_eq!((&again.delivery.event_id, again.delivery.attempts_made()), (&event, 1));
+    assert_eq!((&again.delivery.event_id, again.delivery.attempt_count()), (&event, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,7 +142,7 @@ async fn withdrawn_live_access_cancels_what_waits_and_approval_revives_none_of_i
     // The attempt under way still ends.
     bench.report(&claimed, 200).await;
     let ended = bench.delivery(second, "wh_1").await;
-    assert_eq!((ended.status(), ended.attempts_made(), ended.delivered_at), (Status::Failed, 1, None));
+    assert_eq!((ended.status(), ended.attempt_count(), ended.delivered_at), (Status::Failed, 1, None));
     // An event without live access makes no delivery.
     bench.clock.advance(10);
     let unseen = bench.post_in(Dataset::Live).await;

@@ -32,7 +32,7 @@ pub struct Contents {
     pub schema: u64,
     /// When it was made, in Unix milliseconds.
     #[prost(int64, tag = "2")]
-    pub made_at_ms: i64,
+    pub created_at_ms: i64,
     /// Version of the program that made it.
     #[prost(string, tag = "3")]
     pub program: String,

@@ -28,7 +28,7 @@ type Pieces = mpsc::Receiver<StoreResult<BackupPiece>>;
 /// Begins a backup of what a transaction sees. The slot is free again once its thread has ended.
 pub(in super::super) fn begin(
     tx: ReadTransaction,
-    made_at_ms: i64,
+    created_at_ms: i64,
     file: String,
     slot: OwnedSemaphorePermit,
 ) -> StoreResult<Pieces> {
@@ -43,7 +43,7 @@ pub(in super::super) fn begin(
         if let Err(error) = ThreadPriority::Min.set_for_current() {
             tracing::warn!(%error, "a backup runs at the priority of everything else");
         }
-        if let Err(error) = guarded(|| copy(&tx, made_at_ms, |piece| send(Ok(piece)))) {
+        if let Err(error) = guarded(|| copy(&tx, created_at_ms, |piece| send(Ok(piece)))) {
             tracing::error!(file, %error, "a backup failed");
             send(Err(store_error(&file, &error)));
         }
@@ -57,13 +57,13 @@ pub(in super::super) fn begin(
 /// Reads everything, until nobody takes the pieces any more.
 pub(super) fn copy(
     tx: &ReadTransaction,
-    made_at_ms: i64,
+    created_at_ms: i64,
     mut send: impl FnMut(BackupPiece) -> bool,
 ) -> Result<(), redb::Error> {
     let names: Vec<String> = tx.list_tables()?.map(|table| table.name().to_owned()).collect();
     let open = |name: &str| tx.open_table(TableDefinition::<&[u8], &[u8]>::new(name));
     let mut contents =
-        Contents { schema: FORMAT, made_at_ms, program: env!("CARGO_PKG_VERSION").to_owned(), tables: Vec::new() };
+        Contents { schema: FORMAT, created_at_ms, program: env!("CARGO_PKG_VERSION").to_owned(), tables: Vec::new() };
     for name in names.into_iter().filter(|name| !name.starts_with(OWN)) {
         let rows = open(&name)?.len()?;
         contents.tables.push(TableContents { name, rows });

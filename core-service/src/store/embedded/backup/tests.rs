@@ -38,7 +38,7 @@ fn contents(tables: &Tables) -> Contents {
         rows: rows.len() as u64,
     };
     let tables = tables.iter().enumerate().map(named).collect();
-    Contents { schema: FORMAT, made_at_ms: 1_700_000_000_000, program: "1.2.3".to_owned(), tables }
+    Contents { schema: FORMAT, created_at_ms: 1_700_000_000_000, program: "1.2.3".to_owned(), tables }
 }
 
 /// A backup of tables, whose pieces have the given number of rows.
@@ -199,7 +199,7 @@ async fn a_restored_store_is_the_one_that_was_saved() {
     save(&store, &file).await;
     apply(&store, "later", 1).await.unwrap();
     let verified = restore(&file, &copy, Options::default()).unwrap();
-    assert_eq!((verified.contents.rows(), verified.contents.made_at_ms), (602, 7));
+    assert_eq!((verified.contents.rows(), verified.contents.created_at_ms), (602, 7));
     let restored = open(&copy, &clock);
     for n in 0..300 {
         assert_eq!(applied(&restored, &n.to_string()).await, Some(n));

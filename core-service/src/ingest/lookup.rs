@@ -9,7 +9,7 @@ use thesis_proto::{
 };
 
 use super::{
-    client::{LookUpError, Of},
+    client::{LookupError, Of},
     objects::{self, Refusal},
     pace::{Admission, Use},
     upstream::{Told, Upstream},
@@ -45,7 +45,7 @@ impl From<Refusal> for Unfit {
 
 impl Upstream {
     /// Looks a thing up and takes the answer in.
-    pub(super) async fn look_up(self: &Arc<Self>, thing: &Thing) -> Told {
+    pub(super) async fn lookup(self: &Arc<Self>, thing: &Thing) -> Told {
         let body = match thing {
             Thing::Page(page) => return self.page(page, Use::Backfill).await,
             Thing::Resync(resync) => return self.resync(resync).await,
@@ -111,13 +111,13 @@ impl Upstream {
         &self,
         use_: Use,
         may_be_missing: bool,
-        asking: impl Future<Output = Result<Bytes, LookUpError>>,
+        asking: impl Future<Output = Result<Bytes, LookupError>>,
     ) -> Result<Bytes, Told> {
         let admission = self.pace.lock().admit(use_, self.now_ms());
         match admission {
             Admission::Go => {}
             Admission::Spent { ms } | Admission::Held { ms } => {
-                self.status.look_up(|count| count.held_back += 1, "held_back");
+                self.status.lookup(|count| count.held_back += 1, "held_back");
                 return Err(Told::Unavailable { after_s: seconds(ms) });
             }
         }
@@ -126,18 +126,18 @@ impl Upstream {
         match answer {
             Ok(body) => {
                 self.pace.lock().succeeded(now_ms);
-                self.status.look_up(|count| count.made += 1, "found");
+                self.status.lookup(|count| count.made += 1, "found");
                 Ok(body)
             }
-            Err(LookUpError::NotFound) if may_be_missing => {
+            Err(LookupError::NotFound) if may_be_missing => {
                 self.pace.lock().succeeded(now_ms);
-                self.status.look_up(|count| count.made += 1, "missing");
+                self.status.lookup(|count| count.made += 1, "missing");
                 Err(Told::Missing)
             }
             Err(error) => {
                 let retry_after_s = match &error {
-                    LookUpError::Failed { retry_after_s, .. } => *retry_after_s,
-                    LookUpError::NotFound => None,
+                    LookupError::Failed { retry_after_s, .. } => *retry_after_s,
+                    LookupError::NotFound => None,
                 };
                 let why = error.to_string();
                 self.pace.lock().failed(retry_after_s, now_ms);
@@ -146,7 +146,7 @@ impl Upstream {
                     count.made += 1;
                     count.failed += 1;
                 };
-                self.status.look_up(failed, "failed");
+                self.status.lookup(failed, "failed");
                 let after_s = retry_after_s.and_then(|after| u32::try_from(after).ok());
                 Err(Told::Unavailable { after_s: after_s.unwrap_or(AFTER_FAILURE_S).max(1) })
             }
