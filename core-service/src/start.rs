@@ -49,7 +49,7 @@ use crate::{
         SearchIndex,
         follow::{Follower, follow},
     },
-    shared::{LOOKS_AT_ONCE, Shared, control::Control, key_ring::KeyRing, queue_hints::QueueHints},
+    shared::{MAX_TOKEN_READS, Shared, control::Control, key_ring::KeyRing, queue_hints::QueueHints},
     store::{SharedBackend, observed::Observed},
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
@@ -137,8 +137,8 @@ impl Core {
             control: Arc::clone(&control),
             keys: keys.clone(),
             hints: QueueHints::default(),
-            news: Arc::clone(&control.news),
-            looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)),
+            notifications: Arc::clone(&control.notifications),
+            token_reads: Arc::new(Semaphore::new(MAX_TOKEN_READS)),
             replica: replica.clone(),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
@@ -268,11 +268,11 @@ impl Core {
                 }
             }
             if news.control {
-                core.shared.control.hear();
+                core.shared.control.wake();
             }
             if !news.queues.is_empty() {
                 let queues = news.queues.into_iter();
-                core.shared.hints.hear(queues.map(|v1::QueueNews { webhook_id, due_at }| (webhook_id, due_at)));
+                core.shared.hints.add_queues(queues.map(|v1::QueueNews { webhook_id, due_at }| (webhook_id, due_at)));
             }
         })
     }

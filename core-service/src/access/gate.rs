@@ -208,7 +208,7 @@ impl Gate {
         let granted_elsewhere =
             [ErrorCode::InvalidApiKey, ErrorCode::LiveAccessNotApproved, ErrorCode::ProjectNotFound];
         if denied.is_some_and(|code| granted_elsewhere.contains(&code)) {
-            self.control.look().await;
+            self.control.try_refresh().await;
         }
     }
 

@@ -7,7 +7,7 @@
 
 mod endpoint;
 mod health;
-mod queue_figures;
+mod queue_metrics;
 mod read;
 mod report;
 mod settled;
@@ -34,9 +34,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::{queue_figures::QueueFigures, report::Reported, state::LaneFigures};
+pub use self::{queue_metrics::QueueMetrics, report::EndedAttempt, state::LaneMetrics};
 use self::{
-    read::Pages,
+    read::MarkProgress,
     shards::Shards,
     state::{State, Worker, due_at},
     unsendable::Unsendable,
@@ -46,7 +46,7 @@ use crate::{
     domain::{control::Webhook, delivery::Delivery},
     error::Result,
     replicas::members::Members,
-    shared::{Shared, queue_hints::Made},
+    shared::{Shared, queue_hints::PendingDelivery},
     tables::{deliveries::Step, queue::shard_of},
 };
 
@@ -63,7 +63,7 @@ const BODIES: usize = 2_000;
 
 /// An attempt to be made.
 #[derive(Debug)]
-pub struct Claimed {
+pub struct ClaimedAttempt {
     /// The delivery as it is before the attempt.
     pub delivery: Arc<Delivery>,
     /// The webhook it goes to.
@@ -122,7 +122,7 @@ impl Dispatcher {
 
     /// Takes a worker's stream: it gets claims until the place is dropped, at most `capacity` unreported that are not
     /// late, and twice as many in all.
-    pub fn join(self: &Arc<Self>, capacity: usize) -> (WorkerPlace, mpsc::Receiver<Claimed>) {
+    pub fn join(self: &Arc<Self>, capacity: usize) -> (WorkerPlace, mpsc::Receiver<ClaimedAttempt>) {
         let (claims, receiver) = mpsc::channel(ATTEMPTS_A_PLACE * capacity.max(1));
         let id = self.next_worker.fetch_add(1, Ordering::Relaxed);
         self.state.lock().workers.insert(id, Worker { claims, capacity, out: 0, late: 0 });
@@ -157,26 +157,26 @@ impl Dispatcher {
         let mut every = tokio::time::interval(POLL_INTERVAL);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut reads = JoinSet::new();
-        let mut pages = Pages::new(self.all_connected.clone());
+        let mut progress = MarkProgress::new(self.all_connected.clone());
         loop {
-            let looks = tokio::select! {
+            let is_tick = tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.shared.hints.changed() => false,
                 Some(_) = reads.join_next() => false,
                 _ = every.tick() => true,
             };
             let now_ms = self.shared.clock.now_ms();
-            self.hear(now_ms);
+            self.apply_hints(now_ms);
             let has_workers = !self.state.lock().workers.is_empty();
             self.shards.has_workers(has_workers);
             if !self.shared.control.is_current() {
                 // Live access may be withdrawn.
                 continue;
             }
-            if looks && let Err(error) = self.look(&mut pages, now_ms).await {
+            if is_tick && let Err(error) = self.check_time(&mut progress, now_ms).await {
                 tracing::warn!(%error, "looking for due webhook attempts failed, trying again");
             }
-            let unsendable = self.hand_out(looks, now_ms).await;
+            let unsendable = self.hand_out(is_tick, now_ms).await;
             if !unsendable.is_empty()
                 && let Err(error) = self.fail(unsendable, now_ms).await
             {
@@ -190,23 +190,23 @@ impl Dispatcher {
     }
 
     /// Takes in what was just made here, and what other cores told.
-    fn hear(&self, now_ms: i64) {
-        let news = self.shared.hints.take();
-        if news.made.is_empty() && news.queues.is_empty() {
+    fn apply_hints(&self, now_ms: i64) {
+        let hints = self.shared.hints.take_pending();
+        if hints.deliveries.is_empty() && hints.queues.is_empty() {
             return;
         }
         let mut state = self.state.lock();
-        for made in news.made {
-            let Some(due_at) = made.delivery.next_attempt_at else { continue };
-            let webhook = &made.delivery.webhook_id;
+        for pending in hints.deliveries {
+            let Some(due_at) = pending.delivery.next_attempt_at else { continue };
+            let webhook = &pending.delivery.webhook_id;
             match self.shards.taken_at(shard_of(webhook)) {
                 // Only this core can have sent what was made since.
-                Some(taken_at) if made.delivery.created_at >= taken_at => state.add(made, now_ms),
+                Some(taken_at) if pending.delivery.created_at >= taken_at => state.add(pending, now_ms),
                 Some(_) => state.expect(&webhook.as_str().into(), due_at, now_ms),
                 None => {}
             }
         }
-        for (webhook, due_at) in news.queues {
+        for (webhook, due_at) in hints.queues {
             if self.shards.taken_at(shard_of(&webhook)).is_some() {
                 state.expect(&webhook.into(), due_at, now_ms);
             }
@@ -214,7 +214,7 @@ impl Dispatcher {
     }
 
     /// Looks at everything that time brings.
-    async fn look(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
+    async fn check_time(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
         {
             let mut state = self.state.lock();
             let late: Vec<Arc<Delivery>> =
@@ -229,12 +229,12 @@ impl Dispatcher {
                 let waits = |(_, serving): (_, Serving)| serving.waits();
                 if self.shards.serves(shard_of(&webhook), now_ms) && !self.serving(&webhook, now_ms).is_some_and(waits)
                 {
-                    state.wait_no_more(&webhook);
+                    state.resume(&webhook);
                 }
             }
         }
-        self.look_at_marks(pages, now_ms).await?;
-        self.look_for_unheard(pages, now_ms).await
+        self.check_marks(progress, now_ms).await?;
+        self.read_marks_of_others(progress, now_ms).await
     }
 
     /// A webhook and what becomes of its deliveries; none if it is deleted, or not known here yet.
@@ -245,31 +245,31 @@ impl Dispatcher {
     }
 
     /// Hands out what is ready, until the workers are full. Gives what cannot be sent.
-    async fn hand_out(&self, looks: bool, now_ms: i64) -> Vec<(Made, Unsendable)> {
+    async fn hand_out(&self, is_tick: bool, now_ms: i64) -> Vec<(PendingDelivery, Unsendable)> {
         let mut unsendable = Vec::new();
         let mut refreshed = !self.shared.control.is_shared();
-        let slow = if looks { self.state.lock().slow_round(now_ms) } else { Vec::new() };
+        let slow = if is_tick { self.state.lock().slow_round(now_ms) } else { Vec::new() };
         let mut slow = slow.into_iter();
         loop {
-            let made = match slow.next() {
-                Some(made) => made,
+            let pending = match slow.next() {
+                Some(pending) => pending,
                 None => {
                     let mut state = self.state.lock();
                     if state.room() == 0 {
                         return unsendable;
                     }
-                    let Some(made) = state.next(now_ms) else { return unsendable };
-                    made
+                    let Some(pending) = state.next(now_ms) else { return unsendable };
+                    pending
                 }
             };
-            let mut serving = self.serving(&made.delivery.webhook_id, now_ms);
+            let mut serving = self.serving(&pending.delivery.webhook_id, now_ms);
             if !refreshed && serving.as_ref().is_some_and(|(webhook, _)| webhook.live) {
                 // Its live access may have been withdrawn just now.
-                self.shared.control.look().await;
+                self.shared.control.try_refresh().await;
                 refreshed = true;
-                serving = self.serving(&made.delivery.webhook_id, now_ms);
+                serving = self.serving(&pending.delivery.webhook_id, now_ms);
             }
-            match serving.map(|(webhook, serving)| (webhook, serving.verdict(&made.delivery))) {
+            match serving.map(|(webhook, serving)| (webhook, serving.verdict(&pending.delivery))) {
                 Some((webhook, Verdict::Send)) => {
                     // The present time, since a round may take long. The core that serves the shard next, which may be
                     // this one, takes it over and reads this attempt again.
@@ -278,31 +278,33 @@ impl Dispatcher {
                     }
                     match self.secrets(&webhook, now_ms) {
                         Ok(secrets) => {
-                            if !self.send(made, webhook, secrets, now_ms) {
+                            if !self.send(pending, webhook, secrets, now_ms) {
                                 let mut state = self.state.lock();
-                                slow.for_each(|made| state.put_back(made, now_ms));
+                                slow.for_each(|pending| state.put_back(pending, now_ms));
                                 return unsendable;
                             }
                         }
-                        Err(why) => unsendable.push((made, why)),
+                        Err(why) => unsendable.push((pending, why)),
                     }
                 }
                 Some((webhook, Verdict::Wait)) => {
-                    self.state.lock().wait(&webhook.id.as_str().into(), due_at(&made.delivery));
+                    self.state.lock().wait(&webhook.id.as_str().into(), due_at(&pending.delivery));
                 }
                 // The reader of its queue reads control first, and then cancels it.
                 Some((_, Verdict::Cancel)) | None => {
-                    self.state.lock().read_from(&made.delivery.webhook_id.as_str().into(), due_at(&made.delivery));
+                    self.state
+                        .lock()
+                        .read_from(&pending.delivery.webhook_id.as_str().into(), due_at(&pending.delivery));
                 }
             }
         }
     }
 
     /// Gives an attempt to the worker with the fewest out; false when none has room.
-    fn send(&self, made: Made, webhook: Arc<Webhook>, secrets: Vec<String>, now_ms: i64) -> bool {
+    fn send(&self, pending: PendingDelivery, webhook: Arc<Webhook>, secrets: Vec<String>, now_ms: i64) -> bool {
         let mut state = self.state.lock();
-        let delivery = Arc::new(made.delivery);
-        let claimed = Claimed { delivery: Arc::clone(&delivery), webhook, body: made.body, secrets };
+        let delivery = Arc::new(pending.delivery);
+        let claimed = ClaimedAttempt { delivery: Arc::clone(&delivery), webhook, body: pending.body, secrets };
         let sent = match state.least_loaded() {
             Some((id, worker)) => {
                 worker.claims.try_send(claimed).map(|()| id).map_err(mpsc::error::TrySendError::into_inner)
@@ -314,17 +316,17 @@ impl Dispatcher {
                 state.send(worker, delivery, now_ms, now_ms + CLAIM_MS);
                 true
             }
-            Err(Claimed { body, .. }) => {
-                state.put_back(Made { delivery: Arc::unwrap_or_clone(delivery), body }, now_ms);
+            Err(ClaimedAttempt { body, .. }) => {
+                state.put_back(PendingDelivery { delivery: Arc::unwrap_or_clone(delivery), body }, now_ms);
                 false
             }
         }
     }
 
     /// Counts attempts that cannot be sent as failed.
-    async fn fail(&self, attempts: Vec<(Made, Unsendable)>, now_ms: i64) -> Result<()> {
+    async fn fail(&self, attempts: Vec<(PendingDelivery, Unsendable)>, now_ms: i64) -> Result<()> {
         let mut steps = Vec::with_capacity(attempts.len());
-        for (Made { delivery: before, .. }, why) in attempts {
+        for (PendingDelivery { delivery: before, .. }, why) in attempts {
             let after = unsendable::failed(&before, &why, now_ms);
             steps.push(Step { before, after });
         }

@@ -21,7 +21,7 @@ use crate::{
         entry::Entry,
     },
     error,
-    shared::{Shared, queue_hints::Made},
+    shared::{Shared, queue_hints::PendingDelivery},
     store::StoreError,
     tables::log::{checkpoint_change, decode},
 };
@@ -209,7 +209,7 @@ impl FanOut {
         outcome
     }
 
-    fn owe_entry(&self, seq: u64, entry: &Entry, owed: &mut Vec<Made>) {
+    fn owe_entry(&self, seq: u64, entry: &Entry, owed: &mut Vec<PendingDelivery>) {
         let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
         let now_ms = self.shared.clock.now_ms();
         let webhooks: Vec<Arc<Webhook>> = {
@@ -231,14 +231,14 @@ impl FanOut {
             let (event_id, event_type) = (event.id.clone(), event.r#type);
             let told = Told { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
             let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, told);
-            Made { delivery, body: body.clone() }
+            PendingDelivery { delivery, body: body.clone() }
         }));
     }
 
-    async fn write(&self, owed: &mut Vec<Made>) -> Result<()> {
+    async fn write(&self, owed: &mut Vec<PendingDelivery>) -> Result<()> {
         while !owed.is_empty() {
             let some = owed.drain(..owed.len().min(CHUNK)).collect();
-            self.shared.make_deliveries(some, self.shared.clock.now_ms()).await?;
+            self.shared.create_deliveries(some, self.shared.clock.now_ms()).await?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::{
         id,
     },
     error::{Error, Result},
-    shared::queue_hints::Made,
+    shared::queue_hints::PendingDelivery,
 };
 
 /// Sends a delivery of the caller's project and environment again, as a new one that is named after the seed.
@@ -56,7 +56,7 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
 /// # Errors
 /// When the store does not answer.
 pub(super) async fn make(core: &Core, delivery: Delivery, now_ms: i64) -> Result<Delivery> {
-    let made = Made { delivery: delivery.clone(), body: delivery.body.clone().into() };
-    core.shared.make_deliveries(vec![made], now_ms).await?;
+    let pending = PendingDelivery { delivery: delivery.clone(), body: delivery.body.clone().into() };
+    core.shared.create_deliveries(vec![pending], now_ms).await?;
     Ok(delivery)
 }

@@ -31,7 +31,7 @@ use tokio::{
 use crate::{
     domain::{account::Act, control::ControlChange},
     error::{Error, Result},
-    shared::news::News,
+    shared::notifications::Notifications,
     store::{Consistency, SharedBackend, StoreResult},
     tables::{
         control::{self as control_rows, decode, entry_changes},
@@ -43,17 +43,17 @@ use crate::{
 pub const CONTROL_LOG: &str = "control";
 
 /// Name of the projection into rows, from which a start loads.
-const ROWS: &str = "rows";
+const ROWS_PROJECTION: &str = "rows";
 
 /// Most rows or entries read at once.
 const PAGE: usize = 1_000;
 
 /// How often a replica looks for changes of the log while it does not hear every other core, and whether its state is
 /// current.
-const FOLLOW_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often the log is looked at although every other core would tell, in milliseconds.
-const LOOK_MS: i64 = 700;
+const FALLBACK_READ_MS: i64 = 700;
 
 /// Longest use of a state without a check of the log.
 const CURRENT_MS: i64 = 5_000;
@@ -69,13 +69,13 @@ pub struct Control {
     changed: watch::Sender<u64>,
     synced_at: AtomicI64,
     /// Looks for news that have begun, and the right to one.
-    looks: AtomicU64,
-    looking: Mutex<()>,
+    refreshes: AtomicU64,
+    refreshing: Mutex<()>,
     current: watch::Sender<bool>,
     /// What this core tells the others.
-    pub news: Arc<News>,
+    pub notifications: Arc<Notifications>,
     /// Another core has told of a new entry.
-    heard: Notify,
+    entry_notified: Notify,
     /// Whether every other core would tell.
     all_connected: AtomicBool,
 }
@@ -89,22 +89,22 @@ impl Control {
         let log = LogStore::new(Arc::clone(&backend));
         // The checkpoint is read before the rows: entries projected meanwhile are read twice, never missed.
         let mut state = ControlState::default();
-        state.head = log.checkpoint(CONTROL_LOG, ROWS).await?;
-        control_rows::load(&backend, |change| state.take(change)).await?;
+        state.head = log.checkpoint(CONTROL_LOG, ROWS_PROJECTION).await?;
+        control_rows::load(&backend, |change| state.apply_change(change)).await?;
         let control = Self {
             backend,
             log,
             synced_at: AtomicI64::new(clock.now_ms()),
-            looks: AtomicU64::new(0),
-            looking: Mutex::default(),
+            refreshes: AtomicU64::new(0),
+            refreshing: Mutex::default(),
             clock,
             ids,
             changed: watch::Sender::new(state.head),
             state: RwLock::new(state),
             changing: Arc::default(),
             current: watch::Sender::new(true),
-            news: Arc::default(),
-            heard: Notify::new(),
+            notifications: Arc::default(),
+            entry_notified: Notify::new(),
             all_connected: AtomicBool::new(false),
         };
         control.catch_up().await?;
@@ -153,7 +153,7 @@ impl Control {
             return std::future::pending().await;
         }
         let every = || {
-            let mut every = tokio::time::interval(FOLLOW_EVERY);
+            let mut every = tokio::time::interval(POLL_INTERVAL);
             every.set_missed_tick_behavior(MissedTickBehavior::Delay);
             every
         };
@@ -163,11 +163,11 @@ impl Control {
                 tokio::select! {
                     _ = read.tick() => {
                         let since = self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed);
-                        if self.all_connected.load(Ordering::Relaxed) && since < LOOK_MS {
+                        if self.all_connected.load(Ordering::Relaxed) && since < FALLBACK_READ_MS {
                             continue;
                         }
                     }
-                    () = self.heard.notified() => {}
+                    () = self.entry_notified.notified() => {}
                 }
                 if let Err(error) = self.catch_up().await {
                     tracing::warn!(%error, "following the control log failed");
@@ -185,8 +185,8 @@ impl Control {
     }
 
     /// Another core has told of a new entry.
-    pub fn hear(&self) {
-        self.heard.notify_one();
+    pub fn wake(&self) {
+        self.entry_notified.notify_one();
     }
 
     /// Notes whether every other core would tell of a new entry.
@@ -221,11 +221,11 @@ impl Control {
     }
 
     /// Like [`Self::refresh`], but a failure is ignored. One look serves all callers that came before it began.
-    pub async fn look(&self) {
-        let came = self.looks.load(Ordering::Relaxed);
-        let _looking = self.looking.lock().await;
-        if self.looks.load(Ordering::Relaxed) == came {
-            self.looks.fetch_add(1, Ordering::Relaxed);
+    pub async fn try_refresh(&self) {
+        let came = self.refreshes.load(Ordering::Relaxed);
+        let _refreshing = self.refreshing.lock().await;
+        if self.refreshes.load(Ordering::Relaxed) == came {
+            self.refreshes.fetch_add(1, Ordering::Relaxed);
             if let Err(error) = self.catch_up().await {
                 tracing::debug!(%error, "looking for news failed");
             }
@@ -237,7 +237,7 @@ impl Control {
     /// # Errors
     /// When the store does not answer.
     pub async fn catch_up(&self) -> Result<()> {
-        let asked_at = self.clock.now_ms();
+        let read_at = self.clock.now_ms();
         loop {
             let known = self.state.read().head;
             let head = self.log.head(CONTROL_LOG, known, Consistency::Quorum).await?;
@@ -248,17 +248,17 @@ impl Control {
             if entries.is_empty() {
                 break;
             }
-            self.take(entries)?;
+            self.apply_entries(entries)?;
         }
-        self.synced_at.fetch_max(asked_at, Ordering::Relaxed);
+        self.synced_at.fetch_max(read_at, Ordering::Relaxed);
         Ok(())
     }
 
-    fn take(&self, entries: Vec<(u64, Bytes)>) -> StoreResult<()> {
+    fn apply_entries(&self, entries: Vec<(u64, Bytes)>) -> StoreResult<()> {
         let mut state = self.state.write();
         for (seq, body) in entries {
             if seq == state.head + 1 {
-                decode(body)?.into_iter().for_each(|change| state.take(change));
+                decode(body)?.into_iter().for_each(|change| state.apply_change(change));
                 state.head = seq;
             }
         }
@@ -291,9 +291,9 @@ impl Control {
             let entry = control_rows::encode(self.clock.now_ms(), changes, act);
             // A caller may give up, and what is in the log must be known here all the same.
             let control = Arc::clone(self);
-            let putting = tokio::spawn(async move { (control.put(head, entry).await, one_at_a_time) });
-            let (put, turn) = putting.await.map_err(Error::internal)?;
-            if put? {
+            let putting = tokio::spawn(async move { (control.append_entry(head, entry).await, one_at_a_time) });
+            let (appended, turn) = putting.await.map_err(Error::internal)?;
+            if appended? {
                 return Ok(answer);
             }
             one_at_a_time = turn;
@@ -301,7 +301,7 @@ impl Control {
     }
 
     /// Appends an entry after this head and takes it in; tells whether no other replica was faster.
-    async fn put(&self, head: u64, entry: Bytes) -> Result<bool> {
+    async fn append_entry(&self, head: u64, entry: Bytes) -> Result<bool> {
         let mut batch = [0; 16];
         self.ids.fill(&mut batch);
         match self.log.append(CONTROL_LOG, head, batch, slice::from_ref(&entry)).await {
@@ -313,8 +313,8 @@ impl Control {
                 return Err(error.into());
             }
         }
-        self.news.control();
-        self.take(vec![(head + 1, entry)])?;
+        self.notifications.control_changed();
+        self.apply_entries(vec![(head + 1, entry)])?;
         // It is done. Rows only save a start from reading the log; the next change writes these too.
         if let Err(error) = self.project().await {
             tracing::warn!(%error, "storing the rows of the control log failed");
@@ -329,7 +329,7 @@ impl Control {
     pub async fn project(&self) -> Result<()> {
         let head = self.state.read().head;
         loop {
-            let done = self.log.checkpoint(CONTROL_LOG, ROWS).await?;
+            let done = self.log.checkpoint(CONTROL_LOG, ROWS_PROJECTION).await?;
             let entries = self.log.read(CONTROL_LOG, done, head, PAGE).await?;
             let Some((last, _)) = entries.last() else { return Ok(()) };
             let last = *last;
@@ -338,7 +338,7 @@ impl Control {
                 changes.extend(entry_changes(seq, body)?);
             }
             self.backend.apply(changes).await?;
-            self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS, last)]).await?;
+            self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS_PROJECTION, last)]).await?;
         }
     }
 }

@@ -147,8 +147,8 @@ impl KeyRing {
     pub fn signing_secret(&self, seed: &str) -> String {
         let first = hmac(&self.pepper, format!("signing secret {seed}").as_bytes());
         let second = hmac(&self.pepper, &first);
-        let letters = first.iter().chain(&second).map(|byte| char::from(BASE62[usize::from(byte % 62)]));
-        format!("whsec_{}", letters.take(40).collect::<String>())
+        let characters = first.iter().chain(&second).map(|byte| char::from(BASE62[usize::from(byte % 62)]));
+        format!("whsec_{}", characters.take(40).collect::<String>())
     }
 
     /// The text of the stream ticket that is named after a seed.

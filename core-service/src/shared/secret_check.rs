@@ -224,17 +224,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_write_in_doubt_counts_if_it_was_made() {
-        for (fault, made) in [(Fault::Done, true), (Fault::NotDone, false)] {
+        for (fault, is_written) in [(Fault::Done, true), (Fault::NotDone, false)] {
             let backend = store();
             let process = Process::new(backend.clone());
             process.count(false);
             process.set_chooser(Box::new(move |_, _| Some(fault)));
-            let told = fits(process.as_ref(), &ring(1), false).await;
-            match told {
-                Ok(fit) => assert!(made && fit == Fit::Right, "{fit:?}"),
-                Err(error) => assert!(!made && matches!(error, StoreError::InDoubt(_)), "{error}"),
+            let outcome = fits(process.as_ref(), &ring(1), false).await;
+            match outcome {
+                Ok(fit) => assert!(is_written && fit == Fit::Right, "{fit:?}"),
+                Err(error) => assert!(!is_written && matches!(error, StoreError::InDoubt(_)), "{error}"),
             }
-            assert_eq!(hash_in(&read(backend.as_ref()).await.unwrap()).is_some(), made);
+            assert_eq!(hash_in(&read(backend.as_ref()).await.unwrap()).is_some(), is_written);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::health::Health;
-use crate::shared::queue_hints::Made;
+use crate::shared::queue_hints::PendingDelivery;
 
 /// Most attempts of one webhook that are out at once: a slow endpoint must not take all of a worker.
 pub(super) const PER_WEBHOOK: usize = 64;
@@ -13,14 +13,14 @@ pub(super) const PER_NEW_WEBHOOK: usize = 4;
 const HANGING_MS: i64 = 1_000;
 
 /// A place in a queue: the due time and the delivery after which reading goes on.
-pub(super) type Place = (i64, String);
+pub(super) type QueuePosition = (i64, String);
 
 /// What is known of a webhook with something due.
 #[derive(Default)]
 pub(super) struct Endpoint {
-    pub(super) ready: VecDeque<Made>,
+    pub(super) ready: VecDeque<PendingDelivery>,
     /// Where its queue has rows that may be due and are not read.
-    pub(super) unread: Option<Place>,
+    pub(super) unread: Option<QueuePosition>,
     /// The due time of the first row that waits until the webhook is enabled.
     pub(super) waiting: Option<i64>,
     /// Whether its queue is to be read, or is being read.
@@ -67,7 +67,7 @@ impl Endpoint {
 
     /// The same without those that wait until the webhook is enabled.
     pub(super) fn first_due(&self) -> Option<i64> {
-        let ready = self.ready.iter().filter_map(|made| made.delivery.next_attempt_at).min();
+        let ready = self.ready.iter().filter_map(|pending| pending.delivery.next_attempt_at).min();
         let unread = self.unread.as_ref().map(|(due_at, _)| *due_at);
         [ready, unread, self.reading].into_iter().flatten().min()
     }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Dispatcher, endpoint::Place, unsendable};
+use super::{Dispatcher, endpoint::QueuePosition, unsendable};
 use crate::{
     delivery::serving::{Serving, Verdict},
     domain::{
@@ -16,7 +16,7 @@ use crate::{
         window::{HOUR_MS, MINUTE_MS},
     },
     error::Result,
-    shared::queue_hints::Made,
+    shared::queue_hints::PendingDelivery,
     tables::{
         deliveries::Step,
         queue::{Mark, Marks, Queued, first_of, minute_of, shard_of},
@@ -27,7 +27,7 @@ use crate::{
 /// Most rows of a queue read at once.
 const PAGE: usize = 128;
 /// How often marks are looked at while another core is not heard, in milliseconds.
-const UNHEARD_MS: i64 = 2_000;
+const DISCONNECTED_READ_MS: i64 = 2_000;
 /// Minutes after which all marks of a minute are written, whatever the clocks of other cores say.
 const LATE_MINUTES: i64 = 3;
 /// Minutes for which a mark of something that is left is put off.
@@ -35,10 +35,10 @@ const PUT_OFF_MINUTES: i64 = 5;
 /// Longest time to the next attempt, in milliseconds.
 const MAX_DELAY_MS: i64 = 12 * HOUR_MS;
 /// The pause after a queue could not be read.
-const PAUSE: Duration = Duration::from_millis(200);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// What was read of marks.
-pub(super) struct Pages {
+pub(super) struct MarkProgress {
     /// By shard, since when it is held, and the last minute whose marks were read.
     done: HashMap<i64, (i64, i64)>,
     /// Whether the news of every other core are heard.
@@ -48,7 +48,7 @@ pub(super) struct Pages {
     failed: bool,
 }
 
-impl Pages {
+impl MarkProgress {
     pub(super) fn new(all_connected: watch::Receiver<bool>) -> Self {
         Self { done: HashMap::new(), all_connected, looked_at: 0, failed: false }
     }
@@ -57,19 +57,19 @@ impl Pages {
 impl Dispatcher {
     /// Looks for queue rows that other cores wrote, as long as not all of them are heard, and whenever that changes: a
     /// core may have written some before it was heard.
-    pub(super) async fn look_for_unheard(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
-        let changed = pages.all_connected.has_changed().unwrap_or_default();
-        let all_connected = *pages.all_connected.borrow_and_update() && !changed && !pages.failed;
-        let is_early = !changed && now_ms - pages.looked_at < UNHEARD_MS;
+    pub(super) async fn read_marks_of_others(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
+        let changed = progress.all_connected.has_changed().unwrap_or_default();
+        let all_connected = *progress.all_connected.borrow_and_update() && !changed && !progress.failed;
+        let is_early = !changed && now_ms - progress.looked_at < DISCONNECTED_READ_MS;
         if self.shared.backend.is_exclusive() || all_connected || is_early {
             return Ok(());
         }
-        (pages.failed, pages.looked_at) = (true, now_ms);
-        for (shard, (_, done)) in &pages.done {
+        (progress.failed, progress.looked_at) = (true, now_ms);
+        for (shard, (_, done)) in &progress.done {
             let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1, Marks::New).await?;
             self.read_marked(marks);
         }
-        pages.failed = false;
+        progress.failed = false;
         Ok(())
     }
 
@@ -82,12 +82,12 @@ impl Dispatcher {
     }
 
     /// Reads a webhook's queue from a place on, and takes in what is due.
-    pub(super) async fn read_queue(self: Arc<Self>, webhook: Arc<str>, place: Place) {
+    pub(super) async fn read_queue(self: Arc<Self>, webhook: Arc<str>, place: QueuePosition) {
         let next = match self.read_page(&webhook, &place, self.shared.clock.now_ms()).await {
             Ok(next) => next,
             Err(error) => {
                 tracing::warn!(webhook = &*webhook, %error, "reading a queue failed, trying again");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
                 Some(place)
             }
         };
@@ -96,7 +96,7 @@ impl Dispatcher {
     }
 
     /// Reads a page; gives the place where there may be more that is due.
-    async fn read_page(&self, webhook: &Arc<str>, place: &Place, now_ms: i64) -> Result<Option<Place>> {
+    async fn read_page(&self, webhook: &Arc<str>, place: &QueuePosition, now_ms: i64) -> Result<Option<QueuePosition>> {
         if self.serving(webhook, now_ms).is_none_or(|(_, serving)| serving.ends_all()) {
             // This core may not know yet that the webhook was created or enabled, or its project approved. When control
             // cannot be read, nothing is cancelled and the queue is read again.
@@ -148,7 +148,7 @@ impl Dispatcher {
                 }
                 Verdict::Wait => self.state.lock().wait(webhook, row.due_at),
                 Verdict::Send => match self.body(&delivery).await? {
-                    Ok(body) => self.take_in(webhook, Made { delivery, body }, now_ms),
+                    Ok(body) => self.add_if_held(webhook, PendingDelivery { delivery, body }, now_ms),
                     Err(why) => {
                         let after = unsendable::failed(&delivery, &why, now_ms);
                         steps.push(Step { before: delivery, after });
@@ -167,34 +167,34 @@ impl Dispatcher {
         Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
     }
 
-    fn take_in(&self, webhook: &str, made: Made, now_ms: i64) {
+    fn add_if_held(&self, webhook: &str, pending: PendingDelivery, now_ms: i64) {
         if self.shards.taken_at(shard_of(webhook)).is_some() {
-            self.state.lock().add(made, now_ms);
+            self.state.lock().add(pending, now_ms);
         }
     }
 
     /// Takes over the queues of shards that are new here. Once a minute, looks for rows that nobody told this core of,
     /// and puts off the marks of what is left, so that the next core has little to read.
-    pub(super) async fn look_at_marks(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
+    pub(super) async fn check_marks(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
         let held = self.shards.held();
         let is_known = |shard: &i64, taken_at: &i64| held.get(shard) == Some(taken_at);
-        if pages.done.iter().any(|(shard, (taken_at, _))| !is_known(shard, taken_at)) {
-            pages.done.retain(|shard, (taken_at, _)| is_known(shard, taken_at));
-            self.state.lock().retain(|webhook| pages.done.contains_key(&shard_of(webhook)));
+        if progress.done.iter().any(|(shard, (taken_at, _))| !is_known(shard, taken_at)) {
+            progress.done.retain(|shard, (taken_at, _)| is_known(shard, taken_at));
+            self.state.lock().retain(|webhook| progress.done.contains_key(&shard_of(webhook)));
         }
         for (shard, taken_at) in &held {
-            if !pages.done.contains_key(shard) {
+            if !progress.done.contains_key(shard) {
                 let done = self.take_over(*shard, now_ms).await?;
-                pages.done.insert(*shard, (*taken_at, done));
+                progress.done.insert(*shard, (*taken_at, done));
             }
         }
         let minute = minute_of(now_ms);
         let upto = minute - LATE_MINUTES;
-        if pages.done.values().any(|(_, done)| *done < upto) {
+        if progress.done.values().any(|(_, done)| *done < upto) {
             let is_known = |webhook: &str| self.shared.control.state().webhook(webhook).is_some();
             self.state.lock().forget_deleted(is_known);
         }
-        self.look_at_minutes(&mut pages.done, upto, minute).await
+        self.read_minutes(&mut progress.done, upto, minute).await
     }
 
     /// Reads every mark that a shard's last core may have left.
@@ -228,7 +228,7 @@ impl Dispatcher {
         Ok(marks)
     }
 
-    async fn look_at_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
+    async fn read_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
         let queue = &self.shared.deliveries.queue;
         for (shard, (_, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
             // The queues of the marks that were read a minute ago have been read since.

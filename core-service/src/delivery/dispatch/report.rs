@@ -53,7 +53,7 @@ const fn outcome(status: Status) -> &'static str {
 
 /// The end of an attempt.
 #[derive(Clone, Debug)]
-pub struct Reported {
+pub struct EndedAttempt {
     /// The delivery.
     pub delivery: String,
     /// The attempt.
@@ -62,7 +62,7 @@ pub struct Reported {
 
 /// A report of an attempt that was not counted before.
 struct Counted {
-    report: Reported,
+    report: EndedAttempt,
     /// True when the delivery's state came from memory.
     was_known: bool,
     succeeded: bool,
@@ -78,13 +78,13 @@ impl Dispatcher {
     ///
     /// # Errors
     /// When the store does not answer; all reports must be repeated then.
-    pub async fn report(&self, mut reports: Vec<Reported>) -> Result<()> {
+    pub async fn report(&self, mut reports: Vec<EndedAttempt>) -> Result<()> {
         let now_ms = self.shared.clock.now_ms();
         let mut once = HashSet::new();
         reports.retain(|report| once.insert((report.delivery.clone(), report.attempt.number)));
-        let known: Vec<(Reported, Option<Arc<Delivery>>)> = {
+        let known: Vec<(EndedAttempt, Option<Arc<Delivery>>)> = {
             let state = self.state.lock();
-            let with_known = |report: Reported| {
+            let with_known = |report: EndedAttempt| {
                 let out = state.out(&report.delivery, report.attempt.number);
                 let known = out.map(|out| Arc::clone(&out.delivery));
                 (report, known)
@@ -103,7 +103,11 @@ impl Dispatcher {
 
     /// Counts attempts, each once, on the known states of their deliveries or on the stored ones. Gives those whose
     /// known state was not the stored one.
-    async fn count(&self, reports: Vec<(Reported, Option<Arc<Delivery>>)>, now_ms: i64) -> Result<Vec<Reported>> {
+    async fn count(
+        &self,
+        reports: Vec<(EndedAttempt, Option<Arc<Delivery>>)>,
+        now_ms: i64,
+    ) -> Result<Vec<EndedAttempt>> {
         let befores = reports.iter().map(async |(report, known)| match known {
             Some(delivery) => Result::Ok(Some((**delivery).clone())),
             None => self.stored(&report.delivery).await,
@@ -150,7 +154,7 @@ impl Dispatcher {
                 Err(error) => failed = Some(error),
             }
         }
-        self.tell_others(&noted);
+        self.notify_others(&noted);
         let mut ends: HashMap<&str, Vec<bool>> = HashMap::new();
         for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_asked_for()) {
             ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
@@ -236,7 +240,7 @@ impl Dispatcher {
 
     /// Takes an attempt that was counted before out of memory. Its queue row may still be there, and goes when it is read. A
     /// later attempt of the delivery that is under way stays there.
-    async fn settle_counted(&self, report: &Reported, now_ms: i64) -> Result<()> {
+    async fn settle_counted(&self, report: &EndedAttempt, now_ms: i64) -> Result<()> {
         let out = self.state.lock().give_back(&report.delivery, report.attempt.number, now_ms);
         if let Some(out) = out
             && let Some(stored) = self.stored(&report.delivery).await?
@@ -248,11 +252,11 @@ impl Dispatcher {
     }
 
     /// Tells the cores that hand these webhooks' attempts out when the next ones are due.
-    fn tell_others(&self, steps: &[(Step, bool)]) {
+    fn notify_others(&self, steps: &[(Step, bool)]) {
         let elsewhere =
             steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
         let next = elsewhere.filter_map(|(step, _)| Some((&*step.after.webhook_id, step.after.next_attempt_at?)));
-        self.shared.news.queues(&first_due(next));
+        self.shared.notifications.queues_changed(&first_due(next));
     }
 
     /// Counts the failures since the last success, which has ended the streak before it. The attempts themselves are

@@ -1,6 +1,6 @@
 //! A dispatcher's memory: its workers, the attempts out, and the webhooks with something due. It asks nobody.
 
-mod figures;
+mod lane_metrics;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -10,14 +10,14 @@ use std::{
 use thesis_net::{figures::seconds, services::ATTEMPTS_A_PLACE};
 use tokio::sync::mpsc;
 
-pub use self::figures::LaneFigures;
+pub use self::lane_metrics::LaneMetrics;
 use super::{
-    Claimed,
-    endpoint::{Endpoint, PER_WEBHOOK, Place},
-    settled::Settled,
+    ClaimedAttempt,
+    endpoint::{Endpoint, PER_WEBHOOK, QueuePosition},
+    settled::SettledAttempts,
     timers::Timers,
 };
-use crate::{domain::delivery::Delivery, figures::WAITED, shared::queue_hints::Made};
+use crate::{domain::delivery::Delivery, figures::WAITED, shared::queue_hints::PendingDelivery};
 
 /// Most deliveries of one webhook that are held ready with their bodies.
 pub(super) const READY_EACH: usize = 256;
@@ -42,7 +42,7 @@ pub(super) fn due_at(delivery: &Delivery) -> i64 {
 
 /// A worker that is connected.
 pub(super) struct Worker {
-    pub(super) claims: mpsc::Sender<Claimed>,
+    pub(super) claims: mpsc::Sender<ClaimedAttempt>,
     pub(super) capacity: usize,
     pub(super) out: usize,
     /// Those of them that are late.
@@ -86,7 +86,7 @@ pub(super) struct State {
     to_read: VecDeque<Arc<str>>,
     /// Webhooks with rows that wait until they are enabled.
     waiting: HashSet<Arc<str>>,
-    settled: Settled,
+    settled: SettledAttempts,
 }
 
 impl State {
@@ -107,8 +107,8 @@ impl State {
     }
 
     /// Takes in a delivery that may be sent; one that is known already is left alone.
-    pub(super) fn add(&mut self, made: Made, now_ms: i64) {
-        let delivery = &made.delivery;
+    pub(super) fn add(&mut self, pending: PendingDelivery, now_ms: i64) {
+        let delivery = &pending.delivery;
         let (id, number) = (&delivery.id, delivery.attempt_count() + 1);
         if self.out.contains_key(id) || self.ready.contains(id) || self.settled.has(id, number) {
             return;
@@ -116,13 +116,13 @@ impl State {
         let webhook: Arc<str> = delivery.webhook_id.as_str().into();
         let endpoint = self.endpoints.entry(Arc::clone(&webhook)).or_default();
         // Each webhook has some room, whatever the others hold.
-        let most = if self.ready.len() < READY_ALL { READY_EACH } else { READY_LOW };
-        if endpoint.ready.len() >= most {
-            self.read_from(&webhook, due_at(&made.delivery));
+        let max_ready = if self.ready.len() < READY_ALL { READY_EACH } else { READY_LOW };
+        if endpoint.ready.len() >= max_ready {
+            self.read_from(&webhook, due_at(&pending.delivery));
             return;
         }
         self.ready.insert(id.clone());
-        endpoint.ready.push_back(made);
+        endpoint.ready.push_back(pending);
         self.take_turn(&webhook, now_ms);
     }
 
@@ -131,7 +131,7 @@ impl State {
         self.read_on(webhook, (due_at, String::new()));
     }
 
-    fn read_on(&mut self, webhook: &Arc<str>, place: Place) {
+    fn read_on(&mut self, webhook: &Arc<str>, place: QueuePosition) {
         let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
         endpoint.unread = Some(endpoint.unread.take().map_or(place.clone(), |unread| unread.min(place)));
         self.ask_to_read(webhook);
@@ -146,7 +146,7 @@ impl State {
     }
 
     /// The next queue to read, and from where.
-    pub(super) fn next_read(&mut self) -> Option<(Arc<str>, Place)> {
+    pub(super) fn next_read(&mut self) -> Option<(Arc<str>, QueuePosition)> {
         while let Some(webhook) = self.to_read.pop_front() {
             let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
             match endpoint.unread.take() {
@@ -161,7 +161,7 @@ impl State {
     }
 
     /// Ends a reading, which goes on at `next` if there may be more that is due.
-    pub(super) fn end_read(&mut self, webhook: &Arc<str>, next: Option<Place>) {
+    pub(super) fn end_read(&mut self, webhook: &Arc<str>, next: Option<QueuePosition>) {
         let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
         (endpoint.is_read, endpoint.reading) = (false, None);
         match next {
@@ -184,7 +184,7 @@ impl State {
     }
 
     /// Reads again what waited.
-    pub(super) fn wait_no_more(&mut self, webhook: &Arc<str>) {
+    pub(super) fn resume(&mut self, webhook: &Arc<str>) {
         self.waiting.remove(webhook);
         if let Some(first) = self.endpoints.get_mut(webhook).and_then(|endpoint| endpoint.waiting.take()) {
             self.read_from(webhook, first);
@@ -202,30 +202,30 @@ impl State {
     }
 
     /// The next delivery to hand out of a healthy webhook, in turn.
-    pub(super) fn next(&mut self, now_ms: i64) -> Option<Made> {
+    pub(super) fn next(&mut self, now_ms: i64) -> Option<PendingDelivery> {
         while let Some(webhook) = self.turns.pop_front() {
             let waiting = self.turns.len() + 1;
             let share = (self.capacity() * 3).div_ceil(4 * waiting);
             let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
-            let most = share.clamp(1, endpoint.places());
+            let max_out = share.clamp(1, endpoint.places());
             endpoint.in_turn = false;
             if endpoint.is_slow(now_ms) {
                 self.take_turn(&webhook, now_ms);
                 continue;
             }
             // Its next report gives it another turn.
-            if endpoint.out.len() >= most {
+            if endpoint.out.len() >= max_out {
                 continue;
             }
-            if let Some(made) = self.take_ready(&webhook, now_ms) {
-                return Some(made);
+            if let Some(pending) = self.take_ready(&webhook, now_ms) {
+                return Some(pending);
             }
         }
         None
     }
 
     /// The webhooks of the slow lane that have their turn now: each once, as long as the lane has places.
-    pub(super) fn slow_round(&mut self, now_ms: i64) -> Vec<Made> {
+    pub(super) fn slow_round(&mut self, now_ms: i64) -> Vec<PendingDelivery> {
         let places = (self.capacity() / SLOW_PART).max(1).saturating_sub(self.slow_out).min(self.room());
         let mut round = Vec::new();
         for _ in 0..self.slow_turns.len() {
@@ -245,19 +245,19 @@ impl State {
         round
     }
 
-    fn take_ready(&mut self, webhook: &Arc<str>, now_ms: i64) -> Option<Made> {
-        let made = self.endpoints.get_mut(webhook)?.ready.pop_front()?;
-        self.ready.remove(&made.delivery.id);
+    fn take_ready(&mut self, webhook: &Arc<str>, now_ms: i64) -> Option<PendingDelivery> {
+        let pending = self.endpoints.get_mut(webhook)?.ready.pop_front()?;
+        self.ready.remove(&pending.delivery.id);
         self.take_turn(webhook, now_ms);
         self.ask_to_read(webhook);
-        Some(made)
+        Some(pending)
     }
 
     /// Puts a delivery back in front of its webhook's others.
-    pub(super) fn put_back(&mut self, made: Made, now_ms: i64) {
-        let webhook: Arc<str> = made.delivery.webhook_id.as_str().into();
-        self.ready.insert(made.delivery.id.clone());
-        self.endpoints.entry(Arc::clone(&webhook)).or_default().ready.push_front(made);
+    pub(super) fn put_back(&mut self, pending: PendingDelivery, now_ms: i64) {
+        let webhook: Arc<str> = pending.delivery.webhook_id.as_str().into();
+        self.ready.insert(pending.delivery.id.clone());
+        self.endpoints.entry(Arc::clone(&webhook)).or_default().ready.push_front(pending);
         self.take_turn(&webhook, now_ms);
     }
 
@@ -368,8 +368,8 @@ impl State {
             turns.retain(|webhook| keep(webhook));
         }
         for (_, endpoint) in self.endpoints.extract_if(|webhook, _| !keep(webhook)) {
-            for made in endpoint.ready {
-                self.ready.remove(&made.delivery.id);
+            for pending in endpoint.ready {
+                self.ready.remove(&pending.delivery.id);
             }
         }
     }

@@ -147,7 +147,7 @@ impl Bench {
     }
 
     /// Whether nothing is handed out while the dispatcher looks several times.
-    async fn stays_away(&self, claims: &mut mpsc::Receiver<Claimed>) -> bool {
+    async fn stays_away(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> bool {
         for _ in 0..6 {
             tokio::time::sleep(POLL_INTERVAL).await;
             // Paused time runs ahead while the store's own thread works; this waits for it.
@@ -167,13 +167,13 @@ impl Bench {
         panic!("{webhook} never became {status:?}");
     }
 
-    async fn report(&self, claimed: &Claimed, response_status: i32) {
+    async fn report(&self, claimed: &ClaimedAttempt, response_status: i32) {
         let attempt = Attempt {
             number: claimed.delivery.attempt_count() + 1,
             response_status: Some(response_status),
             ..Attempt::default()
         };
-        let report = Reported { delivery: claimed.delivery.id.clone(), attempt };
+        let report = EndedAttempt { delivery: claimed.delivery.id.clone(), attempt };
         self.core.dispatcher.report(vec![report]).await.unwrap();
     }
 }

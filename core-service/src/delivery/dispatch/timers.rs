@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_a_minute_stands_for_it() {
+    fn a_minute_is_due_at_its_first_time() {
         let (a, b): (Arc<str>, Arc<str>) = ("wh_a".into(), "wh_b".into());
         let mut timers = Timers::default();
         for (webhook, due_at) in [(&a, 70_000), (&a, 60_500), (&a, 61_000), (&b, 60_400), (&a, 130_000)] {

@@ -55,7 +55,7 @@ impl Writer {
                 continue;
             }
             self.looks += 1;
-            let (number, looks, looked) = (self.looks, Arc::clone(&self.shared.looks), self.looked.0.clone());
+            let (number, looks, looked) = (self.looks, Arc::clone(&self.shared.token_reads), self.looked.0.clone());
             owed.look = Look::under_way(number);
             let (theses, dataset) = (self.projector.theses().clone(), self.dataset.clone());
             tokio::spawn(async move {

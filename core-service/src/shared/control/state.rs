@@ -133,7 +133,7 @@ impl ControlState {
         }
     }
 
-    pub(super) fn take(&mut self, change: ControlChange) {
+    pub(super) fn apply_change(&mut self, change: ControlChange) {
         match change {
             ControlChange::Organization(row) => {
                 self.organizations.insert(row.id.clone(), Arc::new(row));
@@ -168,7 +168,11 @@ impl ControlState {
             ControlChange::Invitation(row) => self.people.set_invitation(row),
             ControlChange::InvitationGone(id) => self.people.remove_invitation(&id),
             ControlChange::Several(several) => {
-                several.changes.into_iter().filter_map(|entry| entry.change).for_each(|change| self.take(change));
+                several
+                    .changes
+                    .into_iter()
+                    .filter_map(|entry| entry.change)
+                    .for_each(|change| self.apply_change(change));
             }
         }
     }

@@ -23,7 +23,7 @@ impl Bench {
     }
 
     /// The next attempt that is handed out.
-    async fn claim(&self, claims: &mut mpsc::Receiver<Claimed>) -> Claimed {
+    async fn claim(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> ClaimedAttempt {
         self.until(async || !claims.is_empty()).await;
         claims.try_recv().unwrap()
     }
@@ -77,7 +77,7 @@ async fn a_replay_without_a_notification_is_sent_although_older_rows_wait() {
     bench.clock.advance(60_000);
     let (_place, mut claims) = dispatcher.join(8);
     bench.until(async || deliveries.queue.done(shard_of("wh_1")).await.unwrap().is_some()).await;
-    bench.core.shared.hints.hear([("wh_1".to_owned(), older.created_at)]);
+    bench.core.shared.hints.add_queues([("wh_1".to_owned(), older.created_at)]);
     bench.until(async || dispatcher.state.lock().waiting().count() == 1).await;
     // The cores have no addresses, so they do not reach each other.
     let sent = replay(&other, &older, clock_now(&other), "seed").await.unwrap();
@@ -99,12 +99,12 @@ async fn what_a_leaving_shard_holds_back_is_sent_when_it_stays_after_all() {
         replays.push(replay(&bench.core, &original, now_ms, seed).await.unwrap().id);
     }
     let out = [bench.claim(&mut claims).await, bench.claim(&mut claims).await];
-    bench.until(async || dispatcher.queue().normal.ready == 1).await;
+    bench.until(async || dispatcher.queue_metrics().normal.ready == 1).await;
 
     let (place, _claims) = other.dispatcher.join(1);
     bench.until(async || !dispatcher.shards.serves(shard_of(&webhook), now_ms)).await;
     bench.report(&out[0], 200).await;
-    bench.until(async || dispatcher.queue().normal.ready == 0).await;
+    bench.until(async || dispatcher.queue_metrics().normal.ready == 0).await;
     // The attempt that is still out keeps the shard here until the other core has no worker any more.
     drop(place);
     let last = bench.claim(&mut claims).await;

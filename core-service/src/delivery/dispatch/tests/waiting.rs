@@ -103,7 +103,7 @@ async fn any_core_takes_a_report() {
     let event = bench.post().await;
     let claimed = claims.recv().await.unwrap();
     let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
-    other.dispatcher.report(vec![Reported { delivery: claimed.delivery.id.clone(), attempt }]).await.unwrap();
+    other.dispatcher.report(vec![EndedAttempt { delivery: claimed.delivery.id.clone(), attempt }]).await.unwrap();
     assert_eq!(bench.delivery(&event, "wh_1").await.status(), Status::Retrying);
     // The core that sends hears of the retry before it is due.
     assert!(bench.stays_away(&mut claims).await);

@@ -4,7 +4,7 @@ use super::State;
 
 /// A lane of webhooks now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaneFigures {
+pub struct LaneMetrics {
     /// Due attempts in memory.
     pub ready: usize,
     /// Attempts that are out.
@@ -15,8 +15,8 @@ pub struct LaneFigures {
 
 impl State {
     /// The normal and the slow lane. What waits until its webhook is enabled counts in neither.
-    pub(in crate::delivery::dispatch) fn lanes(&self, now_ms: i64) -> [LaneFigures; 2] {
-        let mut lanes = [LaneFigures::default(); 2];
+    pub(in crate::delivery::dispatch) fn lanes(&self, now_ms: i64) -> [LaneMetrics; 2] {
+        let mut lanes = [LaneMetrics::default(); 2];
         for endpoint in self.endpoints.values() {
             let lane = &mut lanes[usize::from(endpoint.is_slow(now_ms))];
             lane.ready += endpoint.ready.len();
