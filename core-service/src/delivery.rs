@@ -1,4 +1,4 @@
-//! From an event that a webhook is owed to its attempts.
+//! Delivery of events to webhooks: which deliveries are sent, and who sends their attempts.
 
 pub mod dispatch;
 pub mod serving;

@@ -62,7 +62,7 @@ impl Shared {
     /// Creates deliveries and notifies the cores that hand them out.
     ///
     /// # Errors
-    /// When the store does not answer. The caller may try again: a repeat loses nothing and changes nothing.
+    /// Fails when the store does not answer. The caller may try again: a repeat loses nothing and changes nothing.
     pub async fn create_deliveries(&self, pending: Vec<PendingDelivery>, now_ms: i64) -> StoreResult<()> {
         let deliveries: Vec<_> = pending.iter().map(|pending| &pending.delivery).collect();
         self.deliveries.create(&deliveries, now_ms).await?;

@@ -319,14 +319,14 @@ pub trait Backend: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether the store answers.
+    /// True if the store answers.
     async fn check(&self) -> StoreResult<()>;
 
     /// Makes changes that tell of a backup, then begins one of everything as it is now, these changes too. It tells the
     /// time that it is of. If none begins, no change is made.
     ///
     /// # Errors
-    /// When the store cannot be read or written.
+    /// Fails when the store cannot be read or written.
     async fn backup(&self, _created_at_ms: i64, _told: Vec<Change>) -> StoreResult<Backup> {
         Ok(Backup::Elsewhere)
     }

@@ -59,11 +59,11 @@ pub struct RequestMeta {
     pub request_id: String,
     /// Where it stands in its trace.
     pub trace: Trace,
-    /// Whether somebody before this core began the trace.
+    /// True if somebody before this core began the trace.
     pub continues: bool,
     /// The idempotency key.
     pub idempotency_key: Option<String>,
-    /// Whether the edge could read only a part of the request, and will report its faults.
+    /// True if the edge could read only a part of the request, and will report its faults.
     pub malformed: bool,
 }
 
@@ -167,7 +167,7 @@ impl Gate {
         })
     }
 
-    /// Whether a request carries the service credential.
+    /// True if a request carries the service credential.
     #[must_use]
     pub fn is_service(&self, token: Option<&str>) -> bool {
         token.is_some_and(|token| token.as_bytes().ct_eq(self.service_token.expose_secret().as_bytes()).into())
@@ -287,7 +287,7 @@ impl Gate {
         key.cloned()
     }
 
-    /// Whether the caller with this [`Caller::key_id`] still has the rights that it was admitted with; asked again for open
+    /// True if the caller with this [`Caller::key_id`] still has the rights that it was admitted with; asked again for open
     /// streams.
     #[must_use]
     pub fn still_admits(&self, key_id: &str, operation: Operation) -> bool {

@@ -255,7 +255,7 @@ impl Drop for Place {
     }
 }
 
-/// Whether the same request would be refused again at any later time.
+/// True if the same request would be refused again at any later time.
 fn is_final(error: &ApiError) -> bool {
     match error.code {
         ErrorCode::WebhookLimitReached => false,

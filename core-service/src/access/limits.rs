@@ -49,7 +49,7 @@ pub struct Rate {
     pub remaining: u32,
     /// Unix seconds at which the window ends.
     pub reset: i64,
-    /// Whether this request was within the limit.
+    /// True if this request was within the limit.
     pub allowed: bool,
 }
 
@@ -278,7 +278,7 @@ impl Sends {
         SendWindow { project: project.into(), minute: now_ms.div_euclid(MINUTE_MS) }
     }
 
-    /// Whether the project has had all of this minute, as far as is known here.
+    /// True if the project has had all of this minute, as far as is known here.
     pub fn is_used_up(&self, project: &str, now_ms: i64) -> bool {
         self.0.known(&Self::window(project, now_ms), now_ms) >= SENDS_PER_MINUTE
     }

@@ -115,7 +115,7 @@ impl OpenStreams {
         (SessionGuard { streams: Arc::clone(self), session: session.to_owned() }, receiver)
     }
 
-    /// Whether there is such a session.
+    /// True if there is such a session.
     #[must_use]
     pub fn knows(&self, session: &str) -> bool {
         self.sessions.lock().contains_key(session)
@@ -173,7 +173,7 @@ impl OpenStreams {
         }
     }
 
-    /// Whether tickets opened any of the streams.
+    /// True if tickets opened any of the streams.
     #[must_use]
     pub fn have_tickets(&self) -> bool {
         let sessions = self.sessions.lock();

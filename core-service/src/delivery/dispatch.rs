@@ -1,9 +1,9 @@
 //! Hands out due attempts to workers and takes their reports.
 //!
-//! A core hands out the attempts of the shards whose lease it holds. What fan-out has just made goes from memory to a
-//! worker. Everything else is read from the queues: what a core finds when it takes a shard over, retries when their
-//! timer says so, and what memory had no room for. Leases only save duplicate work: a report of the expected attempt
-//! counts, whoever sends it.
+//! A core hands out the attempts of the shards whose lease it holds. New deliveries from fan-out go from memory to a
+//! worker. The dispatcher reads all others from the queues: rows of a shard that it takes over, retries that are due,
+//! and deliveries that had no room in memory. Leases only save duplicate work: a report of the expected attempt counts,
+//! whichever worker sends it.
 
 mod endpoint;
 mod health;
@@ -50,18 +50,18 @@ use crate::{
     tables::{deliveries::Step, queue::shard_of},
 };
 
-/// How often timers, the slow lane and late attempts are looked at.
+/// Interval between two checks of timers, the slow lane and late attempts.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Longest wait for a report; then the attempt is handed out again.
+/// Time within which a worker reports an attempt, in milliseconds. Later the attempt is handed out again.
 const CLAIM_MS: i64 = 15_000;
-/// The same after its worker's stream has ended: attempts under way end and are reported within this time.
+/// The same limit after the worker's stream has ended. Attempts under way end and are reported within this time.
 const ORPHAN_MS: i64 = 8_000;
-/// Most queues read at once.
-const READS: usize = 16;
-/// Most events that are kept as JSON for their next attempts.
-const BODIES: usize = 2_000;
+/// Maximum number of queues that are read at the same time.
+const MAX_READS: usize = 16;
+/// Maximum number of events that the dispatcher keeps as JSON for their next attempts.
+const MAX_BODIES: usize = 2_000;
 
-/// An attempt to be made.
+/// An attempt that a worker shall make.
 #[derive(Debug)]
 pub struct ClaimedAttempt {
     /// The delivery as it is before the attempt.
@@ -82,11 +82,11 @@ pub struct Dispatcher {
     next_worker: AtomicU64,
     state: Mutex<State>,
     streaks: report::Streaks,
-    /// Whether the news of every other core are heard.
+    /// True while the notifications of every other core arrive.
     all_connected: watch::Receiver<bool>,
 }
 
-/// A worker's place; given up when dropped.
+/// The registration of a connected worker. Dropping it removes the worker.
 pub struct WorkerPlace {
     dispatcher: Arc<Dispatcher>,
     id: u64,
@@ -106,22 +106,22 @@ impl Drop for WorkerPlace {
 }
 
 impl Dispatcher {
-    /// A dispatcher of this replica.
+    /// Creates the dispatcher of this replica.
     #[must_use]
     pub fn new(shared: Arc<Shared>, members: Arc<Members>, all_connected: watch::Receiver<bool>) -> Arc<Self> {
         Arc::new(Self {
             all_connected,
             shards: Shards::new(Arc::clone(&shared), members),
             shared,
-            bodies: Cache::new(BODIES),
+            bodies: Cache::new(MAX_BODIES),
             next_worker: AtomicU64::new(1),
             state: Mutex::default(),
             streaks: report::Streaks::default(),
         })
     }
 
-    /// Takes a worker's stream: it gets claims until the place is dropped, at most `capacity` unreported that are not
-    /// late, and twice as many in all.
+    /// Adds a worker. It receives claims until its place is dropped: at most `capacity` unreported ones that are not
+    /// late, and at most twice as many in all.
     pub fn join(self: &Arc<Self>, capacity: usize) -> (WorkerPlace, mpsc::Receiver<ClaimedAttempt>) {
         let (claims, receiver) = mpsc::channel(ATTEMPTS_A_PLACE * capacity.max(1));
         let id = self.next_worker.fetch_add(1, Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl Dispatcher {
         (WorkerPlace { dispatcher: Arc::clone(self), id }, receiver)
     }
 
-    /// Takes back an attempt that was not made.
+    /// Takes back an attempt that the worker did not make.
     pub fn release_claim(&self, delivery_id: &str, attempt: i32) {
         let now_ms = self.shared.clock.now_ms();
         self.state.lock().give_back(delivery_id, attempt, now_ms);
@@ -143,7 +143,7 @@ impl Dispatcher {
         self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await;
     }
 
-    /// Takes shards and renews their leases, apart from the work, until stopped.
+    /// Takes shards and renews their leases until stopped. It runs apart from the work.
     pub async fn keep_shards(self: Arc<Self>, stop: CancellationToken) {
         stop.run_until_cancelled(self.shards.keep(|shard| self.is_out(shard))).await;
     }
@@ -182,14 +182,14 @@ impl Dispatcher {
             {
                 tracing::warn!(%error, "noting that attempts cannot be sent failed, trying again");
             }
-            while reads.len() < READS {
+            while reads.len() < MAX_READS {
                 let Some((webhook, place)) = self.state.lock().next_read() else { break };
                 reads.spawn(Arc::clone(&self).read_queue(webhook, place));
             }
         }
     }
 
-    /// Takes in what was just made here, and what other cores told.
+    /// Applies the hints about new deliveries of this core, and about queues in which other cores wrote rows.
     fn apply_hints(&self, now_ms: i64) {
         let hints = self.shared.hints.take_pending();
         if hints.deliveries.is_empty() && hints.queues.is_empty() {
@@ -200,7 +200,7 @@ impl Dispatcher {
             let Some(due_at) = pending.delivery.next_attempt_at else { continue };
             let webhook = &pending.delivery.webhook_id;
             match self.shards.taken_at(shard_of(webhook)) {
-                // Only this core can have sent what was made since.
+                // Only this core can have sent a delivery that was created since then.
                 Some(taken_at) if pending.delivery.created_at >= taken_at => state.add(pending, now_ms),
                 Some(_) => state.expect(&webhook.as_str().into(), due_at, now_ms),
                 None => {}
@@ -213,7 +213,7 @@ impl Dispatcher {
         }
     }
 
-    /// Looks at everything that time brings.
+    /// Handles late attempts, due timers and webhooks that no longer wait; then reads marks.
     async fn check_time(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
         {
             let mut state = self.state.lock();
@@ -237,14 +237,14 @@ impl Dispatcher {
         self.read_marks_of_others(progress, now_ms).await
     }
 
-    /// A webhook and what becomes of its deliveries; none if it is deleted, or not known here yet.
+    /// A webhook and the rule for its deliveries; none if the webhook is deleted, or not known here yet.
     fn serving(&self, webhook: &str, now_ms: i64) -> Option<(Arc<Webhook>, Serving)> {
         let state = self.shared.control.state();
         let webhook = state.webhook(webhook)?;
         Some((Arc::clone(webhook), Serving::of(&state, webhook, now_ms)))
     }
 
-    /// Hands out what is ready, until the workers are full. Gives what cannot be sent.
+    /// Hands out ready deliveries until the workers are full. Returns the ones that cannot be sent.
     async fn hand_out(&self, is_tick: bool, now_ms: i64) -> Vec<(PendingDelivery, Unsendable)> {
         let mut unsendable = Vec::new();
         let mut refreshed = !self.shared.control.is_shared();
@@ -300,7 +300,7 @@ impl Dispatcher {
         }
     }
 
-    /// Gives an attempt to the worker with the fewest out; false when none has room.
+    /// Sends an attempt to the worker with the fewest attempts out. Returns false when no worker has room.
     fn send(&self, pending: PendingDelivery, webhook: Arc<Webhook>, secrets: Vec<String>, now_ms: i64) -> bool {
         let mut state = self.state.lock();
         let delivery = Arc::new(pending.delivery);

@@ -15,13 +15,13 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Failures in a row after which a cursor is given up.
 const MAX_FAILURES: u32 = 8;
-/// Most pages of what is owed: ten million theses.
+/// Maximum number of pages of what is owed: ten million theses.
 const MAX_PAGES: usize = 50_000;
 /// Busiest tokens that are compared with the upstream.
 const SAMPLE: usize = 5;
 /// How far back these are compared, in milliseconds.
 const COMPARED_MS: i64 = HOUR_MS;
-/// Most pages of one of these.
+/// Maximum number of pages of one of these.
 const COMPARED_PAGES: usize = 5;
 
 impl Upstream {

@@ -24,7 +24,7 @@ pub use self::{
     feed::{Feed, FeedError},
 };
 
-/// Most theses of a page.
+/// Maximum number of theses of a page.
 const PAGE: &str = "200";
 /// Longest idle time of a connection. Common servers close theirs after 5 s, and a look-up must not meet the closing.
 const IDLE: Duration = Duration::from_secs(4);
@@ -105,7 +105,7 @@ impl UpstreamClient {
     /// The profile with this upstream id.
     ///
     /// # Errors
-    /// When there is none, or no answer.
+    /// Fails when there is none, or no answer.
     pub async fn profile(&self, id: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["profiles", id], &[]).await
     }
@@ -113,7 +113,7 @@ impl UpstreamClient {
     /// The profile with this handle, in whatever case.
     ///
     /// # Errors
-    /// When there is none, or no answer.
+    /// Fails when there is none, or no answer.
     pub async fn profile_by_handle(&self, handle: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["profiles"], &[("handle", handle)]).await
     }
@@ -121,7 +121,7 @@ impl UpstreamClient {
     /// The wallets of the profile with this upstream id.
     ///
     /// # Errors
-    /// When there is no such profile, or no answer.
+    /// Fails when there is no such profile, or no answer.
     pub async fn wallets(&self, id: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["profiles", id, "wallets"], &[]).await
     }
@@ -129,7 +129,7 @@ impl UpstreamClient {
     /// A token.
     ///
     /// # Errors
-    /// When there is none, or no answer.
+    /// Fails when there is none, or no answer.
     pub async fn token(&self, chain: &str, address: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["tokens", chain, address], &[]).await
     }
@@ -137,7 +137,7 @@ impl UpstreamClient {
     /// The tokens with this symbol on every chain, in whatever case.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// Fails when there is no answer.
     pub async fn tokens(&self, symbol: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["tokens"], &[("symbol", symbol)]).await
     }
@@ -145,7 +145,7 @@ impl UpstreamClient {
     /// A page of theses, newest first: those that changed at `since_ms` or later, behind the page that told the cursor.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// Fails when there is no answer.
     pub async fn theses(&self, of: Of<'_>, since_ms: Option<i64>, cursor: Option<&str>) -> Result<Bytes, LookupError> {
         let since = since_ms.map(format_millis);
         let mut query = match of {
@@ -162,7 +162,7 @@ impl UpstreamClient {
     /// A thesis, or its tombstone.
     ///
     /// # Errors
-    /// When it never was, or there is no answer.
+    /// Fails when it never was, or there is no answer.
     pub async fn thesis(&self, id: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["theses", id], &[]).await
     }

@@ -10,9 +10,9 @@ use thesis_net::sse::{Event, Told};
 use super::objects::{self, Refusal};
 use crate::domain::observation::{Observation, Seen};
 
-/// Most bytes of a frame: 256 KiB. The feed's parser keeps as many.
+/// Maximum number of bytes of a frame: 256 KiB. The feed's parser keeps as many.
 pub const MAX_FRAME: usize = 256 * 1024;
-/// Most bytes of a position.
+/// Maximum number of bytes of a position.
 const MAX_POSITION: usize = 256;
 
 /// The types of frames.

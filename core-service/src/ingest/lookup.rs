@@ -19,7 +19,7 @@ use crate::domain::{
     window::MINUTE_MS,
 };
 
-/// Most pages of a token's theses that a verification looks up.
+/// Maximum number of pages of a token's theses that a verification looks up.
 const RESYNC_PAGES: usize = 10;
 /// Seconds until the next try after an answer that cannot be used.
 const AFTER_FAILURE_S: u32 = 5;

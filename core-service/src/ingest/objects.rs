@@ -18,7 +18,7 @@ pub use self::{
 };
 use crate::domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen};
 
-/// Most bytes of a text: 64 KiB.
+/// Maximum number of bytes of a text: 64 KiB.
 const MAX_TEXT: usize = 64 * 1024;
 
 /// The names that a profile's fields have in a thesis.
@@ -43,7 +43,7 @@ pub fn json(bytes: &[u8]) -> Result<Value, Refusal> {
 /// A profile, with its revision.
 ///
 /// # Errors
-/// When a field that identifies or dates it is wrong.
+/// Fails when a field that identifies or dates it is wrong.
 pub fn profile(value: &Value, now_ms: i64) -> Result<ProfileSeen, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
@@ -65,7 +65,7 @@ pub fn profile(value: &Value, now_ms: i64) -> Result<ProfileSeen, Refusal> {
 /// A token, with its revision.
 ///
 /// # Errors
-/// When a field that identifies or dates it is wrong.
+/// Fails when a field that identifies or dates it is wrong.
 pub fn token(value: &Value, now_ms: i64) -> Result<TokenSeen, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
@@ -86,7 +86,7 @@ pub fn token(value: &Value, now_ms: i64) -> Result<TokenSeen, Refusal> {
 /// whose it was, on which token and when: so a verification can say that it is deleted.
 ///
 /// # Errors
-/// When a field that identifies or dates it is wrong, or its text is missing or too long.
+/// Fails when a field that identifies or dates it is wrong, or its text is missing or too long.
 pub fn thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Refusal> {
     thesis_or_tombstone(value, now_ms, false)
 }
@@ -94,7 +94,7 @@ pub fn thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Refusal> {
 /// A thesis that is deleted, whether it says so itself or not.
 ///
 /// # Errors
-/// When its id or time is wrong.
+/// Fails when its id or time is wrong.
 pub fn deleted_thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Refusal> {
     thesis_or_tombstone(value, now_ms, true)
 }
@@ -102,7 +102,7 @@ pub fn deleted_thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Re
 /// New figures of a thesis.
 ///
 /// # Errors
-/// When the thesis's id or the time is wrong.
+/// Fails when the thesis's id or the time is wrong.
 pub fn engagement(value: &Value, now_ms: i64) -> Result<Observation, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
@@ -117,7 +117,7 @@ pub fn engagement(value: &Value, now_ms: i64) -> Result<Observation, Refusal> {
 /// The time in a field of an object.
 ///
 /// # Errors
-/// When there is none, or it lies ahead.
+/// Fails when there is none, or it lies ahead.
 pub(super) fn time(value: &Value, name: &'static str, now_ms: i64) -> Result<i64, Refusal> {
     Fields::of(value, now_ms)?.time(name)
 }

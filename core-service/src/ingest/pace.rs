@@ -23,7 +23,7 @@ pub enum Use {
     Backfill,
 }
 
-/// Whether a look-up may be made now.
+/// True if a look-up may be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It is made, and its end has to be told.

@@ -31,7 +31,7 @@ impl Place {
     /// before it opens the feed: a later start then knows since when it must have every change.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub(super) async fn read(upstream: &Arc<Upstream>) -> StoreResult<Self> {
         let now_ms = upstream.now_ms();
         let kept = place(&upstream.shared.backend).await?;

@@ -30,7 +30,7 @@ impl Pushes {
     /// Notes a push into `live`.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn note(&self) -> StoreResult<()> {
         let now_ms = self.shared.clock.now_ms();
         PUSHED.one().set(seconds(now_ms));
@@ -46,7 +46,7 @@ impl Pushes {
     /// When observations were last pushed, if that makes the feed count as up.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn up_since(&self) -> StoreResult<Option<i64>> {
         let now_ms = self.shared.clock.now_ms();
         let pushed_at = upstream::pushed_at(&self.shared.backend).await?;

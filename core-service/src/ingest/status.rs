@@ -79,7 +79,7 @@ impl Status {
         LOOKUPS.at(outcome).increment(1);
     }
 
-    /// Whether the feed is up, and when its last frame came.
+    /// True if the feed is up, and when its last frame came.
     pub(super) fn feed(&self, now_ms: i64) -> (bool, Option<i64>) {
         let seen = self.0.lock();
         (seen.connected && now_ms - seen.received_at < SILENCE_MS, seen.last_frame_at)

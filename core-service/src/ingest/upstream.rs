@@ -91,7 +91,7 @@ pub struct Upstream {
     pub(super) pace: Mutex<Pace>,
     /// What has to be looked up.
     pub(super) owed: Mutex<Owed>,
-    /// Whether that is being done.
+    /// True if that is being done.
     pub(super) catches_up: AtomicBool,
     /// Theses that the feed told lately, by chain and address of their tokens.
     pub(super) busy: Mutex<HashMap<(String, String), u32>>,
@@ -103,7 +103,7 @@ impl Upstream {
     /// The upstream of these settings.
     ///
     /// # Errors
-    /// When a setting cannot be used; the error names it.
+    /// Fails when a setting cannot be used; the error names it.
     pub fn new(
         shared: Arc<Shared>,
         datasets: Arc<Datasets>,
@@ -133,7 +133,7 @@ impl Upstream {
         self.shared.clock.now_ms()
     }
 
-    /// Whether this core follows the feed and makes the look-ups.
+    /// True if this core follows the feed and makes the look-ups.
     #[must_use]
     pub fn leads(&self) -> bool {
         self.peers.leads(&Dataset::Live.to_string())
@@ -154,7 +154,7 @@ impl Upstream {
         told
     }
 
-    /// Whether the upstream lately said that there is no such thing.
+    /// True if the upstream lately said that there is no such thing.
     async fn is_missing(&self, thing: &Thing) -> bool {
         let is_recent = |known: LookedUp| self.now_ms() - known.at < MISSING_MS;
         match self.known(thing).await {
@@ -243,7 +243,7 @@ impl Upstream {
         Some(known)
     }
 
-    /// Whether something that was last observed at `observed_at` is old enough to be asked for again.
+    /// True if something that was last observed at `observed_at` is old enough to be asked for again.
     pub async fn is_due(&self, thing: Thing, observed_at: i64) -> bool {
         let refresh = i64::try_from(self.settings.refresh.as_millis()).unwrap_or(i64::MAX);
         let now_ms = self.now_ms();
@@ -259,7 +259,7 @@ impl Upstream {
         !self.known_to_all(&thing).await.is_some_and(is_fresh)
     }
 
-    /// Whether the upstream has ever been asked for something and answered, as far as that is kept.
+    /// True if the upstream has ever been asked for something and answered, as far as that is kept.
     pub async fn has_asked(&self, thing: &Thing) -> bool {
         self.known(thing).await.is_some()
     }
@@ -270,7 +270,7 @@ impl Upstream {
         self.known(&thing).await.filter(|known| known.found).map(|known| known.at)
     }
 
-    /// Whether the feed is up, wherever it is followed, and when its last frame came.
+    /// True if the feed is up, wherever it is followed, and when its last frame came.
     pub async fn feed(&self) -> (bool, Option<i64>) {
         let now_ms = self.now_ms();
         if self.leads() {

@@ -51,13 +51,13 @@ struct Seen {
     beat: i64,
     /// Since when this beat is seen.
     since: i64,
-    /// Whether it was seen to move: the age of the first beat is not known.
+    /// True if it was seen to move: the age of the first beat is not known.
     has_moved: bool,
     member: Member,
 }
 
 impl Seen {
-    /// Whether it was seen to beat lately.
+    /// True if it was seen to beat lately.
     fn lives(&self, now_ms: i64, patience_ms: i64) -> bool {
         self.has_moved && !self.member.is_gone && now_ms - self.since < patience_ms
     }
@@ -89,7 +89,7 @@ pub struct Members {
     hurry: Notify,
     /// The other cores that may live.
     others: watch::Sender<Vec<Other>>,
-    /// Whether the others were looked at.
+    /// True if the others were looked at.
     has_looked: AtomicBool,
 }
 
@@ -100,7 +100,7 @@ pub struct Other {
     pub replica: String,
     /// The gRPC URL at which it is reached.
     pub address: String,
-    /// Whether it may own logs: it was seen to beat lately.
+    /// True if it may own logs: it was seen to beat lately.
     pub owns: bool,
 }
 
@@ -130,7 +130,7 @@ impl Members {
         self.state.lock().own.address.clone()
     }
 
-    /// Whether there can be no other core.
+    /// True if there can be no other core.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.backend.is_exclusive()
@@ -141,13 +141,13 @@ impl Members {
         self.state.lock().term.clone()
     }
 
-    /// Whether this core's last beat is too old for something new that others must count.
+    /// True if this core's last beat is too old for something new that others must count.
     pub fn is_late(&self) -> bool {
         let now_ms = self.clock.now_ms();
         !self.is_alone() && self.state.lock().beat_at.is_none_or(|at| now_ms - at >= LATE_MS)
     }
 
-    /// Whether this core told the others that it hands out attempts.
+    /// True if this core told the others that it hands out attempts.
     #[must_use]
     pub fn is_handing_out(&self) -> bool {
         self.state.lock().own.hands_out
@@ -177,20 +177,20 @@ impl Members {
         self.others.subscribe()
     }
 
-    /// Whether the others are known at all.
+    /// True if the others are known at all.
     #[must_use]
     pub fn has_looked(&self) -> bool {
         self.has_looked.load(Ordering::Relaxed)
     }
 
-    /// Whether this core may own logs: it has shown lately that it lives.
+    /// True if this core may own logs: it has shown lately that it lives.
     #[must_use]
     pub fn owns(&self) -> bool {
         let now_ms = self.clock.now_ms();
         self.is_alone() || self.state.lock().beat_at.is_some_and(|at| now_ms - at < OWNER_MS)
     }
 
-    /// Whether another core lives, as far as is known: one whose beat was never seen to move may.
+    /// True if another core lives, as far as is known: one whose beat was never seen to move may.
     #[must_use]
     pub fn may_live(&self, replica: &str) -> bool {
         let now_ms = self.clock.now_ms();
@@ -198,7 +198,7 @@ impl Members {
         replica == self.replica || state.others.get(replica).is_some_and(|seen| seen.may_live(now_ms))
     }
 
-    /// Whether a core certainly owns nothing any more.
+    /// True if a core certainly owns nothing any more.
     #[must_use]
     pub fn is_dead(&self, replica: &str) -> bool {
         let now_ms = self.clock.now_ms();
@@ -210,7 +210,7 @@ impl Members {
     /// Looks at the others' beats. A beat that is missing stands still.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn look<'a>(&self, named: impl IntoIterator<Item = &'a String>) -> StoreResult<()> {
         if self.is_alone() {
             return Ok(());
@@ -260,7 +260,7 @@ impl Members {
     /// Shows that this core lives.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn beat(&self) -> StoreResult<()> {
         if self.is_alone() {
             return Ok(());

@@ -72,7 +72,7 @@ struct Peer {
     replica: String,
     address: String,
     core: Arc<PeerCore>,
-    /// Whether its news are heard.
+    /// True if its news are heard.
     heard: AtomicBool,
     stop: CancellationToken,
 }
@@ -103,7 +103,7 @@ pub struct Peers {
     members: Arc<Members>,
     dial: Dial,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
-    /// Whether the news of every other core are heard.
+    /// True if the news of every other core are heard.
     all_connected: watch::Sender<bool>,
 }
 
@@ -114,7 +114,7 @@ impl Peers {
         Arc::new(Self { members, dial, peers: Mutex::default(), all_connected: watch::Sender::new(false) })
     }
 
-    /// Whether the news of every other core that is known to live are heard. While they are not, and once more when they
+    /// True if the news of every other core that is known to live are heard. While they are not, and once more when they
     /// are heard again, what others do has to be looked for.
     #[must_use]
     pub fn all_connected(&self) -> watch::Receiver<bool> {
@@ -127,19 +127,19 @@ impl Peers {
         self.members.others()
     }
 
-    /// Whether a core certainly owns nothing any more.
+    /// True if a core certainly owns nothing any more.
     #[must_use]
     pub fn is_dead(&self, replica: &str) -> bool {
         self.members.is_dead(replica)
     }
 
-    /// Whether a log is this core's.
+    /// True if a log is this core's.
     #[must_use]
     pub fn owns(&self, dataset: &str) -> bool {
         self.owner(dataset).is_none()
     }
 
-    /// Whether a log is this core's, whether there is a way to others or not. What only one core may do is done by the one
+    /// True if a log is this core's, whether there is a way to others or not. What only one core may do is done by the one
     /// that leads.
     #[must_use]
     pub fn leads(&self, dataset: &str) -> bool {

@@ -54,7 +54,7 @@ pub trait Counted: Clone + Eq + Hash + Send + Sync + 'static {
     /// The partition that has a row of each replica.
     fn partition(&self) -> CountKey;
 
-    /// Whether its time is over.
+    /// True if its time is over.
     fn has_ended(&self, now_ms: i64) -> bool;
 }
 
@@ -92,7 +92,7 @@ impl Count {
         (self.limit, self.untold) = (limit, untold);
     }
 
-    /// Whether the next exchange is due.
+    /// True if the next exchange is due.
     fn is_due(&self, now_ms: i64) -> bool {
         let far = self.total() < self.limit / 2 && self.own.saturating_sub(self.stored) <= self.untold;
         !self.is_younger(if far { FAR_MS } else { NEAR_MS }, now_ms)
@@ -131,7 +131,7 @@ impl<K: Counted> SharedCounts<K> {
         Self { backend, replica, stored, counts, news: Notify::new(), failing: AtomicBool::new(false) }
     }
 
-    /// Whether the counts are in this process's memory only.
+    /// True if the counts are in this process's memory only.
     fn is_local(&self) -> bool {
         self.backend.is_exclusive() && !self.stored.table.is_for_good()
     }
@@ -353,7 +353,7 @@ impl<K: Counted> SharedCounts<K> {
         }
     }
 
-    /// Whether it counts anything under this key.
+    /// True if it counts anything under this key.
     pub fn has(&self, key: &K) -> bool {
         self.counts.lock().by_key.contains_key(key)
     }

@@ -65,7 +65,7 @@ pub struct StreamSlot {
 }
 
 impl StreamSlot {
-    /// Whether the place is lost and the stream must end.
+    /// True if the place is lost and the stream must end.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.term.is_cancelled()
@@ -136,7 +136,7 @@ impl StreamSlots {
     /// can give it to another.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn open(&self, project: &str) -> Result<u32> {
         if self.backend.is_exclusive() {
             return Ok(self.own(project));

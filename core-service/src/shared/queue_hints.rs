@@ -95,7 +95,7 @@ impl QueueHints {
         }
     }
 
-    /// Whether this core hands out a shard's attempts.
+    /// True if this core hands out a shard's attempts.
     pub fn serves(&self, shard: i64) -> bool {
         self.shards.load(Ordering::Relaxed) & (1 << shard) != 0
     }

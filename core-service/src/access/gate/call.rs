@@ -34,7 +34,7 @@ pub struct Call {
     pub meta: RequestMeta,
     /// When it was admitted; the one "now" of its answer.
     pub now_ms: i64,
-    /// Whether the answer was given before.
+    /// True if the answer was given before.
     pub replayed: Mutex<bool>,
     pub(super) gate: Arc<Gate>,
 }
@@ -114,7 +114,7 @@ impl Call {
         ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(self.now_ms)).into()
     }
 
-    /// Whether profiles are shown with their wallet: the Wallets API is enabled, and the key may read wallets.
+    /// True if profiles are shown with their wallet: the Wallets API is enabled, and the key may read wallets.
     #[must_use]
     pub fn shows_wallets(&self) -> bool {
         self.gate.features.has(Feature::Wallets) && self.caller.holds(Scope::WalletsRead)

@@ -1,8 +1,8 @@
-//! What metrics tell of a dispatcher.
+//! Metrics of a dispatcher.
 
 use super::{Dispatcher, state::LaneMetrics};
 
-/// A dispatcher's queue now.
+/// The present state of a dispatcher's queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueMetrics {
     /// Shards whose attempts it hands out.
@@ -16,7 +16,7 @@ pub struct QueueMetrics {
 }
 
 impl Dispatcher {
-    /// The queue now.
+    /// The present state of the queue.
     #[must_use]
     pub fn queue_metrics(&self) -> QueueMetrics {
         let now_ms = self.shared.clock.now_ms();

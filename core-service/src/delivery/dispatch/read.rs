@@ -1,4 +1,4 @@
-//! Reads what the queues have: rows that are due, and marks.
+//! Reads the queues: their due rows, and the marks that name queues with due rows.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -24,47 +24,47 @@ use crate::{
     },
 };
 
-/// Most rows of a queue read at once.
-const PAGE: usize = 128;
-/// How often marks are looked at while another core is not heard, in milliseconds.
+/// Maximum number of rows of a queue that one read returns.
+const PAGE_ROWS: usize = 128;
+/// Interval between two reads of marks while another core is not connected, in milliseconds.
 const DISCONNECTED_READ_MS: i64 = 2_000;
-/// Minutes after which all marks of a minute are written, whatever the clocks of other cores say.
+/// Minutes after which all marks of a minute are written, even if the clocks of the cores differ.
 const LATE_MINUTES: i64 = 3;
-/// Minutes for which a mark of something that is left is put off.
+/// Minutes by which the marks of pending deliveries are put off.
 const PUT_OFF_MINUTES: i64 = 5;
-/// Longest time to the next attempt, in milliseconds.
+/// Maximum time until the next attempt, in milliseconds.
 const MAX_DELAY_MS: i64 = 12 * HOUR_MS;
-/// The pause after a queue could not be read.
+/// Pause after a failed read of a queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// What was read of marks.
+/// How far the marks are read.
 pub(super) struct MarkProgress {
-    /// By shard, since when it is held, and the last minute whose marks were read.
+    /// By shard: the time since which this core holds it, and the last minute whose marks were read.
     done: HashMap<i64, (i64, i64)>,
-    /// Whether the news of every other core are heard.
+    /// True while the notifications of every other core arrive.
     all_connected: watch::Receiver<bool>,
-    /// When marks were last looked at because they are not, or were not; and whether that failed.
-    looked_at: i64,
+    /// Time of the last read of marks because a core was not connected, and whether the read failed.
+    read_at: i64,
     failed: bool,
 }
 
 impl MarkProgress {
     pub(super) fn new(all_connected: watch::Receiver<bool>) -> Self {
-        Self { done: HashMap::new(), all_connected, looked_at: 0, failed: false }
+        Self { done: HashMap::new(), all_connected, read_at: 0, failed: false }
     }
 }
 
 impl Dispatcher {
-    /// Looks for queue rows that other cores wrote, as long as not all of them are heard, and whenever that changes: a
-    /// core may have written some before it was heard.
+    /// Reads the marks of queue rows that other cores wrote, while not all of them are connected and whenever that
+    /// changes: a core may have written rows before it was connected.
     pub(super) async fn read_marks_of_others(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
         let changed = progress.all_connected.has_changed().unwrap_or_default();
         let all_connected = *progress.all_connected.borrow_and_update() && !changed && !progress.failed;
-        let is_early = !changed && now_ms - progress.looked_at < DISCONNECTED_READ_MS;
+        let is_early = !changed && now_ms - progress.read_at < DISCONNECTED_READ_MS;
         if self.shared.backend.is_exclusive() || all_connected || is_early {
             return Ok(());
         }
-        (progress.failed, progress.looked_at) = (true, now_ms);
+        (progress.failed, progress.read_at) = (true, now_ms);
         for (shard, (_, done)) in &progress.done {
             let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1, Marks::New).await?;
             self.read_marked(marks);
@@ -73,7 +73,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Has the queues of marks read.
+    /// Requests reads of the queues that the marks name.
     fn read_marked(&self, marks: BTreeSet<Mark>) {
         let mut state = self.state.lock();
         for Mark { webhook, since } in marks {
@@ -81,7 +81,7 @@ impl Dispatcher {
         }
     }
 
-    /// Reads a webhook's queue from a place on, and takes in what is due.
+    /// Reads a webhook's queue from a position on, and adds the due deliveries.
     pub(super) async fn read_queue(self: Arc<Self>, webhook: Arc<str>, place: QueuePosition) {
         let next = match self.read_page(&webhook, &place, self.shared.clock.now_ms()).await {
             Ok(next) => next,
@@ -95,7 +95,7 @@ impl Dispatcher {
         self.shared.hints.wake();
     }
 
-    /// Reads a page; gives the place where there may be more that is due.
+    /// Reads a page. Returns the position after which more rows may be due.
     async fn read_page(&self, webhook: &Arc<str>, place: &QueuePosition, now_ms: i64) -> Result<Option<QueuePosition>> {
         if self.serving(webhook, now_ms).is_none_or(|(_, serving)| serving.ends_all()) {
             // This core may not know yet that the webhook was created or enabled, or its project approved. When control
@@ -103,13 +103,13 @@ impl Dispatcher {
             self.shared.control.refresh().await?;
         }
         let serving = self.serving(webhook, now_ms).map(|(_, serving)| serving);
-        // What is cancelled is cancelled before it is due.
+        // Cancelled deliveries end before they are due.
         let is_over = serving.is_none_or(Serving::ends_all);
         let to = if is_over { now_ms + MAX_DELAY_MS } else { first_of(minute_of(now_ms) + 1) - 1 };
         let oldest = now_ms - i64::from(KEPT) * 1_000;
         let from = if place.0 < oldest { (oldest, String::new()) } else { place.clone() };
-        let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE).await?;
-        let last = rows.last().filter(|_| rows.len() == PAGE).map(|row| (row.due_at, row.delivery.clone()));
+        let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE_ROWS).await?;
+        let last = rows.last().filter(|_| rows.len() == PAGE_ROWS).map(|row| (row.due_at, row.delivery.clone()));
         let ids: Vec<String> = rows.iter().map(|row| row.delivery.clone()).collect();
         let stored = self.shared.deliveries.rows(&ids).await?;
         let (mut stale, mut steps) = (Vec::new(), Vec::new());
@@ -117,7 +117,7 @@ impl Dispatcher {
             let stored = match stored {
                 Ok(stored) => stored,
                 Err(error) => {
-                    // No attempt of it could be counted. The webhook's other deliveries do not wait for it.
+                    // No attempt of this delivery could be counted. The webhook's other deliveries do not wait for it.
                     let delivery = &row.delivery;
                     tracing::error!(webhook = &**webhook, delivery, %error, "a delivery cannot be read and is not sent");
                     continue;
@@ -173,8 +173,8 @@ impl Dispatcher {
         }
     }
 
-    /// Takes over the queues of shards that are new here. Once a minute, looks for rows that nobody told this core of,
-    /// and puts off the marks of what is left, so that the next core has little to read.
+    /// Takes over the queues of shards that are new here. Once a minute, reads marks of rows that this core was not
+    /// notified of, and puts off the marks of pending deliveries, so that the next core has little to read.
     pub(super) async fn check_marks(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
         let held = self.shards.held();
         let is_known = |shard: &i64, taken_at: &i64| held.get(shard) == Some(taken_at);
@@ -202,7 +202,7 @@ impl Dispatcher {
         let queue = &self.shared.deliveries.queue;
         let done = match queue.done(shard).await? {
             Some(done) => done,
-            // Nothing was due before there was an organization, and organizations are never deleted.
+            // No delivery was due before the first organization, and organizations are never deleted.
             None => {
                 let created_at = self.shared.control.state().organizations().map(|row| row.created_at).min();
                 let first = created_at.unwrap_or(now_ms).max(now_ms - i64::from(KEPT) * 1_000);
@@ -242,7 +242,7 @@ impl Dispatcher {
                 queue.put_off(&left, now + PUT_OFF_MINUTES).await?;
             }
             queue.set_done(*shard, *done).await?;
-            // Rows, not memory, bring an attempt back: whoever wrote them may have ended before this core learned of them.
+            // Only the rows bring an attempt back: their writer may have ended before it notified this core.
             self.read_marked(self.marks(*shard, *done + 1, upto, Marks::New).await?);
             *done = upto;
         }

@@ -1,4 +1,4 @@
-//! Takes the reports of attempts, and gives up webhooks that are gone or fail all the time.
+//! Counts the reports of attempts, and disables webhooks that are gone or always fail.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,25 +24,26 @@ use crate::{
     tables::{deliveries::Step, queue::shard_of},
 };
 
-/// The answer of an endpoint that is gone for good.
+/// Status of an endpoint that is gone for good.
 const GONE: i32 = 410;
-/// Longest time for which a webhook is known to have no failures in a row: another core may have noted one.
+/// Time for which this core trusts that a webhook has no streak of failures, in milliseconds. Another core may count
+/// a failure later.
 const KNOWN_MS: i64 = 60_000;
-/// Most webhooks of which that is remembered.
-const STREAKS: usize = 100_000;
+/// Maximum number of webhooks that are known to have no streak.
+const MAX_STREAKS: usize = 100_000;
 
-/// Webhooks without failures in a row, and since when that is known; none until it is stored.
+/// Webhooks without a streak of failures, and the time since which this is known; none until it is stored.
 pub(super) struct Streaks {
     none: Cache<Arc<str>, Option<i64>>,
 }
 
 impl Default for Streaks {
     fn default() -> Self {
-        Self { none: Cache::new(STREAKS) }
+        Self { none: Cache::new(MAX_STREAKS) }
     }
 }
 
-/// What became of a delivery, as metrics name it.
+/// The outcome of a delivery, as metrics name it.
 const fn outcome(status: Status) -> &'static str {
     match status {
         Status::Delivered => "delivered",
@@ -74,10 +75,10 @@ const fn ends_streak((counted, step): &(Counted, Step)) -> bool {
 }
 
 impl Dispatcher {
-    /// Takes reports. A repeat of one, or of another worker's report, changes nothing.
+    /// Counts reports. A repeated report, or another worker's report of the same attempt, changes nothing.
     ///
     /// # Errors
-    /// When the store does not answer; all reports must be repeated then.
+    /// Fails when the store does not answer; all reports must be repeated then.
     pub async fn report(&self, mut reports: Vec<EndedAttempt>) -> Result<()> {
         let now_ms = self.shared.clock.now_ms();
         let mut once = HashSet::new();
@@ -101,8 +102,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Counts attempts, each once, on the known states of their deliveries or on the stored ones. Gives those whose
-    /// known state was not the stored one.
+    /// Counts attempts, each once, on the known states of their deliveries or on the stored ones. Returns the reports
+    /// whose known state was not the stored one.
     async fn count(
         &self,
         reports: Vec<(EndedAttempt, Option<Arc<Delivery>>)>,
@@ -122,7 +123,7 @@ impl Dispatcher {
             let attempt = &report.attempt;
             let before = before.filter(|before| !before.is_over() && before.attempt_count() + 1 == attempt.number);
             let Some(before) = before else {
-                // It was counted before, perhaps by a call whose answer was lost.
+                // The attempt was counted before, perhaps by a call whose response was lost.
                 self.settle_counted(&report, now_ms).await?;
                 continue;
             };
@@ -150,7 +151,8 @@ impl Dispatcher {
                 }
                 Ok(false) if was_known => lost.push(report),
                 Ok(false) => self.settle_counted(&report, now_ms).await?,
-                // All are reported again, and those that are written count no second time: so they count now.
+                // The worker reports all of them again. Written ones do not count a second time then, so they count
+                // now.
                 Err(error) => failed = Some(error),
             }
         }
@@ -163,12 +165,12 @@ impl Dispatcher {
         failed.map_or(Ok(lost), |error| Err(error.into()))
     }
 
-    /// Ends the streaks of webhooks with a success, before their attempts are written: a process that ends in between leaves
-    /// attempts that are made again, but no old streak that the next failures would continue. Removes the successes of
-    /// webhooks whose streak cannot be ended.
+    /// Ends the streaks of webhooks with a success, before their attempts are written: a process that ends in between
+    /// leaves attempts that are made again, but no old streak that the next failures would continue. Removes the
+    /// successes of webhooks whose streak cannot be ended.
     ///
     /// # Errors
-    /// When the store does not answer for one of them; these are to be reported again.
+    /// Fails when the store does not answer for one of them. Their attempts must be reported again.
     async fn end_streaks(&self, counted: &mut Vec<(Counted, Step)>, now_ms: i64) -> StoreResult<()> {
         let successes = counted.iter().filter(|counted| ends_streak(counted));
         let webhooks: HashSet<String> = successes.map(|(_, step)| step.before.webhook_id.clone()).collect();
@@ -177,7 +179,7 @@ impl Dispatcher {
         for (webhook, ended) in webhooks.iter().zip(ended) {
             match ended {
                 Ok(()) => {}
-                // Reporting it again would help nobody.
+                // Another report would fail in the same way.
                 Err(StoreError::Damaged(why)) => tracing::error!(webhook, why, "a streak of failures cannot be ended"),
                 Err(error) => {
                     counted.retain(|counted| !ends_streak(counted) || counted.1.before.webhook_id != *webhook);
@@ -192,18 +194,18 @@ impl Dispatcher {
         if self.streaks.none.get(webhook).flatten().is_some_and(|since| now_ms - since < KNOWN_MS) {
             return Ok(());
         }
-        // Before it is written: a failure that is written later must find this to remove it.
+        // This comes before the write: a failure that is written later must find the entry and remove it.
         self.streaks.none.insert(webhook.into(), None);
         if let Err(error) = self.shared.deliveries.note(webhook, &[true], now_ms).await {
             self.streaks.none.remove(webhook);
             return Err(error);
         }
-        // If a failure has removed it meanwhile, nothing is known.
+        // If a failure has removed the entry in the meantime, the streak is not known.
         drop(self.streaks.none.replace(webhook.into(), Some(now_ms), false));
         Ok(())
     }
 
-    /// A delivery as it is stored; none when its row is damaged, since reporting it again would help nobody.
+    /// Reads a stored delivery; none when its row is damaged, since another report would fail in the same way.
     async fn stored(&self, delivery: &str) -> Result<Option<Delivery>> {
         match self.shared.deliveries.get(delivery).await {
             Err(StoreError::Damaged(why)) => {
@@ -218,13 +220,13 @@ impl Dispatcher {
         self.shared.control.state().webhook(&delivery.webhook_id).is_some_and(|webhook| webhook.live)
     }
 
-    /// Whether a delivery was cancelled while its attempt was under way, by withdrawn access.
+    /// True if withdrawn access cancelled a delivery while its attempt was under way.
     fn is_cancelled(&self, delivery: &Delivery, now_ms: i64) -> bool {
         let serving = self.serving(&delivery.webhook_id, now_ms);
         serving.is_some_and(|(_, serving)| serving.verdict(delivery) == Verdict::Cancel)
     }
 
-    /// Takes an attempt that counted out of memory, and notes when the next is due.
+    /// Removes a counted attempt from memory, and notes when the next one is due.
     fn settle(&self, step: &Step, succeeded: bool, now_ms: i64) {
         let (webhook, number): (Arc<str>, _) = (step.before.webhook_id.as_str().into(), step.after.attempt_count());
         let mut state = self.state.lock();
@@ -238,8 +240,8 @@ impl Dispatcher {
         }
     }
 
-    /// Takes an attempt that was counted before out of memory. Its queue row may still be there, and goes when it is read. A
-    /// later attempt of the delivery that is under way stays there.
+    /// Removes an attempt that was counted before from memory. The next read of its queue removes its row. A later
+    /// attempt of the delivery that is under way stays in memory.
     async fn settle_counted(&self, report: &EndedAttempt, now_ms: i64) -> Result<()> {
         let out = self.state.lock().give_back(&report.delivery, report.attempt.number, now_ms);
         if let Some(out) = out
@@ -251,7 +253,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Tells the cores that hand these webhooks' attempts out when the next ones are due.
+    /// Notifies the cores that hand out these webhooks' attempts of the next due times.
     fn notify_others(&self, steps: &[(Step, bool)]) {
         let elsewhere =
             steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());

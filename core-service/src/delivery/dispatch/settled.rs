@@ -5,10 +5,10 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-/// Attempts that are remembered in each of two halves.
+/// Number of attempts in each of the two halves.
 const HALF: usize = 50_000;
 
-/// The attempts that were reported lately. A delivery that is made or read again meanwhile is not sent again.
+/// The attempts that were reported lately. A delivery that is created or read again in that time is not sent again.
 #[derive(Default)]
 pub(super) struct SettledAttempts {
     new: HashSet<u64>,

@@ -1,4 +1,4 @@
-//! A dispatcher's memory: its workers, the attempts out, and the webhooks with something due. It asks nobody.
+//! A dispatcher's memory: its workers, the attempts out, and the webhooks with due deliveries. It reads no store.
 
 mod lane_metrics;
 
@@ -13,21 +13,21 @@ use tokio::sync::mpsc;
 pub use self::lane_metrics::LaneMetrics;
 use super::{
     ClaimedAttempt,
-    endpoint::{Endpoint, PER_WEBHOOK, QueuePosition},
+    endpoint::{Endpoint, MAX_OUT_PER_WEBHOOK, QueuePosition},
     settled::SettledAttempts,
     timers::Timers,
 };
 use crate::{domain::delivery::Delivery, figures::WAITED, shared::queue_hints::PendingDelivery};
 
-/// Most deliveries of one webhook that are held ready with their bodies.
-pub(super) const READY_EACH: usize = 256;
-/// Fewer ready deliveries than this, and the webhook's queue is read on.
+/// Maximum number of deliveries of one webhook that are held ready with their bodies.
+pub(super) const MAX_READY_PER_WEBHOOK: usize = 256;
+/// Number of ready deliveries below which the webhook's queue is read on.
 const READY_LOW: usize = 64;
-/// Most deliveries that are held ready.
-const READY_ALL: usize = 50_000;
-/// The slow lane's part of all places.
+/// Maximum number of deliveries that are held ready.
+const MAX_READY: usize = 50_000;
+/// The slow lane gets one of this many parts of all places.
 const SLOW_PART: usize = 4;
-/// An attempt without an answer for longer leaves its place to another, in milliseconds.
+/// Time without an answer after which an attempt leaves its place to another, in milliseconds.
 const LATE_MS: i64 = 300;
 
 /// A lane, as metrics name it.
@@ -45,12 +45,12 @@ pub(super) struct Worker {
     pub(super) claims: mpsc::Sender<ClaimedAttempt>,
     pub(super) capacity: usize,
     pub(super) out: usize,
-    /// Those of them that are late.
+    /// Number of the attempts out that are late.
     pub(super) late: usize,
 }
 
 impl Worker {
-    /// Attempts that it may get now.
+    /// Number of attempts that the worker may get now.
     fn room(&self) -> usize {
         (self.capacity + self.late.min(self.capacity * (ATTEMPTS_A_PLACE - 1))).saturating_sub(self.out)
     }
@@ -78,7 +78,7 @@ pub(super) struct State {
     out: HashMap<String, Out>,
     /// Deliveries that are ready.
     ready: HashSet<String>,
-    /// Healthy webhooks with something ready, in turn; and slow ones.
+    /// Healthy webhooks with ready deliveries, in turn; and slow ones.
     turns: VecDeque<Arc<str>>,
     slow_turns: VecDeque<Arc<str>>,
     slow_out: usize,
@@ -90,7 +90,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Has a webhook's queue read from a due time on, once that has come.
+    /// Requests a read of a webhook's queue from a due time on, once that time has come.
     pub(super) fn expect(&mut self, webhook: &Arc<str>, due_at: i64, now_ms: i64) {
         if due_at > now_ms {
             self.timers.set(webhook, due_at);
@@ -99,14 +99,14 @@ impl State {
         }
     }
 
-    /// Has the queues read whose time has come.
+    /// Requests reads of the queues whose due time has come.
     pub(super) fn read_due(&mut self, now_ms: i64) {
         while let Some((due_at, webhook)) = self.timers.next_due(now_ms) {
             self.read_from(&webhook, due_at);
         }
     }
 
-    /// Takes in a delivery that may be sent; one that is known already is left alone.
+    /// Adds a delivery that may be sent; a known one stays unchanged.
     pub(super) fn add(&mut self, pending: PendingDelivery, now_ms: i64) {
         let delivery = &pending.delivery;
         let (id, number) = (&delivery.id, delivery.attempt_count() + 1);
@@ -115,8 +115,8 @@ impl State {
         }
         let webhook: Arc<str> = delivery.webhook_id.as_str().into();
         let endpoint = self.endpoints.entry(Arc::clone(&webhook)).or_default();
-        // Each webhook has some room, whatever the others hold.
-        let max_ready = if self.ready.len() < READY_ALL { READY_EACH } else { READY_LOW };
+        // Each webhook has some room, even if the others fill the memory.
+        let max_ready = if self.ready.len() < MAX_READY { MAX_READY_PER_WEBHOOK } else { READY_LOW };
         if endpoint.ready.len() >= max_ready {
             self.read_from(&webhook, due_at(&pending.delivery));
             return;
@@ -126,7 +126,7 @@ impl State {
         self.take_turn(&webhook, now_ms);
     }
 
-    /// Has a webhook's queue read from a due time on.
+    /// Requests a read of a webhook's queue from a due time on.
     pub(super) fn read_from(&mut self, webhook: &Arc<str>, due_at: i64) {
         self.read_on(webhook, (due_at, String::new()));
     }
@@ -145,7 +145,7 @@ impl State {
         }
     }
 
-    /// The next queue to read, and from where.
+    /// The next queue to read, and the position at which to begin.
     pub(super) fn next_read(&mut self) -> Option<(Arc<str>, QueuePosition)> {
         while let Some(webhook) = self.to_read.pop_front() {
             let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
@@ -160,7 +160,7 @@ impl State {
         None
     }
 
-    /// Ends a reading, which goes on at `next` if there may be more that is due.
+    /// Ends a read. It continues at `next` if more rows may be due.
     pub(super) fn end_read(&mut self, webhook: &Arc<str>, next: Option<QueuePosition>) {
         let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
         (endpoint.is_read, endpoint.reading) = (false, None);
@@ -183,7 +183,7 @@ impl State {
         self.waiting.iter()
     }
 
-    /// Reads again what waited.
+    /// Requests a read of the rows that waited for their webhook.
     pub(super) fn resume(&mut self, webhook: &Arc<str>) {
         self.waiting.remove(webhook);
         if let Some(first) = self.endpoints.get_mut(webhook).and_then(|endpoint| endpoint.waiting.take()) {
@@ -224,7 +224,7 @@ impl State {
         None
     }
 
-    /// The webhooks of the slow lane that have their turn now: each once, as long as the lane has places.
+    /// One delivery of each webhook of the slow lane, in turn, while the lane has places.
     pub(super) fn slow_round(&mut self, now_ms: i64) -> Vec<PendingDelivery> {
         let places = (self.capacity() / SLOW_PART).max(1).saturating_sub(self.slow_out).min(self.room());
         let mut round = Vec::new();
@@ -235,7 +235,7 @@ impl State {
             let Some(webhook) = self.slow_turns.pop_front() else { break };
             if let Some(endpoint) = self.endpoints.get_mut(&webhook) {
                 endpoint.in_turn = false;
-                if endpoint.out.len() < PER_WEBHOOK {
+                if endpoint.out.len() < MAX_OUT_PER_WEBHOOK {
                     round.extend(self.take_ready(&webhook, now_ms));
                 } else {
                     self.take_turn(&webhook, now_ms);
@@ -282,7 +282,7 @@ impl State {
         self.out.insert(id, Out { worker, webhook, delivery, since: now_ms, until, is_slow, is_late: false });
     }
 
-    /// An attempt, if it is out. Another attempt of its delivery is not meant.
+    /// The attempt with this number, if it is out.
     pub(super) fn out(&self, delivery: &str, number: i32) -> Option<&Out> {
         self.out.get(delivery).filter(|out| out.delivery.attempt_count() + 1 == number)
     }
@@ -302,14 +302,14 @@ impl State {
         self.out.values_mut()
     }
 
-    /// Takes an attempt back that was not reported, and has its queue read again.
+    /// Removes an attempt that was not reported, and requests a read of its queue.
     pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
         let out = self.settle(delivery, number, now_ms)?;
         self.read_from(&out.webhook, due_at(&out.delivery));
         Some(out)
     }
 
-    /// Takes an attempt back, as reported or not. Gives it if it was out.
+    /// Removes an attempt, reported or not. Returns it if it was out.
     pub(super) fn settle(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
         self.out(delivery, number)?;
         let out = self.out.remove(delivery)?;
@@ -382,13 +382,13 @@ impl State {
         self.workers.values().map(Worker::room).sum()
     }
 
-    /// Whether the memory has an entry for a webhook's endpoint.
+    /// True if the memory has an entry for a webhook's endpoint.
     #[cfg(test)]
     pub(super) fn remembers(&self, webhook: &str) -> bool {
         self.endpoints.contains_key(webhook)
     }
 
-    /// Whether nothing is out, ready or to be read.
+    /// True if nothing is out, ready or to be read.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.out.is_empty() && self.ready.is_empty() && self.endpoints.values().all(Endpoint::is_idle)

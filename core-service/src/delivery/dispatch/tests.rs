@@ -7,7 +7,7 @@ mod waiting;
 use thesis_proto::v1::{EventType, WebhookStatus};
 
 use super::{
-    endpoint::{PER_NEW_WEBHOOK, PER_WEBHOOK},
+    endpoint::{MAX_OUT_PER_WEBHOOK, MIN_OUT_PER_WEBHOOK},
     shards::LEASE_MS,
     *,
 };
@@ -146,7 +146,7 @@ impl Bench {
         self.find(event, webhook).await.unwrap()
     }
 
-    /// Whether nothing is handed out while the dispatcher looks several times.
+    /// True if nothing is handed out while the dispatcher looks several times.
     async fn stays_away(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> bool {
         for _ in 0..6 {
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -271,8 +271,8 @@ async fn deliveries_of_a_deleted_webhook_end_and_those_of_a_disabled_one_wait() 
 async fn one_webhooks_backlog_leaves_room_for_its_neighbours() {
     let mut bench = Bench::new().await;
     bench.webhook("wh_busy").await;
-    let (place, mut claims) = bench.core.dispatcher.join(PER_WEBHOOK + 8);
-    for _ in 0..PER_WEBHOOK + 20 {
+    let (place, mut claims) = bench.core.dispatcher.join(MAX_OUT_PER_WEBHOOK + 8);
+    for _ in 0..MAX_OUT_PER_WEBHOOK + 20 {
         bench.post().await;
     }
     bench.webhook("wh_calm").await;

@@ -8,11 +8,11 @@ use reqwest::{
     header::{HeaderMap, RETRY_AFTER},
 };
 
-/// Most bytes of a page of theses: 32 MiB.
+/// Maximum number of bytes of a page of theses: 32 MiB.
 pub(super) const MAX_PAGE: usize = 32 * 1024 * 1024;
-/// Most bytes of any other answer: 256 KiB.
+/// Maximum number of bytes of any other answer: 256 KiB.
 pub(super) const MAX_OBJECT: usize = 256 * 1024;
-/// Most characters of a reason.
+/// Maximum number of characters of a reason.
 const MAX_REASON: usize = 200;
 
 /// Why a look-up gave nothing.

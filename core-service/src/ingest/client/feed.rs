@@ -62,7 +62,7 @@ impl UpstreamClient {
     /// Opens the feed behind a position, or from now.
     ///
     /// # Errors
-    /// When it is not open within the time for a look-up.
+    /// Fails when it is not open within the time for a look-up.
     pub async fn feed(&self, after: Option<&str>) -> Result<Feed, FeedError> {
         let opened = self.open(after);
         timeout(self.timeout, opened).await.unwrap_or_else(|_| Err(self.late().into()))

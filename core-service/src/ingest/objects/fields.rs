@@ -15,7 +15,7 @@ const NAME: RangeInclusive<usize> = 1..=64;
 const CHAIN: RangeInclusive<usize> = 1..=32;
 /// Least and most characters of an address.
 const ADDRESS: RangeInclusive<usize> = 1..=140;
-/// Most characters of URLs, and of texts that people write about themselves.
+/// Maximum number of characters of URLs, and of texts that people write about themselves.
 const MAX_LONG: usize = 2_048;
 /// The largest number that every reader of JSON takes exactly.
 const MAX_COUNT: i64 = (1 << 53) - 1;

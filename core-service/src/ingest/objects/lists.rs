@@ -14,9 +14,9 @@ use crate::domain::{
     row::Wallet,
 };
 
-/// Most wallets of one profile.
+/// Maximum number of wallets of one profile.
 const MAX_WALLETS: usize = 100;
-/// Most bytes of a cursor.
+/// Maximum number of bytes of a cursor.
 const MAX_CURSOR: usize = 2_048;
 
 /// A page of theses.
@@ -37,7 +37,7 @@ pub struct Page {
 /// Reads a page of theses.
 ///
 /// # Errors
-/// When it is no page.
+/// Fails when it is no page.
 pub fn page(bytes: &[u8], now_ms: i64) -> Result<Page, Refusal> {
     let value = json(bytes)?;
     let theses: Vec<_> = data(&value)?.iter().map(|one| thesis(one, now_ms)).collect();
@@ -55,7 +55,7 @@ pub fn page(bytes: &[u8], now_ms: i64) -> Result<Page, Refusal> {
 /// Reads the tokens of a symbol.
 ///
 /// # Errors
-/// When it is no list.
+/// Fails when it is no list.
 pub fn tokens(value: &Value, now_ms: i64) -> Result<Vec<Result<TokenSeen, Refusal>>, Refusal> {
     Ok(data(value)?.iter().map(|one| token(one, now_ms)).collect())
 }
@@ -63,7 +63,7 @@ pub fn tokens(value: &Value, now_ms: i64) -> Result<Vec<Result<TokenSeen, Refusa
 /// Reads the wallets of a profile, newest first: those that are public and authorized. A wrong one is left out.
 ///
 /// # Errors
-/// When it is no list.
+/// Fails when it is no list.
 pub fn wallets(value: &Value, now_ms: i64) -> Result<Vec<Wallet>, Refusal> {
     let mut wallets: Vec<_> = data(value)?.iter().filter_map(|one| wallet(one, now_ms)).collect();
     wallets.sort_by_key(|wallet| Reverse(wallet.observed_at));

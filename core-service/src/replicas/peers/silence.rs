@@ -23,7 +23,7 @@ impl Silence {
         Self { since: now, is_told: false }
     }
 
-    /// Whether it has lasted too long, the first time that this is seen.
+    /// True if it has lasted too long, the first time that this is seen.
     pub(super) fn is_to_be_told(&mut self, now: Instant) -> bool {
         now.duration_since(self.since) >= PATIENCE && !std::mem::replace(&mut self.is_told, true)
     }

@@ -1,4 +1,4 @@
-//! Finds the webhooks that an event concerns. The cost grows with those that it may concern, not with all.
+//! Finds the webhooks that an event concerns. The cost grows with the webhooks that it may concern, not with all.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,14 +19,14 @@ struct WebhookFilter {
     filter: CompiledFilter,
 }
 
-/// The enabled webhooks that see a dataset, by what they wait for.
+/// The enabled webhooks that see one dataset, by interest.
 #[derive(Debug, Default)]
 struct DatasetWebhooks {
     by_interest: HashMap<Interest, Vec<Arc<WebhookFilter>>>,
     count: usize,
 }
 
-/// The enabled webhooks, by the datasets that they see and by what they wait for.
+/// The enabled webhooks, by dataset and interest.
 #[derive(Debug, Default)]
 pub(super) struct Matching {
     by_dataset: HashMap<Dataset, DatasetWebhooks>,
@@ -43,10 +43,10 @@ fn datasets(webhook: &Webhook) -> Vec<Dataset> {
 }
 
 impl Matching {
-    /// Takes a webhook in as it is now.
+    /// Adds a webhook, or replaces it with its new state.
     pub(super) fn set(&mut self, webhook: &Arc<Webhook>) {
         self.remove(&webhook.id);
-        // Filters were compiled before they were kept.
+        // Filters were compiled before they were stored.
         let Ok(filter) = CompiledFilter::new(&event_types(webhook), Some(&filters(webhook))) else { return };
         if !webhook.is_enabled() {
             return;
@@ -82,7 +82,7 @@ impl Matching {
         }
     }
 
-    /// Whether no webhook sees a dataset.
+    /// True if no webhook sees a dataset.
     pub(super) fn is_unseen(&self, dataset: &Dataset) -> bool {
         !self.by_dataset.contains_key(dataset)
     }
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_index_finds_what_a_look_at_all_finds(
+        fn the_index_finds_the_same_webhooks_as_a_scan(
             changes in prop::collection::vec((webhooks(), prop::bool::weighted(0.2)), 0..12), keys in events(),
         ) {
             let (mut matching, mut plain) = (Matching::default(), HashMap::new());

@@ -26,7 +26,7 @@ pub enum Examined {
         format: u64,
         /// The size of its file.
         bytes: u64,
-        /// Whether every page was verified, as a start does with a file of this size.
+        /// True if every page was verified, as a start does with a file of this size.
         verified: bool,
         /// The rows that were asked for.
         rows: Vec<Row>,

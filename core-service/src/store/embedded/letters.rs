@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 /// The end of a text, then every byte.
 const SYMBOLS: usize = 257;
 const END: usize = 0;
-/// Most bits of a code that is found by one look into a table.
+/// Maximum number of bits of a code that is found by one look into a table.
 const LOOK_BITS: u32 = 12;
 
 /// How often a symbol is expected. A change here changes the file's format.

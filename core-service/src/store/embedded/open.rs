@@ -86,7 +86,7 @@ impl EmbeddedStore {
     /// Opens the store in a folder, which is made if there is none.
     ///
     /// # Errors
-    /// When the folder is in use or cannot be used, or its file is damaged or of a format that is not read here.
+    /// Fails when the folder is in use or cannot be used, or its file is damaged or of a format that is not read here.
     pub fn open(dir: &Path, options: Options, clock: SharedClock) -> Result<Self, OpenError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock(dir)?;
@@ -220,7 +220,7 @@ pub(super) fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64)
 /// The file of a store as its engine sees it, to examine it while no service uses it.
 ///
 /// # Errors
-/// When it cannot be opened.
+/// Fails when it cannot be opened.
 pub fn engine_view(file: &Path) -> io::Result<impl StorageBackend> {
     let file = File::options().read(true).write(true).open(file)?;
     FileBackend::new(file).map(Summed::new).map_err(io::Error::other)

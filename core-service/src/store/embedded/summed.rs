@@ -62,7 +62,7 @@ fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Whether an access covers whole pages only.
+/// True if an access covers whole pages only.
 fn is_whole(offset: u64, len: usize) -> bool {
     offset.is_multiple_of(PAGE) && (len as u64).is_multiple_of(PAGE)
 }
@@ -232,7 +232,7 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
     }
 }
 
-/// Whether an error says that the file is damaged.
+/// True if an error says that the file is damaged.
 pub(super) fn is_damage(error: &redb::Error) -> bool {
     match error {
         redb::Error::Corrupted(_) => true,

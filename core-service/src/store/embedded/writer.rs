@@ -275,7 +275,7 @@ impl Writer {
         repeated.map(|()| (database, fence))
     }
 
-    /// Whether a conditional write may be stored although its commit failed.
+    /// True if a conditional write may be stored although its commit failed.
     fn may_have_happened(&self, write: &Write) -> bool {
         let Write::Transact(transaction, _) = write else {
             return false;

@@ -87,7 +87,7 @@ impl MemoryStore {
         }
     }
 
-    /// Whether a table holds exactly the same in both, remembered deletions included.
+    /// True if a table holds exactly the same in both, remembered deletions included.
     pub(crate) fn same(&self, other: &Self, table: &Table) -> bool {
         self.tables.lock().rows.get(table.name) == other.tables.lock().rows.get(table.name)
     }

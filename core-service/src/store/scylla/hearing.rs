@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// second of silence is not by chance.
 const PATIENCE: u32 = 10;
 
-/// Whether a cluster was heard.
+/// True if a cluster was heard.
 pub(super) struct Hearing {
     heard: AtomicBool,
     away: watch::Sender<bool>,
@@ -50,7 +50,7 @@ impl Hearing {
         self.heard.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the cluster is away.
+    /// True if the cluster is away.
     pub(super) fn away(&self) -> watch::Receiver<bool> {
         self.away.subscribe()
     }

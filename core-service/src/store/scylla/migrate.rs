@@ -37,7 +37,7 @@ impl Migration {
         code.split(';').map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
     }
 
-    /// Whether versions that do not know it go on beside it, and start beside it. The rules of CONTRIBUTING.md say when.
+    /// True if versions that do not know it go on beside it, and start beside it. The rules of CONTRIBUTING.md say when.
     fn lets_older_go_on(&self) -> bool {
         self.text.lines().any(|line| line == OLDER_GO_ON)
     }

@@ -16,7 +16,7 @@ pub(super) struct AskOthers;
 
 struct Asked(u32);
 
-/// Whether only this one node has the trouble.
+/// True if only this one node has the trouble.
 const fn is_its_own(error: &RequestAttemptError) -> bool {
     matches!(
         error,

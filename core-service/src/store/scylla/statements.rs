@@ -55,7 +55,7 @@ impl Shape {
         matches!(self, Self::Get { .. } | Self::Scan { .. })
     }
 
-    /// Whether it may be sent twice.
+    /// True if it may be sent twice.
     fn is_idempotent(self) -> bool {
         !matches!(self, Self::Set { .. } | Self::Remove { .. })
     }

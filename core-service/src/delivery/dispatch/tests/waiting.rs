@@ -49,7 +49,7 @@ async fn what_has_waited_for_a_day_ends_then_and_is_not_brought_back() {
 async fn more_than_memory_holds_is_read_from_the_queue() {
     let mut bench = Bench::new().await;
     bench.webhook("wh_1").await;
-    let all = super::super::state::READY_EACH + 50;
+    let all = super::super::state::MAX_READY_PER_WEBHOOK + 50;
     let mut posted = std::collections::BTreeSet::new();
     for _ in 0..all {
         posted.insert(bench.post().await);

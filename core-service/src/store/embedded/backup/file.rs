@@ -17,7 +17,7 @@ use super::super::{database::FORMAT, row::Stored};
 const MAGIC: [u8; 8] = *b"ttbackup";
 /// Version of the form that is described above.
 const FORM: u32 = 1;
-/// Most bytes of a packed piece, and of its message. Pieces are far smaller, unless one row is so large.
+/// Maximum number of bytes of a packed piece, and of its message. Pieces are far smaller, unless one row is so large.
 pub(super) const LARGEST: usize = 8 << 20;
 /// Tables whose names begin so are the engine's own: the format, and an index that a restore makes anew.
 pub(super) const OWN: char = '_';
@@ -192,7 +192,7 @@ pub(super) struct Reader<R> {
     read: Vec<u64>,
     /// The table and the key of the last row.
     last: Option<(usize, Vec<u8>)>,
-    /// Whether its end was read, and is right.
+    /// True if its end was read, and is right.
     ended: bool,
 }
 
@@ -328,7 +328,7 @@ pub struct Verified {
 /// Reads a whole backup, row by row.
 ///
 /// # Errors
-/// When it is not whole, or not of this version's format.
+/// Fails when it is not whole, or not of this version's format.
 pub fn verify(from: impl Read) -> Result<Verified, BackupError> {
     let mut reader = Reader::open(from)?;
     while reader.next()?.is_some() {}

@@ -62,7 +62,7 @@ pub fn unfinished(dir: &Path) -> Option<PathBuf> {
 /// the store gets its name only when it is whole. `open` reads the file from where it stands, and decrypts it if need be.
 ///
 /// # Errors
-/// When the folder has something in it, the backup is not whole, or the store cannot be written.
+/// Fails when the folder has something in it, the backup is not whole, or the store cannot be written.
 pub fn restore(
     backup: &Path,
     open: impl Fn(&File) -> Result<Box<dyn Read + '_>, BackupError>,

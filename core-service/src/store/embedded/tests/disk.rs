@@ -76,7 +76,7 @@ impl Disk {
         self.0.fail_read.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the next read still fails.
+    /// True if the next read still fails.
     pub(crate) fn fails_read(&self) -> bool {
         self.0.fail_read.load(Ordering::SeqCst)
     }
