@@ -6,13 +6,13 @@
 
 mod catch_up;
 pub mod client;
+mod feed_checkpoint;
 mod follow;
 pub mod frames;
 mod intake;
 mod lookup;
 pub mod objects;
 pub mod pace;
-mod place;
 pub mod pushes;
 pub mod settings;
 pub mod status;

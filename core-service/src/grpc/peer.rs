@@ -95,7 +95,7 @@ impl PeerService for Api {
         let v1::LookUpRequest { core, thing } = request.into_inner();
         let upstream = self.led(&core)?;
         let thing = thing.ok_or_else(|| Status::invalid_argument("thing: is required"))?;
-        Ok(Response::new(upstream.ask_here(thing).await.into()))
+        Ok(Response::new(upstream.lookup_here(thing).await.into()))
     }
 
     async fn get_feed_status(

@@ -1,7 +1,7 @@
 //! Asks the upstream over HTTP. One request is one try; pauses and repeats are the caller's.
 
-mod answer;
 mod feed;
+mod response;
 #[cfg(test)]
 mod tests;
 
@@ -20,14 +20,14 @@ use thesis_proto::time::format_millis;
 use url::Url;
 
 pub use self::{
-    answer::LookupError,
     feed::{Feed, FeedError},
+    response::LookupError,
 };
 
 /// Maximum number of theses of a page.
-const PAGE: &str = "200";
+const PAGE_THESES: &str = "200";
 /// Longest idle time of a connection. Common servers close theirs after 5 s, and a look-up must not meet the closing.
-const IDLE: Duration = Duration::from_secs(4);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How the upstream is reached.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct ClientSettings {
 
 /// The theses that are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of<'a> {
+pub enum ThesisScope<'a> {
     /// Those on a token.
     Token {
         /// Its chain.
@@ -96,9 +96,9 @@ impl UpstreamClient {
             .http1_only()
             // A look-up that is given up leaves its connection half made, and this alone ends it.
             .connect_timeout(settings.timeout)
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .build()
-            .map_err(|error| format!("SVC_UPSTREAM_URL: {}", answer::why(error)))?;
+            .map_err(|error| format!("SVC_UPSTREAM_URL: {}", response::why(error)))?;
         Ok(Self { http, base, timeout: settings.timeout })
     }
 
@@ -146,16 +146,21 @@ impl UpstreamClient {
     ///
     /// # Errors
     /// Fails when there is no answer.
-    pub async fn theses(&self, of: Of<'_>, since_ms: Option<i64>, cursor: Option<&str>) -> Result<Bytes, LookupError> {
+    pub async fn theses(
+        &self,
+        scope: ThesisScope<'_>,
+        since_ms: Option<i64>,
+        cursor: Option<&str>,
+    ) -> Result<Bytes, LookupError> {
         let since = since_ms.map(format_millis);
-        let mut query = match of {
-            Of::Token { chain, address } => vec![("chain", chain), ("address", address)],
-            Of::Profile(id) => vec![("profile", id)],
-            Of::Everything => Vec::new(),
+        let mut query = match scope {
+            ThesisScope::Token { chain, address } => vec![("chain", chain), ("address", address)],
+            ThesisScope::Profile(id) => vec![("profile", id)],
+            ThesisScope::Everything => Vec::new(),
         };
         query.extend(since.as_deref().map(|since| ("since", since)));
         query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        query.push(("limit", PAGE));
+        query.push(("limit", PAGE_THESES));
         self.lookup(&["theses"], &query).await
     }
 
@@ -171,9 +176,9 @@ impl UpstreamClient {
         // No URL can name it, so the upstream has none.
         let url = self.url(path, query).ok_or(LookupError::NotFound)?;
         let request = self.http.get(url).header(ACCEPT, "application/json");
-        let most = if path == ["theses"] { answer::MAX_PAGE } else { answer::MAX_OBJECT };
-        let answered = async { answer::body(send(request).await?, most).await };
-        tokio::time::timeout(self.timeout, answered).await.unwrap_or_else(|_| Err(self.late()))
+        let max_bytes = if path == ["theses"] { response::MAX_PAGE } else { response::MAX_OBJECT };
+        let answer = async { response::body(send(request).await?, max_bytes).await };
+        tokio::time::timeout(self.timeout, answer).await.unwrap_or_else(|_| Err(self.late()))
     }
 
     fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Option<Url> {
@@ -196,7 +201,7 @@ impl UpstreamClient {
 }
 
 async fn send(request: RequestBuilder) -> Result<reqwest::Response, LookupError> {
-    request.send().await.map_err(|error| LookupError::failed(answer::why(error)))
+    request.send().await.map_err(|error| LookupError::failed(response::why(error)))
 }
 
 fn tls() -> Result<ClientConfig, String> {

@@ -31,7 +31,7 @@ const UNKNOWN: &str = "unknown";
 
 /// What a frame says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum FrameContent {
     /// The connection is open.
     Open {
         /// The upstream's time.
@@ -56,27 +56,27 @@ pub struct Frame {
     /// Its type; `unknown` for one that is not known, or not kept because the frame is too large.
     pub kind: &'static str,
     /// What it says.
-    pub said: Said,
+    pub content: FrameContent,
 }
 
 /// Reads a frame; none when the stream told something else.
 #[must_use]
 pub fn read(told: Told, now_ms: i64) -> Option<Frame> {
-    let (id, kind, said) = match told {
+    let (id, kind, content) = match told {
         Told::Retry(_) => return None,
         Told::TooLong { id } => (id, UNKNOWN, Err(Refusal::TooLarge)),
         Told::Event(Event { id, kind, data }) => {
             let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or(UNKNOWN);
-            (id, kind, said(kind, &data, now_ms))
+            (id, kind, read_content(kind, &data, now_ms))
         }
     };
     let is_too_long = id.as_ref().is_some_and(|id| id.len() > MAX_POSITION);
-    let said = if is_too_long { Err(Refusal::Position) } else { said };
+    let content = if is_too_long { Err(Refusal::Position) } else { content };
     let position = id.filter(|id| !is_too_long && !id.is_empty());
-    Some(Frame { position, kind, said: said.unwrap_or_else(Said::Refused) })
+    Some(Frame { position, kind, content: content.unwrap_or_else(FrameContent::Refused) })
 }
 
-fn said(kind: &str, data: &[u8], now_ms: i64) -> Result<Said, Refusal> {
+fn read_content(kind: &str, data: &[u8], now_ms: i64) -> Result<FrameContent, Refusal> {
     if data.len() > MAX_FRAME {
         return Err(Refusal::TooLarge);
     }
@@ -86,9 +86,9 @@ fn said(kind: &str, data: &[u8], now_ms: i64) -> Result<Said, Refusal> {
     }
     let value = objects::json(data)?;
     Ok(match kind {
-        "open" => Said::Open { now_ms: objects::time(&value, "now", now_ms)? },
-        "gap" => Said::Gap { since_ms: objects::time(&value, "since", now_ms)? },
-        _ => Said::Observations(observations(kind, &value, now_ms)?),
+        "open" => FrameContent::Open { now_ms: objects::time(&value, "now", now_ms)? },
+        "gap" => FrameContent::Gap { since_ms: objects::time(&value, "since", now_ms)? },
+        _ => FrameContent::Observations(observations(kind, &value, now_ms)?),
     })
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use self::fields::{Fields, address, chain, handle, id, symbol};
 pub use self::{
-    lists::{Page, page, tokens, wallets},
+    lists::{ThesisPage, page, tokens, wallets},
     refusal::Refusal,
 };
 use crate::domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen};
@@ -22,10 +22,10 @@ use crate::domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen,
 const MAX_TEXT: usize = 64 * 1024;
 
 /// The names that a profile's fields have in a thesis.
-const OF_PROFILE: [(&str, &str); 3] =
+const PROFILE_NAMES: [(&str, &str); 3] =
     [("id", "profile.id"), ("handle", "profile.handle"), ("updated_at", "profile.updated_at")];
 /// The names that a token's fields have in a thesis.
-const OF_TOKEN: [(&str, &str); 4] = [
+const TOKEN_NAMES: [(&str, &str); 4] = [
     ("chain", "token.chain"),
     ("address", "token.address"),
     ("symbol", "token.symbol"),
@@ -139,9 +139,9 @@ fn thesis_or_tombstone(value: &Value, now_ms: i64, is_deleted: bool) -> Result<V
 fn content(fields: &Fields<'_>, upstream_id: &str, updated_at: i64, is_deleted: bool) -> Result<ThesisSeen, Refusal> {
     let null = Value::Null;
     let profile = profile(fields.get("profile").unwrap_or(&null), fields.now_ms)
-        .map_err(|refusal| refusal.within("profile", &OF_PROFILE))?;
+        .map_err(|refusal| refusal.within("profile", &PROFILE_NAMES))?;
     let token = token(fields.get("token").unwrap_or(&null), fields.now_ms)
-        .map_err(|refusal| refusal.within("token", &OF_TOKEN))?;
+        .map_err(|refusal| refusal.within("token", &TOKEN_NAMES))?;
     let created_at = fields.time("created_at")?;
     let text = match text(fields) {
         Err(_) if is_deleted => String::new(),

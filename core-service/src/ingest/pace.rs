@@ -12,11 +12,11 @@ const TRIAL_MS: i64 = 10_000;
 /// Longest pause that the upstream may ask for: an hour, in milliseconds.
 const MAX_PAUSE_MS: i64 = 3_600_000;
 /// Parts of a token. At one look-up a second, one part comes in a millisecond.
-const TOKEN: i64 = 1_000;
+const TOKEN_PARTS: i64 = 1_000;
 
 /// Why something is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum LookupPurpose {
     /// Somebody waits for it.
     OnDemand,
     /// Nobody does. A quarter of the bucket is left to the others.
@@ -77,7 +77,7 @@ impl Pace {
         let rps = i64::from(rps.max(1));
         Self {
             rps,
-            level: rps * TOKEN,
+            level: rps * TOKEN_PARTS,
             filled_at: now_ms,
             state: State::Closed { failures: 0 },
             paused_until: i64::MIN,
@@ -85,21 +85,21 @@ impl Pace {
     }
 
     /// Asks for one look-up.
-    pub fn admit(&mut self, use_: Use, now_ms: i64) -> Admission {
+    pub fn admit(&mut self, purpose: LookupPurpose, now_ms: i64) -> Admission {
         self.fill(now_ms);
         let held = self.held(now_ms);
         if held > 0 {
             return Admission::Held { ms: held };
         }
-        let left = match use_ {
-            Use::OnDemand => 0,
-            Use::Backfill => self.rps / 4 * TOKEN,
+        let left = match purpose {
+            LookupPurpose::OnDemand => 0,
+            LookupPurpose::Backfill => self.rps / 4 * TOKEN_PARTS,
         };
-        let missing = left + TOKEN - self.level;
+        let missing = left + TOKEN_PARTS - self.level;
         if missing > 0 {
             return Admission::Spent { ms: (missing + self.rps - 1) / self.rps };
         }
-        self.level -= TOKEN;
+        self.level -= TOKEN_PARTS;
         if !matches!(self.state, State::Closed { .. }) {
             self.state = State::Trying { since: now_ms };
         }
@@ -141,7 +141,7 @@ impl Pace {
 
     fn fill(&mut self, now_ms: i64) {
         let passed = now_ms.saturating_sub(self.filled_at).clamp(0, 1_000);
-        self.level = (self.level + passed * self.rps).min(self.rps * TOKEN);
+        self.level = (self.level + passed * self.rps).min(self.rps * TOKEN_PARTS);
         self.filled_at = now_ms;
     }
 

@@ -10,9 +10,9 @@ use thesis_net::figures::seconds;
 use crate::{domain::window::MINUTE_MS, figures::PUSHED, shared::Shared, store::StoreResult, tables::upstream};
 
 /// How often a push is noted for the other cores, in milliseconds.
-const NOTED_EVERY_MS: i64 = 5_000;
+const NOTE_INTERVAL_MS: i64 = 5_000;
 /// Longest time since a push in which the feed counts as up, in milliseconds (decided in the contract).
-const UP_FOR_MS: i64 = MINUTE_MS;
+const UP_MS: i64 = MINUTE_MS;
 
 /// When observations were last pushed.
 pub struct Pushes {
@@ -35,7 +35,7 @@ impl Pushes {
         let now_ms = self.shared.clock.now_ms();
         PUSHED.one().set(seconds(now_ms));
         let noted_at = self.noted_at.load(Ordering::Relaxed);
-        if now_ms - noted_at < NOTED_EVERY_MS {
+        if now_ms - noted_at < NOTE_INTERVAL_MS {
             return Ok(());
         }
         upstream::note_push(&self.shared.backend, now_ms).await?;
@@ -50,6 +50,6 @@ impl Pushes {
     pub async fn up_since(&self) -> StoreResult<Option<i64>> {
         let now_ms = self.shared.clock.now_ms();
         let pushed_at = upstream::pushed_at(&self.shared.backend).await?;
-        Ok(pushed_at.filter(|at| now_ms - at < UP_FOR_MS + NOTED_EVERY_MS))
+        Ok(pushed_at.filter(|at| now_ms - at < UP_MS + NOTE_INTERVAL_MS))
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{
     UpstreamClient,
-    answer::{LookupError, MAX_OBJECT, whole, why},
+    response::{LookupError, MAX_OBJECT, whole, why},
     send,
 };
 use crate::ingest::objects::json;
@@ -77,7 +77,7 @@ impl UpstreamClient {
             StatusCode::GONE if after.is_some() => {
                 return Err(FeedError::PositionLost { oldest_at_ms: oldest(response).await });
             }
-            _ => return Err(LookupError::told_by(&response).into()),
+            _ => return Err(LookupError::from_response(&response).into()),
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.to_ascii_lowercase().starts_with("text/event-stream") {
@@ -89,6 +89,6 @@ impl UpstreamClient {
 }
 
 async fn oldest(response: Response) -> Option<i64> {
-    let told = json(&whole(response, MAX_OBJECT).await.ok()?).ok()?;
-    told.get("oldest_at")?.as_str().and_then(parse_iso8601).as_ref().map(to_millis)
+    let body = json(&whole(response, MAX_OBJECT).await.ok()?).ok()?;
+    body.get("oldest_at")?.as_str().and_then(parse_iso8601).as_ref().map(to_millis)
 }

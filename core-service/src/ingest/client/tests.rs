@@ -98,11 +98,11 @@ fn each_look_up_has_its_url() {
 
 #[tokio::test]
 async fn pages_are_asked_for_by_token_profile_or_at_all() {
-    let on = Of::Token { chain: "base", address: "0xAb" };
+    let on = ThesisScope::Token { chain: "base", address: "0xAb" };
     for (of, since, cursor, expected) in [
         (on, Some(0), None, "chain=base&address=0xAb&since=1970-01-01T00%3A00%3A00.000Z&limit=200"),
-        (Of::Profile("u 1"), None, Some("c+1"), "profile=u+1&cursor=c%2B1&limit=200"),
-        (Of::Everything, None, None, "limit=200"),
+        (ThesisScope::Profile("u 1"), None, Some("c+1"), "profile=u+1&cursor=c%2B1&limit=200"),
+        (ThesisScope::Everything, None, None, "limit=200"),
     ] {
         let (client, head) = serve(answer("200 OK", "", "{}"), Then::Close).await;
         client.theses(of, since, cursor).await.unwrap();
@@ -173,9 +173,12 @@ async fn an_answer_that_is_too_long_has_failed() {
     assert_eq!(why(client.profile("u1").await.unwrap_err()), "the answer is over 256 KiB");
     let body = " ".repeat(32 * 1024 * 1024);
     let (client, _head) = serve(answer("200 OK", "", &body), Then::Close).await;
-    assert_eq!(client.theses(Of::Everything, None, None).await.unwrap().len(), body.len());
+    assert_eq!(client.theses(ThesisScope::Everything, None, None).await.unwrap().len(), body.len());
     let (client, _head) = serve(format!("{head}{body}x"), Then::Close).await;
-    assert_eq!(why(client.theses(Of::Everything, None, None).await.unwrap_err()), "the answer is over 32768 KiB");
+    assert_eq!(
+        why(client.theses(ThesisScope::Everything, None, None).await.unwrap_err()),
+        "the answer is over 32768 KiB"
+    );
 }
 
 #[tokio::test]

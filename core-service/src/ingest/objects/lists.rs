@@ -21,7 +21,7 @@ const MAX_CURSOR: usize = 2_048;
 
 /// A page of theses.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct ThesisPage {
     /// The observations of each thesis, in the page's order.
     pub theses: Vec<Result<Vec<Observation>, Refusal>>,
     /// Names the next page; none at the end.
@@ -38,7 +38,7 @@ pub struct Page {
 ///
 /// # Errors
 /// Fails when it is no page.
-pub fn page(bytes: &[u8], now_ms: i64) -> Result<Page, Refusal> {
+pub fn page(bytes: &[u8], now_ms: i64) -> Result<ThesisPage, Refusal> {
     let value = json(bytes)?;
     let theses: Vec<_> = data(&value)?.iter().map(|one| thesis(one, now_ms)).collect();
     let changed_at = || theses.iter().flatten().flatten().filter_map(|observation| observation.revision);
@@ -49,7 +49,7 @@ pub fn page(bytes: &[u8], now_ms: i64) -> Result<Page, Refusal> {
         Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => (Some(cursor.clone()), None),
         Some(_) => (None, Some(Refusal::Field("next_cursor"))),
     };
-    Ok(Page { theses, next_cursor, broken_off, oldest_ms, newest_ms })
+    Ok(ThesisPage { theses, next_cursor, broken_off, oldest_ms, newest_ms })
 }
 
 /// Reads the tokens of a symbol.

@@ -39,7 +39,7 @@ impl LookupError {
     }
 
     /// The failure that an answer's status tells.
-    pub(super) fn told_by(response: &Response) -> Self {
+    pub(super) fn from_response(response: &Response) -> Self {
         let status = response.status();
         Self::Failed {
             status: Some(status.as_u16()),
@@ -50,20 +50,20 @@ impl LookupError {
 }
 
 /// The body of an answer that is one.
-pub(super) async fn body(response: Response, most: usize) -> Result<Bytes, LookupError> {
+pub(super) async fn body(response: Response, max_bytes: usize) -> Result<Bytes, LookupError> {
     match response.status() {
-        StatusCode::OK => whole(response, most).await.map_err(LookupError::failed),
+        StatusCode::OK => whole(response, max_bytes).await.map_err(LookupError::failed),
         StatusCode::NOT_FOUND => Err(LookupError::NotFound),
-        _ => Err(LookupError::told_by(&response)),
+        _ => Err(LookupError::from_response(&response)),
     }
 }
 
 /// A whole body. One with more bytes than the limit is an error.
-pub(super) async fn whole(mut response: Response, most: usize) -> Result<Bytes, String> {
+pub(super) async fn whole(mut response: Response, max_bytes: usize) -> Result<Bytes, String> {
     let mut body = BytesMut::new();
     while let Some(piece) = response.chunk().await.map_err(why)? {
-        if body.len() + piece.len() > most {
-            return Err(format!("the answer is over {} KiB", most / 1024));
+        if body.len() + piece.len() > max_bytes {
+            return Err(format!("the answer is over {} KiB", max_bytes / 1024));
         }
         body.extend_from_slice(&piece);
     }
@@ -80,6 +80,6 @@ pub(super) fn why(error: reqwest::Error) -> String {
 
 /// Seconds; a date counts as none.
 fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<u64> {
-    let may_tell = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-    headers.get(RETRY_AFTER).filter(|_| may_tell)?.to_str().ok()?.trim().parse().ok()
+    let may_retry = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    headers.get(RETRY_AFTER).filter(|_| may_retry)?.to_str().ok()?.trim().parse().ok()
 }

@@ -4,17 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::upstream::{Owed, Upstream};
+use super::upstream::{PendingChanges, Upstream};
 use crate::{
     store::StoreResult,
     tables::upstream::{FeedPlace, keep_place, place},
 };
 
 /// Interval in which a place that does not move is kept, so that other cores know that the feed is up.
-const SIGN_EVERY: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The place in the feed.
-pub(super) struct Place {
+pub(super) struct FeedCheckpoint {
     upstream: Arc<Upstream>,
     /// The row; `owed_since` is the value that was kept last.
     pub(super) feed: FeedPlace,
@@ -26,7 +26,7 @@ pub(super) struct Place {
     is_first: bool,
 }
 
-impl Place {
+impl FeedCheckpoint {
     /// Reads the place, and with it the time since which changes have to be looked up. A first start keeps its place
     /// before it opens the feed: a later start then knows since when it must have every change.
     ///
@@ -37,17 +37,18 @@ impl Place {
         let kept = place(&upstream.shared.backend).await?;
         let is_first = kept.is_none();
         let (feed, version) = kept.unwrap_or_else(|| (FeedPlace { known_until: now_ms, ..FeedPlace::default() }, 0));
-        *upstream.owed.lock() = Owed { paying: None, waiting: feed.owed_since };
-        let mut place = Self { upstream: Arc::clone(upstream), feed, version, kept_at: None, moved: false, is_first };
+        *upstream.pending.lock() = PendingChanges { running: None, waiting: feed.owed_since };
+        let mut checkpoint =
+            Self { upstream: Arc::clone(upstream), feed, version, kept_at: None, moved: false, is_first };
         if is_first {
             let backfill = upstream.settings.backfill;
             if !backfill.is_zero() {
                 let back = i64::try_from(backfill.as_millis()).unwrap_or(i64::MAX);
-                upstream.owe(now_ms.saturating_sub(back));
+                upstream.add_pending(now_ms.saturating_sub(back));
             }
-            place.write().await?;
+            checkpoint.write().await?;
         }
-        Ok(place)
+        Ok(checkpoint)
     }
 
     /// Tells whether this is the first try of a first start to open the feed.
@@ -61,16 +62,19 @@ impl Place {
     }
 
     /// Notes that all frames up to a position are applied, and with them all changes until a time of the upstream.
-    pub(super) fn move_to(&mut self, position: Option<String>, until: i64) {
+    pub(super) fn advance_to(&mut self, position: Option<String>, until: i64) {
         self.feed.position = position.or_else(|| self.feed.position.take());
         self.feed.known_until = self.feed.known_until.max(until);
         self.moved = true;
     }
 
-    /// Keeps the place if it moved, if the changes to look up are others, or if [`SIGN_EVERY`] has passed.
+    /// Keeps the place if it moved, if the changes to look up are others, or if [`KEEP_ALIVE_INTERVAL`] has passed.
     pub(super) async fn keep_if_due(&mut self) {
-        let owed = self.upstream.owed.lock().since();
-        if self.moved || owed != self.feed.owed_since || self.kept_at.is_none_or(|at| at.elapsed() > SIGN_EVERY) {
+        let pending = self.upstream.pending.lock().since();
+        if self.moved
+            || pending != self.feed.owed_since
+            || self.kept_at.is_none_or(|at| at.elapsed() > KEEP_ALIVE_INTERVAL)
+        {
             self.keep().await;
         }
     }
@@ -88,7 +92,7 @@ impl Place {
     }
 
     async fn write(&mut self) -> StoreResult<()> {
-        let owed_since = self.upstream.owed.lock().since();
+        let owed_since = self.upstream.pending.lock().since();
         let feed = FeedPlace { owed_since, ..self.feed.clone() };
         // Higher than the last leader's version, whatever its clock said, and than an earlier try that may still arrive.
         self.version = self.upstream.now_ms().max(self.version + 1);
