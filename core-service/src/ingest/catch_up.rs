@@ -1,5 +1,5 @@
-//! Looks up what the feed did not tell: what changed while it was not followed, and now and then a sample of the busiest
-//! tokens.
+//! Looks up changes that the feed did not deliver: all changes of a time without the feed, and regularly a sample of
+//! the busiest tokens.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,23 +10,23 @@ use tokio::time::sleep;
 use super::upstream::{LookupOutcome, Upstream};
 use crate::domain::window::HOUR_MS;
 
-/// The first and the longest pause before a page is asked for again.
+/// The first and the maximum pause before a page is requested again.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// Failures in a row after which a cursor is given up.
+/// Number of failures in a row after which the lookup drops the cursor.
 const MAX_FAILURES: u32 = 8;
-/// Maximum number of pages of what is owed: ten million theses.
+/// Maximum number of pages of pending changes: ten million theses.
 const MAX_PAGES: usize = 50_000;
-/// Busiest tokens that are compared with the upstream.
+/// Number of busiest tokens that are compared with the upstream.
 const SAMPLE_TOKENS: usize = 5;
-/// How far back these are compared, in milliseconds.
+/// Age of the oldest changes that are compared, in milliseconds.
 const SAMPLE_MS: i64 = HOUR_MS;
-/// Maximum number of pages of one of these.
+/// Maximum number of pages for one token.
 const MAX_SAMPLE_PAGES: usize = 5;
 
 impl Upstream {
-    /// Asks for the next page, here or at the core that leads, until the upstream tells what it held. A cursor that fails
-    /// too often may be too old: then it begins again with the first page.
+    /// Requests the next page, here or through the leading core, until the upstream returns it. A cursor that fails too
+    /// often may be too old: then the next page is the first one.
     pub async fn next_page(self: &Arc<Self>, page: &mut v1::LookedUpPage) -> v1::PageResult {
         let mut backoff = Backoff::new(FIRST_PAUSE, MAX_PAUSE);
         let mut failures = 0;
@@ -37,7 +37,7 @@ impl Upstream {
                     page.cursor.clone_from(&result.next_cursor);
                     return result;
                 }
-                // There is always a page, perhaps an empty one.
+                // The upstream always has a page, perhaps an empty one.
                 LookupOutcome::Missing => sleep(MAX_PAUSE).await,
                 LookupOutcome::Unavailable { after_s } => {
                     failures += 1;
@@ -45,7 +45,7 @@ impl Upstream {
                         page.cursor = None;
                     }
                     let pause = backoff.next(self.shared.ids.as_ref());
-                    // The budget's next look-up comes within a second.
+                    // The budget allows the next lookup within a second.
                     let requested = if after_s > 1 { Duration::from_secs(after_s.into()) } else { Duration::ZERO };
                     sleep(pause.max(requested.min(MAX_PAUSE))).await;
                 }
@@ -53,7 +53,7 @@ impl Upstream {
         }
     }
 
-    /// Looks up everything that is owed, while this core leads.
+    /// Looks up all pending changes while this core leads.
     pub(super) async fn resolve_pending(self: &Arc<Self>) {
         loop {
             let since_ms = {
@@ -80,8 +80,8 @@ impl Upstream {
         }
     }
 
-    /// Compares the tokens that the feed told most of with the upstream. If it has something that the feed should have
-    /// told, everything of that time is looked up.
+    /// Compares the tokens with the most frames with the upstream. If the upstream has a change that the feed should
+    /// have delivered, all changes of that time are looked up.
     pub(super) async fn compare_sample(self: &Arc<Self>) {
         let mut busy: Vec<_> = std::mem::take(&mut *self.busy.lock()).into_iter().collect();
         busy.sort_unstable_by_key(|(_, theses)| std::cmp::Reverse(*theses));
@@ -90,7 +90,7 @@ impl Upstream {
         let tokens = tokens.map(|((chain, address), _)| Scope::Token(v1::BackfillToken { chain, address }));
         let mut scopes: Vec<_> = tokens.collect();
         if scopes.is_empty() {
-            // A feed that tells nothing may have nothing to tell, or be broken.
+            // A feed without frames may have no changes, or be broken.
             scopes.push(Scope::All(true));
         }
         for scope in scopes {

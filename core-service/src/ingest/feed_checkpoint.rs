@@ -1,4 +1,4 @@
-//! The place in the feed. The core that leads has it in memory and keeps it in the store.
+//! The checkpoint of the feed. The leading core has it in memory and keeps a copy in the store.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,13 +10,13 @@ use crate::{
     tables::upstream::{FeedPlace, keep_place, place},
 };
 
-/// Interval in which a place that does not move is kept, so that other cores know that the feed is up.
+/// Interval between two writes of an unchanged checkpoint, so that other cores know that the feed is up.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The place in the feed.
+/// The position up to which all frames of the feed are applied.
 pub(super) struct FeedCheckpoint {
     upstream: Arc<Upstream>,
-    /// The row; `owed_since` is the value that was kept last.
+    /// The row; `owed_since` is the value of the last write.
     pub(super) feed: FeedPlace,
     /// Version of the last write.
     version: i64,
@@ -27,8 +27,8 @@ pub(super) struct FeedCheckpoint {
 }
 
 impl FeedCheckpoint {
-    /// Reads the place, and with it the time since which changes have to be looked up. A first start keeps its place
-    /// before it opens the feed: a later start then knows since when it must have every change.
+    /// Reads the checkpoint, and with it the time of the first pending change. A first start stores its checkpoint
+    /// before it opens the feed: so a later start knows the time since which it must have every change.
     ///
     /// # Errors
     /// Fails when the store does not answer.
@@ -51,7 +51,7 @@ impl FeedCheckpoint {
         Ok(checkpoint)
     }
 
-    /// Tells whether this is the first try of a first start to open the feed.
+    /// Returns true once: for the first try of a first start to open the feed.
     pub(super) const fn take_first(&mut self) -> bool {
         std::mem::replace(&mut self.is_first, false)
     }
@@ -68,7 +68,8 @@ impl FeedCheckpoint {
         self.moved = true;
     }
 
-    /// Keeps the place if it moved, if the changes to look up are others, or if [`KEEP_ALIVE_INTERVAL`] has passed.
+    /// Stores the checkpoint if it or the pending changes differ from the last write, or if [`KEEP_ALIVE_INTERVAL`] has
+    /// passed.
     pub(super) async fn keep_if_due(&mut self) {
         let pending = self.upstream.pending.lock().since();
         if self.moved
@@ -79,7 +80,7 @@ impl FeedCheckpoint {
         }
     }
 
-    /// Keeps the place without a connection.
+    /// Stores the checkpoint and the loss of the connection.
     pub(super) async fn leave(&mut self) {
         self.feed.connected = false;
         self.keep().await;
@@ -94,7 +95,8 @@ impl FeedCheckpoint {
     async fn write(&mut self) -> StoreResult<()> {
         let owed_since = self.upstream.pending.lock().since();
         let feed = FeedPlace { owed_since, ..self.feed.clone() };
-        // Higher than the last leader's version, whatever its clock said, and than an earlier try that may still arrive.
+        // The version is higher than the last leader's, even with another clock, and than one of an earlier try that
+        // may still arrive.
         self.version = self.upstream.now_ms().max(self.version + 1);
         keep_place(&self.upstream.shared.backend, &feed, self.version).await?;
         (self.feed, self.kept_at, self.moved) = (feed, Some(Instant::now()), false);

@@ -1,4 +1,4 @@
-//! Follows the upstream's feed, from the place that is kept. The place moves only with what was taken in.
+//! Follows the upstream's feed from the stored checkpoint. The checkpoint advances only behind frames that are applied.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,33 +21,32 @@ use crate::domain::{
     window::MINUTE_MS,
 };
 
-/// How often a core looks whether it leads.
+/// Interval in which a core checks whether it leads.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How often the place is kept, if it moved.
+/// Interval between two writes of the checkpoint while it advances.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(250);
-/// How often a sample is compared with the upstream.
+/// Interval between two comparisons of a sample with the upstream.
 const COMPARE_INTERVAL: Duration = Duration::from_mins(5);
-/// The first and the longest pause before the feed is opened again.
+/// The first and the maximum pause before the feed is opened again.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MAX_PAUSE: Duration = Duration::from_secs(15);
-/// Longest pause that the upstream may ask for.
+/// Maximum pause that the upstream may request.
 const MAX_REQUESTED_PAUSE: Duration = Duration::from_hours(1);
-/// The pause before what could not be taken in is tried again.
+/// Pause before frames that could not be applied are tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// Most observations that wait to be taken in; then the feed is not read.
+/// Number of pending observations from which the feed is not read on.
 const MAX_PENDING: usize = 1_000;
-/// Most tokens whose theses are counted.
+/// Maximum number of tokens whose theses are counted.
 const MAX_BUSY: usize = 10_000;
-/// Changes of the last time before a break that are looked up with those of the break, in milliseconds: the feed may tell
-/// them late.
+/// Time before a break of the feed whose changes are looked up too, in milliseconds: the feed may deliver them late.
 const LATE_MS: i64 = MINUTE_MS;
 
-/// Frames that were read and are not taken in.
+/// Frames that were read and are not applied yet.
 #[derive(Default)]
 struct PendingFrames {
     observations: Vec<Observation>,
     position: Option<String>,
-    /// The newest change that they tell, by the upstream's clock.
+    /// The time of their newest change, by the upstream's clock.
     until: i64,
     frames: usize,
 }
@@ -56,7 +55,7 @@ struct PendingFrames {
 struct Connection<'a> {
     upstream: Arc<Upstream>,
     checkpoint: &'a mut FeedCheckpoint,
-    /// It begins now, not behind a position.
+    /// True if the feed begins now, not behind a position.
     begins_now: bool,
     /// The upstream's clock less this one's, in milliseconds.
     ahead_ms: i64,
@@ -69,7 +68,7 @@ impl Upstream {
     pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
         let mut backoff = Backoff::new(FIRST_PAUSE, MAX_PAUSE);
         let mut compare_at = Instant::now() + COMPARE_INTERVAL;
-        // None until this core leads and has read it.
+        // None until this core leads and has read the checkpoint.
         let mut checkpoint: Option<FeedCheckpoint> = None;
         let following = async {
             loop {
@@ -78,7 +77,7 @@ impl Upstream {
                     sleep(POLL_INTERVAL).await;
                     continue;
                 }
-                // A feed that is away does not keep look-ups from being made.
+                // Lookups work even if the feed is not available.
                 self.catch_up(&stop);
                 let ended = self.follow_once(&stop, &mut backoff, &mut compare_at, &mut checkpoint).await;
                 self.status.set_connected(false);
@@ -90,11 +89,11 @@ impl Upstream {
             }
         };
         stop.run_until_cancelled(following).await;
-        // Otherwise the next start would fetch again.
+        // Otherwise the next start would repeat lookups.
         self.leave(&mut checkpoint).await;
     }
 
-    /// Keeps the place after a connection has ended. If another core leads, that one keeps its own.
+    /// Stores the checkpoint after a connection has ended. If another core leads, that core stores its own.
     async fn leave(&self, checkpoint: &mut Option<FeedCheckpoint>) {
         if !self.leads() {
             *checkpoint = None;
@@ -104,7 +103,7 @@ impl Upstream {
         }
     }
 
-    /// Opens the feed and follows it until it breaks, or this core no longer leads.
+    /// Opens the feed and follows it until it breaks or this core no longer leads.
     async fn follow_once(
         self: &Arc<Self>,
         stop: &CancellationToken,
@@ -129,13 +128,13 @@ impl Upstream {
         };
         let begins_now = checkpoint.feed.position.is_none();
         if begins_now && !is_first {
-            // The open feed brings later changes only. Look-ups that begin now find all earlier ones.
+            // The open feed delivers only later changes. Lookups that begin now find all earlier ones.
             self.add_pending(checkpoint.feed.known_until - LATE_MS);
         }
         let now_ms = self.now_ms();
         self.status.set_connected(true);
         self.status.received(now_ms);
-        // Until the next frame with a position this is how far it has come, whichever core came so far.
+        // The position counts until the next frame with a position, even if another core reached it.
         self.status.applied_up_to(checkpoint.feed.position.as_deref(), None);
         checkpoint.open(now_ms);
         let mut connection = Connection {
@@ -150,10 +149,10 @@ impl Upstream {
     }
 }
 
-/// Why the feed is no longer followed.
+/// The reason why a connection to the feed ended.
 struct FeedEnd {
     why: String,
-    /// The pause that the upstream asks for, in seconds.
+    /// The pause that the upstream requests, in seconds.
     after_s: Option<u64>,
 }
 
@@ -173,7 +172,7 @@ impl From<FeedError> for FeedEnd {
 }
 
 impl Connection<'_> {
-    /// Reads the feed while what came before is taken in.
+    /// Reads the feed while earlier frames are applied.
     async fn read(
         &mut self,
         feed: Feed,
@@ -181,7 +180,7 @@ impl Connection<'_> {
         backoff: &mut Backoff,
         compare_at: &mut Instant,
     ) -> Result<(), FeedEnd> {
-        // None once it has ended: the upstream has one connection at most.
+        // None once the feed has ended: the upstream gets one connection at most.
         let mut feed = Some(feed);
         let mut parser = Parser::new(MAX_FRAME);
         let mut tick = interval(CHECKPOINT_INTERVAL);
@@ -208,7 +207,7 @@ impl Connection<'_> {
                 },
                 applied = wait_for_applied(&mut applying) => {
                     applying = None;
-                    // A feed that opens and breaks at once is not asked without pauses.
+                    // A feed that opens and breaks at once is not opened again without pauses.
                     if !applied.observations.is_empty() {
                         backoff.reset();
                     }
@@ -234,7 +233,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Takes a piece of the feed apart.
+    /// Splits a piece of the feed into frames and adds them to the pending ones.
     fn receive(&mut self, parser: &mut Parser, bytes: &[u8]) {
         let upstream = Arc::clone(&self.upstream);
         let now_ms = upstream.now_ms();
@@ -272,7 +271,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Moves the place behind what was taken in.
+    /// Advances the checkpoint behind the applied frames.
     fn advance(&mut self, applied: PendingFrames) {
         let changed_at = applied.observations.last().and_then(|observation| observation.revision);
         let lag = changed_at.map(|at| (self.upstream.now_ms() + self.ahead_ms - at).max(0));
@@ -296,7 +295,7 @@ fn note_busy(upstream: &Upstream, observations: &[Observation]) {
     }
 }
 
-/// Takes observations in; tries again and again.
+/// Applies observations. It tries again until the store takes them.
 async fn apply_frames(upstream: Arc<Upstream>, pending: PendingFrames) -> PendingFrames {
     while let Err(error) = upstream.intake.apply(&pending.observations).await {
         tracing::warn!(%error, "taking in the feed failed, trying again");

@@ -1,5 +1,4 @@
-//! From an event of the feed to the thing that it says. A frame that says nothing right is refused, never an error: the
-//! feed goes on behind it.
+//! Reads events of the feed as frames. A wrong frame is refused and never an error: the feed continues behind it.
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +25,10 @@ const KINDS: [&str; 8] = [
     "token.updated",
     "gap",
 ];
-/// The type under which frames of other types are counted.
+/// The type under which frames of unknown types are counted.
 const UNKNOWN: &str = "unknown";
 
-/// What a frame says.
+/// The content of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FrameContent {
     /// The connection is open.
@@ -37,29 +36,29 @@ pub enum FrameContent {
         /// The upstream's time.
         now_ms: i64,
     },
-    /// Something was seen, in this order.
+    /// Observations in the order in which they apply.
     Observations(Vec<Observation>),
     /// The upstream lost frames.
     Gap {
-        /// The time since which they are lost.
+        /// The time since which frames are lost.
         since_ms: i64,
     },
-    /// Nothing that can be used.
+    /// The frame cannot be used.
     Refused(Refusal),
 }
 
 /// A frame of the feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// The place behind it. None when the feed has not told one: its place does not move then.
+    /// The position behind the frame. None when the frame has none; then the position does not change.
     pub position: Option<String>,
-    /// Its type; `unknown` for one that is not known, or not kept because the frame is too large.
+    /// The type of the frame; `unknown` for other types and for a frame that is too large.
     pub kind: &'static str,
-    /// What it says.
+    /// The content.
     pub content: FrameContent,
 }
 
-/// Reads a frame; none when the stream told something else.
+/// Reads a frame; none for other parts of the stream.
 #[must_use]
 pub fn read(told: Told, now_ms: i64) -> Option<Frame> {
     let (id, kind, content) = match told {
@@ -80,7 +79,7 @@ fn read_content(kind: &str, data: &[u8], now_ms: i64) -> Result<FrameContent, Re
     if data.len() > MAX_FRAME {
         return Err(Refusal::TooLarge);
     }
-    // Its data may be in any form.
+    // The data of unknown types may have any form.
     if kind == UNKNOWN {
         return Err(Refusal::UnknownType);
     }

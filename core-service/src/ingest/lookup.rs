@@ -1,4 +1,4 @@
-//! One look-up: the budget, the request, and its answer taken in.
+//! One lookup: checks the budget, sends the request and applies the response.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::domain::{
 
 /// Maximum number of pages of a token's theses that a verification looks up.
 const RESYNC_PAGES: usize = 10;
-/// Seconds until the next try after an answer that cannot be used.
+/// Seconds until the next try after an unusable response.
 const FAILURE_RETRY_S: u32 = 5;
 
 const UNUSABLE: LookupOutcome = LookupOutcome::Unavailable { after_s: FAILURE_RETRY_S };
@@ -30,10 +30,10 @@ fn seconds(ms: i64) -> u32 {
     u32::try_from((ms + 999) / 1_000).unwrap_or(1).max(1)
 }
 
-/// Why an answer is not taken in.
+/// The reason why a response is not applied.
 enum Unfit {
     Refused(Refusal),
-    /// It is not what was asked for.
+    /// The response is about another object than the request.
     Another,
 }
 
@@ -44,7 +44,7 @@ impl From<Refusal> for Unfit {
 }
 
 impl Upstream {
-    /// Looks a thing up and takes the answer in.
+    /// Looks an object up and applies the response.
     pub(super) async fn send_lookup(self: &Arc<Self>, thing: &Thing) -> LookupOutcome {
         let body = match thing {
             Thing::Page(page) => return self.lookup_page(page, LookupPurpose::Backfill).await,
@@ -67,7 +67,7 @@ impl Upstream {
             Ok(observation) => match self.intake.apply(&[observation]).await {
                 Ok(_) => LookupOutcome::Found(None),
                 Err(error) => {
-                    tracing::warn!(%error, "taking in what the upstream told failed");
+                    tracing::warn!(%error, "applying a response of the upstream failed");
                     UNUSABLE
                 }
             },
@@ -108,7 +108,7 @@ impl Upstream {
         Ok(Observation { observed_at: now_ms, revision, seen })
     }
 
-    /// Makes a look-up, if the budget has one left. `may_be_missing` says that there may be no such thing.
+    /// Sends a request if the budget allows one. `may_be_missing` is true if the upstream may not have the object.
     async fn send_request(
         &self,
         purpose: LookupPurpose,
@@ -155,7 +155,7 @@ impl Upstream {
         }
     }
 
-    /// Looks up a page of theses and takes it in.
+    /// Looks up a page of theses and applies it.
     async fn lookup_page(&self, page: &v1::LookedUpPage, purpose: LookupPurpose) -> LookupOutcome {
         let scope = match &page.scope {
             Some(Scope::Token(token)) => ThesisScope::Token { chain: &token.chain, address: &token.address },
@@ -174,7 +174,7 @@ impl Upstream {
             }
             Ok(read) => read,
         };
-        // Some upstreams may not know `since`; theses come newest first. And no page comes after itself.
+        // Some upstreams may not know `since`; theses come newest first. A cursor that repeats ends the pages.
         let goes_on = read.newest_ms.is_none_or(|newest| newest >= page.since_ms);
         let broken_off = read.broken_off;
         let next_cursor = read.next_cursor.filter(|next| goes_on && page.cursor.as_ref() != Some(next));
@@ -185,7 +185,7 @@ impl Upstream {
             ..v1::PageResult::default()
         };
         let mut observations = Vec::new();
-        // Where the observations of each thesis end; a tombstone gives two.
+        // The end of each thesis's observations; a tombstone has two.
         let mut ends = Vec::new();
         for thesis in read.theses {
             match thesis {
@@ -213,7 +213,7 @@ impl Upstream {
             begin = end;
         }
         match broken_off {
-            // Who needs all of it asks again; a verification has seen the newest.
+            // A backfill needs all pages and tries again; a verification has seen the newest theses.
             Some(refusal) if purpose == LookupPurpose::Backfill => {
                 self.status.count_refused(refusal);
                 UNUSABLE

@@ -1,4 +1,4 @@
-//! Observations that others push by `IngestService`: a feed too, which is up while it is used.
+//! Observations that clients push through `IngestService`. They count as a feed that is up while it is used.
 
 use std::sync::{
     Arc,
@@ -9,19 +9,19 @@ use thesis_net::figures::seconds;
 
 use crate::{domain::window::MINUTE_MS, figures::PUSHED, shared::Shared, store::StoreResult, tables::upstream};
 
-/// How often a push is noted for the other cores, in milliseconds.
+/// Interval between two notes of a push for the other cores, in milliseconds.
 const NOTE_INTERVAL_MS: i64 = 5_000;
-/// Longest time since a push in which the feed counts as up, in milliseconds (decided in the contract).
+/// Time since a push for which the feed counts as up, in milliseconds (decided in the contract).
 const UP_MS: i64 = MINUTE_MS;
 
-/// When observations were last pushed.
+/// The time of the last push.
 pub struct Pushes {
     shared: Arc<Shared>,
     noted_at: AtomicI64,
 }
 
 impl Pushes {
-    /// Nothing was pushed here yet.
+    /// Creates a state without pushes.
     #[must_use]
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared, noted_at: AtomicI64::new(0) }
@@ -43,7 +43,7 @@ impl Pushes {
         Ok(())
     }
 
-    /// When observations were last pushed, if that makes the feed count as up.
+    /// The time of the last push, if the feed counts as up because of it.
     ///
     /// # Errors
     /// Fails when the store does not answer.

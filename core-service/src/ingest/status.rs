@@ -1,4 +1,4 @@
-//! What an operator is told of the feed and the look-ups.
+//! The state of the feed and the lookups for operators.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use thesis_proto::{time::from_millis, v1};
 use super::{objects::Refusal, pace::Breaker};
 use crate::figures::{CONNECTED, FEED_LAG, FRAMES, LOOKUPS, UPSTREAM_REFUSED};
 
-/// Longest time without a byte in which the feed counts as up, in milliseconds.
+/// Time without a byte from which the feed counts as down, in milliseconds.
 pub const SILENCE_MS: i64 = 30_000;
 
 #[derive(Default)]
@@ -34,12 +34,12 @@ impl Status {
         self.0.lock().connected = connected;
         CONNECTED.one().set(f64::from(u8::from(connected)));
         if !connected {
-            // Another core may follow from now on, and this one no longer knows.
+            // Another core may follow the feed from now on, and this one no longer knows the lag.
             FEED_LAG.one().set(0.0);
         }
     }
 
-    /// Something came, at `now_ms`.
+    /// Notes bytes of the feed at `now_ms`.
     pub(super) fn received(&self, now_ms: i64) {
         self.0.lock().received_at = now_ms;
     }
@@ -57,7 +57,7 @@ impl Status {
         tracing::debug!(%refusal, "something of the upstream was refused");
     }
 
-    /// The feed was taken in up to here, `lag_ms` after the upstream's time.
+    /// Notes that the feed is applied up to a position, `lag_ms` after the upstream's time.
     pub(super) fn applied_up_to(&self, position: Option<&str>, lag_ms: Option<i64>) {
         let mut state = self.0.lock();
         if let Some(position) = position {
@@ -79,13 +79,13 @@ impl Status {
         LOOKUPS.at(outcome).increment(1);
     }
 
-    /// True if the feed is up, and when its last frame came.
+    /// The state of the feed: whether it is up, and the time of its last frame.
     pub(super) fn feed(&self, now_ms: i64) -> (bool, Option<i64>) {
         let state = self.0.lock();
         (state.connected && now_ms - state.received_at < SILENCE_MS, state.last_frame_at)
     }
 
-    /// All of it, as an operator is told.
+    /// The state and the counts as a message for operators.
     pub(super) fn to_message(&self, breaker: Breaker, now_ms: i64) -> v1::IngestStatus {
         let (is_up, _) = self.feed(now_ms);
         let state = self.0.lock();

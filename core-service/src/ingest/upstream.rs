@@ -1,4 +1,4 @@
-//! The upstream, as the rest of a core sees it.
+//! The interface of the connector for the other parts of a core.
 
 use std::{
     collections::HashMap,
@@ -36,33 +36,33 @@ use crate::{
     tables::upstream::{self, LookedUp},
 };
 
-/// Longest time that the upstream is believed to have no such thing, in milliseconds (the contract's 10 minutes).
+/// Time for which a "not found" of the upstream counts, in milliseconds (the contract's 10 minutes).
 const MISSING_MS: i64 = 10 * MINUTE_MS;
-/// Most answers to look-ups kept in memory.
+/// Maximum number of lookup outcomes that are kept in memory.
 const MAX_CACHED_OUTCOMES: usize = 65_536;
-/// Seconds until a caller may ask again when nobody knows better.
+/// Seconds until a caller may try again when the upstream gave no time.
 const DEFAULT_RETRY_S: u32 = 1;
 
-/// The result of a look-up.
+/// The outcome of a lookup.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LookupOutcome {
-    /// The upstream's answer was taken in; of a page with what it held.
+    /// The response was applied. A page has its result.
     Found(Option<v1::PageResult>),
-    /// The upstream has no such thing.
+    /// The upstream has no such object.
     Missing,
-    /// The upstream could not be asked, or gave no answer that can be used.
+    /// The request was not sent, or the response was unusable.
     Unavailable {
-        /// Seconds until it may be asked again.
+        /// Seconds until the next try.
         after_s: u32,
     },
 }
 
-/// What changed since a time and has to be looked up.
+/// Changes that must be looked up, by the time of the earliest one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PendingChanges {
-    /// Since when it is being looked up.
+    /// The time from which the running catch-up reads.
     pub(super) running: Option<i64>,
-    /// The same for what came to be owed meanwhile: the pages that were read already may lack it.
+    /// The time from which the next catch-up reads: the running one may have read earlier pages already.
     pub(super) waiting: Option<i64>,
 }
 
@@ -73,14 +73,14 @@ impl PendingChanges {
     }
 }
 
-/// A look-up under way.
+/// A running lookup, which all its callers share.
 pub(super) struct RunningLookup {
-    /// The time since which a re-sync asks.
+    /// The time from which a re-sync reads.
     since_ms: i64,
     outcome: SharedFuture<BoxFuture<'static, LookupOutcome>>,
 }
 
-/// The upstream.
+/// The connector to the upstream.
 pub struct Upstream {
     pub(super) shared: Arc<Shared>,
     pub(super) peers: Arc<Peers>,
@@ -89,18 +89,18 @@ pub struct Upstream {
     pub(super) intake: Intake,
     pub(super) status: Arc<Status>,
     pub(super) pace: Mutex<Pace>,
-    /// What has to be looked up.
+    /// Changes that must be looked up.
     pub(super) pending: Mutex<PendingChanges>,
-    /// True if that is being done.
+    /// True while a catch-up runs.
     pub(super) is_catching_up: AtomicBool,
-    /// Theses that the feed told lately, by chain and address of their tokens.
+    /// Number of recent theses of the feed, by chain and address of their tokens.
     pub(super) busy: Mutex<HashMap<(String, String), u32>>,
     running: Mutex<HashMap<Thing, RunningLookup>>,
     outcomes: Cache<Thing, LookedUp>,
 }
 
 impl Upstream {
-    /// The upstream of these settings.
+    /// Creates the connector.
     ///
     /// # Errors
     /// Fails when a setting cannot be used; the error names it.
@@ -133,14 +133,13 @@ impl Upstream {
         self.shared.clock.now_ms()
     }
 
-    /// True if this core follows the feed and makes the look-ups.
+    /// True if this core follows the feed and makes the lookups.
     #[must_use]
     pub fn leads(&self) -> bool {
         self.peers.leads(&Dataset::Live.to_string())
     }
 
-    /// Asks the upstream for something, here or at the core that does so for all. What it lately did not have is not
-    /// asked for again.
+    /// Looks an object up, here or through the leading core. An object that was missing lately is not looked up again.
     pub async fn lookup(self: &Arc<Self>, thing: Thing) -> LookupOutcome {
         if self.is_missing(&thing).await {
             return LookupOutcome::Missing;
@@ -154,18 +153,18 @@ impl Upstream {
         outcome
     }
 
-    /// True if the upstream lately said that there is no such thing.
+    /// True if the upstream lately had no such object.
     async fn is_missing(&self, thing: &Thing) -> bool {
         let is_recent = |known: LookedUp| self.now_ms() - known.at < MISSING_MS;
         match self.known_lookup(thing).await {
             None => false,
             Some(known) if is_recent(known) => !known.found,
-            // Another core may have asked since this one did.
+            // Another core may have looked it up since then.
             Some(_) => self.stored_lookup(thing).await.is_some_and(|known| is_recent(known) && !known.found),
         }
     }
 
-    /// Asks the upstream from here. Who asks for a thing while it is being asked for gets the same answer.
+    /// Looks an object up from this core. Concurrent callers for one object share one lookup.
     pub async fn lookup_here(self: &Arc<Self>, thing: Thing) -> LookupOutcome {
         if self.is_missing(&thing).await {
             return LookupOutcome::Missing;
@@ -176,7 +175,7 @@ impl Upstream {
                 let mut running = self.running.lock();
                 let current = running.entry(key.clone()).or_insert_with(|| {
                     let (upstream, thing, key) = (Arc::clone(self), thing.clone(), key.clone());
-                    // A caller that leaves takes nothing from the others.
+                    // The task continues for the other callers when one leaves.
                     let lookup = tokio::spawn(async move {
                         let outcome = AssertUnwindSafe(upstream.send_lookup(&thing)).catch_unwind().await;
                         let outcome = outcome.unwrap_or(LookupOutcome::Unavailable { after_s: DEFAULT_RETRY_S });
@@ -209,7 +208,7 @@ impl Upstream {
         self.outcomes.insert(key_of(thing).0, LookedUp { at: self.now_ms(), found });
     }
 
-    /// Remembers an answer, here and for all cores.
+    /// Stores an outcome in memory, and in the store for all cores.
     async fn store_outcome(&self, thing: &Thing, outcome: &LookupOutcome) {
         self.cache_outcome(thing, outcome);
         let (key, _) = key_of(thing);
@@ -220,11 +219,11 @@ impl Upstream {
             && !matches!(outcome, LookupOutcome::Unavailable { .. })
             && let Err(error) = upstream::keep_lookup(&self.shared.backend, &row_name(&key), answer).await
         {
-            tracing::debug!(%error, "keeping the answer to a look-up failed");
+            tracing::debug!(%error, "storing the outcome of a lookup failed");
         }
     }
 
-    /// The last answer to a look-up, as far as it is known.
+    /// The last outcome of a lookup, if one is known.
     async fn known_lookup(&self, thing: &Thing) -> Option<LookedUp> {
         if matches!(thing, Thing::Page(_)) {
             return None;
@@ -236,7 +235,7 @@ impl Upstream {
         self.stored_lookup(thing).await
     }
 
-    /// The last answer to a look-up of any core. Without it the upstream is asked once more.
+    /// The last outcome in the store, of any core; none if the store does not answer.
     async fn stored_lookup(&self, thing: &Thing) -> Option<LookedUp> {
         let (key, _) = key_of(thing);
         let known = upstream::looked_up(&self.shared.backend, &row_name(&key)).await.ok().flatten()?;
@@ -244,7 +243,7 @@ impl Upstream {
         Some(known)
     }
 
-    /// True if something that was last observed at `observed_at` is old enough to be asked for again.
+    /// True if an object that was last observed at `observed_at` is old enough for another lookup.
     pub async fn is_due(&self, thing: Thing, observed_at: i64) -> bool {
         let refresh = i64::try_from(self.settings.refresh.as_millis()).unwrap_or(i64::MAX);
         let now_ms = self.now_ms();
@@ -256,22 +255,22 @@ impl Upstream {
         if self.known_lookup(&thing).await.is_some_and(is_fresh) {
             return false;
         }
-        // Another core may have asked since this one did.
+        // Another core may have looked it up since then.
         !self.stored_lookup(&thing).await.is_some_and(is_fresh)
     }
 
-    /// True if the upstream has ever been asked for something and answered, as far as that is kept.
+    /// True if an outcome of a lookup of this object is kept.
     pub async fn has_lookup_of(&self, thing: &Thing) -> bool {
         self.known_lookup(thing).await.is_some()
     }
 
-    /// When the theses of a token were last looked up, in unix milliseconds.
+    /// The time of the last lookup of a token's theses, in unix milliseconds.
     pub async fn synced_at(&self, token: v1::BackfillToken) -> Option<i64> {
         let thing = Thing::Resync(v1::Resync { token: Some(token), since_ms: 0 });
         self.known_lookup(&thing).await.filter(|known| known.found).map(|known| known.at)
     }
 
-    /// True if the feed is up, wherever it is followed, and when its last frame came.
+    /// The state of the feed on the leading core: whether it is up, and the time of its last frame.
     pub async fn feed(&self) -> (bool, Option<i64>) {
         let now_ms = self.now_ms();
         if self.leads() {
@@ -282,7 +281,7 @@ impl Upstream {
         (place.connected && now_ms - place.received_at < SILENCE_MS, place.last_frame_at)
     }
 
-    /// What an operator is told, by the core that follows the feed.
+    /// The status for operators, from the core that follows the feed.
     pub async fn publish_status(&self) -> v1::IngestStatus {
         if !self.leads()
             && let Some(status) = self.peers.feed_status(&Dataset::Live.to_string()).await
@@ -294,13 +293,13 @@ impl Upstream {
         self.status.to_message(breaker, now_ms)
     }
 
-    /// Notes that what changed since a time has to be looked up.
+    /// Notes that all changes since a time must be looked up.
     pub(super) fn add_pending(&self, since_ms: i64) {
         let mut pending = self.pending.lock();
         pending.waiting = Some(pending.waiting.map_or(since_ms, |waiting| waiting.min(since_ms)));
     }
 
-    /// Begins to look up what is owed, unless that is under way.
+    /// Starts to look up the pending changes, unless a catch-up runs.
     pub(super) fn catch_up(self: &Arc<Self>, stop: &tokio_util::sync::CancellationToken) {
         if self.pending.lock().since().is_none() || self.is_catching_up.swap(true, Ordering::SeqCst) {
             return;
@@ -313,7 +312,7 @@ impl Upstream {
     }
 }
 
-/// What a thing is known by, whatever its letters, and the time since which it is asked for.
+/// The key of an object, independent of the spelling, and the time from which a re-sync reads.
 fn key_of(thing: &Thing) -> (Thing, i64) {
     let token = |token: &v1::BackfillToken| v1::BackfillToken {
         chain: token.chain.clone(),

@@ -1,4 +1,4 @@
-//! The upstream's answers.
+//! The upstream's responses.
 
 use std::{error::Error, iter::successors};
 
@@ -10,25 +10,25 @@ use reqwest::{
 
 /// Maximum number of bytes of a page of theses: 32 MiB.
 pub(super) const MAX_PAGE: usize = 32 * 1024 * 1024;
-/// Maximum number of bytes of any other answer: 256 KiB.
+/// Maximum number of bytes of any other response: 256 KiB.
 pub(super) const MAX_OBJECT: usize = 256 * 1024;
-/// Maximum number of characters of a reason.
+/// Maximum number of characters of a failure's reason.
 const MAX_REASON: usize = 200;
 
-/// Why a look-up gave nothing.
+/// The reason why a lookup has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     /// The upstream has no such thing.
     #[error("not found")]
     NotFound,
-    /// There was no answer that can be used.
+    /// The upstream gave no usable response.
     #[error("{why}")]
     Failed {
-        /// The answer's status.
+        /// The status of the response.
         status: Option<u16>,
-        /// The pause that the upstream asks for, in seconds.
+        /// The pause that the upstream requests, in seconds.
         retry_after_s: Option<u64>,
-        /// The reason for the operator, without anything of the answer's body.
+        /// The reason for the operator, without any part of the response body.
         why: String,
     },
 }
@@ -38,7 +38,7 @@ impl LookupError {
         Self::Failed { status: None, retry_after_s: None, why }
     }
 
-    /// The failure that an answer's status tells.
+    /// The failure for a response with a status other than success.
     pub(super) fn from_response(response: &Response) -> Self {
         let status = response.status();
         Self::Failed {
@@ -49,7 +49,7 @@ impl LookupError {
     }
 }
 
-/// The body of an answer that is one.
+/// Reads the body of a successful response.
 pub(super) async fn body(response: Response, max_bytes: usize) -> Result<Bytes, LookupError> {
     match response.status() {
         StatusCode::OK => whole(response, max_bytes).await.map_err(LookupError::failed),
@@ -58,7 +58,7 @@ pub(super) async fn body(response: Response, max_bytes: usize) -> Result<Bytes, 
     }
 }
 
-/// A whole body. One with more bytes than the limit is an error.
+/// Reads a whole body. A body over the limit is an error.
 pub(super) async fn whole(mut response: Response, max_bytes: usize) -> Result<Bytes, String> {
     let mut body = BytesMut::new();
     while let Some(piece) = response.chunk().await.map_err(why)? {
@@ -70,7 +70,7 @@ pub(super) async fn whole(mut response: Response, max_bytes: usize) -> Result<By
     Ok(body.freeze())
 }
 
-/// An error with its causes, without its URL: ids are in it.
+/// The text of an error with its causes. It leaves out the URL, which contains ids.
 pub(super) fn why(error: reqwest::Error) -> String {
     let error = error.without_url();
     let first: &(dyn Error + 'static) = &error;
@@ -78,7 +78,7 @@ pub(super) fn why(error: reqwest::Error) -> String {
     causes.collect::<Vec<_>>().join(": ").chars().take(MAX_REASON).collect()
 }
 
-/// Seconds; a date counts as none.
+/// The `Retry-After` of a response in seconds; none for a date.
 fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<u64> {
     let may_retry = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     headers.get(RETRY_AFTER).filter(|_| may_retry)?.to_str().ok()?.trim().parse().ok()

@@ -83,7 +83,7 @@ async fn a_request_keeps_the_bases_path_and_encodes_what_it_names() {
 }
 
 #[test]
-fn each_look_up_has_its_url() {
+fn each_lookup_has_its_url() {
     let client = client("https://up.example:8443").unwrap();
     let url = |path: &[&str], query: &[(&str, &str)]| client.url(path, query).map(|url| url.to_string());
     let at = |rest: &str| Some(format!("https://up.example:8443/{rest}"));
@@ -97,7 +97,7 @@ fn each_look_up_has_its_url() {
 }
 
 #[tokio::test]
-async fn pages_are_asked_for_by_token_profile_or_at_all() {
+async fn pages_are_requested_by_token_profile_or_at_all() {
     let on = ThesisScope::Token { chain: "base", address: "0xAb" };
     for (of, since, cursor, expected) in [
         (on, Some(0), None, "chain=base&address=0xAb&since=1970-01-01T00%3A00%3A00.000Z&limit=200"),
@@ -204,7 +204,7 @@ async fn a_feed_is_read_piece_by_piece_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_open_feed_may_be_silent_for_longer_than_a_look_up() {
+async fn an_open_feed_may_be_silent_for_longer_than_a_lookup() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let (client, _head) = serve(head, Then::Wait).await;
     let client = UpstreamClient { timeout: Duration::from_millis(500), ..client };

@@ -12,7 +12,7 @@ fn fail(pace: &mut Pace, times: u32, now: i64) {
     }
 }
 
-/// The look-ups that are admitted now.
+/// The lookups that are admitted now.
 fn admitted(pace: &mut Pace, purpose: LookupPurpose, now: i64) -> u32 {
     let mut count = 0;
     while pace.admit(purpose, now) == Admission::Go {
