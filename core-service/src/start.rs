@@ -41,7 +41,7 @@ use crate::{
     },
     replicas::{
         members::Members,
-        peers::{Dial, Hear, Peers, over_grpc},
+        peers::{Dial, OnNotification, Peers, over_grpc},
         stream_slots::StreamSlots,
     },
     sandbox,
@@ -152,7 +152,7 @@ impl Core {
             GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
         let limits = Limits::new(&backend, &replica);
         let members = Members::new(Arc::clone(&backend), Arc::clone(&clock), replica, settings.advertise_url);
-        members.beat().await?;
+        members.send_heartbeat().await?;
         let peers = Peers::new(Arc::clone(&members), dial);
         let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&members));
         let gate = Gate::new(Arc::clone(&control), keys.clone(), limits, gate_settings, Arc::clone(&clock), ids);
@@ -211,7 +211,7 @@ impl Core {
 
     fn spawn(self: &Arc<Self>, tick_seconds: u32) {
         self.tasks.spawn(Arc::clone(&self.datasets).watch());
-        self.tasks.spawn(Arc::clone(&self.peers).run(self.hear(), self.stop.clone(), self.tasks.clone()));
+        self.tasks.spawn(Arc::clone(&self.peers).run(self.on_notification(), self.stop.clone(), self.tasks.clone()));
         let core = Arc::clone(self);
         self.tasks.spawn(async move {
             let mut all_connected = core.peers.all_connected();
@@ -256,7 +256,7 @@ impl Core {
     }
 
     /// Takes in what another core tells.
-    fn hear(self: &Arc<Self>) -> Hear {
+    fn on_notification(self: &Arc<Self>) -> OnNotification {
         let core = Arc::downgrade(self);
         Arc::new(move |news| {
             let Some(core) = core.upgrade() else { return };

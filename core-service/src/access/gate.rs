@@ -4,7 +4,7 @@
 mod call;
 mod failures;
 mod member;
-mod refused;
+mod refused_call;
 #[cfg(test)]
 mod tests;
 
@@ -41,7 +41,7 @@ use crate::{
     },
 };
 
-pub use self::{call::Call, member::Member, refused::Refused};
+pub use self::{call::Call, member::Member, refused_call::RefusedCall};
 
 /// All that a request says beside its message.
 #[derive(Clone, Debug, Default)]
@@ -198,7 +198,7 @@ impl Gate {
     }
 
     /// Looks for rights that another replica has granted, before they are denied here.
-    pub async fn look_for_unknown_key(&self, meta: &RequestMeta) {
+    pub async fn refresh_for_unknown_key(&self, meta: &RequestMeta) {
         let names_key = meta.key_id.as_ref().is_some_and(|id| !id.is_empty())
             || meta.authorization().and_then(bearer).is_some_and(is_api_key);
         if !self.control.is_shared() || !names_key {
@@ -320,22 +320,22 @@ impl Gate {
     ///
     /// # Errors
     /// The first check that fails.
-    pub fn admit(self: &Arc<Self>, meta: RequestMeta, operation: Operation) -> std::result::Result<Call, Refused> {
+    pub fn admit(self: &Arc<Self>, meta: RequestMeta, operation: Operation) -> std::result::Result<Call, RefusedCall> {
         if !self.control.is_current() {
-            return Err(Refused { error: Error::outdated(), rate: None, key: self.key_of(&meta) });
+            return Err(RefusedCall { error: Error::outdated(), rate: None, key: self.key_of(&meta) });
         }
         let now_ms = self.clock.now_ms();
         let caller = self.authenticate(&meta, now_ms).map_err(|error| {
             let client = meta.client.as_deref().filter(|_| error.api.code.http_status() == 401);
             let too_many = client.and_then(|client| self.count_failure(client, "key", now_ms).err());
-            Refused { error: too_many.map_or(error, Error::from), rate: None, key: self.key_of(&meta) }
+            RefusedCall { error: too_many.map_or(error, Error::from), rate: None, key: self.key_of(&meta) }
         })?;
         let class = operation.class();
         let rate_name = caller.rate_name();
         let (live, limit) = (caller.key.live, caller.plan.per_minute(class));
         if let Err(error) = self.permit(&caller, operation) {
             let rate = self.limits.rates.peek(&rate_name, live, class, limit, now_ms);
-            return Err(Refused { error, rate: Some(rate), key: Some(caller.key) });
+            return Err(RefusedCall { error, rate: Some(rate), key: Some(caller.key) });
         }
         let rate = self.limits.rates.take(&rate_name, live, class, limit, now_ms);
         if !rate.allowed {
@@ -343,7 +343,7 @@ impl Gate {
             let message =
                 format!("more than {limit} requests of class {} in this minute; wait for the next", class.as_str());
             let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));
-            return Err(Refused { error: error.into(), rate: Some(rate), key: Some(caller.key) });
+            return Err(RefusedCall { error: error.into(), rate: Some(rate), key: Some(caller.key) });
         }
         Ok(Call { caller, operation, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
     }

@@ -29,17 +29,17 @@ const KEPT_MS: i64 = 24 * 3_600_000;
 /// Longest time that a request in flight keeps its repeats away; then its server counts as dead.
 const IN_FLIGHT_MS: i64 = 30_000;
 /// Longest time for the tries to give a key back: after it, repeats may take the key anyway.
-const IN_FLIGHT: Duration = Duration::from_millis(IN_FLIGHT_MS.unsigned_abs());
+const GIVE_BACK_TIMEOUT: Duration = Duration::from_millis(IN_FLIGHT_MS.unsigned_abs());
 /// Most tries to take a key while the store is in doubt or others take it.
-const TRIES: usize = 4;
+const MAX_TRIES: usize = 4;
 /// Longest time to give a key back before a failure is told; after it, the tries go on.
-const AT_ONCE: Duration = Duration::from_millis(500);
+const GIVE_BACK_WAIT: Duration = Duration::from_millis(500);
 /// The pause between two tries to give a key back.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// An answer as it is kept.
 #[derive(Clone, PartialEq, Eq, Message)]
-struct Answer {
+struct KeptAnswer {
     /// The message, when it succeeded.
     #[prost(bytes = "vec", optional, tag = "1")]
     message: Option<Vec<u8>>,
@@ -95,7 +95,7 @@ impl Idempotency {
             seed: fresh_seed,
         };
         // If the request fails, its next try may begin at once.
-        let mut place = Place(Row { key, version: 0, kept });
+        let mut place = TakenKey(KeyRow { key, version: 0, kept });
         // Where this is the only process, tries from before its start are dead.
         let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };
         if let Some(sealed) = place.0.take(dead_before).await? {
@@ -104,10 +104,10 @@ impl Idempotency {
         }
         let result = perform(&place.0.kept.seed).await;
         let answer = match &result {
-            Ok(message) => Answer { message: Some(message.encode_to_vec()), ..Answer::default() },
+            Ok(message) => KeptAnswer { message: Some(message.encode_to_vec()), ..KeptAnswer::default() },
             Err(error) if is_final(&error.api) => {
                 let status = error.api.to_status("");
-                Answer {
+                KeptAnswer {
                     message: None,
                     code: status.code().into(),
                     text: status.message().to_owned(),
@@ -127,7 +127,7 @@ impl Idempotency {
     fn replay<T: Message + Default>(&self, key: &KeptKey, sealed: &[u8]) -> Result<T> {
         let plain = self.keys.open(seal_purpose(key), sealed);
         let plain = plain.ok_or_else(|| Error::internal("a kept answer cannot be decrypted"))?;
-        let answer = Answer::decode(plain.as_slice()).map_err(Error::internal)?;
+        let answer = KeptAnswer::decode(plain.as_slice()).map_err(Error::internal)?;
         match answer.message {
             Some(message) => T::decode(message.as_slice()).map_err(Error::internal),
             None => {
@@ -145,18 +145,18 @@ fn seal_purpose(key: &KeptKey) -> SealPurpose<'_> {
 
 /// A key's row, as this try writes it.
 #[derive(Clone)]
-struct Row {
+struct KeyRow {
     key: KeptKey,
     /// 0 while this try has surely not taken the key.
     version: i64,
     kept: KeptRequest,
 }
 
-impl Row {
+impl KeyRow {
     /// Takes the key, or finds the answer to its request. Tries from before `dead_before` are dead.
     async fn take(&mut self, dead_before: i64) -> Result<Option<Vec<u8>>> {
         let (mut expect, mut why) = (Expect::Absent, in_progress());
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             self.version = match expect {
                 Expect::Version(version) => version + 1,
                 Expect::Absent | Expect::Any => 1,
@@ -213,9 +213,9 @@ impl Row {
 }
 
 /// A key that is taken while its request is performed; given back when dropped before the answer is kept.
-struct Place(Row);
+struct TakenKey(KeyRow);
 
-impl Place {
+impl TakenKey {
     /// Keeps the answer. If that fails, the next try completes the work of this one.
     async fn keep(&mut self, sealed: Vec<u8>) {
         let mut row = self.0.clone();
@@ -229,12 +229,12 @@ impl Place {
 
     /// Gives the key back before a failure is told, if the store is in time: the next try may follow at once.
     async fn give_back(&mut self) {
-        if let Ok(Ok(())) = timeout(AT_ONCE, self.released().give_back()).await {
+        if let Ok(Ok(())) = timeout(GIVE_BACK_WAIT, self.released().give_back()).await {
             self.0.version = 0;
         }
     }
 
-    fn released(&self) -> Row {
+    fn released(&self) -> KeyRow {
         let mut row = self.0.clone();
         // Longer ago than necessary, since clocks differ.
         row.kept.started_at -= 2 * IN_FLIGHT_MS;
@@ -242,14 +242,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenKey {
     fn drop(&mut self) {
         let (true, Ok(runtime)) = (self.0.version > 0, Handle::try_current()) else { return };
         let mut row = self.released();
-        // The trouble that stopped the request may stop this too; after `IN_FLIGHT` this is not needed.
-        runtime.spawn(timeout(IN_FLIGHT, async move {
+        // The trouble that stopped the request may stop this too; after `GIVE_BACK_TIMEOUT` this is not needed.
+        runtime.spawn(timeout(GIVE_BACK_TIMEOUT, async move {
             while row.give_back().await.is_err() {
-                sleep(AGAIN).await;
+                sleep(RETRY_PAUSE).await;
             }
         }));
     }

@@ -25,11 +25,11 @@ use crate::{
 };
 
 /// How often the counts are stored.
-const STORE_EVERY: Duration = Duration::from_mins(1);
+const STORE_INTERVAL: Duration = Duration::from_mins(1);
 /// Most rows read or written at once.
-const ROWS_AT_ONCE: usize = 500;
+const MAX_ROWS: usize = 500;
 /// How long an hour's counts stay in memory after its begin, in milliseconds: answers come after their requests.
-const REMEMBERED_MS: i64 = 2 * HOUR_MS;
+const MEMORY_MS: i64 = 2 * HOUR_MS;
 /// The classes in the order of the counts.
 const CLASSES: [RateClass; 3] = [RateClass::Standard, RateClass::Heavy, RateClass::Verify];
 
@@ -55,7 +55,7 @@ struct Hour {
 
 /// What a key was used for.
 #[derive(Debug)]
-struct Used {
+struct KeyCounts {
     project: String,
     /// When it was last used, and the last time that is stored, in Unix milliseconds.
     last: i64,
@@ -64,7 +64,7 @@ struct Used {
     hours: Vec<Hour>,
 }
 
-impl Used {
+impl KeyCounts {
     fn of(project: &str) -> Self {
         Self { project: project.to_owned(), last: 0, last_stored: 0, hours: Vec::new() }
     }
@@ -80,7 +80,7 @@ impl Used {
 }
 
 /// A count that is to be stored.
-struct Due {
+struct DueCount {
     of: UsageKey,
     own: Requests,
     change: Change,
@@ -91,7 +91,7 @@ pub struct KeyUsage {
     backend: SharedBackend,
     replica: String,
     /// By the key's id.
-    used: Mutex<HashMap<String, Used>>,
+    used: Mutex<HashMap<String, KeyCounts>>,
     /// One store at a time.
     turn: tokio::sync::Mutex<()>,
     failing: AtomicBool,
@@ -121,7 +121,7 @@ impl KeyUsage {
         // Only the first request of a key makes a copy of its names.
         let used = match all.get_mut(&key.id) {
             Some(used) => used,
-            None => all.entry(key.id.clone()).or_insert_with(|| Used::of(&key.project_id)),
+            None => all.entry(key.id.clone()).or_insert_with(|| KeyCounts::of(&key.project_id)),
         };
         used.last = used.last.max(now_ms);
         add(used.count(class, start));
@@ -129,7 +129,7 @@ impl KeyUsage {
 
     /// Stores the counts once a minute until stopped.
     pub async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
-        let mut every = tokio::time::interval(STORE_EVERY);
+        let mut every = tokio::time::interval(STORE_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(every.tick()).await.is_some() {
             stop.run_until_cancelled(self.flush(clock.now_ms())).await;
@@ -148,19 +148,19 @@ impl KeyUsage {
     }
 
     async fn store(&self, now_ms: i64) -> StoreResult<()> {
-        for keys in self.unread().chunks(ROWS_AT_ONCE) {
+        for keys in self.unread().chunks(MAX_ROWS) {
             let found = key_usage::own(&self.backend, keys, &self.replica).await?;
             for (of, (before, version)) in keys.iter().zip(found) {
                 self.note(of, |count| (count.before, count.version) = (Some(before), version));
             }
         }
-        for due in self.due(now_ms).chunks(ROWS_AT_ONCE) {
+        for due in self.due(now_ms).chunks(MAX_ROWS) {
             self.backend.apply(due.iter().map(|due| due.change.clone()).collect()).await?;
-            for Due { of, own, .. } in due {
+            for DueCount { of, own, .. } in due {
                 self.note(of, |count| count.stored = *own);
             }
         }
-        for uses in self.new_uses().chunks(ROWS_AT_ONCE) {
+        for uses in self.new_uses().chunks(MAX_ROWS) {
             let changes = uses.iter().map(|(project, key, at)| key_usage::use_change(project, key, *at));
             self.backend.apply(changes.collect()).await?;
             let mut all = self.used.lock();
@@ -205,7 +205,7 @@ impl KeyUsage {
     }
 
     /// What is to be stored. What came since the reading is for the next time.
-    fn due(&self, now_ms: i64) -> Vec<Due> {
+    fn due(&self, now_ms: i64) -> Vec<DueCount> {
         self.chosen(
             |count| count.before.is_some(),
             |of, count| {
@@ -213,7 +213,7 @@ impl KeyUsage {
                 // It grows with each try, and with time, so that the store can forget what has expired.
                 count.version = now_ms.max(count.version + 1);
                 let change = key_usage::change(&of, &self.replica, whole, count.version);
-                Some(Due { of, own: count.own, change })
+                Some(DueCount { of, own: count.own, change })
             },
         )
     }
@@ -229,7 +229,7 @@ impl KeyUsage {
     fn forget(&self, now_ms: i64) {
         self.used.lock().retain(|_, used| {
             used.hours.retain(|hour| {
-                now_ms < hour.start + REMEMBERED_MS || hour.counts.iter().any(|count| count.own != count.stored)
+                now_ms < hour.start + MEMORY_MS || hour.counts.iter().any(|count| count.own != count.stored)
             });
             !used.hours.is_empty() || used.last != used.last_stored
         });

@@ -18,7 +18,7 @@ use crate::{
         operation::RateClass,
         window::MINUTE_MS,
     },
-    replicas::shared_counts::{Counted, SharedCounts, Stored},
+    replicas::shared_counts::{CountStorage, SharedCountKey, SharedCounts},
     store::SharedBackend,
     tables::counts::{CountKey, CountTable},
 };
@@ -28,9 +28,9 @@ pub const AUTH_FAILURES_PER_MINUTE: u64 = 20;
 /// Most test sends and replays of a project in a minute.
 pub const SENDS_PER_MINUTE: u64 = 10;
 /// Most addresses whose failures are counted: a flood from invented addresses must not take all memory.
-const ADDRESSES: usize = 100_000;
+const MAX_ADDRESSES: usize = 100_000;
 /// How often bad minutes of addresses are closed and stored.
-const STORE_EVERY: Duration = Duration::from_secs(1);
+const STORE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a minute every replica's failures in it can be read, in milliseconds.
 const SETTLED_MS: i64 = 3_000;
 /// Most addresses whose failures are read again when their minute is over: those that failed most.
@@ -62,7 +62,7 @@ struct Window {
     minute: i64,
 }
 
-impl Counted for Window {
+impl SharedCountKey for Window {
     fn partition(&self) -> CountKey {
         let environment = if self.live { "live" } else { "test" };
         CountKey::of_minute(format!("{}/{environment}/{}", self.project, self.class.as_str()), self.minute)
@@ -121,7 +121,7 @@ impl Failures {
     }
 }
 
-impl Counted for Failures {
+impl SharedCountKey for Failures {
     fn partition(&self) -> CountKey {
         CountKey::of_minute(format!("address/{}", self.address), self.minute)
     }
@@ -143,7 +143,7 @@ impl AuthFailures {
 
     fn record_in(&self, network: &str, now_ms: i64) -> bool {
         let key = Failures { address: network.into(), minute: now_ms.div_euclid(MINUTE_MS) };
-        if self.0.size() >= ADDRESSES && !self.0.has(&key) {
+        if self.0.size() >= MAX_ADDRESSES && !self.0.has(&key) {
             return true;
         }
         let limit = key.limit();
@@ -157,7 +157,7 @@ impl AuthFailures {
 
     /// Closes minutes that have ended, and stores new bad ones, until stopped.
     async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
-        let mut every = tokio::time::interval(STORE_EVERY);
+        let mut every = tokio::time::interval(STORE_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(every.tick()).await.is_some() {
             self.close(clock.now_ms()).await;
@@ -217,7 +217,7 @@ struct Used {
     month: Month,
 }
 
-impl Counted for Used {
+impl SharedCountKey for Used {
     fn partition(&self) -> CountKey {
         CountKey::of_month(&self.organization, &self.month.name)
     }
@@ -260,7 +260,7 @@ struct SendWindow {
     minute: i64,
 }
 
-impl Counted for SendWindow {
+impl SharedCountKey for SendWindow {
     fn partition(&self) -> CountKey {
         CountKey::of_minute(format!("{}/sends", self.project), self.minute)
     }
@@ -305,8 +305,8 @@ impl Limits {
     /// Counts as this replica.
     #[must_use]
     pub fn new(backend: &SharedBackend, replica: &str) -> Self {
-        let minutes = |from| Stored { table: CountTable::minutes(MINUTE_KEPT), from };
-        let months = Stored { table: CountTable::months(), from: 0 };
+        let minutes = |from| CountStorage { table: CountTable::minutes(MINUTE_KEPT), from };
+        let months = CountStorage { table: CountTable::months(), from: 0 };
         let (backend, replica) = (|| Arc::clone(backend), || replica.to_owned());
         Self {
             rates: RateWindows(SharedCounts::new(backend(), replica(), minutes(0))),

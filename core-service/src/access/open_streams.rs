@@ -29,10 +29,10 @@ use crate::{domain::operation::Operation, replicas::stream_slots::StreamSlot, sh
 /// How often it is looked for streams that must end.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of closings that a session remembers: of streams whose opening was given up before it was done.
-const REMEMBERED: usize = 1_024;
+const MAX_EARLY_CLOSINGS: usize = 1_024;
 
 /// An open stream.
-pub struct Held {
+pub struct HeldStream {
     /// The [`key_id`](super::gate::Caller::key_id) of the caller that opened it.
     pub key_id: Arc<str>,
     /// When the key expires, in unix milliseconds.
@@ -45,14 +45,14 @@ pub struct Held {
 
 struct Session {
     ends: mpsc::UnboundedSender<StreamEnd>,
-    streams: HashMap<u64, Held>,
+    streams: HashMap<u64, HeldStream>,
     /// Streams that were closed before they were open.
     closed_early: VecDeque<u64>,
 }
 
 impl Session {
     /// Ends streams that `judge` gives a reason for.
-    fn end(&mut self, judge: impl Fn(&Held) -> Option<StreamEndReason>) {
+    fn end(&mut self, judge: impl Fn(&HeldStream) -> Option<StreamEndReason>) {
         let Self { ends, streams, .. } = self;
         streams.retain(|stream, held| {
             let Some(reason) = judge(held) else { return true };
@@ -65,7 +65,7 @@ impl Session {
     /// Remembers that a stream was closed before it was open.
     fn close_early(&mut self, stream: u64) {
         self.closed_early.push_back(stream);
-        if self.closed_early.len() > REMEMBERED {
+        if self.closed_early.len() > MAX_EARLY_CLOSINGS {
             self.closed_early.pop_front();
         }
     }
@@ -125,7 +125,7 @@ impl OpenStreams {
     ///
     /// # Errors
     /// The stream, which is not open.
-    pub fn add(&self, session: &str, stream: u64, held: Held) -> Result<(), Held> {
+    pub fn add(&self, session: &str, stream: u64, held: HeldStream) -> Result<(), HeldStream> {
         let expires_at = held.expires_at.unwrap_or(i64::MAX);
         let mut sessions = self.sessions.lock();
         let Some(session) = sessions.get_mut(session) else { return Err(held) };
@@ -185,7 +185,7 @@ impl OpenStreams {
     pub fn tickets(&self) -> Vec<(String, String, u64)> {
         let sessions = self.sessions.lock();
         let of = |(name, session): (&String, &Session)| -> Vec<_> {
-            let ticket = |(stream, held): (&u64, &Held)| Some((held.ticket.clone()?, name.clone(), *stream));
+            let ticket = |(stream, held): (&u64, &HeldStream)| Some((held.ticket.clone()?, name.clone(), *stream));
             session.streams.iter().filter_map(ticket).collect()
         };
         sessions.iter().flat_map(of).collect()
@@ -215,7 +215,7 @@ impl OpenStreams {
                 () = self.expiring.notified() => continue,
                 () = sleep(self.pause()) => {}
             }
-            self.look();
+            self.end_due();
         }
         for session in self.sessions.lock().values_mut() {
             session.end(|_| Some(StreamEndReason::ShuttingDown));
@@ -228,7 +228,7 @@ impl OpenStreams {
         Duration::from_millis(left.max(1).unsigned_abs()).min(POLL_INTERVAL)
     }
 
-    fn look(&self) {
+    fn end_due(&self) {
         let is_current = self.control.is_current();
         let mut sessions = self.sessions.lock();
         let admitted: HashSet<Arc<str>> =

@@ -51,22 +51,22 @@ fn unknown(actor: &Actor, code: ErrorCode, id: &str, to_member: fn() -> Error) -
     if actor.is_member { to_member() } else { kinds::unknown_to_operator(code, id) }
 }
 
-fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, least: Role) -> Option<Result<()>> {
+fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, required: Role) -> Option<Result<()>> {
     if !actor.is_member {
         return Some(Ok(()));
     }
-    Some(demand_role(state.people().member(organization_id, &actor.id)?.role(), least))
+    Some(demand_role(state.people().member(organization_id, &actor.id)?.role(), required))
 }
 
 /// Refuses a role below another.
 ///
 /// # Errors
 /// `INSUFFICIENT_ROLE`
-pub fn demand_role(role: Role, least: Role) -> Result<()> {
-    if role >= least {
+pub fn demand_role(role: Role, required: Role) -> Result<()> {
+    if role >= required {
         return Ok(());
     }
-    let needed = match least {
+    let needed = match required {
         Role::Viewer => "a member",
         Role::Developer => "a developer or an owner",
         Role::Owner => "an owner",
@@ -83,11 +83,11 @@ pub fn organization<'a>(
     state: &'a ControlState,
     actor: &Actor,
     id: &str,
-    least: Role,
+    required: Role,
 ) -> Result<&'a Arc<Organization>> {
     let unknown = || unknown(actor, ErrorCode::OrganizationNotFound, id, no_organization);
     let found = state.organization(id).ok_or_else(unknown)?;
-    has_role(state, actor, id, least).ok_or_else(no_organization)??;
+    has_role(state, actor, id, required).ok_or_else(no_organization)??;
     Ok(found)
 }
 
@@ -95,10 +95,10 @@ pub fn organization<'a>(
 ///
 /// # Errors
 /// `PROJECT_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
-pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<Project>> {
+pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<Project>> {
     let unknown = || unknown(actor, ErrorCode::ProjectNotFound, id, no_project);
     let found = state.project(id).ok_or_else(unknown)?;
-    has_role(state, actor, &found.organization_id, least).ok_or_else(no_project)??;
+    has_role(state, actor, &found.organization_id, required).ok_or_else(no_project)??;
     Ok(found)
 }
 
@@ -106,11 +106,11 @@ pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role
 ///
 /// # Errors
 /// `KEY_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
-pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<ApiKey>> {
+pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<ApiKey>> {
     let unknown = || unknown(actor, ErrorCode::KeyNotFound, id, no_key);
     let found = state.key(id).ok_or_else(unknown)?;
     let organization = state.project(&found.project_id).map(|project| &*project.organization_id).unwrap_or_default();
-    has_role(state, actor, organization, least).ok_or_else(no_key)??;
+    has_role(state, actor, organization, required).ok_or_else(no_key)??;
     Ok(found)
 }
 
@@ -118,10 +118,10 @@ pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) ->
 ///
 /// # Errors
 /// `INVITATION_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
-pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<Invitation>> {
+pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<Invitation>> {
     let found = state.people().invitation(id).ok_or_else(no_invitation)?;
     let organization = found.organization_id.as_deref().unwrap_or_default();
-    has_role(state, actor, organization, least).ok_or_else(no_invitation)??;
+    has_role(state, actor, organization, required).ok_or_else(no_invitation)??;
     Ok(found)
 }
 

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// How often a core beats, and looks at the others' beats.
-const BEAT_EVERY: Duration = Duration::from_secs(1);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a core looks whether it could beat.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time that a beat stands still; then its core owns nothing.
@@ -47,7 +47,7 @@ pub const GONE_MS: i64 = 11_000;
 
 /// Another core's last beat.
 #[derive(Clone, Debug)]
-struct Seen {
+struct SeenBeat {
     beat: i64,
     /// Since when this beat is seen.
     since: i64,
@@ -56,10 +56,10 @@ struct Seen {
     member: Member,
 }
 
-impl Seen {
+impl SeenBeat {
     /// True if it was seen to beat lately.
-    fn lives(&self, now_ms: i64, patience_ms: i64) -> bool {
-        self.has_moved && !self.member.is_gone && now_ms - self.since < patience_ms
+    fn is_alive(&self, now_ms: i64, timeout_ms: i64) -> bool {
+        self.has_moved && !self.member.is_gone && now_ms - self.since < timeout_ms
     }
 
     /// The same, as far as is known: a first beat may be new.
@@ -76,7 +76,7 @@ struct State {
     beat_at: Option<i64>,
     /// Cancelled when streams must end because this core could not beat.
     term: CancellationToken,
-    others: HashMap<String, Seen>,
+    others: HashMap<String, SeenBeat>,
 }
 
 /// The cores, as this one sees them.
@@ -86,16 +86,16 @@ pub struct Members {
     replica: String,
     state: Mutex<State>,
     /// Has this core beat at once.
-    hurry: Notify,
+    beat_now: Notify,
     /// The other cores that may live.
-    others: watch::Sender<Vec<Other>>,
+    others: watch::Sender<Vec<OtherCore>>,
     /// True if the others were looked at.
-    has_looked: AtomicBool,
+    has_read_beats: AtomicBool,
 }
 
 /// Another core that may live.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Other {
+pub struct OtherCore {
     /// Its name.
     pub replica: String,
     /// The gRPC URL at which it is reached.
@@ -114,8 +114,16 @@ impl Members {
     #[must_use]
     pub fn new(backend: SharedBackend, clock: SharedClock, replica: String, address: String) -> Arc<Self> {
         let state = State { own: Member { address, ..Member::default() }, ..State::default() };
-        let (others, has_looked) = (watch::Sender::new(Vec::new()), AtomicBool::new(false));
-        Arc::new(Self { backend, clock, replica, state: Mutex::new(state), hurry: Notify::new(), others, has_looked })
+        let (others, has_read_beats) = (watch::Sender::new(Vec::new()), AtomicBool::new(false));
+        Arc::new(Self {
+            backend,
+            clock,
+            replica,
+            state: Mutex::new(state),
+            beat_now: Notify::new(),
+            others,
+            has_read_beats,
+        })
     }
 
     /// This core's name.
@@ -154,10 +162,10 @@ impl Members {
     }
 
     /// Tells the others whether this core hands out attempts.
-    pub fn hands_out(&self, does: bool) {
+    pub fn set_handing_out(&self, does: bool) {
         let was = std::mem::replace(&mut self.state.lock().own.hands_out, does);
         if was != does {
-            self.hurry.notify_one();
+            self.beat_now.notify_one();
         }
     }
 
@@ -166,21 +174,21 @@ impl Members {
     pub fn handing_out(&self) -> Vec<String> {
         let now_ms = self.clock.now_ms();
         let state = self.state.lock();
-        let others = state.others.iter().filter(|(_, seen)| seen.member.hands_out && seen.lives(now_ms, GONE_MS));
+        let others = state.others.iter().filter(|(_, seen)| seen.member.hands_out && seen.is_alive(now_ms, GONE_MS));
         let own = state.own.hands_out.then(|| self.replica.clone());
         others.map(|(replica, _)| replica.clone()).chain(own).collect()
     }
 
     /// The other cores that may live.
     #[must_use]
-    pub fn others(&self) -> watch::Receiver<Vec<Other>> {
+    pub fn others(&self) -> watch::Receiver<Vec<OtherCore>> {
         self.others.subscribe()
     }
 
     /// True if the others are known at all.
     #[must_use]
-    pub fn has_looked(&self) -> bool {
-        self.has_looked.load(Ordering::Relaxed)
+    pub fn has_read_beats(&self) -> bool {
+        self.has_read_beats.load(Ordering::Relaxed)
     }
 
     /// True if this core may own logs: it has shown lately that it lives.
@@ -203,15 +211,15 @@ impl Members {
     pub fn is_dead(&self, replica: &str) -> bool {
         let now_ms = self.clock.now_ms();
         let state = self.state.lock();
-        let is_over = |seen: &Seen| !seen.may_live(now_ms) || seen.has_moved && !seen.lives(now_ms, OWNER_MS);
-        replica != self.replica && self.has_looked() && state.others.get(replica).is_none_or(is_over)
+        let is_over = |seen: &SeenBeat| !seen.may_live(now_ms) || seen.has_moved && !seen.is_alive(now_ms, OWNER_MS);
+        replica != self.replica && self.has_read_beats() && state.others.get(replica).is_none_or(is_over)
     }
 
     /// Looks at the others' beats. A beat that is missing stands still.
     ///
     /// # Errors
     /// Fails when the store does not answer.
-    pub async fn look<'a>(&self, named: impl IntoIterator<Item = &'a String>) -> StoreResult<()> {
+    pub async fn read_beats<'a>(&self, named: impl IntoIterator<Item = &'a String>) -> StoreResult<()> {
         if self.is_alone() {
             return Ok(());
         }
@@ -220,32 +228,32 @@ impl Members {
         let mut state = self.state.lock();
         state.others.retain(|_, seen| now_ms - seen.since < i64::from(BEAT_KEPT) * 1_000);
         for Beat { replica, number, member } in beats.into_iter().filter(|beat| beat.replica != self.replica) {
-            let new = || Seen { beat: number, since: now_ms, has_moved: false, member: member.clone() };
+            let new = || SeenBeat { beat: number, since: now_ms, has_moved: false, member: member.clone() };
             let seen = state.others.entry(replica).or_insert_with(new);
             // An answer may come after a later one.
             if number > seen.beat {
-                *seen = Seen { has_moved: true, ..new() };
+                *seen = SeenBeat { has_moved: true, ..new() };
             }
         }
         for replica in named {
-            let missing = || Seen { beat: 0, since: now_ms, has_moved: false, member: Member::default() };
+            let missing = || SeenBeat { beat: 0, since: now_ms, has_moved: false, member: Member::default() };
             state.others.entry(replica.clone()).or_insert_with(missing);
         }
         drop(state);
         // That there is nobody else is news too.
-        let is_first = !self.has_looked.swap(true, Ordering::Relaxed);
-        self.settle_others(now_ms, is_first);
+        let is_first = !self.has_read_beats.swap(true, Ordering::Relaxed);
+        self.publish_others(now_ms, is_first);
         Ok(())
     }
 
-    fn settle_others(&self, now_ms: i64, tells: bool) {
-        let mut others: Vec<Other> = {
+    fn publish_others(&self, now_ms: i64, is_first_read: bool) {
+        let mut others: Vec<OtherCore> = {
             let state = self.state.lock();
             let live = state.others.iter().filter(|(_, seen)| seen.may_live(now_ms));
-            let other = |(replica, seen): (&String, &Seen)| Other {
+            let other = |(replica, seen): (&String, &SeenBeat)| OtherCore {
                 replica: replica.clone(),
                 address: seen.member.address.clone(),
-                owns: seen.lives(now_ms, OWNER_MS),
+                owns: seen.is_alive(now_ms, OWNER_MS),
             };
             live.map(other).collect()
         };
@@ -253,7 +261,7 @@ impl Members {
         self.others.send_if_modified(|known| {
             let changes = *known != others;
             *known = others;
-            changes || tells
+            changes || is_first_read
         });
     }
 
@@ -261,7 +269,7 @@ impl Members {
     ///
     /// # Errors
     /// Fails when the store does not answer.
-    pub async fn beat(&self) -> StoreResult<()> {
+    pub async fn send_heartbeat(&self) -> StoreResult<()> {
         if self.is_alone() {
             return Ok(());
         }
@@ -300,15 +308,15 @@ impl Members {
             every.set_missed_tick_behavior(MissedTickBehavior::Delay);
             every
         };
-        let (mut beats, mut looks) = (every(BEAT_EVERY), every(POLL_INTERVAL));
+        let (mut beats, mut checks) = (every(HEARTBEAT_INTERVAL), every(POLL_INTERVAL));
         let beating = async {
             loop {
                 tokio::select! {
                     _ = beats.tick() => {}
-                    () = self.hurry.notified() => {}
+                    () = self.beat_now.notified() => {}
                 }
-                let (beaten, looked) = tokio::join!(self.beat(), self.look(std::iter::empty()));
-                if let Err(error) = beaten.and(looked) {
+                let (beaten, read) = tokio::join!(self.send_heartbeat(), self.read_beats(std::iter::empty()));
+                if let Err(error) = beaten.and(read) {
                     tracing::warn!(%error, "this core's beat did not arrive");
                     beats.reset_after(POLL_INTERVAL);
                 }
@@ -317,9 +325,9 @@ impl Members {
         // Separate, since a beat may take long to fail.
         let watching = async {
             loop {
-                looks.tick().await;
+                checks.tick().await;
                 self.end_lapsed();
-                self.settle_others(self.clock.now_ms(), false);
+                self.publish_others(self.clock.now_ms(), false);
             }
         };
         tokio::join!(beating, watching);
@@ -328,7 +336,7 @@ impl Members {
     /// Tells the others that this core ends.
     pub async fn leave(&self) {
         self.state.lock().own.is_gone = true;
-        if let Err(error) = self.beat().await {
+        if let Err(error) = self.send_heartbeat().await {
             tracing::debug!(%error, "leaving was not told; others will notice");
         }
     }

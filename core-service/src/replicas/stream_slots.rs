@@ -29,11 +29,11 @@ use crate::{
 };
 
 /// How often the rows of places that could not be given back are tried again.
-const AGAIN_EVERY: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Most tries to move a row while others move it.
-const TRIES: usize = 20;
+const MAX_TRIES: usize = 20;
 /// Most rows moved at once.
-const PARALLEL: usize = 32;
+const MAX_PARALLEL: usize = 32;
 
 #[derive(Debug, Default)]
 struct Project {
@@ -109,7 +109,7 @@ impl StreamSlots {
         let turn = Arc::clone(&self.state.lock().projects.entry(Arc::clone(&project)).or_default().turn);
         let _turn = turn.lock().await;
         if self.members.is_late() {
-            self.members.beat().await?;
+            self.members.send_heartbeat().await?;
         }
         let term = self.members.term();
         let moved = self.move_row(&project, Some(limit)).await;
@@ -159,7 +159,7 @@ impl StreamSlots {
             return Ok(limit.filter(|limit| open >= *limit).map(|_| open));
         }
         let mut consistency = Consistency::Quorum;
-        for again in 0..TRIES {
+        for again in 0..MAX_TRIES {
             let (version, places) = stream_places::read(&self.backend, project, consistency).await?;
             let mut others: Vec<Held> =
                 places.held.iter().filter(|held| held.replica != self.members.replica()).cloned().collect();
@@ -201,7 +201,7 @@ impl StreamSlots {
         if others.is_empty() {
             return Ok(others);
         }
-        self.members.look(others.iter().map(|held| &held.replica)).await?;
+        self.members.read_beats(others.iter().map(|held| &held.replica)).await?;
         others.retain(|held| self.members.may_live(&held.replica));
         Ok(others)
     }
@@ -209,7 +209,7 @@ impl StreamSlots {
     /// Corrects every row that may say more than is open here.
     async fn settle(&self) {
         let unsettled = std::mem::take(&mut self.state.lock().unsettled);
-        let settling = stream::iter(unsettled).for_each_concurrent(PARALLEL, |project| async move {
+        let settling = stream::iter(unsettled).for_each_concurrent(MAX_PARALLEL, |project| async move {
             let turn = {
                 let mut state = self.state.lock();
                 Arc::clone(&state.projects.entry(Arc::clone(&project)).or_default().turn)
@@ -239,7 +239,7 @@ impl StreamSlots {
             if self.state.lock().unsettled.is_empty() {
                 self.closed.notified().await;
             } else {
-                sleep(AGAIN_EVERY).await;
+                sleep(RETRY_INTERVAL).await;
             }
         }
     }

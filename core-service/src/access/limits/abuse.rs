@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::{Counted as _, Failures};
+use super::{Failures, SharedCountKey as _};
 use crate::{
     domain::{abuse::BadMinute, window::MINUTE_MS},
     store::{SharedBackend, StoreResult},
@@ -13,12 +13,12 @@ use crate::{
 };
 
 /// Most bad minutes of addresses that are remembered until they are stored.
-const MAX_REMEMBERED: usize = 1_200;
+const MAX_PENDING: usize = 1_200;
 /// Most of them written at once.
-const MAX_AT_ONCE: usize = 20;
+const MAX_WRITES: usize = 20;
 
 /// A bad minute, and how often it was written.
-struct Remembered {
+struct BadMinute {
     bad: BadMinute,
     writes: u32,
 }
@@ -27,7 +27,7 @@ struct Remembered {
 pub(super) struct BadAddresses {
     store: AbuseStore,
     replica: String,
-    remembered: Mutex<HashMap<Failures, Remembered>>,
+    remembered: Mutex<HashMap<Failures, BadMinute>>,
 }
 
 impl BadAddresses {
@@ -39,13 +39,13 @@ impl BadAddresses {
     /// `at`, in Unix milliseconds.
     pub(super) fn note(&self, key: Failures, failures: u64, at: i64) {
         let mut remembered = self.remembered.lock();
-        if let Some(Remembered { bad, .. }) = remembered.get_mut(&key) {
+        if let Some(BadMinute { bad, .. }) = remembered.get_mut(&key) {
             if failures > bad.failures {
                 (bad.failures, bad.last_at) = (failures, at);
             }
-        } else if remembered.len() < MAX_REMEMBERED {
+        } else if remembered.len() < MAX_PENDING {
             let bad = BadMinute { minute: key.minute, failures, stored: 0, first_at: at, last_at: at };
-            remembered.insert(key, Remembered { bad, writes: 0 });
+            remembered.insert(key, BadMinute { bad, writes: 0 });
         }
     }
 
@@ -68,14 +68,14 @@ impl BadAddresses {
             let mut remembered = self.remembered.lock();
             // A minute that has ended gets nothing new once its end was noted, which is a moment later.
             remembered
-                .retain(|key, Remembered { bad, .. }| bad.failures > bad.stored || !key.has_ended(now_ms - MINUTE_MS));
-            let new = remembered.iter().filter(|(_, Remembered { bad, .. })| bad.failures > bad.stored);
-            new.map(|(key, Remembered { bad, writes })| (key.clone(), *bad, *writes)).collect()
+                .retain(|key, BadMinute { bad, .. }| bad.failures > bad.stored || !key.has_ended(now_ms - MINUTE_MS));
+            let new = remembered.iter().filter(|(_, BadMinute { bad, .. })| bad.failures > bad.stored);
+            new.map(|(key, BadMinute { bad, writes })| (key.clone(), *bad, *writes)).collect()
         };
         new.sort_unstable_by_key(|(key, _, writes)| (key.minute, *writes));
-        for (key, bad, _) in new.into_iter().take(MAX_AT_ONCE) {
+        for (key, bad, _) in new.into_iter().take(MAX_WRITES) {
             self.store.note(&self.replica, &key.address, &bad).await?;
-            if let Some(Remembered { bad: known, writes }) = self.remembered.lock().get_mut(&key) {
+            if let Some(BadMinute { bad: known, writes }) = self.remembered.lock().get_mut(&key) {
                 known.stored = bad.failures;
                 *writes += 1;
             }

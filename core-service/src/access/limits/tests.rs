@@ -346,7 +346,7 @@ async fn far_from_its_limits_a_request_costs_the_store_next_to_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_replica_has_not_told_is_little_of_what_is_left() {
+async fn a_replica_keeps_little_of_the_rest_to_itself() {
     let [one, other] = replicas(&SharedMemory::new(&ManualClock::new()));
     let project: Arc<str> = "prj_1".into();
     let take = |limits: &Limits, now| limits.rates.take(&project, false, RateClass::Standard, 1_600, now);

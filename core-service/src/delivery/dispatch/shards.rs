@@ -126,7 +126,7 @@ impl Shards {
             }
             return Ok(());
         }
-        self.members.hands_out(true);
+        self.members.set_handing_out(true);
         let members = self.members.handing_out();
         let steps = (0..SHARDS).map(|shard| self.settle_shard(shard, &members, now_ms, is_out));
         futures::future::try_join_all(steps).await.map(drop)
@@ -197,7 +197,7 @@ impl Shards {
             self.give_up(shard, now_ms, 0).await;
         }
         if self.held.lock().is_empty() {
-            self.members.hands_out(false);
+            self.members.set_handing_out(false);
         }
     }
 

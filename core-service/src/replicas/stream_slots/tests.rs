@@ -24,8 +24,8 @@ async fn two() -> Two {
     let store = SharedMemory::new(&clock);
     let replica = |name: &str| slots(store.clone(), &clock, name);
     let (one, other) = (replica("rep_a"), replica("rep_b"));
-    one.members.beat().await.unwrap();
-    other.members.beat().await.unwrap();
+    one.members.send_heartbeat().await.unwrap();
+    other.members.send_heartbeat().await.unwrap();
     Two { clock, store, one, other }
 }
 
@@ -101,11 +101,11 @@ async fn a_dead_replicas_places_return_after_its_lease_and_not_before() {
     let _held = one.take("prj_1", 1).await.unwrap();
     // A replica that still beats lives, however long the other slept.
     clock.advance(60_000);
-    one.members.beat().await.unwrap();
-    other.members.beat().await.unwrap();
+    one.members.send_heartbeat().await.unwrap();
+    other.members.send_heartbeat().await.unwrap();
     assert!(is_full(&other, 1).await);
     clock.advance(GONE_MS - 1);
-    other.members.beat().await.unwrap();
+    other.members.send_heartbeat().await.unwrap();
     assert!(is_full(&other, 1).await);
     clock.advance(1);
     assert_eq!(other.open("prj_1").await.unwrap(), 0);
@@ -127,7 +127,7 @@ async fn a_replica_that_cannot_beat_ends_its_streams_before_others_may_take_thei
     let held = one.take("prj_1", 1).await.unwrap();
     store.set_away(true);
     clock.advance(LEASE_MS - 1);
-    assert!(one.members.beat().await.is_err());
+    assert!(one.members.send_heartbeat().await.is_err());
     one.members.end_lapsed();
     assert!(!held.term.is_cancelled());
     clock.advance(1);
@@ -138,13 +138,13 @@ async fn a_replica_that_cannot_beat_ends_its_streams_before_others_may_take_thei
     store.set_away(false);
     // The replica begins anew; the old stream still counts until it is closed.
     assert!(is_full(&one, 1).await);
-    other.members.beat().await.unwrap();
+    other.members.send_heartbeat().await.unwrap();
     assert!(is_full(&other, 1).await);
     drop(held);
     let held = one.take("prj_1", 1).await.unwrap();
     // A replica that slept too long notices it with its next beat at the latest.
     clock.advance(LEASE_MS);
-    one.members.beat().await.unwrap();
+    one.members.send_heartbeat().await.unwrap();
     assert!(held.is_lost());
 }
 

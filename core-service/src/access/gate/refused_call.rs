@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{access::limits::Rate, domain::control::ApiKey, error::Error};
 
 /// Why a call was not admitted.
-pub struct Refused {
+pub struct RefusedCall {
     /// The first check that failed.
     pub error: Error,
     /// The rate window, once the key is accepted.
