@@ -1,27 +1,27 @@
-//! The kinds of ids, and the errors for an id of another kind than is wanted.
+//! The kinds of ids, and the errors for an id of the wrong kind.
 
 use thesis_proto::error::ErrorCode;
 
 use crate::error::Error;
 
-/// Least characters of an id behind its prefix.
+/// Minimum number of characters of an id behind its prefix.
 const MIN_ID_CHARS: usize = 24;
 
 /// A kind of ids.
 pub(crate) struct IdKind {
-    /// How its ids begin.
+    /// The prefix of the ids.
     pub(crate) prefix: &'static str,
-    /// The error for a thing of the kind that does not exist.
+    /// The error for an unknown object of the kind.
     pub(crate) code: ErrorCode,
-    /// What it is.
+    /// The name of the kind.
     name: &'static str,
-    /// Where a customer reads it.
+    /// The request with which a customer reads an object.
     request: &'static str,
-    /// How an operator lists its things, if a command does.
+    /// The command with which an operator lists the objects, if there is one.
     command: Option<&'static str>,
 }
 
-/// Every kind whose ids are given.
+/// Every kind whose ids callers send.
 pub(crate) static KINDS: [IdKind; 9] = [
     kind("th_", ErrorCode::ThesisNotFound, "a thesis", "read it with GET /v1/theses/{id}"),
     kind("fp_", ErrorCode::ProfileNotFound, "a profile", "read it with GET /v1/profiles/{ref}"),
@@ -48,7 +48,7 @@ impl IdKind {
     }
 }
 
-/// The kind of an id, by its form: whether or not there is such a thing.
+/// The kind of an id, by its form. The object need not exist.
 fn of(given: &str) -> Option<&'static IdKind> {
     let is_id = |kind: &&IdKind| {
         let rest = given.strip_prefix(kind.prefix).unwrap_or_default();
@@ -57,14 +57,14 @@ fn of(given: &str) -> Option<&'static IdKind> {
     KINDS.iter().find(is_id)
 }
 
-/// The error for a customer who gave an id of another kind than the one that a code names; none for other texts.
+/// The error for a customer who sent an id of another kind than the code's; none for other texts.
 pub(crate) fn mistaken(code: ErrorCode, given: &str) -> Option<Error> {
     let kind = of(given).filter(|kind| kind.code != code)?;
     Some(Error::new(code, format!("{}… is the id of {}; {}", kind.prefix, kind.name, kind.request)))
 }
 
-/// The error for an operator who names a thing that does not exist, of the kind that a code names. It tells the command
-/// that lists those that do.
+/// The error for an operator who names an unknown object of the code's kind. It names the command that lists the
+/// existing ones.
 pub(crate) fn unknown_to_operator(code: ErrorCode, given: &str) -> Error {
     let wanted = KINDS.iter().find(|kind| kind.code == code);
     let (name, advice) = wanted.map_or(("a thing", None), |kind| (kind.name, kind.command));

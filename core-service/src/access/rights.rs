@@ -1,4 +1,4 @@
-//! What people may do. Each call is decided here, on the state that its change is made on.
+//! The rights of people. Each call is decided here, on the same state as its change.
 
 #[cfg(test)]
 pub(crate) mod table;
@@ -46,7 +46,7 @@ fn no_key() -> Error {
     Error::new(ErrorCode::KeyNotFound, "there is no such key; list those of the project")
 }
 
-/// The error for a thing that does not exist: as members learn it, or as others do.
+/// The error for an unknown object, in the form for members or for operators.
 fn unknown(actor: &Actor, code: ErrorCode, id: &str, to_member: fn() -> Error) -> Error {
     if actor.is_member { to_member() } else { kinds::unknown_to_operator(code, id) }
 }
@@ -58,7 +58,7 @@ fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, required
     Some(demand_role(state.people().member(organization_id, &actor.id)?.role(), required))
 }
 
-/// Refuses a role below another.
+/// Refuses a role below the required one.
 ///
 /// # Errors
 /// `INSUFFICIENT_ROLE`
@@ -75,10 +75,10 @@ pub fn demand_role(role: Role, required: Role) -> Result<()> {
     Err(Error::new(ErrorCode::InsufficientRole, text))
 }
 
-/// An organization in which the actor has a role at least.
+/// An organization in which the actor has the required role.
 ///
 /// # Errors
-/// `ORGANIZATION_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
+/// `ORGANIZATION_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
 pub fn organization<'a>(
     state: &'a ControlState,
     actor: &Actor,
@@ -91,10 +91,10 @@ pub fn organization<'a>(
     Ok(found)
 }
 
-/// A project of an organization in which the actor has a role at least.
+/// A project of an organization in which the actor has the required role.
 ///
 /// # Errors
-/// `PROJECT_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
+/// `PROJECT_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
 pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<Project>> {
     let unknown = || unknown(actor, ErrorCode::ProjectNotFound, id, no_project);
     let found = state.project(id).ok_or_else(unknown)?;
@@ -102,10 +102,10 @@ pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: R
     Ok(found)
 }
 
-/// A key of a project of an organization in which the actor has a role at least.
+/// A key of an organization in which the actor has the required role.
 ///
 /// # Errors
-/// `KEY_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
+/// `KEY_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
 pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<ApiKey>> {
     let unknown = || unknown(actor, ErrorCode::KeyNotFound, id, no_key);
     let found = state.key(id).ok_or_else(unknown)?;
@@ -114,10 +114,10 @@ pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role)
     Ok(found)
 }
 
-/// An invitation to an organization in which the actor has a role at least.
+/// An invitation to an organization in which the actor has the required role.
 ///
 /// # Errors
-/// `INVITATION_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
+/// `INVITATION_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
 pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<Invitation>> {
     let found = state.people().invitation(id).ok_or_else(no_invitation)?;
     let organization = found.organization_id.as_deref().unwrap_or_default();

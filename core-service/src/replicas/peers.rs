@@ -1,6 +1,6 @@
-//! The ways to the other cores: their news, and writes to the logs that they own.
+//! Connections to the other cores: their notifications, and writes to the logs that they own.
 //!
-//! Ownership only saves work. It may be wrong at any moment: whoever appends does it on the condition of the log's head.
+//! Ownership only saves work. It may be wrong at any moment: every append is conditional on the log's head.
 
 mod silence;
 #[cfg(test)]
@@ -42,22 +42,22 @@ use crate::domain::{
     row::NewThesis,
 };
 
-/// Longest wait until an owner says that it has received a command, or for its counts.
+/// Time within which an owner confirms that it has received a command, or returns its counts.
 const RECEIPT_TIMEOUT: Duration = Duration::from_millis(500);
-/// The pause before a core's news are asked for again.
+/// Pause before this core subscribes to a core again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
-/// Longest wait for a core's first news.
+/// Time limit for the first notification of a core.
 const FIRST_NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What is told of a core that beats and is not heard.
+/// Warning about a core with heartbeats but without a connection.
 const UNREACHABLE: &str = "a core that beats is not reached, so its work is looked for in the store, which is slower: its \
     SVC_ADVERTISE_URL must lead to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one) from here, and SVC_CORE_CA_FILE \
     here must fit its certificate";
 
-/// Longest time to take in what was looked up, beyond the look-up itself.
+/// Time limit to apply the response to a lookup, beyond the lookup itself.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The way to a core at an address.
+/// Connects to a core at an address.
 pub type Dial = Arc<dyn Fn(&str) -> Result<Arc<PeerCore>, StdError> + Send + Sync>;
 
 /// Reaches cores by gRPC, with the service credential.
@@ -66,7 +66,7 @@ pub fn over_grpc(authorities: Authorities, credential: SecretString, clock: Shar
     Arc::new(move |address: &str| services::peer(address, &authorities, &credential, Arc::clone(&clock)))
 }
 
-/// Takes another core's news.
+/// Handles the notifications of another core.
 pub type OnNotification = Arc<dyn Fn(v1::NewsResponse) + Send + Sync>;
 
 /// Another core.
@@ -74,13 +74,13 @@ struct Peer {
     replica: String,
     address: String,
     core: Arc<PeerCore>,
-    /// True if its news are heard.
+    /// True while its notifications arrive.
     is_connected: AtomicBool,
     stop: CancellationToken,
 }
 
 impl Peer {
-    /// Has the core write to a log that it owns.
+    /// Sends a command to a core for a log that it owns.
     async fn write(&self, dataset: &str, command: Command) -> Result<AppendResult, Status> {
         let (core, dataset) = (self.replica.clone(), dataset.to_owned());
         let request = v1::AppendRequest { core, dataset, command: Some(command) };
@@ -90,7 +90,7 @@ impl Peer {
             Ok::<_, Status>(answers)
         };
         let mut answers = timeout(RECEIPT_TIMEOUT, received).await.map_err(|_| late())??;
-        // It is at work, and the request has a deadline of its own.
+        // The core works on it, and the request has its own deadline.
         answers.next().await.ok_or_else(broken)??.result.ok_or_else(broken)
     }
 
@@ -105,19 +105,19 @@ pub struct Peers {
     members: Arc<Members>,
     dial: Dial,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
-    /// True if the news of every other core are heard.
+    /// True while the notifications of every other core arrive.
     all_connected: watch::Sender<bool>,
 }
 
 impl Peers {
-    /// The other cores among the members.
+    /// Creates the connections to the other members.
     #[must_use]
     pub fn new(members: Arc<Members>, dial: Dial) -> Arc<Self> {
         Arc::new(Self { members, dial, peers: Mutex::default(), all_connected: watch::Sender::new(false) })
     }
 
-    /// True if the news of every other core that is known to live are heard. While they are not, and once more when they
-    /// are heard again, what others do has to be looked for.
+    /// True while the notifications of every other live core arrive. While they do not, and once more when they arrive
+    /// again, this core must read the changes of others from the store.
     #[must_use]
     pub fn all_connected(&self) -> watch::Receiver<bool> {
         self.all_connected.subscribe()
@@ -129,20 +129,20 @@ impl Peers {
         self.members.others()
     }
 
-    /// True if a core certainly owns nothing any more.
+    /// True if a core certainly owns nothing.
     #[must_use]
     pub fn is_dead(&self, replica: &str) -> bool {
         self.members.is_dead(replica)
     }
 
-    /// True if a log is this core's.
+    /// True if this core owns a log.
     #[must_use]
     pub fn owns(&self, dataset: &str) -> bool {
         self.owner(dataset).is_none()
     }
 
-    /// True if a log is this core's, whether there is a way to others or not. What only one core may do is done by the one
-    /// that leads.
+    /// True if this core leads a log, with or without connections to others. The leading core does the work that only
+    /// one core may do.
     #[must_use]
     pub fn leads(&self, dataset: &str) -> bool {
         self.members.is_alone()
@@ -151,21 +151,21 @@ impl Peers {
 
     /// The core that owns a log.
     fn leader(&self, dataset: &str) -> Option<String> {
-        // A copy: a lock on it must not be held while another is taken.
+        // This is a copy: its lock must not be held while another is taken.
         let others = self.members.others().borrow().clone();
         let owners = others.iter().filter(|other| other.owns).map(|other| other.replica.as_str());
         let own = self.members.replica();
-        // A core that cannot show that it lives leaves the log to others.
+        // A core without a recent heartbeat leaves the log to others.
         first_of(owners.chain(self.members.owns().then_some(own)), dataset).map(str::to_owned)
     }
 
-    /// The way to the core that leads, if there is one.
+    /// The connection to the core that leads, if there is one.
     fn leading_peer(&self, dataset: &str) -> Option<Arc<Peer>> {
         let leader = self.leader(dataset)?;
         self.peers.lock().get(&leader).cloned()
     }
 
-    /// Has the upstream asked for something by the core that leads; none when that core gives no answer in time.
+    /// Looks an object up through the leading core; none when that core does not answer in time.
     pub async fn lookup(&self, dataset: &str, thing: Thing, lookup_timeout: Duration) -> Option<v1::LookUpResponse> {
         let leader = self.leading_peer(dataset)?;
         let request = v1::LookUpRequest { core: leader.replica.clone(), thing: Some(thing) };
@@ -173,7 +173,7 @@ impl Peers {
         answer.map(tonic::Response::into_inner).inspect_err(|status| leader.failed(dataset, status)).ok()
     }
 
-    /// The state of the feed at the core that leads; none when it gives no answer.
+    /// The state of the feed at the leading core; none when it does not answer.
     pub async fn feed_status(&self, dataset: &str) -> Option<v1::IngestStatus> {
         let leader = self.leading_peer(dataset)?;
         let request = v1::GetFeedStatusRequest { core: leader.replica.clone() };
@@ -182,18 +182,18 @@ impl Peers {
         answer.ok()?.into_inner().status
     }
 
-    /// The other core that owns a log; none when it is this one, or when there is no way to it.
+    /// The other core that owns a log; none when this core owns it, or has no connection to the owner.
     fn owner(&self, dataset: &str) -> Option<Arc<Peer>> {
         if self.members.is_alone() {
             return None;
         }
         let owner = self.leading_peer(dataset)?;
-        // Without a way to it every write would wait for a receipt.
+        // Without a connection every write would wait for a receipt.
         owner.is_connected.load(Ordering::Relaxed).then_some(owner)
     }
 
-    /// Has a thesis put into a log by the core that owns it. None when this core must do it: the log is its own, or the
-    /// owner does not say in time that it received the thesis, or breaks off.
+    /// Sends a thesis to the core that owns the log. None when this core must append it: this core owns the log, or the
+    /// owner does not confirm the receipt in time, or the connection breaks.
     pub async fn append(&self, dataset: &str, new: &NewThesis) -> Option<Sequenced> {
         let owner = self.owner(dataset)?;
         let result = owner.write(dataset, Command::Thesis(new.encode_to_vec().into())).await;
@@ -207,7 +207,7 @@ impl Peers {
         appended.inspect_err(|status| owner.failed(dataset, status)).ok()
     }
 
-    /// Has observations taken in by the core that owns their log, which may refuse them. None when this core must do it,
+    /// Sends observations to the core that owns their log, which may refuse them. None when this core must apply them,
     /// as for [`Self::append`].
     pub async fn ingest(&self, request: &v1::IngestRequest) -> Option<Result<v1::IngestResponse, Status>> {
         let owner = self.owner(&request.dataset)?;
@@ -222,8 +222,8 @@ impl Peers {
         }
     }
 
-    /// Has the owner of a log count the theses on a token of the last day at `at`. None when this core must do it: the log
-    /// is its own, or the owner does not answer in time, or cannot.
+    /// Requests the counts of a token's theses of the last day at `at` from the owner of the log. None when this core
+    /// must count: it owns the log, or the owner does not answer in time, or cannot.
     pub async fn count(&self, dataset: &str, token: &str, at: i64) -> Option<Counts> {
         let owner = self.owner(dataset)?;
         let (core, token) = (owner.replica.clone(), token.to_owned());
@@ -236,7 +236,7 @@ impl Peers {
         counted.inspect_err(|status| owner.failed(dataset, status)).ok().flatten()
     }
 
-    /// Listens to every other core until stopped.
+    /// Receives the notifications of every other core until stopped.
     pub async fn run(self: Arc<Self>, on_notification: OnNotification, stop: CancellationToken, tasks: TaskTracker) {
         if self.members.is_alone() {
             return;
@@ -251,7 +251,7 @@ impl Peers {
         }
     }
 
-    /// Begins to listen to new cores, and no longer listens to those that are gone.
+    /// Subscribes to new cores, and ends the subscriptions to cores that are gone.
     fn update_peers(
         self: &Arc<Self>,
         others: &[OtherCore],
@@ -292,7 +292,7 @@ impl Peers {
         self.all_connected.send_if_modified(|connected| std::mem::replace(connected, all) != all);
     }
 
-    /// Listens to a core until it is gone.
+    /// Receives the notifications of a core until it is gone.
     async fn listen(self: Arc<Self>, peer: Arc<Peer>, on_notification: OnNotification) {
         let listening = async {
             let mut silence = Silence::since(Instant::now());
@@ -304,7 +304,7 @@ impl Peers {
                 self.publish_connected();
                 if let Err(status) = ended {
                     let (core, status) = (&peer.address, status.message());
-                    tracing::debug!(core, status, "a core's news are not heard");
+                    tracing::debug!(core, status, "the notifications of a core do not arrive");
                     if silence.take_warning(Instant::now()) {
                         tracing::warn!(core, status, "{UNREACHABLE}");
                     }
@@ -323,7 +323,7 @@ impl Peers {
         };
         let (first, mut notifications) = timeout(FIRST_NOTIFICATION_TIMEOUT, first).await.map_err(|_| late())??;
         if first.core != peer.replica {
-            // Perhaps this core itself, at an address that means something else to others.
+            // The address may lead to this core itself, and elsewhere to another one.
             return Err(Status::failed_precondition("another core answers there"));
         }
         on_notification(first);

@@ -1,8 +1,8 @@
 //! Places of open streams: a project never has more open than its plan allows, over all replicas together.
 //!
-//! A project's row says how many streams each replica has open, and moves by conditions only. A place is taken in the
-//! row before a stream opens and given back after it closes. Places of replicas that no longer beat do not count. An
-//! edge gives up a silent core sooner than that.
+//! A project's row holds the number of open streams of each replica, and changes only by conditional writes. A replica
+//! takes a place in the row before a stream opens, and gives it back after the stream closes. Places of replicas
+//! without a heartbeat do not count. An edge gives up a silent core sooner than that.
 //!
 //! On the embedded store there is one replica, and its memory suffices.
 
@@ -28,24 +28,24 @@ use crate::{
     tables::stream_places::{self, Held, Places},
 };
 
-/// How often the rows of places that could not be given back are tried again.
+/// Interval between two tries to give places back.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// Most tries to move a row while others move it.
+/// Maximum number of tries to change a row while others change it.
 const MAX_TRIES: usize = 20;
-/// Most rows moved at once.
+/// Maximum number of rows that are changed at the same time.
 const MAX_PARALLEL: usize = 32;
 
 #[derive(Debug, Default)]
 struct Project {
     open: u32,
-    /// One move of the row at a time.
+    /// Lock for one change of the row at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     projects: HashMap<Arc<str>, Project>,
-    /// Projects whose row may say more streams than are open here.
+    /// Projects whose row may count more streams than are open here.
     unsettled: HashSet<Arc<str>>,
 }
 
@@ -57,7 +57,7 @@ pub struct StreamSlots {
     closed: Notify,
 }
 
-/// A stream's place among the open ones; given back when dropped.
+/// The place of an open stream. Dropping it gives the place back.
 pub struct StreamSlot {
     slots: Arc<StreamSlots>,
     project: Arc<str>,
@@ -89,7 +89,7 @@ impl Drop for StreamSlot {
 }
 
 impl StreamSlots {
-    /// Places of this replica. It has to beat before any is taken.
+    /// Creates the places of this replica. It must write a heartbeat before it takes one.
     #[must_use]
     pub fn new(backend: SharedBackend, members: Arc<Members>) -> Arc<Self> {
         Arc::new(Self { backend, members, state: Mutex::default(), closed: Notify::new() })
@@ -115,7 +115,7 @@ impl StreamSlots {
         let moved = self.move_row(&project, Some(limit)).await;
         let mut state = self.state.lock();
         if moved.is_err() {
-            // Even so, the row may have been moved.
+            // The row may have changed even so.
             state.unsettled.insert(Arc::clone(&project));
             self.closed.notify_one();
         }
@@ -132,8 +132,8 @@ impl StreamSlots {
         Ok(StreamSlot { slots: self, project, term })
     }
 
-    /// How many of a project's places are taken, over all replicas. A closed stream's place counts until every replica
-    /// can give it to another.
+    /// The number of a project's taken places, over all replicas. A closed stream's place counts until every replica
+    /// can give it to another stream.
     ///
     /// # Errors
     /// Fails when the store does not answer.
@@ -151,8 +151,9 @@ impl StreamSlots {
         self.state.lock().projects.get(project).map_or(0, |project| project.open)
     }
 
-    /// Sets the project's row to the streams open here, and one more when `limit` allows it; else tells how many are
-    /// open. It is moved even if it says so already: an earlier move in doubt then has no effect any more.
+    /// Sets the project's row to the number of streams open here, and one more if `limit` allows it; otherwise returns
+    /// the number of open streams. It writes the row even without a change: an earlier write in doubt then has no
+    /// effect.
     async fn move_row(&self, project: &str, limit: Option<u32>) -> StoreResult<Option<u32>> {
         if self.backend.is_exclusive() {
             let open = self.own(project);
@@ -186,7 +187,7 @@ impl StreamSlots {
             }
             match stream_places::replace(&self.backend, project, version, &Places { held: others }).await {
                 Ok(true) => return Ok(None),
-                // Only this replica writes its entry, so the row itself tells whether a write in doubt was done.
+                // Only this replica writes its entry, so the row shows whether a write in doubt was done.
                 Ok(false) | Err(StoreError::InDoubt(_)) => consistency = Consistency::Serial,
                 Err(error) => return Err(error),
             }
@@ -206,7 +207,7 @@ impl StreamSlots {
         Ok(others)
     }
 
-    /// Corrects every row that may say more than is open here.
+    /// Corrects every row that may count more streams than are open here.
     async fn settle(&self) {
         let unsettled = std::mem::take(&mut self.state.lock().unsettled);
         let settling = stream::iter(unsettled).for_each_concurrent(MAX_PARALLEL, |project| async move {

@@ -1,23 +1,23 @@
-//! What the calls of `AccountService` need.
+//! The requirements of the calls of `AccountService`.
 
 mod tests;
 
 use crate::domain::account::Role;
 
-/// What a call of `AccountService` needs, beside the service credential.
+/// The requirement of a call of `AccountService`, beside the service credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requirement {
-    /// No session.
+    /// The call needs no session.
     Nothing,
-    /// A session. The call is about its user alone.
+    /// The call needs a session, and concerns only its user.
     Session,
-    /// This role at least, in the organization concerned.
+    /// The caller needs at least this role in the organization.
     Role(Role),
-    /// This role at least, or to be the member whom the call is about.
+    /// The caller needs at least this role, or is the member whom the call concerns.
     RoleOrSelf(Role),
 }
 
-/// What each method of `AccountService` needs.
+/// The requirement of each method of `AccountService`.
 pub(crate) const TABLE: &[(&str, Requirement)] = &[
     ("SignUp", Requirement::Nothing),
     ("SignIn", Requirement::Nothing),
