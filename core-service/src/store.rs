@@ -327,7 +327,7 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     /// Fails when the store cannot be read or written.
-    async fn backup(&self, _created_at_ms: i64, _told: Vec<Change>) -> StoreResult<Backup> {
+    async fn backup(&self, _created_at_ms: i64, _records: Vec<Change>) -> StoreResult<Backup> {
         Ok(Backup::Elsewhere)
     }
 

@@ -29,7 +29,8 @@ impl Observed {
         asking: impl Future<Output = StoreResult<T>>,
         outcome: impl Fn(&T) -> &'static str,
     ) -> StoreResult<T> {
-        let mut counted = Counted { call, began: Instant::now(), outcome: "cancelled", span: self.span(call, table) };
+        let mut counted =
+            CountedCall { call, began: Instant::now(), outcome: "cancelled", span: self.span(call, table) };
         let answer = asking.await;
         counted.outcome = answer.as_ref().map_or_else(kind, outcome);
         if let (Some(span), Err(_)) = (&mut counted.span, &answer) {
@@ -55,14 +56,14 @@ impl Observed {
 }
 
 /// A call under way. It is counted when it is dropped, so one that its caller gave up counts as well.
-struct Counted {
+struct CountedCall {
     call: &'static str,
     began: Instant,
     outcome: &'static str,
     span: Option<Span>,
 }
 
-impl Drop for Counted {
+impl Drop for CountedCall {
     fn drop(&mut self) {
         STORE_SECONDS.at(self.call).record(self.began.elapsed().as_secs_f64());
         STORE_CALLS.of(&[self.call, self.outcome]).increment(1);
@@ -135,8 +136,8 @@ impl Backend for Observed {
         self.0.check().await
     }
 
-    async fn backup(&self, created_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
-        self.0.backup(created_at_ms, told).await
+    async fn backup(&self, created_at_ms: i64, records: Vec<Change>) -> StoreResult<Backup> {
+        self.0.backup(created_at_ms, records).await
     }
 
     async fn sweep(&self, now_ms: i64) -> StoreResult<()> {

@@ -1,12 +1,12 @@
 //! The CQL store: ScyllaDB or Apache Cassandra, through the CQL that both know.
 
+mod availability;
 mod examine;
 #[cfg(test)]
 mod expiry;
-mod hearing;
-mod leave;
 mod migrate;
 mod options;
+mod permits;
 mod read;
 mod retry;
 mod session;
@@ -22,22 +22,22 @@ use scylla::client::session::Session;
 use thesis_net::clock::SharedClock;
 use tokio::sync::watch;
 
+use self::{availability::Availability, permits::RequestPermits, statements::Statements};
 pub use self::{
     examine::{Cluster, Keyspace, examine},
     options::{ConnectError, ScyllaOptions},
 };
-use self::{hearing::Hearing, leave::Leave, statements::Statements};
 use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, schema};
 
 /// Most requests that one call has under way.
-const PARALLEL: usize = 64;
+const MAX_PARALLEL: usize = 64;
 
 /// A store on a CQL cluster, shared with other processes.
 pub struct ScyllaStore {
     session: Session,
     statements: Statements,
-    hearing: Arc<Hearing>,
-    leave: Leave,
+    availability: Arc<Availability>,
+    permits: RequestPermits,
 }
 
 impl ScyllaStore {
@@ -53,7 +53,7 @@ impl ScyllaStore {
 
     fn on(session: Session, options: ScyllaOptions) -> Self {
         let statements = Statements::new(options.keyspace, &options.datacenter);
-        Self { session, statements, hearing: Hearing::start(), leave: Leave::new() }
+        Self { session, statements, availability: Availability::start(), permits: RequestPermits::new() }
     }
 
     /// Waits for `request`, retries included, at most `limit` once it is sent; `late` and `wrong` make its errors.
@@ -65,8 +65,8 @@ impl ScyllaStore {
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
         crate::figures::STORE_REQUESTS.one().increment(1);
-        let answer = self.leave.ask(limit, request, late, wrong).await?;
-        self.hearing.heard();
+        let answer = self.permits.run(limit, request, late, wrong).await?;
+        self.availability.note_answer();
         Ok(answer)
     }
 }
@@ -98,7 +98,7 @@ impl Backend for ScyllaStore {
     }
 
     fn away(&self) -> Option<watch::Receiver<bool>> {
-        Some(self.hearing.away())
+        Some(self.availability.away())
     }
 
     async fn check(&self) -> StoreResult<()> {

@@ -21,7 +21,7 @@ pub enum Examined {
     /// No store: a start would make one.
     Nothing,
     /// A store that a start would open.
-    Sound {
+    Healthy {
         /// The format of its file.
         format: u64,
         /// The size of its file.
@@ -63,7 +63,7 @@ fn open(path: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenE
         let tx = database.begin_read()?;
         scans.iter().map(|scan| read::slice(&tx, scan)).collect::<Result<Vec<_>, _>>()
     });
-    Ok(Examined::Sound { format: FORMAT, bytes, verified, rows: slices.map_err(failed)?.concat() })
+    Ok(Examined::Healthy { format: FORMAT, bytes, verified, rows: slices.map_err(failed)?.concat() })
 }
 
 /// Refuses a folder that a process holds. The lock is only tried, and given back at once.
@@ -109,13 +109,13 @@ mod tests {
     #[tokio::test]
     async fn a_store_is_judged_as_a_start_does_and_left_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let look = || examine(dir.path(), Options::default());
-        assert_eq!(look().unwrap(), Examined::Nothing);
+        let examine_again = || examine(dir.path(), Options::default());
+        assert_eq!(examine_again().unwrap(), Examined::Nothing);
         assert_eq!(examine(&dir.path().join("none"), Options::default()).unwrap(), Examined::Nothing);
         assert!(contents(dir.path()).is_empty());
 
         let store = EmbeddedStore::open(dir.path(), Options::default(), Arc::new(SystemClock)).unwrap();
-        assert!(matches!(look(), Err(OpenError::InUse(_))));
+        assert!(matches!(examine_again(), Err(OpenError::InUse(_))));
         // A killed process leaves a file that the next start repairs.
         let killed = tempfile::tempdir().unwrap();
         fs::copy(dir.path().join(FILE), killed.path().join(FILE)).unwrap();
@@ -134,11 +134,11 @@ mod tests {
         for dir in [dir.path(), killed.path()] {
             let before = contents(dir);
             let found = examine(dir, Options::default()).unwrap();
-            assert!(matches!(found, Examined::Sound { format: FORMAT, verified: true, .. }), "{found:?}");
+            assert!(matches!(found, Examined::Healthy { format: FORMAT, verified: true, .. }), "{found:?}");
             assert_eq!(contents(dir), before);
         }
         let rows = |dir: &Path| match examine(dir, Options::default()).unwrap() {
-            Examined::Sound { rows, .. } => rows.into_iter().map(|row| row.body).collect::<Vec<_>>(),
+            Examined::Healthy { rows, .. } => rows.into_iter().map(|row| row.body).collect::<Vec<_>>(),
             Examined::Nothing => panic!("there is a store"),
         };
         assert_eq!((rows(dir.path()), rows(killed.path())), (vec![one, other], vec![]));
@@ -146,8 +146,8 @@ mod tests {
         let path = dir.path().join(FILE);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-        assert!(matches!(look(), Err(OpenError::Damaged { .. })));
+        assert!(matches!(examine_again(), Err(OpenError::Damaged { .. })));
         fs::write(&path, b"redb and more").unwrap();
-        assert!(matches!(look(), Err(OpenError::Older { .. })));
+        assert!(matches!(examine_again(), Err(OpenError::Older { .. })));
     }
 }

@@ -19,7 +19,7 @@ use super::{
     database::{self, FORMAT, Target},
     disk::Disk,
     summed::Summed,
-    writer::{Current, Writer},
+    writer::{CurrentDatabase, Writer},
 };
 
 pub(super) const FILE: &str = "store.redb";
@@ -27,7 +27,7 @@ pub(super) const LOCK: &str = "store.lock";
 /// The first bytes of a file in an older format, whose pages have no sums.
 const WITHOUT_SUMS: &[u8] = b"redb";
 /// Most writes that wait for the thread; others wait for room.
-const WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// How to open the store.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +136,7 @@ impl EmbeddedStore {
         let failed = |error| open_error(&file, error);
         let (database, fence) = database::open(&disk, Target::Disk, options.cache_bytes, verify).map_err(failed)?;
         judge_format(database::format(&database).map_err(failed)?, file.clone())?;
-        let current = Current { database: Some(Arc::new(database)), ..Current::default() };
+        let current = CurrentDatabase { database: Some(Arc::new(database)), ..CurrentDatabase::default() };
         let current = Arc::new(RwLock::new(current));
         let (messages, received) = mpsc::channel();
         let writer = Writer {
@@ -155,7 +155,7 @@ impl EmbeddedStore {
             .name("store-writer".to_owned())
             .spawn(|| writer.run())
             .map_err(|source| OpenError::Io { file: file.clone(), source })?;
-        let room = Arc::new(Semaphore::new(WAITING));
+        let room = Arc::new(Semaphore::new(MAX_WAITING));
         let backups = Arc::new(Semaphore::new(1));
         Ok(Self { current, messages, room, backups, file, thread: Mutex::new(Some(thread)) })
     }

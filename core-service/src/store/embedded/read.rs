@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, TableError};
 
-use super::{key, row::Stored};
+use super::{key, row::StoredRow};
 use crate::store::{Row, Scan, Table, Value};
 
 type Rows = ReadOnlyTable<&'static [u8], &'static [u8]>;
@@ -18,7 +18,7 @@ fn open(tx: &ReadTransaction, table: &Table) -> Result<Option<Rows>, redb::Error
 }
 
 fn row(clustering: Vec<Value>, value: &[u8]) -> Result<Row, redb::Error> {
-    let stored = Stored::decode(value)?;
+    let stored = StoredRow::decode(value)?;
     Ok(Row { clustering, body: Bytes::copy_from_slice(stored.body), version: stored.version })
 }
 

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 
 /// A row as stored.
-pub(super) struct Stored<'a> {
+pub(super) struct StoredRow<'a> {
     pub(super) version: i64,
     pub(super) expires_ms: i64,
     pub(super) body: &'a [u8],
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredRow<'a> {
     pub(super) fn decode(bytes: &'a [u8]) -> Result<Self, redb::Error> {
         let mut rest = bytes;
         let mut number =
@@ -31,7 +31,7 @@ pub(super) fn encode(version: i64, expires_ms: i64, body: &Bytes) -> Vec<u8> {
 /// The version at the beginning of a value, for tools that examine a file.
 #[must_use]
 pub fn version_of(value: &[u8]) -> Option<i64> {
-    Stored::decode(value).ok().map(|stored| stored.version)
+    StoredRow::decode(value).ok().map(|stored| stored.version)
 }
 
 fn append(bytes: &mut Vec<u8>, mut number: u64) {
@@ -65,16 +65,16 @@ mod tests {
         #[test]
         fn values_come_back(version: i64, expires_ms: i64, body in prop::collection::vec(any::<u8>(), 0..9)) {
             let value = encode(version, expires_ms, &Bytes::from(body.clone()));
-            let stored = Stored::decode(&value).unwrap();
+            let stored = StoredRow::decode(&value).unwrap();
             prop_assert_eq!((stored.version, stored.expires_ms, stored.body), (version, expires_ms, body.as_slice()));
         }
     }
 
     #[test]
     fn what_is_cut_off_is_no_row() {
-        assert!(Stored::decode(&[]).is_err());
-        assert!(Stored::decode(&[2]).is_err());
-        assert!(Stored::decode(&[0x80; 30]).is_err());
-        assert!(Stored::decode(&[2, 0]).is_ok());
+        assert!(StoredRow::decode(&[]).is_err());
+        assert!(StoredRow::decode(&[2]).is_err());
+        assert!(StoredRow::decode(&[0x80; 30]).is_err());
+        assert!(StoredRow::decode(&[2, 0]).is_ok());
     }
 }

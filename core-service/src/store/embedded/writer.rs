@@ -15,7 +15,7 @@ use thesis_net::clock::SharedClock;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
-    batch::{Batch, Outcome, Write},
+    batch::{Batch, Write, WriteOutcome},
     database::{self, Target, store_error},
     disk::{Disk, Fence},
     read,
@@ -23,16 +23,16 @@ use super::{
 use crate::store::{Change, StoreError, StoreResult, Value};
 
 /// Most writes committed together.
-const GROUP: usize = 512;
+const MAX_GROUP: usize = 512;
 /// How often changes that did not wait for the disk are made durable.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Most such changes; then the next commit is durable.
-const UNSYNCED: usize = 20_000;
+const MAX_UNSYNCED: usize = 20_000;
 
 /// A write and the answer that its caller waits for.
 pub(super) struct Job {
     pub(super) write: Write,
-    pub(super) done: oneshot::Sender<StoreResult<Outcome>>,
+    pub(super) done: oneshot::Sender<StoreResult<WriteOutcome>>,
     pub(super) room: OwnedSemaphorePermit,
 }
 
@@ -49,19 +49,19 @@ pub(super) enum Message {
 
 /// The database as readers see it.
 #[derive(Default)]
-pub(super) struct Current {
+pub(super) struct CurrentDatabase {
     /// `None` when closed, or when it could not be opened again.
     pub(super) database: Option<Arc<Database>>,
     /// Counts the openings.
     pub(super) generation: u64,
     /// Why nothing can be written at present.
-    pub(super) trouble: Option<String>,
+    pub(super) failure: Option<String>,
 }
 
 /// The thread's state.
 pub(super) struct Writer {
     pub(super) messages: Receiver<Message>,
-    pub(super) current: Arc<RwLock<Current>>,
+    pub(super) current: Arc<RwLock<CurrentDatabase>>,
     pub(super) disk: Disk,
     pub(super) fence: Fence,
     /// The file's name in errors.
@@ -81,9 +81,9 @@ impl Writer {
     pub(super) fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
-            let waiting = self.unsynced_since.is_some() || self.current.read().trouble.is_some();
+            let waiting = self.unsynced_since.is_some() || self.current.read().failure.is_some();
             let first = if waiting {
-                self.messages.recv_timeout(SYNC_EVERY)
+                self.messages.recv_timeout(SYNC_INTERVAL)
             } else {
                 self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
             };
@@ -96,7 +96,7 @@ impl Writer {
         let settled = self.settle();
         // Reads under way are short, and the last of them closes the database. A backup does not hold it: its next read
         // of the file fails, and so it ends.
-        let closed = Current { trouble: Some("the store is closed".to_owned()), ..Current::default() };
+        let closed = CurrentDatabase { failure: Some("the store is closed".to_owned()), ..CurrentDatabase::default() };
         let last = std::mem::replace(&mut *self.current.write(), closed);
         drop(last);
         drop(self.lock.take());
@@ -123,7 +123,7 @@ impl Writer {
                     return Some(done);
                 }
             }
-            next = if jobs.len() < GROUP { self.messages.try_recv().ok() } else { None };
+            next = if jobs.len() < MAX_GROUP { self.messages.try_recv().ok() } else { None };
         }
         self.write(jobs);
         None
@@ -168,30 +168,35 @@ impl Writer {
 
     /// The database, if it can be written; after trouble it is opened again first.
     fn writable(&mut self) -> StoreResult<Arc<Database>> {
-        if self.current.read().trouble.is_some() {
+        if self.current.read().failure.is_some() {
             self.reopen();
         }
         let current = self.current.read();
-        match (&current.database, &current.trouble) {
+        match (&current.database, &current.failure) {
             (Some(database), None) => Ok(database.clone()),
-            (_, trouble) => Err(StoreError::Unavailable(trouble.clone().unwrap_or_default())),
+            (_, failure) => Err(StoreError::Unavailable(failure.clone().unwrap_or_default())),
         }
     }
 
-    fn commit(&mut self, database: &Database, writes: &[&Write], now_ms: i64) -> Result<Vec<Outcome>, redb::Error> {
-        let overdue = self.unsynced.len() >= UNSYNCED
-            || self.unsynced_since.is_some_and(|since| now_ms.abs_diff(since) >= SYNC_EVERY.as_millis() as u64);
+    fn commit(
+        &mut self,
+        database: &Database,
+        writes: &[&Write],
+        now_ms: i64,
+    ) -> Result<Vec<WriteOutcome>, redb::Error> {
+        let overdue = self.unsynced.len() >= MAX_UNSYNCED
+            || self.unsynced_since.is_some_and(|since| now_ms.abs_diff(since) >= SYNC_INTERVAL.as_millis() as u64);
         let (outcomes, durable) = database::guarded(|| {
             let tx = database.begin_write()?;
             let mut batch = Batch::new(&tx, now_ms);
             let outcomes = writes.iter().map(|write| batch.run(write)).collect::<Result<Vec<_>, _>>()?;
             drop(batch);
-            if outcomes.iter().all(|outcome| *outcome == Outcome::Transacted(false)) && !overdue {
+            if outcomes.iter().all(|outcome| *outcome == WriteOutcome::Transacted(false)) && !overdue {
                 tx.abort()?;
                 return Ok((outcomes, None));
             }
             let synced = writes.iter().any(|write| matches!(write, Write::Sync));
-            let durable = overdue || synced || outcomes.contains(&Outcome::Transacted(true));
+            let durable = overdue || synced || outcomes.contains(&WriteOutcome::Transacted(true));
             database::commit(tx, durable)?;
             Ok((outcomes, Some(durable)))
         })?;
@@ -237,15 +242,15 @@ impl Writer {
     fn reopen(&mut self) {
         self.fence.close();
         let mut opened = self.open(Target::Disk);
-        let trouble = opened.as_ref().err().map(|error| format!("{}: {error}", self.file));
-        if trouble.is_some() {
+        let failure = opened.as_ref().err().map(|error| format!("{}: {error}", self.file));
+        if failure.is_some() {
             opened = self.open(Target::Memory);
         } else {
             self.synced();
         }
-        match &trouble {
-            Some(_) if self.current.read().trouble.is_some() => {}
-            Some(trouble) => tracing::error!(trouble, "the store can only be read"),
+        match &failure {
+            Some(_) if self.current.read().failure.is_some() => {}
+            Some(failure) => tracing::error!(failure, "the store can only be read"),
             None => tracing::info!(file = self.file, "the store was opened again"),
         }
         let database = opened.ok().map(|(database, fence)| {
@@ -254,7 +259,7 @@ impl Writer {
         });
         let mut current = self.current.write();
         let generation = current.generation + 1;
-        let replaced = std::mem::replace(&mut *current, Current { database, generation, trouble });
+        let replaced = std::mem::replace(&mut *current, CurrentDatabase { database, generation, failure });
         drop(current);
         drop(replaced);
     }
@@ -302,7 +307,7 @@ impl Writer {
 }
 
 impl Job {
-    fn answer(self, answer: StoreResult<Outcome>) {
+    fn answer(self, answer: StoreResult<WriteOutcome>) {
         // A caller that stopped waiting needs no answer.
         let _ = self.done.send(answer);
         drop(self.room);

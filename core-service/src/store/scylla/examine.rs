@@ -66,7 +66,7 @@ async fn rows(session: Session, options: &ScyllaOptions, scans: &[Scan]) -> Resu
 async fn keyspace(session: &Session, options: &ScyllaOptions) -> Result<Keyspace, ConnectError> {
     let name = &options.keyspace;
     let has_migrations =
-        session.get_cluster_state().get_keyspace(name).map(|made| made.tables.contains_key("schema_change"));
+        session.get_cluster_state().get_keyspace(name).map(|keyspace| keyspace.tables.contains_key("schema_change"));
     match has_migrations {
         None => return Ok(Keyspace::Missing),
         // A start died just after it had made the keyspace.
@@ -83,10 +83,10 @@ async fn keyspace(session: &Session, options: &ScyllaOptions) -> Result<Keyspace
 async fn time(session: &Session, clock: &dyn Clock) -> Result<(i64, i64), ConnectError> {
     let step = "asking for the time";
     let wrong = |error: &dyn std::fmt::Display| ConnectError::step(step, error);
-    let asked = clock.now_ms();
+    let sent_at = clock.now_ms();
     let answer = run_step(session, step, repeatable("SELECT toTimestamp(now()) FROM system.local"), ()).await?;
-    let within = clock.now_ms() - asked;
+    let within = clock.now_ms() - sent_at;
     let answer = answer.ok_or_else(|| wrong(&"no rows"))?;
     let (CqlTimestamp(there),) = answer.first_row::<(CqlTimestamp,)>().map_err(|error| wrong(&error))?;
-    Ok((there - asked - within / 2, within))
+    Ok((there - sent_at - within / 2, within))
 }

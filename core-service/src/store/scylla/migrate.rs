@@ -16,7 +16,7 @@ use thesis_net::clock::Clock;
 
 use self::applied::Applied;
 use super::{
-    options::{ConnectError, STEP, ScyllaOptions},
+    options::{ConnectError, STEP_TIMEOUT, ScyllaOptions},
     session,
 };
 
@@ -77,9 +77,9 @@ const OLDER_GO_ON: &str = "-- Older versions go on beside this.";
 /// Seconds that the lock lasts. Renewed before each statement, it outlasts one and the wait for all nodes to know it.
 const LOCK_SECONDS: i32 = 30;
 /// How often the lock is tried.
-const PAUSE: Duration = Duration::from_millis(500);
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Most tries: enough to outlast the lock of a dead holder, or a holder that applies every migration.
-const TRIES: u32 = 240;
+const MAX_LOCK_TRIES: u32 = 240;
 
 /// Creates what is missing. Refuses a keyspace with a migration that has changed, or with one that is unknown here and
 /// does not say that older versions go on beside it.
@@ -93,12 +93,12 @@ pub(super) async fn run(
     session::judge_copies(session, options)?;
     prepare(session, options).await?;
     let mut lock = Lock { session, owner: session.session_id().to_string() };
-    for _ in 0..TRIES {
+    for _ in 0..MAX_LOCK_TRIES {
         if Applied::read(session).await?.missing(keyspace, known)?.is_empty() {
             return Ok(());
         }
         if !lock.take().await {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(LOCK_RETRY_PAUSE).await;
             continue;
         }
         for migration in Applied::read(session).await?.missing(keyspace, known)? {
@@ -185,7 +185,7 @@ pub(super) async fn run_step(
     values: impl SerializeRow,
 ) -> Result<Option<QueryRowsResult>, ConnectError> {
     let mut statement = statement.into();
-    statement.set_request_timeout(Some(STEP));
+    statement.set_request_timeout(Some(STEP_TIMEOUT));
     let answer = session.query_unpaged(statement, values).await.map_err(|error| ConnectError::step(step, error))?;
     Ok(answer.into_rows_result().ok())
 }

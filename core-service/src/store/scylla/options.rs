@@ -6,7 +6,7 @@ use scylla::errors::NewSessionError;
 use secrecy::SecretString;
 
 /// Longest time for one statement, and again for the nodes to agree on its change.
-pub(super) const STEP: Duration = Duration::from_secs(10);
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the cluster is and how to use it.
 #[derive(Clone)]
@@ -60,7 +60,7 @@ pub enum ConnectError {
         /// Nodes in the data centre.
         nodes: usize,
         /// The keyspace, where it was made before.
-        made: Option<String>,
+        existing: Option<String>,
     },
     /// A step of preparing the keyspace failed.
     #[error("{step}: {reason}")]

@@ -19,7 +19,7 @@ use super::{ScyllaStore, StoreError, StoreResult, session};
 use crate::store::{Column, Table, Value};
 
 /// Longest time to prepare a statement, which asks every node, once.
-const PREPARE_LIMIT: Duration = Duration::from_secs(2);
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The forms that statements over a table take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -188,7 +188,7 @@ impl ScyllaStore {
         }
         let preparing = self.session.prepare(shape.text(&self.statements.keyspace, table));
         let wrong = |error: scylla::errors::PrepareError| StoreError::Unavailable(error.to_string());
-        let mut statement = self.limited(PREPARE_LIMIT, preparing, StoreError::Unavailable, wrong).await?;
+        let mut statement = self.limited(PREPARE_TIMEOUT, preparing, StoreError::Unavailable, wrong).await?;
         statement.set_is_idempotent(shape.is_idempotent());
         statement.set_execution_profile_handle(self.statements.profile(shape));
         if let Shape::Get { serial: true } | Shape::Scan { serial: true, .. } = shape {
@@ -210,20 +210,20 @@ mod tests {
             Some(profile) => format!("{:?}", profile.to_profile()),
             None => format!("{:?}", session::repeated("datacenter1").build()),
         };
-        let told = |shape| {
+        let policies = |shape| {
             let by = by(shape);
-            (by.contains("SimpleSpeculativeExecutionPolicy"), by.contains("AskOthers"))
+            (by.contains("SimpleSpeculativeExecutionPolicy"), by.contains("RetryOtherNodes"))
         };
         for serial in [false, true] {
-            assert_eq!(told(Shape::Get { serial }), (true, true));
-            assert_eq!(told(Shape::Scan { from: None, to: None, reverse: false, serial }), (true, true));
+            assert_eq!(policies(Shape::Get { serial }), (true, true));
+            assert_eq!(policies(Shape::Scan { from: None, to: None, reverse: false, serial }), (true, true));
         }
         for shape in [Shape::Put, Shape::Delete] {
-            assert_eq!(told(shape), (false, true), "{shape:?}");
+            assert_eq!(policies(shape), (false, true), "{shape:?}");
         }
         for conditional in [false, true] {
-            assert_eq!(told(Shape::Set { conditional }), (false, false));
-            assert_eq!(told(Shape::Remove { conditional }), (false, false));
+            assert_eq!(policies(Shape::Set { conditional }), (false, false));
+            assert_eq!(policies(Shape::Remove { conditional }), (false, false));
         }
     }
 }

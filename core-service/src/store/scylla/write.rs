@@ -14,22 +14,22 @@ use scylla::{
 };
 
 use super::{
-    PARALLEL, ScyllaStore, StoreError, StoreResult,
+    MAX_PARALLEL, ScyllaStore, StoreError, StoreResult,
     statements::{Bind, Shape},
 };
 use crate::store::{Change, ConditionalWrite, Expect, Transaction, Value};
 
 /// Longest time for a write; contended conditions take several rounds.
-const LIMIT: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most bytes in a batch of versioned changes. A larger one holds a replica up for longer than it saves.
-const BATCH_BYTES: usize = 50 * 1024;
+const MAX_BATCH_BYTES: usize = 50 * 1024;
 
 pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreResult<()> {
     let groups = stream::iter(groups(changes).into_iter().map(Ok));
-    groups.try_for_each_concurrent(PARALLEL, |group| write(store, group)).await
+    groups.try_for_each_concurrent(MAX_PARALLEL, |group| write(store, group)).await
 }
 
-/// Groups changes by table and partition, up to [`BATCH_BYTES`]: a replica applies a group as one.
+/// Groups changes by table and partition, up to [`MAX_BATCH_BYTES`]: a replica applies a group as one.
 fn groups(changes: Vec<Change>) -> Vec<Vec<Change>> {
     let mut full = Vec::new();
     let mut open: HashMap<_, (usize, Vec<Change>)> = HashMap::new();
@@ -37,7 +37,7 @@ fn groups(changes: Vec<Change>) -> Vec<Vec<Change>> {
         let partition: Vec<Value> = change.key.iter().take(change.table.partition.len()).cloned().collect();
         let size = 64 + change.body.as_ref().map_or(0, bytes::Bytes::len);
         let (bytes, group) = open.entry((change.table.name, partition)).or_default();
-        if !group.is_empty() && *bytes + size > BATCH_BYTES {
+        if !group.is_empty() && *bytes + size > MAX_BATCH_BYTES {
             full.push(mem::take(group));
             *bytes = 0;
         }
@@ -67,7 +67,7 @@ async fn write(store: &ScyllaStore, group: Vec<Change>) -> StoreResult<()> {
     // An earlier try, or another group, may have been written whatever the last error says.
     let doubt = |error: ExecutionError| StoreError::InDoubt(error.to_string());
     let request = send(store, statements, values, true);
-    store.limited(LIMIT, request, StoreError::InDoubt, doubt).await.map(drop)
+    store.limited(WRITE_TIMEOUT, request, StoreError::InDoubt, doubt).await.map(drop)
 }
 
 pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> StoreResult<bool> {
@@ -79,7 +79,7 @@ pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> 
         values.push(binds);
     }
     let request = send(store, statements, values, false);
-    let answer = store.limited(LIMIT, request, StoreError::InDoubt, failed).await?;
+    let answer = store.limited(WRITE_TIMEOUT, request, StoreError::InDoubt, failed).await?;
     applied(answer).ok_or_else(|| StoreError::InDoubt("the answer to a conditional write is not readable".to_owned()))
 }
 

@@ -11,18 +11,18 @@ use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::super::{database::FORMAT, row::Stored};
+use super::super::{database::FORMAT, row::StoredRow};
 
 /// The first bytes of every backup.
 const MAGIC: [u8; 8] = *b"ttbackup";
 /// Version of the form that is described above.
-const FORM: u32 = 1;
+const FORM_VERSION: u32 = 1;
 /// Maximum number of bytes of a packed piece, and of its message. Pieces are far smaller, unless one row is so large.
-pub(super) const LARGEST: usize = 8 << 20;
+pub(super) const MAX_PIECE_BYTES: usize = 8 << 20;
 /// Tables whose names begin so are the engine's own: the format, and an index that a restore makes anew.
-pub(super) const OWN: char = '_';
+pub(super) const INTERNAL_PREFIX: char = '_';
 /// zstd's own choice between speed and size.
-const LEVEL: i32 = 3;
+const COMPRESSION_LEVEL: i32 = 3;
 
 /// What is in a backup.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -98,7 +98,7 @@ pub enum BackupError {
     #[error("it is no backup of this service")]
     Foreign,
     /// A newer version of this program made it.
-    #[error("it has form {0} of a backup; this version reads form {FORM}. Use the version that made it")]
+    #[error("it has form {0} of a backup; this version reads form {FORM_VERSION}. Use the version that made it")]
     NewerForm(u32),
     /// It was made of a store that this version does not read.
     #[error("it was made by version {program}, of a store with format {found}; this version reads format {FORMAT}")]
@@ -150,8 +150,8 @@ pub(super) struct Writer {
 impl Writer {
     /// The bytes before any row.
     pub(super) fn begin(contents: Contents) -> io::Result<(Self, Vec<u8>)> {
-        let mut writer = Self { number: 0, hash: Sha256::new(), packing: Compressor::new(LEVEL)? };
-        let mut bytes = [MAGIC.as_slice(), &FORM.to_le_bytes()].concat();
+        let mut writer = Self { number: 0, hash: Sha256::new(), packing: Compressor::new(COMPRESSION_LEVEL)? };
+        let mut bytes = [MAGIC.as_slice(), &FORM_VERSION.to_le_bytes()].concat();
         writer.hash.update(&bytes);
         bytes.extend(writer.piece(Part::Contents(contents))?);
         Ok((writer, bytes))
@@ -171,7 +171,7 @@ impl Writer {
     fn piece(&mut self, part: Part) -> io::Result<Vec<u8>> {
         let message = Piece { part: Some(part) }.encode_to_vec();
         let packed = self.packing.compress(&message)?;
-        let length = u32::try_from(packed.len()).ok().filter(|_| message.len().max(packed.len()) <= LARGEST);
+        let length = u32::try_from(packed.len()).ok().filter(|_| message.len().max(packed.len()) <= MAX_PIECE_BYTES);
         let length = length.ok_or_else(|| io::Error::other("a row is too large for a backup"))?;
         let bytes = [&length.to_le_bytes(), sum(self.number, &packed).as_slice(), &packed].concat();
         self.number += 1;
@@ -209,7 +209,7 @@ impl<R: Read> Reader<R> {
             return Err(BackupError::Foreign);
         }
         let form = u32::from_le_bytes([a, b, c, d]);
-        if form != FORM {
+        if form != FORM_VERSION {
             return Err(BackupError::NewerForm(form));
         }
         let mut reader = Self {
@@ -229,7 +229,7 @@ impl<R: Read> Reader<R> {
         if contents.schema != FORMAT {
             return Err(BackupError::OtherFormat { found: contents.schema, program: contents.program });
         }
-        if contents.tables.iter().any(|table| table.name.starts_with(OWN)) {
+        if contents.tables.iter().any(|table| table.name.starts_with(INTERNAL_PREFIX)) {
             return Err(BackupError::Damaged("it has a table of the engine"));
         }
         reader.read = vec![0; contents.tables.len()];
@@ -284,7 +284,7 @@ impl<R: Read> Reader<R> {
         if !rows.keys.first().is_some_and(after_last) || !rows.keys.is_sorted_by(|one, next| one < next) {
             return Err(BackupError::Damaged("its rows are not in order"));
         }
-        if rows.values.iter().any(|value| Stored::decode(value).is_err()) {
+        if rows.values.iter().any(|value| StoredRow::decode(value).is_err()) {
             return Err(BackupError::Damaged("a row cannot be read"));
         }
         self.last = rows.keys.last().map(|key| (table, key.clone()));
@@ -296,7 +296,7 @@ impl<R: Read> Reader<R> {
         self.from.read_exact(&mut head)?;
         let [a, b, c, d, sum_of @ ..] = head;
         let length = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
-        if length > LARGEST {
+        if length > MAX_PIECE_BYTES {
             return Err(BackupError::Damaged("a piece is too large"));
         }
         let mut packed = vec![0; length];
@@ -308,7 +308,7 @@ impl<R: Read> Reader<R> {
         self.bytes += (head.len() + length) as u64;
         self.hash.update(head);
         self.hash.update(&packed);
-        let unpacked = self.unpacking.decompress(&packed, LARGEST);
+        let unpacked = self.unpacking.decompress(&packed, MAX_PIECE_BYTES);
         let message = unpacked.ok().and_then(|message| Piece::decode(message.as_slice()).ok());
         message.and_then(|piece| piece.part).ok_or(BackupError::Damaged("a piece cannot be read"))
     }

@@ -14,7 +14,7 @@ use super::{
         batch::EXPIRY,
         database::{self, FORMAT, Target, guarded, set_format},
         open::{FILE, LOCK, OpenError, Options, at, lock, new_file, open_error},
-        row::Stored,
+        row::StoredRow,
     },
     file::{BackupError, Contents, Reader, Verified, verify},
 };
@@ -25,7 +25,7 @@ const UNFINISHED: &str = "store.restoring";
 /// that the system makes on a new disk.
 const ALLOWED: [&str; 5] = ["secret_key", "service_token", LOCK, UNFINISHED, "lost+found"];
 /// Bytes of rows that are committed together.
-const BATCH: usize = 32 << 20;
+const BATCH_BYTES: usize = 32 << 20;
 
 /// Why nothing was restored.
 #[derive(Debug, thiserror::Error)]
@@ -80,12 +80,12 @@ pub fn restore(
     demand_empty(dir)?;
     let (unfinished, whole) = (dir.join(UNFINISHED), dir.join(FILE));
     let again = open(&from).map_err(refused)?;
-    let made = make(&unfinished, again, &verified.contents, options, refused);
-    if made.is_err() {
+    let created = make(&unfinished, again, &verified.contents, options, refused);
+    if created.is_err() {
         // It would be replaced by the next restore anyhow.
         let _ = fs::remove_file(&unfinished);
     }
-    made?;
+    created?;
     fs::rename(&unfinished, &whole).map_err(at(&whole))?;
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
     drop(locked);
@@ -140,7 +140,7 @@ fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<R
     guarded(|| {
         let tx = database.begin_write()?;
         let mut size = 0;
-        while size < BATCH {
+        while size < BATCH_BYTES {
             let rows = match reader.next() {
                 Ok(Some(rows)) => rows,
                 Ok(None) => break,
@@ -153,7 +153,7 @@ fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<R
             for (key, value) in rows.keys.iter().zip(&rows.values) {
                 size += key.len() + value.len();
                 table.insert(key.as_slice(), value.as_slice())?;
-                let expires_ms = Stored::decode(value)?.expires_ms;
+                let expires_ms = StoredRow::decode(value)?.expires_ms;
                 if expires_ms > 0 {
                     expiry.insert((expires_ms, name.as_str(), key.as_slice()), ())?;
                 }

@@ -12,16 +12,16 @@ use tokio::{
 
 use super::{
     super::database::{FORMAT, guarded, store_error},
-    file::{Contents, OWN, Rows, TableContents, Writer},
+    file::{Contents, INTERNAL_PREFIX, Rows, TableContents, Writer},
 };
 use crate::store::{BackupPiece, StoreError, StoreResult};
 
 /// Bytes of rows from which on a piece is sent; packed it is a third of that.
-const PIECE: usize = 128 << 10;
+const PIECE_BYTES: usize = 128 << 10;
 /// Most pieces that wait to be taken.
-const WAITING: usize = 2;
+const MAX_WAITING: usize = 2;
 /// Longest wait for a caller who takes nothing: the snapshot keeps old pages of the file in use.
-const PATIENCE: Duration = Duration::from_mins(1);
+const READER_TIMEOUT: Duration = Duration::from_mins(1);
 
 type Pieces = mpsc::Receiver<StoreResult<BackupPiece>>;
 
@@ -32,10 +32,10 @@ pub(in super::super) fn begin(
     file: String,
     slot: OwnedSemaphorePermit,
 ) -> StoreResult<Pieces> {
-    let (sender, pieces) = mpsc::channel(WAITING);
+    let (sender, pieces) = mpsc::channel(MAX_WAITING);
     let runtime = Handle::current();
     let send = move |piece| {
-        let sent = runtime.block_on(async { timeout(PATIENCE, sender.send(piece)).await });
+        let sent = runtime.block_on(async { timeout(READER_TIMEOUT, sender.send(piece)).await });
         sent.is_ok_and(|sent| sent.is_ok())
     };
     let work = move || {
@@ -64,7 +64,7 @@ pub(super) fn copy(
     let open = |name: &str| tx.open_table(TableDefinition::<&[u8], &[u8]>::new(name));
     let mut contents =
         Contents { schema: FORMAT, created_at_ms, program: env!("CARGO_PKG_VERSION").to_owned(), tables: Vec::new() };
-    for name in names.into_iter().filter(|name| !name.starts_with(OWN)) {
+    for name in names.into_iter().filter(|name| !name.starts_with(INTERNAL_PREFIX)) {
         let rows = open(&name)?.len()?;
         contents.tables.push(TableContents { name, rows });
     }
@@ -88,7 +88,7 @@ pub(super) fn copy(
             rows.keys.push(key);
             rows.values.push(value);
             read += 1;
-            if size >= PIECE {
+            if size >= PIECE_BYTES {
                 let (keys, values) = (take(&mut rows.keys), take(&mut rows.values));
                 let count = keys.len() as u64;
                 if !sent(writer.rows(Rows { table: number, keys, values }), count)? {

@@ -17,37 +17,37 @@ use tokio::{
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Least looks in a row without an answer that make the cluster count as away. A core asks many times a second, so a
 /// second of silence is not by chance.
-const PATIENCE: u32 = 10;
+const MAX_SILENT_CHECKS: u32 = 10;
 
 /// True if a cluster was heard.
-pub(super) struct Hearing {
-    heard: AtomicBool,
+pub(super) struct Availability {
+    answered: AtomicBool,
     away: watch::Sender<bool>,
 }
 
-impl Hearing {
+impl Availability {
     /// Listens until it is dropped.
     pub(super) fn start() -> Arc<Self> {
-        let hearing = Arc::new(Self { heard: AtomicBool::new(true), away: watch::Sender::new(false) });
-        let listening = Arc::downgrade(&hearing);
+        let availability = Arc::new(Self { answered: AtomicBool::new(true), away: watch::Sender::new(false) });
+        let weak = Arc::downgrade(&availability);
         tokio::spawn(async move {
-            let mut looks = interval(POLL_INTERVAL);
+            let mut checks = interval(POLL_INTERVAL);
             // Looks that this process was too busy for say nothing about the cluster.
-            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut silent = 0;
             loop {
-                looks.tick().await;
-                let Some(hearing) = listening.upgrade() else { return };
-                silent = if hearing.heard.swap(false, Ordering::Relaxed) { 0 } else { silent + 1 };
-                hearing.judge(silent >= PATIENCE);
+                checks.tick().await;
+                let Some(availability) = weak.upgrade() else { return };
+                silent = if availability.answered.swap(false, Ordering::Relaxed) { 0 } else { silent + 1 };
+                availability.set_away(silent >= MAX_SILENT_CHECKS);
             }
         });
-        hearing
+        availability
     }
 
     /// Notes that the cluster answered as it should.
-    pub(super) fn heard(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+    pub(super) fn note_answer(&self) {
+        self.answered.store(true, Ordering::Relaxed);
     }
 
     /// True if the cluster is away.
@@ -55,7 +55,7 @@ impl Hearing {
         self.away.subscribe()
     }
 
-    fn judge(&self, is: bool) {
+    fn set_away(&self, is: bool) {
         if self.away.send_if_modified(|away| std::mem::replace(away, is) != is) {
             if is {
                 tracing::error!("the cluster does not answer any more");

@@ -1,4 +1,4 @@
-//! Leave to ask the cluster: requests that it is too busy for wait here, where giving up costs nothing.
+//! RequestPermits to ask the cluster: requests that it is too busy for wait here, where giving up costs nothing.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{StoreError, StoreResult};
 
 /// Most requests that this process has under way.
-const AT_ONCE: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 /// Places for requests under way.
-pub(super) struct Leave(Semaphore);
+pub(super) struct RequestPermits(Semaphore);
 
-impl Leave {
+impl RequestPermits {
     pub(super) fn new() -> Self {
-        Self(Semaphore::new(AT_ONCE))
+        Self(Semaphore::new(MAX_REQUESTS))
     }
 
     /// Waits for leave and then for `request`, at most `limit` for each: a request that waited for leave still has its
     /// whole time at the cluster. `late` and `wrong` make the errors of a request that was sent.
-    pub(super) async fn ask<T, E>(
+    pub(super) async fn run<T, E>(
         &self,
         limit: Duration,
         request: impl Future<Output = Result<T, E>> + Send,
@@ -27,7 +27,7 @@ impl Leave {
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
         let ms = limit.as_millis();
-        let Ok(_leave) = timeout(limit, self.0.acquire()).await else {
+        let Ok(_permit) = timeout(limit, self.0.acquire()).await else {
             return Err(StoreError::Unavailable(format!("not sent: no leave to ask within {ms} ms")));
         };
         timeout(limit, request).await.map_err(|_| late(format!("no answer within {ms} ms")))?.map_err(wrong)
@@ -42,32 +42,32 @@ mod tests {
     use super::*;
 
     /// Longest wait for leave, and longest time of a request after it.
-    const LIMIT: Duration = Duration::from_secs(2);
+    const TIMEOUT: Duration = Duration::from_secs(2);
 
-    async fn ask(leave: &Leave, takes: Duration) -> StoreResult<()> {
+    async fn run(permits: &RequestPermits, takes: Duration) -> StoreResult<()> {
         let request = async {
             sleep(takes).await;
             Ok::<(), String>(())
         };
-        leave.ask(LIMIT, request, StoreError::InDoubt, StoreError::Unavailable).await
+        permits.run(TIMEOUT, request, StoreError::InDoubt, StoreError::Unavailable).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_time_of_a_request_starts_when_it_is_sent() {
-        let leave = Leave::new();
-        let most_of_it = LIMIT * 3 / 4;
+        let permits = RequestPermits::new();
+        let nearly_all = TIMEOUT * 3 / 4;
         // The second half waits until the first is through.
-        let asked = join_all((0..2 * AT_ONCE).map(|_| ask(&leave, most_of_it))).await;
-        assert!(asked.iter().all(Result::is_ok), "{asked:?}");
-        let late = ask(&leave, LIMIT * 2).await;
+        let outcomes = join_all((0..2 * MAX_REQUESTS).map(|_| run(&permits, nearly_all))).await;
+        assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+        let late = run(&permits, TIMEOUT * 2).await;
         assert!(matches!(late, Err(StoreError::InDoubt(_))), "{late:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_leave_for_ever() {
-        let leave = Leave::new();
-        let _taken = leave.0.acquire_many(AT_ONCE as u32).await.unwrap();
-        let refused = ask(&leave, Duration::ZERO).await;
+    async fn nobody_waits_for_a_permit_for_ever() {
+        let permits = RequestPermits::new();
+        let _taken = permits.0.acquire_many(MAX_REQUESTS as u32).await.unwrap();
+        let refused = run(&permits, Duration::ZERO).await;
         // Nothing was sent, so there is no doubt.
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     }

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 const SYMBOLS: usize = 257;
 const END: usize = 0;
 /// Maximum number of bits of a code that is found by one look into a table.
-const LOOK_BITS: u32 = 12;
+const TABLE_BITS: u32 = 12;
 
 /// How often a symbol is expected. A change here changes the file's format.
 const fn weight(symbol: usize) -> u32 {
@@ -40,19 +40,19 @@ struct Code {
 struct Codes {
     of: [Code; SYMBOLS],
     /// By the first bits: the symbol whose code they begin with, if that is short enough.
-    looked_up: Vec<Option<u16>>,
+    by_prefix: Vec<Option<u16>>,
 }
 
 static CODES: LazyLock<Codes> = LazyLock::new(|| {
     let mut of = [Code::default(); SYMBOLS];
     assign(&mut of, 0, SYMBOLS, Code::default());
-    let mut looked_up = vec![None; 1 << LOOK_BITS];
-    for (symbol, code) in of.iter().enumerate().filter(|(_, code)| code.length <= LOOK_BITS) {
-        let free = LOOK_BITS - code.length;
+    let mut by_prefix = vec![None; 1 << TABLE_BITS];
+    for (symbol, code) in of.iter().enumerate().filter(|(_, code)| code.length <= TABLE_BITS) {
+        let free = TABLE_BITS - code.length;
         let first = (code.bits << free) as usize;
-        looked_up[first..first + (1 << free)].fill(u16::try_from(symbol).ok());
+        by_prefix[first..first + (1 << free)].fill(u16::try_from(symbol).ok());
     }
-    Codes { of, looked_up }
+    Codes { of, by_prefix }
 });
 
 /// Gives the symbols of a range their codes: its two halves, about equal in weight, begin with 0 and 1.
@@ -125,7 +125,7 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<String> {
 
 /// The symbol whose code these bits begin with.
 fn symbol(codes: &Codes, bits: u32) -> usize {
-    if let Some(symbol) = codes.looked_up[(bits >> (32 - LOOK_BITS)) as usize] {
+    if let Some(symbol) = codes.by_prefix[(bits >> (32 - TABLE_BITS)) as usize] {
         return usize::from(symbol);
     }
     codes.of.partition_point(|code| code.bits << (32 - code.length) <= bits).saturating_sub(1)
