@@ -50,7 +50,7 @@ use crate::{
         follow::{Follower, follow},
     },
     shared::{MAX_TOKEN_READS, Shared, control::Control, key_ring::KeyRing, queue_hints::QueueHints},
-    store::{SharedBackend, observed::Observed},
+    store::{SharedBackend, observed::ObservedStore},
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
 
@@ -109,7 +109,7 @@ impl Core {
     ) -> Result<Arc<Self>> {
         declare();
         CONFIGURED.one().set(f64::from(u8::from(settings.upstream.is_some())));
-        let backend: SharedBackend = Arc::new(Observed::new(backend));
+        let backend: SharedBackend = Arc::new(ObservedStore::new(backend));
         let search = Arc::new(SearchIndex::open(settings.search_dir.as_deref())?);
         let core = Self::start_beside(search, None, backend, settings, clock, ids).await?;
         core.tasks.spawn(follow(core.follower()));

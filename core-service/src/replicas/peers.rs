@@ -50,9 +50,9 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Warning about a core with heartbeats but without a connection.
-const UNREACHABLE: &str = "a core that beats is not reached, so its work is looked for in the store, which is slower: its \
-    SVC_ADVERTISE_URL must lead to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one) from here, and SVC_CORE_CA_FILE \
-    here must fit its certificate";
+const UNREACHABLE: &str = "a core that beats is not reached, so its work is looked for in the store, which is slower: \
+    its SVC_ADVERTISE_URL must lead to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one) from here, and \
+    SVC_CORE_CA_FILE here must fit its certificate";
 
 /// Time limit to apply the response to a lookup, beyond the lookup itself.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(5);

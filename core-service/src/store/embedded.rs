@@ -46,14 +46,14 @@ pub struct EmbeddedStore {
     current: Arc<RwLock<CurrentDatabase>>,
     messages: mpsc::Sender<Message>,
     room: Arc<Semaphore>,
-    /// One place: a second backup would only be slow.
+    /// A single permit: two backups at a time would only be slow.
     backups: Arc<Semaphore>,
     file: String,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
 impl EmbeddedStore {
-    /// Reads, and reads once more if the engine must be opened again.
+    /// Reads, and repeats the read if the engine must be opened again.
     async fn read<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, redb::Error> + Send) -> StoreResult<T> {
         let mut again = false;
         loop {
@@ -78,7 +78,7 @@ impl EmbeddedStore {
             drop(database);
             let (done, healed) = oneshot::channel();
             if self.messages.send(Message::Heal { generation, done }).is_ok() {
-                // The second attempt shows whether the database was healed.
+                // The second attempt shows whether the database works again.
                 let _ = healed.await;
             }
         }
@@ -154,8 +154,8 @@ impl Backend for EmbeddedStore {
     async fn backup(&self, created_at_ms: i64, records: Vec<Change>) -> StoreResult<Backup> {
         let Ok(slot) = Arc::clone(&self.backups).try_acquire_owned() else { return Ok(Backup::Busy) };
         if let Err(error) = self.apply(records).await {
-            // On a full disk a copy is wanted most.
-            tracing::warn!(%error, "the audit log cannot tell of a backup, which is made all the same");
+            // A full disk makes a backup most urgent.
+            tracing::warn!(%error, "the audit log cannot record a backup, which runs all the same");
         }
         let (database, failure) = {
             let current = self.current.read();

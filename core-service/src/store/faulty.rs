@@ -1,4 +1,4 @@
-//! A backend on which something goes wrong, as a process sees it: a chosen call times out, or the process ends.
+//! A backend with faults, as a process sees them: a chosen call times out, or the process ends.
 
 mod memory;
 
@@ -12,34 +12,34 @@ use super::{
     Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
 };
 
-/// What goes wrong at a call.
+/// The fault of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is not done, and a timeout is reported.
+    /// The call is not done, and reports a timeout.
     NotDone,
-    /// It is done, and a timeout is reported.
+    /// The call is done, and reports a timeout.
     Done,
-    /// Every second change is made, and a timeout is reported: an `apply` is atomic by the row only.
+    /// Every second change is applied, and the call reports a timeout: an `apply` is atomic only for each row.
     Half,
-    /// The process ends before it.
+    /// The process ends before the call.
     Ends,
-    /// The process ends when every second change is made.
+    /// The process ends when every second change is applied.
     EndsHalfway,
-    /// The process ends before it, and unsynced writes are forgotten.
+    /// The process ends before the call, and unsynced writes are lost.
     PowerLoss,
 }
 
-/// A call that was made.
+/// A call of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreCall {
     Read,
-    /// With this number of changes.
+    /// An `apply` with this number of changes.
     Apply(usize),
     Transact,
 }
 
 impl StoreCall {
-    /// The faults that it may have. To end before a read is to end before the next write.
+    /// The faults that the call may have. An end before a read is the same as one before the next write.
     pub(crate) fn faults(self, exclusive: bool) -> Vec<Fault> {
         match self {
             Self::Read => vec![Fault::NotDone],
@@ -52,7 +52,7 @@ impl StoreCall {
     }
 }
 
-/// Decides the fault of a call; asked at every call that counts.
+/// Decides the fault of every call that counts.
 pub(crate) type Chooser = Box<dyn FnMut(usize, StoreCall) -> Option<Fault> + Send>;
 
 #[derive(Default)]
@@ -80,18 +80,18 @@ impl Process {
         Arc::new(Self { backend, state: Mutex::default() })
     }
 
-    /// From now on calls count. Reads count with `reads`: where they follow from a request, not from repeated looks.
+    /// Counts calls from now on. With `reads` it counts reads too: reads of a request, not of repeated checks.
     pub(crate) fn count(&self, reads: bool) {
         let mut state = self.state.lock();
         (state.counts, state.reads) = (true, reads);
     }
 
-    /// Calls count no more.
+    /// Stops counting calls.
     pub(crate) fn rest(&self) {
         self.state.lock().counts = false;
     }
 
-    /// Sets who decides the faults.
+    /// Sets the function that decides the faults.
     pub(crate) fn set_chooser(&self, chooser: Chooser) {
         self.state.lock().chooser = Some(chooser);
     }
@@ -101,7 +101,7 @@ impl Process {
         self.state.lock().calls.clone()
     }
 
-    /// How many calls there were, counted or not, and whether some are under way.
+    /// The number of all calls, counted or not, and whether some are under way.
     pub(crate) fn busy(&self) -> (usize, bool) {
         let state = self.state.lock();
         (state.total, state.running > 0)
@@ -124,7 +124,7 @@ impl Process {
         self.state.lock().ended.get_or_insert(Fault::Ends);
     }
 
-    /// How the process ended, if it did.
+    /// The fault that ended the process, if it ended.
     pub(crate) fn ended(&self) -> Option<Fault> {
         self.state.lock().ended
     }
@@ -155,7 +155,7 @@ impl Process {
     }
 }
 
-/// A call under way, whether or not somebody waits for its end.
+/// A call under way, with or without a caller that waits for it.
 struct RunningCall<'a>(&'a Mutex<ProcessState>);
 
 impl<'a> RunningCall<'a> {

@@ -1,4 +1,4 @@
-//! The CQL store: ScyllaDB or Apache Cassandra, through the CQL that both know.
+//! The CQL store: ScyllaDB or Apache Cassandra, through the CQL that both support.
 
 mod availability;
 mod examine;
@@ -29,7 +29,7 @@ pub use self::{
 };
 use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, schema};
 
-/// Most requests that one call has under way.
+/// Maximum number of requests that one call has under way.
 const MAX_PARALLEL: usize = 64;
 
 /// A store on a CQL cluster, shared with other processes.
@@ -41,10 +41,11 @@ pub struct ScyllaStore {
 }
 
 impl ScyllaStore {
-    /// Connects, creates the keyspace where there is none, and brings its tables up to this version.
+    /// Connects, creates a missing keyspace, and migrates its tables to this version.
     ///
     /// # Errors
-    /// Options that cannot be used, a cluster that cannot be reached, or a keyspace that this version does not know.
+    /// Fails when the options cannot be used, the cluster cannot be reached, or this version does not know the
+    /// keyspace.
     pub async fn connect(options: ScyllaOptions, clock: SharedClock) -> Result<Self, ConnectError> {
         let session = session::open(&options).await?;
         migrate::run(&session, &options, migrate::ALL, clock.as_ref()).await?;
@@ -56,7 +57,8 @@ impl ScyllaStore {
         Self { session, statements, availability: Availability::start(), permits: RequestPermits::new() }
     }
 
-    /// Waits for `request`, retries included, at most `limit` once it is sent; `late` and `wrong` make its errors.
+    /// Waits for `request`, retries included, for at most `limit` once it is sent. `late` and `wrong` create its
+    /// errors.
     async fn limited<T, E>(
         &self,
         limit: Duration,

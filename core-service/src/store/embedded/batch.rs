@@ -13,15 +13,15 @@ use crate::store::{Change, Expect, Transaction};
 
 /// Rows that expire, by time: table and key.
 pub(super) const EXPIRY: TableDefinition<'static, (i64, &str, &[u8]), ()> = TableDefinition::new("_expiry");
-/// Most expired rows removed at once, so that a sweep never holds up other writes for long.
+/// Maximum number of expired rows that one step removes, so that a sweep never holds up other writes for long.
 const MAX_SWEPT: usize = 1_000;
 
 /// A request to the writer.
 pub(super) enum Write {
     Apply(Vec<Change>),
-    /// A conditional write, and changes that are made if its conditions hold.
+    /// A conditional write, and changes that are applied if its conditions hold.
     Transact(Transaction, Vec<Change>),
-    /// Changes nothing. The commit makes all earlier changes durable.
+    /// A write without changes. Its commit makes all earlier changes durable.
     Sync,
     Sweep {
         now_ms: i64,
@@ -51,7 +51,7 @@ impl<'tx> Batch<'tx> {
         Self { tx, now_ms, tables: HashMap::new(), expiry: None }
     }
 
-    /// Does one write; later writes of the same batch see it.
+    /// Performs one write. Later writes of the same batch see it.
     pub(super) fn run(&mut self, write: &Write) -> Result<WriteOutcome, redb::Error> {
         match write {
             Write::Apply(changes) => {
@@ -152,7 +152,7 @@ impl<'tx> Batch<'tx> {
         Ok(self.expiry.as_mut().expect("just put there"))
     }
 
-    /// One step; tells whether more may be left.
+    /// Removes expired rows in one step. Returns whether more may be left.
     fn sweep(&mut self, now_ms: i64) -> Result<bool, redb::Error> {
         let mut due = Vec::new();
         let index = self.expiry()?;
@@ -164,7 +164,7 @@ impl<'tx> Batch<'tx> {
         for (at, name, key) in &due {
             index.remove((*at, name.as_str(), key.as_slice()))?;
         }
-        // A row has one entry, at its present time of expiry.
+        // A row has one entry, at its present expiry time.
         for (_, name, key) in &due {
             self.table(name)?.remove(key.as_slice())?;
         }

@@ -1,4 +1,4 @@
-//! Looks at a store without changing it.
+//! Examines a store without changing it.
 
 use std::{
     fs::{File, TryLockError},
@@ -15,31 +15,31 @@ use super::{
 };
 use crate::store::{Row, Scan};
 
-/// What the folder of a store holds.
+/// The content of a store's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Examined {
-    /// No store: a start would make one.
+    /// There is no store; a start would create one.
     Nothing,
     /// A store that a start would open.
     Healthy {
-        /// The format of its file.
+        /// The format of the file.
         format: u64,
-        /// The size of its file.
+        /// The size of the file.
         bytes: u64,
         /// True if every page was verified, as a start does with a file of this size.
         verified: bool,
-        /// The rows that were asked for.
+        /// The requested rows.
         rows: Vec<Row>,
     },
 }
 
-/// Opens the store in a folder as a start does, but for writing, which goes to memory and is dropped. Reads some rows.
+/// Opens the store in a folder as a start does, but keeps writes in memory and drops them. Reads the requested rows.
 ///
 /// # Errors
-/// Those of a start with this folder, [`OpenError::InUse`] among them: a store in use cannot be looked at from outside.
+/// The errors of a start with this folder. [`OpenError::InUse`] is one: a store in use cannot be examined from outside.
 pub fn examine(dir: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenError> {
     let path = dir.join(FILE);
-    // A store that begins to be used meanwhile changes under this reader, who could take it for damaged.
+    // If a process starts to use the store now, it changes during the read and could appear damaged.
     free(dir)?;
     if !path.try_exists().map_err(at(&path))? {
         return Ok(Examined::Nothing);
@@ -66,12 +66,12 @@ fn open(path: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenE
     Ok(Examined::Healthy { format: FORMAT, bytes, verified, rows: slices.map_err(failed)?.concat() })
 }
 
-/// Refuses a folder that a process holds. The lock is only tried, and given back at once.
+/// Refuses a folder that a process holds. It takes the lock and releases it at once.
 fn free(dir: &Path) -> Result<(), OpenError> {
     let path = dir.join(LOCK);
     let file = match File::open(&path) {
         Ok(file) => file,
-        // The first start makes it.
+        // The first start creates it.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => return Err(at(&path)(error)),
     };

@@ -1,7 +1,7 @@
 //! Keys as bytes that sort as their columns do.
 //!
-//! A text is encoded as `letters` says; an integer is 8 bytes, big endian, its sign bit flipped. No column's bytes are
-//! a prefix of another's, so a prefix of the columns is a prefix of the bytes.
+//! `text_encoding` encodes texts. An integer is 8 bytes, big endian, with a flipped sign bit. No column's bytes are a
+//! prefix of another's, so a prefix of the columns is a prefix of the bytes.
 
 use std::ops::Bound;
 

@@ -1,4 +1,4 @@
-//! A row's value: version, time of expiry (0 for none), body. The two numbers are LEB128, the version in zigzag form.
+//! A row's value: version, expiry time (0 for none), body. The two numbers are LEB128, the version in zigzag form.
 
 use bytes::Bytes;
 

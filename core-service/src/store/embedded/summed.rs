@@ -1,9 +1,9 @@
 //! A file whose every page is checked when it is read.
 //!
 //! redb has checksums of its pages, but checks them only when it verifies a whole file. So each page has another sum
-//! here, over its place and its bytes: a page that is damaged, or stands in another page's place, is an error when it
-//! is read, however large the file. In the file a page of sums stands before each group of pages. New sums go to the
-//! disk before every sync and every header, so that each page of a commit has its sum there.
+//! here, over its offset and its bytes: the read of a damaged or misplaced page is an error, in a file of any size. In
+//! the file a page of sums precedes each group of pages. New sums go to the disk before every sync and every header, so
+//! that each page of a commit has its sum there.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use redb::StorageBackend;
 const PAGE: u64 = 4096;
 /// Pages of a group, one sum each.
 const GROUP: u64 = PAGE / 4;
-/// The header and its sum share one sector of the disk: it is overwritten and must never be half written.
+/// The header and its sum share one sector of the disk, since a header must never be half written.
 const SECTOR: usize = 512;
 const HEADER: usize = SECTOR - 4;
 
@@ -28,7 +28,7 @@ struct Sums {
 #[derive(Debug)]
 pub(super) struct Summed<B> {
     below: B,
-    /// `None` until a group is needed.
+    /// The sums of each group; `None` until the group is needed.
     groups: RwLock<Vec<Option<Sums>>>,
 }
 
@@ -37,7 +37,7 @@ fn place(page: u64) -> u64 {
     (page / GROUP * (GROUP + 1) + 1 + page % GROUP) * PAGE
 }
 
-/// Offset of a group's sums in it.
+/// Offset of a group's sums in the backend below.
 fn sums_place(group: u64) -> u64 {
     group * (GROUP + 1) * PAGE
 }
@@ -78,7 +78,7 @@ impl<B: StorageBackend> Summed<B> {
         Self { below, groups: RwLock::default() }
     }
 
-    /// Works with the sums of a group, which are read from below the first time.
+    /// Calls `work` with the sums of a group. The first call reads them from below.
     fn with<T>(&self, group: u64, work: impl FnOnce(&mut Sums) -> T) -> io::Result<T> {
         let mut groups = self.groups.write();
         let at = index(group);

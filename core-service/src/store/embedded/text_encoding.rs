@@ -10,10 +10,10 @@ use std::sync::LazyLock;
 /// The end of a text, then every byte.
 const SYMBOLS: usize = 257;
 const END: usize = 0;
-/// Maximum number of bits of a code that is found by one look into a table.
+/// Maximum number of bits of a code that one access to a table decodes.
 const TABLE_BITS: u32 = 12;
 
-/// How often a symbol is expected. A change here changes the file's format.
+/// The expected frequency of a symbol. A change here changes the file's format.
 const fn weight(symbol: usize) -> u32 {
     if symbol == END {
         return 260;
@@ -39,7 +39,7 @@ struct Code {
 
 struct Codes {
     of: [Code; SYMBOLS],
-    /// By the first bits: the symbol whose code they begin with, if that is short enough.
+    /// The symbol whose code begins these bits, if the code is short enough.
     by_prefix: Vec<Option<u16>>,
 }
 
@@ -55,7 +55,7 @@ static CODES: LazyLock<Codes> = LazyLock::new(|| {
     Codes { of, by_prefix }
 });
 
-/// Gives the symbols of a range their codes: its two halves, about equal in weight, begin with 0 and 1.
+/// Assigns codes to the symbols of a range: its two halves, about equal in weight, begin with 0 and 1.
 fn assign(codes: &mut [Code; SYMBOLS], from: usize, to: usize, begin: Code) {
     if to - from == 1 {
         codes[from] = begin;
@@ -87,7 +87,7 @@ pub(super) fn append(bytes: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Takes a text from the beginning of some bytes; `None` if no text begins there.
+/// Decodes a text at the beginning of some bytes and removes it; `None` if no text begins there.
 pub(super) fn take(bytes: &mut &[u8]) -> Option<String> {
     let codes = &*CODES;
     let mut text = Vec::with_capacity(32);
@@ -114,7 +114,7 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<String> {
         }
         text.push(u8::try_from(symbol - 1).ok()?);
     }
-    // Bytes taken beyond the last one of the text are given back.
+    // Bytes read beyond the text's last one stay in the input.
     let unread = count / 8;
     if held >> (unread * 8) != 0 {
         return None;
@@ -123,7 +123,7 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// The symbol whose code these bits begin with.
+/// The symbol whose code begins these bits.
 fn symbol(codes: &Codes, bits: u32) -> usize {
     if let Some(symbol) = codes.by_prefix[(bits >> (32 - TABLE_BITS)) as usize] {
         return usize::from(symbol);

@@ -1,4 +1,4 @@
-//! The one thread that writes. It takes all writes that wait and commits them together.
+//! The only thread that writes. It commits all waiting writes together.
 
 use std::{
     fs::File,
@@ -22,14 +22,14 @@ use super::{
 };
 use crate::store::{Change, StoreError, StoreResult, Value};
 
-/// Most writes committed together.
+/// Maximum number of writes in one commit.
 const MAX_GROUP: usize = 512;
-/// How often changes that did not wait for the disk are made durable.
+/// Interval in which changes that did not wait for the disk are made durable.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// Most such changes; then the next commit is durable.
+/// Number of such changes after which the next commit is durable.
 const MAX_UNSYNCED: usize = 20_000;
 
-/// A write and the answer that its caller waits for.
+/// A write and the channel for its outcome.
 pub(super) struct Job {
     pub(super) write: Write,
     pub(super) done: oneshot::Sender<StoreResult<WriteOutcome>>,
@@ -52,9 +52,9 @@ pub(super) enum Message {
 pub(super) struct CurrentDatabase {
     /// `None` when closed, or when it could not be opened again.
     pub(super) database: Option<Arc<Database>>,
-    /// Counts the openings.
+    /// Number of times that the database was opened.
     pub(super) generation: u64,
-    /// Why nothing can be written at present.
+    /// The reason why writes fail at present.
     pub(super) failure: Option<String>,
 }
 
@@ -68,16 +68,16 @@ pub(super) struct Writer {
     pub(super) file: String,
     pub(super) cache_bytes: usize,
     pub(super) clock: SharedClock,
-    /// Held as long as the file is in use.
+    /// The lock of the folder while the file is in use.
     pub(super) lock: Option<File>,
-    /// Changes acknowledged and not durable yet: repeated when the database is opened again.
+    /// Acknowledged changes that are not durable yet. They are repeated when the database is opened again.
     pub(super) unsynced: Vec<Change>,
-    /// Since when a commit is not durable.
+    /// The time of the first commit that is not durable.
     pub(super) unsynced_since: Option<i64>,
 }
 
 impl Writer {
-    /// Works until told to close, or until no sender is left.
+    /// Works until it gets a close message, or until no sender is left.
     pub(super) fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
@@ -105,7 +105,7 @@ impl Writer {
         }
     }
 
-    /// Handles a message and all that wait behind it.
+    /// Handles a message and all messages that wait behind it.
     fn take(&mut self, first: Message) -> Option<oneshot::Sender<StoreResult<()>>> {
         let mut jobs = Vec::new();
         let mut next = Some(first);
@@ -166,7 +166,7 @@ impl Writer {
         }
     }
 
-    /// The database, if it can be written; after trouble it is opened again first.
+    /// The database, if it can be written. After a failure it is opened again first.
     fn writable(&mut self) -> StoreResult<Arc<Database>> {
         if self.current.read().failure.is_some() {
             self.reopen();
@@ -237,8 +237,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the database again, on the disk if that can be written, else in memory, so that at least reads go on.
-    /// Repeats the changes that are acknowledged and not durable.
+    /// Opens the database again: on the disk if that can be written, otherwise with writes in memory, so that reads
+    /// continue. Repeats the acknowledged changes that are not durable.
     fn reopen(&mut self) {
         self.fence.close();
         let mut opened = self.open(Target::Disk);
@@ -273,7 +273,7 @@ impl Writer {
             drop(batch);
             database::commit(tx, target == Target::Disk)
         });
-        // Before the database is dropped: else it would try to write again.
+        // The fence closes before the database is dropped, which would otherwise write again.
         if repeated.is_err() {
             fence.close();
         }
@@ -308,7 +308,7 @@ impl Writer {
 
 impl Job {
     fn answer(self, answer: StoreResult<WriteOutcome>) {
-        // A caller that stopped waiting needs no answer.
+        // The caller may have stopped waiting.
         let _ = self.done.send(answer);
         drop(self.room);
     }

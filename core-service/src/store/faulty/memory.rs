@@ -61,7 +61,7 @@ impl MemoryStore {
         Self { tables: Mutex::default(), exclusive }
     }
 
-    /// Puts rows in as they are.
+    /// Inserts rows without checks.
     pub(crate) fn fill(&self, table: &'static Table, rows: Vec<(Vec<Value>, Row)>) {
         let mut tables = self.tables.lock();
         for (key, row) in rows {
@@ -75,7 +75,7 @@ impl MemoryStore {
         Arc::new(Self { tables: Mutex::new(self.tables.lock().clone()), exclusive: self.exclusive })
     }
 
-    /// Forgets the changes since the last conditional write or sync.
+    /// Drops the changes since the last conditional write or sync.
     pub(crate) fn lose_power(&self) {
         let mut tables = self.tables.lock();
         while let Some((table, partition, clustering, before)) = tables.unsynced.pop() {
@@ -87,12 +87,12 @@ impl MemoryStore {
         }
     }
 
-    /// True if a table holds exactly the same in both, remembered deletions included.
+    /// True if a table has exactly the same rows and remembered deletions in both stores.
     pub(crate) fn same(&self, other: &Self, table: &Table) -> bool {
         self.tables.lock().rows.get(table.name) == other.tables.lock().rows.get(table.name)
     }
 
-    /// Looks at every row of a table: partition, clustering, version.
+    /// Visits every row of a table: partition, clustering, version.
     pub(crate) fn each(&self, table: &Table, mut visit: impl FnMut(&[Value], &[Value], i64)) {
         for (partition, rows) in self.tables.lock().rows.get(table.name).into_iter().flatten() {
             for (clustering, (version, body)) in rows {

@@ -1,4 +1,4 @@
-//! Whether the cluster answers at all.
+//! Observes whether the cluster answers at all.
 
 use std::{
     sync::{
@@ -13,26 +13,26 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-/// How often this looks whether an answer was heard.
+/// Interval between two checks for responses.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Least looks in a row without an answer that make the cluster count as away. A core asks many times a second, so a
-/// second of silence is not by chance.
+/// Number of checks in a row without a response after which the cluster counts as away. A core sends many requests a
+/// second, so a second of silence is not by chance.
 const MAX_SILENT_CHECKS: u32 = 10;
 
-/// True if a cluster was heard.
+/// The availability of a cluster.
 pub(super) struct Availability {
     answered: AtomicBool,
     away: watch::Sender<bool>,
 }
 
 impl Availability {
-    /// Listens until it is dropped.
+    /// Starts the checks, which run until this is dropped.
     pub(super) fn start() -> Arc<Self> {
         let availability = Arc::new(Self { answered: AtomicBool::new(true), away: watch::Sender::new(false) });
         let weak = Arc::downgrade(&availability);
         tokio::spawn(async move {
             let mut checks = interval(POLL_INTERVAL);
-            // Looks that this process was too busy for say nothing about the cluster.
+            // Checks that this process misses because it is busy say nothing about the cluster.
             checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut silent = 0;
             loop {
@@ -45,12 +45,12 @@ impl Availability {
         availability
     }
 
-    /// Notes that the cluster answered as it should.
+    /// Notes a valid response of the cluster.
     pub(super) fn note_answer(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// True if the cluster is away.
+    /// A channel that is true while the cluster is away.
     pub(super) fn away(&self) -> watch::Receiver<bool> {
         self.away.subscribe()
     }

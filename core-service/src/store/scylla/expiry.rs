@@ -1,5 +1,6 @@
-//! Rows with a time to live, on a Cassandra node of this machine: the node deletes the files of a time window as a whole
-//! when their rows have expired, and reads of newer rows do not meet expired ones. The tests read its files and traces.
+//! Tests of rows with a time to live, on a Cassandra node of this machine. The node deletes the files of a time window
+//! as a whole when their rows have expired, and reads of newer rows do not meet expired ones. The tests read the node's
+//! files and traces.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -85,8 +86,8 @@ async fn alter(session: &Session, keyspace: &str, table: &Table, options: &str) 
     session.query_unpaged(text, ()).await.unwrap();
 }
 
-/// Makes the nodes flush a table twice a second, and search every second for files that have expired. The windows stay as
-/// the migrations define them.
+/// Makes the nodes flush a table twice a second, and search every second for files that have expired. The windows stay
+/// as the migrations define them.
 async fn flush_often(session: &Session, keyspace: &str, table: &Table) {
     let query = "SELECT compaction FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
     let answer = session.query_unpaged(query, (keyspace, table.name)).await.unwrap().into_rows_result().unwrap();

@@ -1,4 +1,4 @@
-//! RequestPermits to ask the cluster: requests that it is too busy for wait here, where giving up costs nothing.
+//! Permits for requests to the cluster. When it is busy, requests wait here, where giving up costs nothing.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use super::{StoreError, StoreResult};
 
-/// Most requests that this process has under way.
+/// Maximum number of requests that this process has under way.
 const MAX_REQUESTS: usize = 64;
 
-/// Places for requests under way.
+/// Permits for requests under way.
 pub(super) struct RequestPermits(Semaphore);
 
 impl RequestPermits {
@@ -17,8 +17,8 @@ impl RequestPermits {
         Self(Semaphore::new(MAX_REQUESTS))
     }
 
-    /// Waits for leave and then for `request`, at most `limit` for each: a request that waited for leave still has its
-    /// whole time at the cluster. `late` and `wrong` make the errors of a request that was sent.
+    /// Waits for a permit and then for `request`, at most `limit` for each: a request that waited for its permit still
+    /// has its whole time at the cluster. `late` and `wrong` create the errors of a request that was sent.
     pub(super) async fn run<T, E>(
         &self,
         limit: Duration,
@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// Longest wait for leave, and longest time of a request after it.
+    /// Timeout of the permit, and again of the request.
     const TIMEOUT: Duration = Duration::from_secs(2);
 
     async fn run(permits: &RequestPermits, takes: Duration) -> StoreResult<()> {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::store::{Consistency, Row, Scan, Table, Value};
 
-/// Longest time for a read, retries included.
+/// Timeout of a read, retries included.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) async fn get(
@@ -64,7 +64,7 @@ pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Ro
     let mut found = Vec::new();
     let mut page = PagingState::start();
     loop {
-        // Nearly always one page; a server may end a page early where rows are large.
+        // The result nearly always has one page; a server may end a page early if rows are large.
         let request = store.session.execute_single_page(&statement, &values, page);
         let (answer, next) = store.limited(READ_TIMEOUT, request, StoreError::Unavailable, unavailable).await?;
         found.append(&mut rows(answer)?);

@@ -1,22 +1,21 @@
-//! When a request that one node failed to answer is sent to another.
+//! The rule for sending a failed request to another node.
 
 use scylla::{
     errors::{DbError, RequestAttemptError},
     policies::retry::{RequestInfo, RetryDecision, RetryPolicy, RetrySession},
 };
 
-/// Most other nodes that are asked: with three copies of each row there are two.
+/// Maximum number of other nodes that get the request: with three copies of each row there are two.
 const MAX_OTHER_NODES: u32 = 2;
 
-/// Sends a repeatable request to another node if this node is starting up, going down or cut off, since the other may
-/// do better. A request that failed because there is too much work, or because the copies of a row did not answer,
-/// would fail there too and make it worse.
+/// Sends a repeatable request to another node if this node is starting up, going down or cut off. If a request fails
+/// because of too much work, or because the copies of a row do not answer, it would fail there too and add more work.
 #[derive(Debug)]
 pub(super) struct RetryOtherNodes;
 
 struct RetryCount(u32);
 
-/// True if only this one node has the trouble.
+/// True if the failure concerns only this node.
 const fn is_its_own(error: &RequestAttemptError) -> bool {
     matches!(
         error,

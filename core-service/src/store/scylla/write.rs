@@ -19,9 +19,9 @@ use super::{
 };
 use crate::store::{Change, ConditionalWrite, Expect, Transaction, Value};
 
-/// Longest time for a write; contended conditions take several rounds.
+/// Timeout of a write. Contended conditions take several rounds.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most bytes in a batch of versioned changes. A larger one holds a replica up for longer than it saves.
+/// Maximum number of bytes in a batch of versioned changes. A larger one holds a replica up for longer than it saves.
 const MAX_BATCH_BYTES: usize = 50 * 1024;
 
 pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreResult<()> {
@@ -64,7 +64,7 @@ async fn write(store: &ScyllaStore, group: Vec<Change>) -> StoreResult<()> {
         statements.push(store.statement(change.table, shape).await?);
         values.push(binds);
     }
-    // An earlier try, or another group, may have been written whatever the last error says.
+    // An earlier try, or another group, may have been written in spite of the last error.
     let doubt = |error: ExecutionError| StoreError::InDoubt(error.to_string());
     let request = send(store, statements, values, true);
     store.limited(WRITE_TIMEOUT, request, StoreError::InDoubt, doubt).await.map(drop)
@@ -96,7 +96,7 @@ fn conditional<'a>(transaction: &'a Transaction, write: &'a ConditionalWrite) ->
     binds.extend(transaction.partition.iter().chain(&write.clustering).map(Bind::from));
     match write.expect {
         Expect::Any => {}
-        // A row that is not there reads as nulls.
+        // A missing row reads as nulls.
         Expect::Absent => binds.push(Bind::Null),
         Expect::Version(version) => binds.push(Bind::Bigint(version)),
     }
@@ -107,7 +107,7 @@ fn ttl(seconds: Option<u32>) -> Bind<'static> {
     Bind::Int(i32::try_from(seconds.unwrap_or(0)).unwrap_or(i32::MAX))
 }
 
-/// Sends statements of one partition: one alone, several as one batch.
+/// Sends statements of one partition, several of them as one batch.
 async fn send(
     store: &ScyllaStore,
     mut statements: Vec<PreparedStatement>,
@@ -128,10 +128,10 @@ async fn send(
     store.session.batch(&batch, values).await
 }
 
-/// `[applied]`, the one column that every server puts first; the others and their order differ.
+/// Reads `[applied]`, the first column on every server. The other columns and their order differ.
 fn applied(answer: QueryResult) -> Option<bool> {
     if !answer.is_rows() {
-        return Some(true); // there was no condition
+        return Some(true); // the batch had no condition
     }
     let row = answer.into_rows_result().ok()?.first_row::<CqlRow>().ok()?;
     match row.columns.into_iter().next()?? {
@@ -140,8 +140,8 @@ fn applied(answer: QueryResult) -> Option<bool> {
     }
 }
 
-/// Only an error that surely came before a conditional write began leaves no doubt. Too few replicas may also be
-/// found at its last step, once it is decided.
+/// Only an error from before a conditional write began leaves no doubt. "Too few replicas" may also come from its last
+/// step, after the decision.
 fn failed(error: ExecutionError) -> StoreError {
     let not_sent = match &error {
         ExecutionError::BadQuery(_)

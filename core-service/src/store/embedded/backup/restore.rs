@@ -1,4 +1,4 @@
-//! Makes a store of a backup, in a folder that no process uses.
+//! Restores a backup as a store, in a folder that no process uses.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -21,13 +21,13 @@ use super::{
 
 /// The store's name until it is whole.
 const UNFINISHED: &str = "store.restoring";
-/// Names that may be in the folder: keys that were put there, what a restore that did not end has left, and the folder
-/// that the system makes on a new disk.
+/// Names that may be in the folder: keys that the operator puts there, files of an unfinished restore, and the folder
+/// that the system creates on a new disk.
 const ALLOWED: [&str; 5] = ["secret_key", "service_token", LOCK, UNFINISHED, "lost+found"];
-/// Bytes of rows that are committed together.
+/// Bytes of rows in one commit.
 const BATCH_BYTES: usize = 32 << 20;
 
-/// Why nothing was restored.
+/// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The file cannot be used.
@@ -35,15 +35,15 @@ pub enum RestoreError {
     Backup {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         error: BackupError,
     },
-    /// Something is in the folder.
+    /// The folder is not empty.
     #[error("{} has {found:?} in it; name a folder that is empty or missing", .dir.display())]
     Occupied {
         /// The folder.
         dir: PathBuf,
-        /// What is in it.
+        /// The name of an entry in the folder.
         found: String,
     },
     /// The folder or the new store cannot be used.
@@ -51,18 +51,18 @@ pub enum RestoreError {
     Open(#[from] OpenError),
 }
 
-/// The file of a restore that did not end, if there is one and no store.
+/// The file of an unfinished restore, if there is one and no store.
 #[must_use]
 pub fn unfinished(dir: &Path) -> Option<PathBuf> {
     let file = dir.join(UNFINISHED);
     (file.exists() && !dir.join(FILE).exists()).then_some(file)
 }
 
-/// Makes a store in a folder that is empty or missing. Nothing is made or changed before the whole backup was read, and
-/// the store gets its name only when it is whole. `open` reads the file from where it stands, and decrypts it if need be.
+/// Creates a store in an empty or missing folder. It changes nothing before the whole backup was read, and the store
+/// gets its name only when it is whole. `open` reads the file from its present position, and decrypts it if necessary.
 ///
 /// # Errors
-/// Fails when the folder has something in it, the backup is not whole, or the store cannot be written.
+/// Fails when the folder is not empty, the backup is not whole, or the store cannot be written.
 pub fn restore(
     backup: &Path,
     open: impl Fn(&File) -> Result<Box<dyn Read + '_>, BackupError>,
@@ -74,7 +74,7 @@ pub fn restore(
     let mut from = File::open(backup).map_err(|error| refused(error.into()))?;
     let verified = open(&from).and_then(verify).map_err(refused)?;
     from.rewind().map_err(|error| refused(error.into()))?;
-    // For its owner alone, as a first start makes it.
+    // Only the owner may read it, as after a first start.
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at(dir))?;
     let locked = lock(dir)?;
     demand_empty(dir)?;
@@ -82,7 +82,7 @@ pub fn restore(
     let again = open(&from).map_err(refused)?;
     let created = make(&unfinished, again, &verified.contents, options, refused);
     if created.is_err() {
-        // It would be replaced by the next restore anyhow.
+        // The next restore would replace it anyway.
         let _ = fs::remove_file(&unfinished);
     }
     created?;
@@ -106,7 +106,7 @@ fn demand_empty(dir: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Makes the store's file, with the checksums of pages that every store has.
+/// Creates the store's file, with the checksums of pages that every store has.
 fn make(
     path: &Path,
     from: impl Read,
@@ -135,7 +135,7 @@ fn make(
     Ok(())
 }
 
-/// Commits the next rows; none when there were none left.
+/// Commits the next rows; none when no rows are left.
 fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<Result<(), BackupError>>, redb::Error> {
     guarded(|| {
         let tx = database.begin_write()?;
@@ -164,7 +164,7 @@ fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<R
     })
 }
 
-/// Demands that every row is there.
+/// Checks that no row is missing.
 fn is_whole(database: &Database, contents: &Contents) -> Result<(), redb::Error> {
     let tx = database.begin_read()?;
     for table in contents.tables.iter().filter(|table| table.rows > 0) {

@@ -1,4 +1,4 @@
-//! Takes a backup: reads a snapshot on a thread of its own and hands out pieces as fast as they are taken.
+//! Takes a backup: reads a snapshot on a separate thread and sends pieces as fast as the receiver takes them.
 
 use std::{io, mem::take, thread, time::Duration};
 
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::store::{BackupPiece, StoreError, StoreResult};
 
-/// Bytes of rows from which on a piece is sent; packed it is a third of that.
+/// Bytes of rows after which a piece is sent. Packed it has a third of them.
 const PIECE_BYTES: usize = 128 << 10;
-/// Most pieces that wait to be taken.
+/// Maximum number of pieces that wait for the receiver.
 const MAX_WAITING: usize = 2;
-/// Longest wait for a caller who takes nothing: the snapshot keeps old pages of the file in use.
+/// Time without progress of the receiver after which the backup ends: its snapshot keeps old pages of the file in use.
 const READER_TIMEOUT: Duration = Duration::from_mins(1);
 
 type Pieces = mpsc::Receiver<StoreResult<BackupPiece>>;
 
-/// Begins a backup of what a transaction sees. The slot is free again once its thread has ended.
+/// Begins a backup of a transaction's snapshot. The slot is free again once the thread has ended.
 pub(in super::super) fn begin(
     tx: ReadTransaction,
     created_at_ms: i64,
@@ -39,7 +39,7 @@ pub(in super::super) fn begin(
         sent.is_ok_and(|sent| sent.is_ok())
     };
     let work = move || {
-        // Requests come first.
+        // Requests have priority over the backup.
         if let Err(error) = ThreadPriority::Min.set_for_current() {
             tracing::warn!(%error, "a backup runs at the priority of everything else");
         }
@@ -54,7 +54,7 @@ pub(in super::super) fn begin(
     Ok(pieces)
 }
 
-/// Reads everything, until nobody takes the pieces any more.
+/// Reads all tables, until the receiver is dropped.
 pub(super) fn copy(
     tx: &ReadTransaction,
     created_at_ms: i64,
