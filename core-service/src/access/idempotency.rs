@@ -96,14 +96,14 @@ impl Idempotency {
             seed: fresh_seed,
         };
         // If the request fails, dropping this lets its next try begin at once.
-        let mut place = TakenKey(KeyRow { key, version: 0, kept });
+        let mut taken_key = TakenKey(KeyRow { key, version: 0, kept });
         // If this is the only process, tries from before its start are dead.
         let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };
-        if let Some(sealed) = place.0.take(dead_before).await? {
+        if let Some(sealed) = taken_key.0.take(dead_before).await? {
             *call.replayed.lock() = true;
-            return self.replay(&place.0.key, &sealed);
+            return self.replay(&taken_key.0.key, &sealed);
         }
-        let result = perform(&place.0.kept.seed).await;
+        let result = perform(&taken_key.0.kept.seed).await;
         let answer = match &result {
             Ok(message) => KeptAnswer { message: Some(message.encode_to_vec()), ..KeptAnswer::default() },
             Err(error) if is_final(&error.api) => {
@@ -116,12 +116,12 @@ impl Idempotency {
                 }
             }
             Err(_) => {
-                place.give_back().await;
+                taken_key.give_back().await;
                 return result;
             }
         };
-        let sealed = self.keys.seal(seal_purpose(&place.0.key), &answer.encode_to_vec());
-        place.keep(sealed).await;
+        let sealed = self.keys.seal(seal_purpose(&taken_key.0.key), &answer.encode_to_vec());
+        taken_key.keep(sealed).await;
         result
     }
 

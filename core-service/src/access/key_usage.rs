@@ -184,18 +184,18 @@ impl KeyUsage {
         is_chosen: impl Fn(&Count) -> bool,
         mut convert: impl FnMut(UsageKey, &mut Count) -> Option<T>,
     ) -> Vec<T> {
-        let mut collect_unstored = Vec::new();
+        let mut collected = Vec::new();
         for (key, used) in self.used.lock().iter_mut() {
             for Hour { start, counts } in &mut used.hours {
                 for (count, class) in counts.iter_mut().zip(CLASSES) {
                     if count.own != count.stored && is_chosen(count) {
                         let (project, key) = (used.project.clone(), key.clone());
-                        collect_unstored.extend(convert(UsageKey { project, key, hour: *start, class }, count));
+                        collected.extend(convert(UsageKey { project, key, hour: *start, class }, count));
                     }
                 }
             }
         }
-        collect_unstored
+        collected
     }
 
     /// Counts whose row was not read yet. An earlier process on the embedded store had the same replica name.

@@ -27,25 +27,25 @@ struct BadMinute {
 pub(super) struct BadAddresses {
     store: AbuseStore,
     replica: String,
-    remembered: Mutex<HashMap<Failures, BadMinute>>,
+    pending: Mutex<HashMap<Failures, BadMinute>>,
 }
 
 impl BadAddresses {
     pub(super) fn new(backend: &SharedBackend, replica: String) -> Self {
-        Self { store: AbuseStore::new(Arc::clone(backend)), replica, remembered: Mutex::default() }
+        Self { store: AbuseStore::new(Arc::clone(backend)), replica, pending: Mutex::default() }
     }
 
     /// Notes that an address has failed too often in a minute: `failures` times at this replica, the last one at `at`,
     /// in unix milliseconds.
     pub(super) fn note(&self, key: Failures, failures: u64, at: i64) {
-        let mut remembered = self.remembered.lock();
-        if let Some(BadMinute { bad, .. }) = remembered.get_mut(&key) {
+        let mut pending = self.pending.lock();
+        if let Some(BadMinute { bad, .. }) = pending.get_mut(&key) {
             if failures > bad.failures {
                 (bad.failures, bad.last_at) = (failures, at);
             }
-        } else if remembered.len() < MAX_PENDING {
+        } else if pending.len() < MAX_PENDING {
             let bad = BadMinute { minute: key.minute, failures, stored: 0, first_at: at, last_at: at };
-            remembered.insert(key, BadMinute { bad, writes: 0 });
+            pending.insert(key, BadMinute { bad, writes: 0 });
         }
     }
 
@@ -65,17 +65,17 @@ impl BadAddresses {
     /// Stores new failures: the earliest minute first, and in a minute the addresses with the fewest writes.
     async fn store(&self, now_ms: i64) -> StoreResult<()> {
         let mut new: Vec<(Failures, BadMinute, u32)> = {
-            let mut remembered = self.remembered.lock();
+            let mut pending = self.pending.lock();
             // An ended minute gets no new failures once its end was noted, which is a moment later.
-            remembered
+            pending
                 .retain(|key, BadMinute { bad, .. }| bad.failures > bad.stored || !key.has_ended(now_ms - MINUTE_MS));
-            let new = remembered.iter().filter(|(_, BadMinute { bad, .. })| bad.failures > bad.stored);
+            let new = pending.iter().filter(|(_, BadMinute { bad, .. })| bad.failures > bad.stored);
             new.map(|(key, BadMinute { bad, writes })| (key.clone(), *bad, *writes)).collect()
         };
         new.sort_unstable_by_key(|(key, _, writes)| (key.minute, *writes));
         for (key, bad, _) in new.into_iter().take(MAX_WRITES) {
             self.store.note(&self.replica, &key.address, &bad).await?;
-            if let Some(BadMinute { bad: known, writes }) = self.remembered.lock().get_mut(&key) {
+            if let Some(BadMinute { bad: known, writes }) = self.pending.lock().get_mut(&key) {
                 known.stored = bad.failures;
                 *writes += 1;
             }
