@@ -99,7 +99,7 @@ impl Idempotency {
         let mut taken_key = TakenKey(KeyRow { key, version: 0, kept });
         // If this is the only process, tries from before its start are dead.
         let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };
-        if let Some(sealed) = taken_key.0.take(dead_before).await? {
+        if let Some(sealed) = taken_key.0.take_key(dead_before).await? {
             *call.replayed.lock() = true;
             return self.replay(&taken_key.0.key, &sealed);
         }
@@ -121,7 +121,7 @@ impl Idempotency {
             }
         };
         let sealed = self.keys.seal(seal_purpose(&taken_key.0.key), &answer.encode_to_vec());
-        taken_key.keep(sealed).await;
+        taken_key.keep_answer(sealed).await;
         result
     }
 
@@ -155,7 +155,7 @@ struct KeyRow {
 
 impl KeyRow {
     /// Takes the key, or finds the response to its request. Tries from before `dead_before` are dead.
-    async fn take(&mut self, dead_before: i64) -> Result<Option<Vec<u8>>> {
+    async fn take_key(&mut self, dead_before: i64) -> Result<Option<Vec<u8>>> {
         let (mut expect, mut why) = (Expect::Absent, in_progress());
         for _ in 0..MAX_TRIES {
             self.version = match expect {
@@ -218,7 +218,7 @@ struct TakenKey(KeyRow);
 
 impl TakenKey {
     /// Stores the response. If that fails, the next try completes the work of this one.
-    async fn keep(&mut self, sealed: Vec<u8>) {
+    async fn keep_answer(&mut self, sealed: Vec<u8>) {
         let mut row = self.0.clone();
         row.version += 1;
         row.kept.answer = Some(sealed);

@@ -150,13 +150,13 @@ impl KeyUsage {
         for keys in self.unread().chunks(MAX_ROWS) {
             let found = key_usage::own(&self.backend, keys, &self.replica).await?;
             for (of, (before, version)) in keys.iter().zip(found) {
-                self.note(of, |count| (count.before, count.version) = (Some(before), version));
+                self.update_known(of, |count| (count.before, count.version) = (Some(before), version));
             }
         }
         for due in self.due(now_ms).chunks(MAX_ROWS) {
             self.backend.apply(due.iter().map(|due| due.change.clone()).collect()).await?;
             for DueCount { of, own, .. } in due {
-                self.note(of, |count| count.stored = *own);
+                self.update_known(of, |count| count.stored = *own);
             }
         }
         for uses in self.new_uses().chunks(MAX_ROWS) {
@@ -172,7 +172,7 @@ impl KeyUsage {
         Ok(())
     }
 
-    fn note(&self, of: &UsageKey, note: impl FnOnce(&mut Count)) {
+    fn update_known(&self, of: &UsageKey, note: impl FnOnce(&mut Count)) {
         if let Some(used) = self.used.lock().get_mut(&of.key) {
             note(used.count(of.class, of.hour));
         }

@@ -49,7 +49,7 @@ impl IdKind {
 }
 
 /// The kind of an id, by its form. The object need not exist.
-fn of(given: &str) -> Option<&'static IdKind> {
+fn kind_of(given: &str) -> Option<&'static IdKind> {
     let is_id = |kind: &&IdKind| {
         let rest = given.strip_prefix(kind.prefix).unwrap_or_default();
         rest.len() >= MIN_ID_CHARS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -59,7 +59,7 @@ fn of(given: &str) -> Option<&'static IdKind> {
 
 /// The error for a customer who sent an id of another kind than the code's; none for other texts.
 pub(crate) fn mistaken(code: ErrorCode, given: &str) -> Option<Error> {
-    let kind = of(given).filter(|kind| kind.code != code)?;
+    let kind = kind_of(given).filter(|kind| kind.code != code)?;
     Some(Error::new(code, format!("{}… is the id of {}; {}", kind.prefix, kind.name, kind.request)))
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn mistaken(code: ErrorCode, given: &str) -> Option<Error> {
 pub(crate) fn unknown_to_operator(code: ErrorCode, given: &str) -> Error {
     let wanted = KINDS.iter().find(|kind| kind.code == code);
     let (name, advice) = wanted.map_or(("a thing", None), |kind| (kind.name, kind.command));
-    let fault = match of(given).filter(|kind| kind.code != code) {
+    let fault = match kind_of(given).filter(|kind| kind.code != code) {
         Some(other) => format!("{}… is the id of {}, and this needs {name}'s", other.prefix, other.name),
         None => format!("there is no such {}", name.trim_start_matches("an ").trim_start_matches("a ")),
     };

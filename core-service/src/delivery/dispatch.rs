@@ -145,7 +145,7 @@ impl Dispatcher {
 
     /// Takes shards and renews their leases until stopped. It runs apart from the work.
     pub async fn keep_shards(self: Arc<Self>, stop: CancellationToken) {
-        stop.run_until_cancelled(self.shards.keep(|shard| self.is_out(shard))).await;
+        stop.run_until_cancelled(self.shards.keep_leases(|shard| self.is_out(shard))).await;
     }
 
     fn is_out(&self, shard: i64) -> bool {
@@ -201,7 +201,7 @@ impl Dispatcher {
             let webhook = &pending.delivery.webhook_id;
             match self.shards.taken_at(shard_of(webhook)) {
                 // Only this core can have sent a delivery that was created since then.
-                Some(taken_at) if pending.delivery.created_at >= taken_at => state.add(pending, now_ms),
+                Some(taken_at) if pending.delivery.created_at >= taken_at => state.add_ready(pending, now_ms),
                 Some(_) => state.expect(&webhook.as_str().into(), due_at, now_ms),
                 None => {}
             }
@@ -258,7 +258,7 @@ impl Dispatcher {
                     if state.room() == 0 {
                         return unsendable;
                     }
-                    let Some(pending) = state.next(now_ms) else { return unsendable };
+                    let Some(pending) = state.next_healthy(now_ms) else { return unsendable };
                     pending
                 }
             };
@@ -288,7 +288,7 @@ impl Dispatcher {
                     }
                 }
                 Some((webhook, Verdict::Wait)) => {
-                    self.state.lock().wait(&webhook.id.as_str().into(), due_at(&pending.delivery));
+                    self.state.lock().add_waiting(&webhook.id.as_str().into(), due_at(&pending.delivery));
                 }
                 // The reader of its queue reads control first, and then cancels it.
                 Some((_, Verdict::Cancel)) | None => {

@@ -76,17 +76,17 @@ impl FeedCheckpoint {
             || pending != self.feed.owed_since
             || self.kept_at.is_none_or(|at| at.elapsed() > KEEP_ALIVE_INTERVAL)
         {
-            self.keep().await;
+            self.try_write().await;
         }
     }
 
     /// Stores the checkpoint and the loss of the connection.
     pub(super) async fn leave(&mut self) {
         self.feed.connected = false;
-        self.keep().await;
+        self.try_write().await;
     }
 
-    async fn keep(&mut self) {
+    async fn try_write(&mut self) {
         if let Err(error) = self.write().await {
             tracing::debug!(%error, "keeping the place in the feed failed, trying again");
         }

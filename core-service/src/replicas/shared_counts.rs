@@ -238,7 +238,7 @@ impl<K: SharedCountKey> SharedCounts<K> {
 
     async fn exchange_in_time(&self, key: &K, now_ms: i64) {
         let late = |_| Err(StoreError::Unavailable("counts are not exchanged in time".to_owned()));
-        self.note(&timeout(EXCHANGE_TIMEOUT, self.exchange(key, now_ms)).await.unwrap_or_else(late));
+        self.note_outcome(&timeout(EXCHANGE_TIMEOUT, self.exchange(key, now_ms)).await.unwrap_or_else(late));
     }
 
     /// Stores the own count, then reads the others'.
@@ -299,7 +299,7 @@ impl<K: SharedCountKey> SharedCounts<K> {
     }
 
     /// Notes whether the store answers; logs a failure once.
-    fn note(&self, outcome: &StoreResult<()>) {
+    fn note_outcome(&self, outcome: &StoreResult<()>) {
         let was = self.failing.swap(outcome.is_err(), Ordering::Relaxed);
         if let (Err(error), false) = (outcome, was) {
             let table = self.stored.table.name();
@@ -328,7 +328,7 @@ impl<K: SharedCountKey> SharedCounts<K> {
             if outcome.is_err() {
                 self.counts.lock().pending.push(key);
             }
-            self.note(&outcome);
+            self.note_outcome(&outcome);
         });
         exchanges.await;
     }
@@ -380,7 +380,7 @@ impl<K: SharedCountKey> SharedCounts<K> {
         ended.truncate(max);
         let reads = stream::iter(ended).for_each_concurrent(MAX_PARALLEL, |(_, key)| async move {
             self.known(&key, now_ms);
-            self.note(&self.exchange(&key, now_ms).await);
+            self.note_outcome(&self.exchange(&key, now_ms).await);
         });
         reads.await;
     }

@@ -99,7 +99,7 @@ impl StreamSlots {
     ///
     /// # Errors
     /// `STREAM_LIMIT_REACHED`, or when the store does not answer.
-    pub async fn take(self: &Arc<Self>, project: &str, limit: u32) -> Result<StreamSlot> {
+    pub async fn take_slot(self: &Arc<Self>, project: &str, limit: u32) -> Result<StreamSlot> {
         // In its own task, so that it is completed even when the caller has gone.
         let taking = Arc::clone(self).take_place(project.into(), limit);
         tokio::spawn(taking).await.map_err(Error::internal)?
@@ -208,7 +208,7 @@ impl StreamSlots {
     }
 
     /// Corrects every row that may count more streams than are open here.
-    async fn settle(&self) {
+    async fn settle_rows(&self) {
         let unsettled = std::mem::take(&mut self.state.lock().unsettled);
         let settling = stream::iter(unsettled).for_each_concurrent(MAX_PARALLEL, |project| async move {
             let turn = {
@@ -236,7 +236,7 @@ impl StreamSlots {
     /// Gives back places of closed streams; never ends.
     pub async fn run(&self) {
         loop {
-            self.settle().await;
+            self.settle_rows().await;
             if self.state.lock().unsettled.is_empty() {
                 self.closed.notified().await;
             } else {

@@ -82,7 +82,7 @@ pub fn judge(rows: &[Row], keys: &KeyRing) -> Fit {
 /// # Errors
 /// Fails when the store does not answer.
 pub async fn fits(backend: &dyn Backend, keys: &KeyRing, replace: bool) -> StoreResult<Fit> {
-    settle(backend, keys, &read(backend).await?, replace).await
+    settle_hash(backend, keys, &read(backend).await?, replace).await
 }
 
 async fn read(backend: &dyn Backend) -> StoreResult<Vec<Row>> {
@@ -96,7 +96,7 @@ async fn read(backend: &dyn Backend) -> StoreResult<Vec<Row>> {
     Ok(rows)
 }
 
-async fn settle(backend: &dyn Backend, keys: &KeyRing, rows: &[Row], replace: bool) -> StoreResult<Fit> {
+async fn settle_hash(backend: &dyn Backend, keys: &KeyRing, rows: &[Row], replace: bool) -> StoreResult<Fit> {
     let (hash, fit) = (hash_in(rows), judge(rows, keys));
     let (stays, written_fit) = match fit {
         Fit::Right | Fit::Replaced => (hash.is_some(), Fit::Right),
@@ -213,9 +213,9 @@ mod tests {
             }
             // Both have looked before one of them writes.
             let (one, other) = (read(backend.as_ref()).await.unwrap(), read(backend.as_ref()).await.unwrap());
-            assert_eq!(settle(backend.as_ref(), &ring(1), &one, replace).await.unwrap(), fit);
-            assert_eq!(settle(backend.as_ref(), &ring(2), &other, replace).await.unwrap(), Fit::Other);
-            assert_eq!(settle(backend.as_ref(), &ring(1), &other, replace).await.unwrap(), fit);
+            assert_eq!(settle_hash(backend.as_ref(), &ring(1), &one, replace).await.unwrap(), fit);
+            assert_eq!(settle_hash(backend.as_ref(), &ring(2), &other, replace).await.unwrap(), Fit::Other);
+            assert_eq!(settle_hash(backend.as_ref(), &ring(1), &other, replace).await.unwrap(), fit);
             assert_eq!((start(&backend, 1, false).await, start(&backend, 2, false).await), (Fit::Right, Fit::Other));
         }
         let backend = store();

@@ -23,7 +23,7 @@ async fn world() -> World {
 
 impl World {
     async fn held(&self) -> HeldStream {
-        let slot = self.core.slots.take("prj_1", 100).await.unwrap();
+        let slot = self.core.slots.take_slot("prj_1", 100).await.unwrap();
         HeldStream { key_id: self.key.id.as_str().into(), expires_at: None, slot, ticket: None }
     }
 

@@ -36,8 +36,8 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Notes how an attempt ended.
-    pub(super) fn note(&mut self, succeeded: bool) {
-        self.health.note(succeeded);
+    pub(super) fn note_outcome(&mut self, succeeded: bool) {
+        self.health.note_outcome(succeeded);
         if !succeeded {
             self.earned /= 2;
         } else if !self.ready.is_empty() {

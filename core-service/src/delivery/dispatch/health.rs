@@ -18,7 +18,7 @@ pub(super) struct Health {
 impl Health {
     /// Notes how an attempt ended. An endpoint that failed three times in a row, or in half of its last 20 attempts, is
     /// slow until an attempt succeeds.
-    pub(super) fn note(&mut self, succeeded: bool) {
+    pub(super) fn note_outcome(&mut self, succeeded: bool) {
         self.failures = (self.failures << 1 | u32::from(!succeeded)) & MASK;
         self.seen = (self.seen + 1).min(HISTORY);
         let row = (1 << SLOW_AFTER_FAILURES) - 1;
@@ -43,7 +43,7 @@ mod tests {
 
     fn after(outcomes: &[bool]) -> bool {
         let mut health = Health::default();
-        outcomes.iter().for_each(|succeeded| health.note(*succeeded));
+        outcomes.iter().for_each(|succeeded| health.note_outcome(*succeeded));
         health.is_slow()
     }
 

@@ -146,7 +146,7 @@ impl Dispatcher {
                         break;
                     }
                 }
-                Verdict::Wait => self.state.lock().wait(webhook, row.due_at),
+                Verdict::Wait => self.state.lock().add_waiting(webhook, row.due_at),
                 Verdict::Send => match self.body(&delivery).await? {
                     Ok(body) => self.add_if_held(webhook, PendingDelivery { delivery, body }, now_ms),
                     Err(why) => {
@@ -169,7 +169,7 @@ impl Dispatcher {
 
     fn add_if_held(&self, webhook: &str, pending: PendingDelivery, now_ms: i64) {
         if self.shards.taken_at(shard_of(webhook)).is_some() {
-            self.state.lock().add(pending, now_ms);
+            self.state.lock().add_ready(pending, now_ms);
         }
     }
 

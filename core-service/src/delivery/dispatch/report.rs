@@ -146,7 +146,7 @@ impl Dispatcher {
         for ((Counted { report, was_known, succeeded }, step), written) in counted.into_iter().zip(steps).zip(written) {
             match written {
                 Ok(true) => {
-                    self.settle(&step, succeeded, now_ms);
+                    self.settle_attempt(&step, succeeded, now_ms);
                     noted.push((step, succeeded));
                 }
                 Ok(false) if was_known => lost.push(report),
@@ -227,13 +227,13 @@ impl Dispatcher {
     }
 
     /// Removes a counted attempt from memory, and notes when the next one is due.
-    fn settle(&self, step: &Step, succeeded: bool, now_ms: i64) {
+    fn settle_attempt(&self, step: &Step, succeeded: bool, now_ms: i64) {
         let (webhook, number): (Arc<str>, _) = (step.before.webhook_id.as_str().into(), step.after.attempt_count());
         let mut state = self.state.lock();
-        let was_slow = state.settle(&step.before.id, number, now_ms).is_some_and(|out| out.is_slow);
+        let was_slow = state.remove_attempt(&step.before.id, number, now_ms).is_some_and(|out| out.is_slow);
         DELIVERIES.of(&[lane(was_slow), outcome(step.after.status())]).increment(1);
         if self.shards.taken_at(shard_of(&webhook)).is_some() {
-            state.note(&webhook, &step.before.id, number, succeeded);
+            state.note_outcome(&webhook, &step.before.id, number, succeeded);
             if let Some(due_at) = step.after.next_attempt_at {
                 state.expect(&webhook, due_at, now_ms);
             }

@@ -94,7 +94,7 @@ impl Shards {
 
     /// Takes this core's part of the shards and renews the leases; never ends. `is_out` is true for a shard with
     /// attempts out.
-    pub(super) async fn keep(&self, is_out: impl Fn(i64) -> bool) {
+    pub(super) async fn keep_leases(&self, is_out: impl Fn(i64) -> bool) {
         if self.is_exclusive() {
             return std::future::pending().await;
         }
@@ -106,7 +106,7 @@ impl Shards {
                 () = self.changed.notified() => {}
             }
             let now_ms = self.shared.clock.now_ms();
-            if let Err(error) = self.settle(now_ms, &is_out).await {
+            if let Err(error) = self.settle_shards(now_ms, &is_out).await {
                 tracing::warn!(%error, "keeping the leases of webhook shards failed, trying again");
             }
             let now_ms = self.shared.clock.now_ms();
@@ -119,7 +119,7 @@ impl Shards {
         }
     }
 
-    async fn settle(&self, now_ms: i64, is_out: &impl Fn(i64) -> bool) -> StoreResult<()> {
+    async fn settle_shards(&self, now_ms: i64, is_out: &impl Fn(i64) -> bool) -> StoreResult<()> {
         if !self.has_workers.load(Ordering::Relaxed) {
             if self.members.is_handing_out() {
                 self.leave(now_ms, is_out).await;

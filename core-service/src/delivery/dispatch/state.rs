@@ -107,7 +107,7 @@ impl State {
     }
 
     /// Adds a delivery that may be sent; a known one stays unchanged.
-    pub(super) fn add(&mut self, pending: PendingDelivery, now_ms: i64) {
+    pub(super) fn add_ready(&mut self, pending: PendingDelivery, now_ms: i64) {
         let delivery = &pending.delivery;
         let (id, number) = (&delivery.id, delivery.attempt_count() + 1);
         if self.out.contains_key(id) || self.ready.contains(id) || self.settled.has(id, number) {
@@ -172,7 +172,7 @@ impl State {
     }
 
     /// Notes that a row waits until its webhook is enabled.
-    pub(super) fn wait(&mut self, webhook: &Arc<str>, due_at: i64) {
+    pub(super) fn add_waiting(&mut self, webhook: &Arc<str>, due_at: i64) {
         let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
         endpoint.waiting = Some(endpoint.waiting.map_or(due_at, |first| first.min(due_at)));
         self.waiting.insert(Arc::clone(webhook));
@@ -202,7 +202,7 @@ impl State {
     }
 
     /// The next delivery to hand out of a healthy webhook, in turn.
-    pub(super) fn next(&mut self, now_ms: i64) -> Option<PendingDelivery> {
+    pub(super) fn next_healthy(&mut self, now_ms: i64) -> Option<PendingDelivery> {
         while let Some(webhook) = self.turns.pop_front() {
             let waiting = self.turns.len() + 1;
             let share = (self.capacity() * 3).div_ceil(4 * waiting);
@@ -304,13 +304,13 @@ impl State {
 
     /// Removes an attempt that was not reported, and requests a read of its queue.
     pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
-        let out = self.settle(delivery, number, now_ms)?;
+        let out = self.remove_attempt(delivery, number, now_ms)?;
         self.read_from(&out.webhook, due_at(&out.delivery));
         Some(out)
     }
 
     /// Removes an attempt, reported or not. Returns it if it was out.
-    pub(super) fn settle(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
+    pub(super) fn remove_attempt(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
         self.out(delivery, number)?;
         let out = self.out.remove(delivery)?;
         self.slow_out -= usize::from(out.is_slow);
@@ -327,12 +327,12 @@ impl State {
     }
 
     /// Notes how an attempt ended.
-    pub(super) fn note(&mut self, webhook: &str, delivery: &str, number: i32, succeeded: bool) {
+    pub(super) fn note_outcome(&mut self, webhook: &str, delivery: &str, number: i32, succeeded: bool) {
         self.settled.add(delivery, number);
         if let Some(endpoint) = self.endpoints.get_mut(webhook) {
-            endpoint.note(succeeded);
+            endpoint.note_outcome(succeeded);
         } else if !succeeded {
-            self.endpoints.entry(webhook.into()).or_default().note(false);
+            self.endpoints.entry(webhook.into()).or_default().note_outcome(false);
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) fn encode(values: &[Value]) -> Vec<u8> {
 fn append(bytes: &mut Vec<u8>, values: &[Value]) {
     for value in values {
         match value {
-            Value::Text(text) => text_encoding::append(bytes, text),
+            Value::Text(text) => text_encoding::append_text(bytes, text),
             Value::Int(int) => bytes.extend((int ^ i64::MIN).to_be_bytes()),
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn decode<'c>(mut bytes: &[u8], columns: impl IntoIterator<Item = &'c
                 bytes = rest;
                 Value::Int(i64::from_be_bytes(*int) ^ i64::MIN)
             }
-            ColumnKind::Text => Value::Text(text_encoding::take(&mut bytes)?),
+            ColumnKind::Text => Value::Text(text_encoding::take_text(&mut bytes)?),
         });
     }
     bytes.is_empty().then_some(values)

@@ -13,7 +13,7 @@ impl<'a> StoredRow<'a> {
     pub(super) fn decode(bytes: &'a [u8]) -> Result<Self, redb::Error> {
         let mut rest = bytes;
         let mut number =
-            || take(&mut rest).ok_or_else(|| redb::Error::Corrupted(format!("a row of {} bytes", bytes.len())));
+            || take_number(&mut rest).ok_or_else(|| redb::Error::Corrupted(format!("a row of {} bytes", bytes.len())));
         let (version, expires) = (number()?, number()?);
         let version = (version >> 1).cast_signed() ^ -(version & 1).cast_signed();
         Ok(Self { version, expires_ms: expires.cast_signed(), body: rest })
@@ -22,8 +22,8 @@ impl<'a> StoredRow<'a> {
 
 pub(super) fn encode(version: i64, expires_ms: i64, body: &Bytes) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(12 + body.len());
-    append(&mut bytes, (version << 1 ^ version >> 63).cast_unsigned());
-    append(&mut bytes, expires_ms.cast_unsigned());
+    append_number(&mut bytes, (version << 1 ^ version >> 63).cast_unsigned());
+    append_number(&mut bytes, expires_ms.cast_unsigned());
     bytes.extend_from_slice(body);
     bytes
 }
@@ -34,7 +34,7 @@ pub fn version_of(value: &[u8]) -> Option<i64> {
     StoredRow::decode(value).ok().map(|stored| stored.version)
 }
 
-fn append(bytes: &mut Vec<u8>, mut number: u64) {
+fn append_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
@@ -42,7 +42,7 @@ fn append(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first()?;

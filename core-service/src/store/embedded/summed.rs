@@ -79,7 +79,7 @@ impl<B: StorageBackend> Summed<B> {
     }
 
     /// Calls `work` with the sums of a group. The first call reads them from below.
-    fn with<T>(&self, group: u64, work: impl FnOnce(&mut Sums) -> T) -> io::Result<T> {
+    fn with_sums<T>(&self, group: u64, work: impl FnOnce(&mut Sums) -> T) -> io::Result<T> {
         let mut groups = self.groups.write();
         let at = index(group);
         if groups.len() <= at {
@@ -100,7 +100,7 @@ impl<B: StorageBackend> Summed<B> {
         if let Some(Some(sums)) = self.groups.read().get(index(page / GROUP)) {
             return Ok(sums.of[at]);
         }
-        self.with(page / GROUP, |sums| sums.of[at])
+        self.with_sums(page / GROUP, |sums| sums.of[at])
     }
 
     fn flush_sums(&self) -> io::Result<()> {
@@ -187,7 +187,7 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
         if pages < before {
             // Pages cut off are empty if the file grows again.
             if !pages.is_multiple_of(GROUP) {
-                self.with(pages / GROUP, |sums| {
+                self.with_sums(pages / GROUP, |sums| {
                     sums.of[index(pages % GROUP)..].fill(0);
                     sums.changed = true;
                 })?;
@@ -219,7 +219,7 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
         }
         for (page, range) in pages(offset, data.len()) {
             let sum = sum(page, &data[range]);
-            self.with(page / GROUP, |sums| {
+            self.with_sums(page / GROUP, |sums| {
                 sums.of[index(page % GROUP)] = sum;
                 sums.changed = true;
             })?;

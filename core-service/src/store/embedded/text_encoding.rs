@@ -70,7 +70,7 @@ fn assign(codes: &mut [Code; SYMBOLS], from: usize, to: usize, begin: Code) {
 }
 
 /// Appends a text.
-pub(super) fn append(bytes: &mut Vec<u8>, text: &str) {
+pub(super) fn append_text(bytes: &mut Vec<u8>, text: &str) {
     let codes = &CODES.of;
     let (mut held, mut count) = (0_u64, 0_u32);
     for symbol in text.bytes().map(|byte| usize::from(byte) + 1).chain([END]) {
@@ -88,7 +88,7 @@ pub(super) fn append(bytes: &mut Vec<u8>, text: &str) {
 }
 
 /// Decodes a text at the beginning of some bytes and removes it; `None` if no text begins there.
-pub(super) fn take(bytes: &mut &[u8]) -> Option<String> {
+pub(super) fn take_text(bytes: &mut &[u8]) -> Option<String> {
     let codes = &*CODES;
     let mut text = Vec::with_capacity(32);
     let (mut held, mut count) = (0_u64, 0_u32);
@@ -139,7 +139,7 @@ mod tests {
 
     fn encoded(text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
-        append(&mut bytes, text);
+        append_text(&mut bytes, text);
         bytes
     }
 
@@ -154,14 +154,14 @@ mod tests {
         fn texts_come_back_and_leave_what_follows(text in "\\PC{0,40}|[0-9a-z_]{0,60}", tail in prop::collection::vec(any::<u8>(), 0..9)) {
             let bytes = [encoded(&text), tail.clone()].concat();
             let mut rest = bytes.as_slice();
-            prop_assert_eq!(take(&mut rest), Some(text));
+            prop_assert_eq!(take_text(&mut rest), Some(text));
             prop_assert_eq!(rest, tail);
         }
 
         #[test]
         fn what_decodes_is_what_was_encoded(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             let mut rest = bytes.as_slice();
-            if let Some(text) = take(&mut rest) {
+            if let Some(text) = take_text(&mut rest) {
                 prop_assert_eq!(encoded(&text), &bytes[..bytes.len() - rest.len()]);
             }
         }

@@ -88,12 +88,12 @@ impl Writer {
                 self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
             };
             match first {
-                Ok(first) => closing = self.take(first),
-                Err(RecvTimeoutError::Timeout) => drop(self.settle()),
+                Ok(first) => closing = self.handle_messages(first),
+                Err(RecvTimeoutError::Timeout) => drop(self.sync_all()),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        let settled = self.settle();
+        let settled = self.sync_all();
         // Reads under way are short, and the last of them closes the database. A backup does not hold it: its next read
         // of the file fails, and so it ends.
         let closed = CurrentDatabase { failure: Some("the store is closed".to_owned()), ..CurrentDatabase::default() };
@@ -106,7 +106,7 @@ impl Writer {
     }
 
     /// Handles a message and all messages that wait behind it.
-    fn take(&mut self, first: Message) -> Option<oneshot::Sender<StoreResult<()>>> {
+    fn handle_messages(&mut self, first: Message) -> Option<oneshot::Sender<StoreResult<()>>> {
         let mut jobs = Vec::new();
         let mut next = Some(first);
         while let Some(message) = next {
@@ -221,7 +221,7 @@ impl Writer {
     }
 
     /// Makes all changes durable.
-    fn settle(&mut self) -> StoreResult<()> {
+    fn sync_all(&mut self) -> StoreResult<()> {
         let database = self.writable()?;
         if self.unsynced_since.is_none() {
             return Ok(());

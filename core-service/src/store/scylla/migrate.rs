@@ -129,7 +129,7 @@ async fn migrate(lock: &Lock<'_>, migration: &Migration, clock: &dyn Clock) -> R
     if !lock.renew().await {
         return Ok(false);
     }
-    applied::note(lock.session, migration, clock).await?;
+    applied::note_applied(lock.session, migration, clock).await?;
     Ok(true)
 }
 

@@ -72,7 +72,11 @@ async fn rows(session: &Session, part: &str) -> Result<HashMap<String, String>, 
 }
 
 /// Notes that a migration is applied.
-pub(super) async fn note(session: &Session, migration: &Migration, clock: &dyn Clock) -> Result<(), ConnectError> {
+pub(super) async fn note_applied(
+    session: &Session,
+    migration: &Migration,
+    clock: &dyn Clock,
+) -> Result<(), ConnectError> {
     let parts: &[&str] = if migration.lets_older_go_on() { &[BESIDE, SCHEMA] } else { &[SCHEMA] };
     for part in parts {
         let values = (*part, migration.name, migration.checksum(), clock.now_ms());
