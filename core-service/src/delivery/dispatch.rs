@@ -54,7 +54,8 @@ use crate::{
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Time within which a worker reports an attempt, in milliseconds. Later the attempt is handed out again.
 const CLAIM_MS: i64 = 15_000;
-/// The same limit after the worker's stream has ended. Attempts under way end and are reported within this time.
+/// Time for reports after the worker's stream has ended, in milliseconds. Attempts under way end and are reported in
+/// it.
 const ORPHAN_MS: i64 = 8_000;
 /// Maximum number of queues that are read at the same time.
 const MAX_READS: usize = 16;

@@ -30,7 +30,7 @@ const PAGE_THESES: &str = "200";
 /// use a connection that closes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How the upstream is reached.
+/// Settings of the client.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
     /// The upstream's base URL, whose path is kept.
@@ -111,7 +111,7 @@ impl UpstreamClient {
         self.lookup(&["profiles", id], &[]).await
     }
 
-    /// The profile with this handle, in whatever case.
+    /// The profile with this handle, in any case.
     ///
     /// # Errors
     /// Fails when it does not exist, or the upstream does not answer.
@@ -135,7 +135,7 @@ impl UpstreamClient {
         self.lookup(&["tokens", chain, address], &[]).await
     }
 
-    /// The tokens with this symbol on every chain, in whatever case.
+    /// The tokens with this symbol on every chain, in any case.
     ///
     /// # Errors
     /// Fails when the upstream does not answer.

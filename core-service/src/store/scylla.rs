@@ -136,7 +136,7 @@ pub(crate) mod tests {
     static KEYSPACE: LazyLock<String> =
         LazyLock::new(|| format!("test_{}_{}", SystemClock.now_ms(), std::process::id()));
 
-    /// How to reach the cluster that `TEST_SCYLLA_NODES` names, if it names one.
+    /// The options of the cluster that `TEST_SCYLLA_NODES` names, if it names one.
     pub(crate) fn options(keyspace: &str) -> Option<ScyllaOptions> {
         let nodes = std::env::var("TEST_SCYLLA_NODES").ok().filter(|nodes| !nodes.is_empty())?;
         let nodes: Vec<String> = nodes.split(',').map(str::to_owned).collect();

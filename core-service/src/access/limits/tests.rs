@@ -274,7 +274,7 @@ async fn replicas_add_up_what_each_saw_of_an_address() {
             exchange(limits, NOON + number * 150).await;
         }
     }
-    // One of them early in the minute, and all others at the other replica, which the first hears nothing of.
+    // One failure comes early in the minute, and all others at the other replica. The first replica does not read them.
     for number in 0..5 {
         one.failures.record("192.0.2.2", NOON + number);
     }
@@ -354,7 +354,7 @@ async fn a_replica_keeps_little_of_the_rest_to_itself() {
     assert!(take(&one, NOON).allowed && take(&other, NOON).allowed);
     exchange(&one, NOON).await;
     exchange(&other, NOON).await;
-    // A burst between two looks, of more than a sixteenth of the requests left: told with the next look that is due.
+    // A burst between two checks, of more than a sixteenth of the requests left: the next due check stores it.
     for _ in 0..150 {
         assert!(take(&one, NOON + 10).allowed);
     }

@@ -6,7 +6,7 @@ const SLOW_AFTER_FAILURES: u32 = 3;
 const HISTORY: u32 = 20;
 const MASK: u32 = (1 << HISTORY) - 1;
 
-/// How the last attempts at an endpoint ended.
+/// Outcomes of the last attempts at an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Health {
     /// One bit for each attempt, the last one lowest; 1 is a failure.

@@ -37,7 +37,7 @@ const MAX_DELAY_MS: i64 = 12 * HOUR_MS;
 /// Pause after a failed read of a queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// How far the marks are read.
+/// Progress of the reads of marks.
 pub(super) struct MarkProgress {
     /// By shard: the time since which this core holds it, and the last minute whose marks were read.
     done: HashMap<i64, (i64, i64)>,

@@ -35,7 +35,7 @@ pub(super) const fn lane(is_slow: bool) -> &'static str {
     if is_slow { "slow" } else { "normal" }
 }
 
-/// When the next attempt of a delivery that is not over is due.
+/// The due time of the next attempt of a delivery that is not over.
 pub(super) fn due_at(delivery: &Delivery) -> i64 {
     delivery.next_attempt_at.unwrap_or_default()
 }

@@ -18,7 +18,7 @@ const MAX_REASON: usize = 200;
 /// The reason why a lookup has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
-    /// The upstream has no such thing.
+    /// The upstream has no such object.
     #[error("not found")]
     NotFound,
     /// The upstream gave no usable response.

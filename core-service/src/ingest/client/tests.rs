@@ -9,7 +9,7 @@ use tokio::{
 
 use super::*;
 
-/// What follows the answer.
+/// The action after the response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     /// The end of the connection.

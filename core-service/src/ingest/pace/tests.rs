@@ -66,7 +66,7 @@ fn five_failures_in_a_row_open_the_breaker() {
     fail(&mut pace, 5, NOW);
     assert_eq!((pace.breaker(NOW), pace.breaker(NOW + 4_999)), (Breaker::Open, Breaker::Open));
     assert_eq!(pace.admit(LookupPurpose::OnDemand, NOW), Admission::Held { ms: 5_000 });
-    // Those that began before change nothing.
+    // Lookups that began before change nothing.
     pace.succeeded(NOW + 1);
     fail(&mut pace, 5, NOW + 1_000);
     assert_eq!(pace.admit(LookupPurpose::OnDemand, NOW + 4_999), Admission::Held { ms: 1 });

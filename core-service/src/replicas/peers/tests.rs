@@ -22,7 +22,7 @@ use crate::{
     testing::{ManualClock, SERVICE_TOKEN, SharedMemory, ids, new_thesis, settings},
 };
 
-/// Longest wait for anything.
+/// Time limit of every wait.
 const SOON: Duration = Duration::from_secs(30);
 
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
@@ -47,7 +47,7 @@ impl Server {
     }
 }
 
-/// A core that others reach at a socket. Its beats are by the system's clock.
+/// A core that others reach at a socket. Its heartbeats use the system's clock.
 async fn start(backend: SharedBackend, number: u64) -> Server {
     start_dialling(backend, number, None).await
 }
@@ -106,10 +106,10 @@ async fn the_owner_appends_and_tells_the_others() {
     let rows = crate::tables::unfinished::all(&one.core.shared.backend).await.unwrap();
     let of_it = rows.iter().find(|row| row.dataset == dataset.to_string()).unwrap();
     assert_eq!(of_it.replica, other.core.shared.replica, "the owner appended it");
-    // The same through the other, which finds it.
+    // The other core finds it too.
     let again = other.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     assert_eq!(again.seq, 1);
-    // What the owner appends by itself is heard without a look.
+    // Other cores receive the owner's own entries without a read of the log.
     let later = other.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 2)).await.unwrap();
     let received = position.wait_for(|position| *position >= later.seq);
     timeout(SOON, received).await.unwrap().unwrap();
@@ -140,7 +140,7 @@ async fn without_its_owner_a_log_goes_on() {
     one.kill();
 }
 
-/// A core whose news are heard, and that says nothing when it is asked for anything.
+/// A core whose notifications arrive, but that answers no request.
 struct Silent(Arc<PeerCore>);
 
 #[async_trait]
@@ -223,7 +223,7 @@ async fn a_busy_tokens_counts_come_from_its_owners_memory() {
     let counts = count().await;
     assert_eq!((counts.last_24h, counts.authors_24h), (12, 3));
     assert_eq!(counts, by_rows().await);
-    // The look whether there are few is all that is read, however many there are.
+    // Only the check for few theses is read, however many there are.
     let is_cheap = async || {
         let before = backend.scans(&schema::THESIS_INDEX);
         assert!(theses.counts_of_few(&view, &token, now, DAY_MS, 4).await.unwrap().is_none());
@@ -308,7 +308,7 @@ async fn a_core_that_finds_itself_at_anothers_address_hears_nobody() {
         sleep(Duration::from_millis(50)).await;
         assert!(!*one.core.peers.all_connected().borrow(), "it heard itself");
     }
-    // Whoever owns a log, this core writes to it.
+    // This core writes to every log, even if another core owns it.
     for number in 0..8 {
         let dataset = Dataset::Project(format!("own{number}"));
         assert!(one.core.datasets.owns(&dataset));

@@ -13,7 +13,7 @@ struct Two {
     other: Arc<StreamSlots>,
 }
 
-/// The places of a replica that does not beat by itself.
+/// The places of a replica that writes heartbeats only on request.
 fn slots(backend: SharedBackend, clock: &Arc<ManualClock>, replica: &str) -> Arc<StreamSlots> {
     let members = Members::new(Arc::clone(&backend), clock.clone(), replica.to_owned(), String::new());
     StreamSlots::new(backend, members)
@@ -99,7 +99,7 @@ async fn a_place_is_told_as_free_when_every_replica_can_give_it() {
 async fn a_dead_replicas_places_return_after_its_lease_and_not_before() {
     let Two { clock, one, other, .. } = two().await;
     let _held = one.take_slot("prj_1", 1).await.unwrap();
-    // A replica that still beats lives, however long the other slept.
+    // A replica with heartbeats lives, even if the other slept long.
     clock.advance(60_000);
     one.members.send_heartbeat().await.unwrap();
     other.members.send_heartbeat().await.unwrap();
@@ -142,7 +142,7 @@ async fn a_replica_that_cannot_beat_ends_its_streams_before_others_may_take_thei
     assert!(is_full(&other, 1).await);
     drop(held);
     let held = one.take_slot("prj_1", 1).await.unwrap();
-    // A replica that slept too long notices it with its next beat at the latest.
+    // A replica that slept too long notices it with its next heartbeat at the latest.
     clock.advance(LEASE_MS);
     one.members.send_heartbeat().await.unwrap();
     assert!(held.is_lost());

@@ -106,7 +106,7 @@ impl EmbeddedStore {
     /// Opens the store on the caller's disk; an empty disk becomes a new store.
     ///
     /// # Errors
-    /// The same as for [`EmbeddedStore::open`].
+    /// Fails as [`EmbeddedStore::open`] does.
     pub fn open_with_backend(
         backend: impl StorageBackend,
         options: Options,

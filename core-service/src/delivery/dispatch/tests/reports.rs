@@ -1,4 +1,4 @@
-//! Reports that meet trouble, and queue rows that nobody notified the dispatcher of.
+//! Reports that meet faults, and queue rows without a notification to the dispatcher.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a core finds in the store: when it takes a shard over, and when no other core notifies it.
+//! Reads of the store by a core that takes a shard over, or that no other core notifies.
 
 use super::*;
 use crate::{

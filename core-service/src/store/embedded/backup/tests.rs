@@ -205,7 +205,7 @@ async fn a_restored_store_is_the_one_that_was_saved() {
     }
     assert_eq!(applied(&restored, "later").await, None);
     assert_eq!(restored.all(&PROFILE).await.unwrap().len(), 300);
-    // What expires still does, and it can be written as any store.
+    // Expiring rows still expire, and the store can be written.
     clock.0.store(10_000, Ordering::Relaxed);
     restored.sweep(10_000).await.unwrap();
     assert_eq!(restored.all(&TOKEN).await.unwrap().len(), 0);
@@ -252,7 +252,7 @@ async fn a_backup_is_of_one_moment_and_no_longer_than_its_store() {
     while let Some(Ok(piece)) = pieces.recv().await {
         bytes.extend(piece.bytes);
     }
-    // It may have been quicker than the end. What is cut off is never taken for a whole one.
+    // The backup may have been quicker than the end. A truncated backup never counts as a whole one.
     assert!(
         verify(bytes.as_slice()).is_ok_and(|verified| verified.contents.rows() == 250)
             || verify(bytes.as_slice()).is_err()
@@ -304,7 +304,7 @@ async fn a_restore_that_did_not_end_is_reported_and_can_be_repeated() {
     let store = open(&dir.path().join("data"), &clock);
     insert(&store, "1").await.unwrap();
     save(&store, &file).await;
-    // What a crash leaves, beside a key that was put there before and the folder of a new disk.
+    // The folder has the files of a crash, a key of the operator and the folder of a new disk.
     fs::create_dir(&copy).unwrap();
     fs::write(copy.join("store.restoring"), "half").unwrap();
     fs::write(copy.join("store.lock"), "").unwrap();
