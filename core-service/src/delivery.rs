@@ -1,5 +1,5 @@
 //! Delivery of events to webhooks: which deliveries are sent, and who sends their attempts.
 
 pub mod dispatch;
-pub mod serving;
+pub mod rule;
 pub mod vet_url;

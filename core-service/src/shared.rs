@@ -75,7 +75,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until the store has been away for [`GRACE`]. Requests that need no store are answered in that time.
+    /// Waits until the store has been away for a moment. Requests that need no store are answered in that time.
     pub async fn store_is_away(&self) {
         let Some(mut away) = self.backend.away() else { return std::future::pending().await };
         loop {

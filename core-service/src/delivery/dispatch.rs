@@ -41,7 +41,7 @@ use self::{
     state::{State, Worker, due_at},
     unsendable::Unsendable,
 };
-use super::serving::{Serving, Verdict};
+use super::rule::{DeliveryRule, Verdict};
 use crate::{
     domain::{control::Webhook, delivery::Delivery},
     error::Result,
@@ -227,8 +227,9 @@ impl Dispatcher {
             state.read_due(now_ms);
             let waiting: Vec<_> = state.waiting().cloned().collect();
             for webhook in waiting {
-                let waits = |(_, serving): (_, Serving)| serving.waits();
-                if self.shards.serves(shard_of(&webhook), now_ms) && !self.serving(&webhook, now_ms).is_some_and(waits)
+                let waits = |(_, rule): (_, DeliveryRule)| rule.waits();
+                if self.shards.serves(shard_of(&webhook), now_ms)
+                    && !self.find_rule(&webhook, now_ms).is_some_and(waits)
                 {
                     state.resume(&webhook);
                 }
@@ -238,11 +239,11 @@ impl Dispatcher {
         self.read_marks_of_others(progress, now_ms).await
     }
 
-    /// A webhook and the rule for its deliveries; none if the webhook is deleted, or not known here yet.
-    fn serving(&self, webhook: &str, now_ms: i64) -> Option<(Arc<Webhook>, Serving)> {
+    /// Finds a webhook and the rule for its deliveries; none if the webhook is deleted, or not known here yet.
+    fn find_rule(&self, webhook: &str, now_ms: i64) -> Option<(Arc<Webhook>, DeliveryRule)> {
         let state = self.shared.control.state();
         let webhook = state.webhook(webhook)?;
-        Some((Arc::clone(webhook), Serving::of(&state, webhook, now_ms)))
+        Some((Arc::clone(webhook), DeliveryRule::of(&state, webhook, now_ms)))
     }
 
     /// Hands out ready deliveries until the workers are full. Returns the ones that cannot be sent.
@@ -263,14 +264,14 @@ impl Dispatcher {
                     pending
                 }
             };
-            let mut serving = self.serving(&pending.delivery.webhook_id, now_ms);
-            if !refreshed && serving.as_ref().is_some_and(|(webhook, _)| webhook.live) {
+            let mut rule = self.find_rule(&pending.delivery.webhook_id, now_ms);
+            if !refreshed && rule.as_ref().is_some_and(|(webhook, _)| webhook.live) {
                 // Its live access may have been withdrawn just now.
                 self.shared.control.try_refresh().await;
                 refreshed = true;
-                serving = self.serving(&pending.delivery.webhook_id, now_ms);
+                rule = self.find_rule(&pending.delivery.webhook_id, now_ms);
             }
-            match serving.map(|(webhook, serving)| (webhook, serving.verdict(&pending.delivery))) {
+            match rule.map(|(webhook, rule)| (webhook, rule.verdict(&pending.delivery))) {
                 Some((webhook, Verdict::Send)) => {
                     // The present time, since a round may take long. The core that serves the shard next, which may be
                     // this one, takes it over and reads this attempt again.

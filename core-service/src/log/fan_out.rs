@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     convert,
-    delivery::serving::Serving,
+    delivery::rule::DeliveryRule,
     domain::{
         control::Webhook,
         dataset::Dataset,
@@ -216,8 +216,8 @@ impl FanOut {
             let state = self.shared.control.state();
             let mut webhooks = state.matching(&self.dataset, &EventKeys::from(&event));
             webhooks.retain(|webhook| {
-                let serving = Serving::of(&state, webhook, now_ms);
-                serving.is_any() && !serving.cancels(entry.created_at) && !self.is_old(entry, webhook)
+                let rule = DeliveryRule::of(&state, webhook, now_ms);
+                rule.sends_any() && !rule.cancels(entry.created_at) && !self.is_old(entry, webhook)
             });
             webhooks
         };

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::{Dispatcher, endpoint::QueuePosition, unsendable};
 use crate::{
-    delivery::serving::{Serving, Verdict},
+    delivery::rule::{DeliveryRule, Verdict},
     domain::{
         delivery::Delivery,
         window::{HOUR_MS, MINUTE_MS},
@@ -97,14 +97,14 @@ impl Dispatcher {
 
     /// Reads a page. Returns the position after which more rows may be due.
     async fn read_page(&self, webhook: &Arc<str>, place: &QueuePosition, now_ms: i64) -> Result<Option<QueuePosition>> {
-        if self.serving(webhook, now_ms).is_none_or(|(_, serving)| serving.ends_all()) {
+        if self.find_rule(webhook, now_ms).is_none_or(|(_, rule)| rule.ends_all()) {
             // This core may not know yet that the webhook was created or enabled, or its project approved. When control
             // cannot be read, nothing is cancelled and the queue is read again.
             self.shared.control.refresh().await?;
         }
-        let serving = self.serving(webhook, now_ms).map(|(_, serving)| serving);
+        let rule = self.find_rule(webhook, now_ms).map(|(_, rule)| rule);
         // Cancelled deliveries end before they are due.
-        let is_over = serving.is_none_or(Serving::ends_all);
+        let is_over = rule.is_none_or(DeliveryRule::ends_all);
         let to = if is_over { now_ms + MAX_DELAY_MS } else { first_of(minute_of(now_ms) + 1) - 1 };
         let oldest = now_ms - i64::from(KEPT) * 1_000;
         let from = if place.0 < oldest { (oldest, String::new()) } else { place.clone() };
@@ -135,7 +135,7 @@ impl Dispatcher {
                 }
                 continue;
             };
-            match serving.map_or(Verdict::Cancel, |serving| serving.verdict(&delivery)) {
+            match rule.map_or(Verdict::Cancel, |rule| rule.verdict(&delivery)) {
                 Verdict::Cancel => {
                     let after = delivery.cancelled();
                     steps.push(Step { before: delivery, after });

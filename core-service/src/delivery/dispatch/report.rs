@@ -11,7 +11,7 @@ use thesis_proto::v1::WebhookStatus;
 
 use super::{Dispatcher, state::lane};
 use crate::{
-    delivery::serving::Verdict,
+    delivery::rule::Verdict,
     domain::{
         account::Actor,
         control::{ControlChange, Webhook},
@@ -222,8 +222,8 @@ impl Dispatcher {
 
     /// True if withdrawn access cancelled a delivery while its attempt was under way.
     fn is_cancelled(&self, delivery: &Delivery, now_ms: i64) -> bool {
-        let serving = self.serving(&delivery.webhook_id, now_ms);
-        serving.is_some_and(|(_, serving)| serving.verdict(delivery) == Verdict::Cancel)
+        let rule = self.find_rule(&delivery.webhook_id, now_ms);
+        rule.is_some_and(|(_, rule)| rule.verdict(delivery) == Verdict::Cancel)
     }
 
     /// Removes a counted attempt from memory, and notes when the next one is due.

@@ -57,7 +57,7 @@ impl Worker {
 }
 
 /// An attempt that is out.
-pub(super) struct Out {
+pub(super) struct OutAttempt {
     pub(super) worker: u64,
     pub(super) webhook: Arc<str>,
     /// The delivery as it was before the attempt.
@@ -75,7 +75,7 @@ pub(super) struct State {
     timers: Timers,
     endpoints: HashMap<Arc<str>, Endpoint>,
     /// Attempts that are out, by delivery.
-    out: HashMap<String, Out>,
+    out: HashMap<String, OutAttempt>,
     /// Deliveries that are ready.
     ready: HashSet<String>,
     /// Healthy webhooks with ready deliveries, in turn; and slow ones.
@@ -279,11 +279,11 @@ impl State {
         self.slow_out += usize::from(is_slow);
         endpoint.out.insert((now_ms, delivery.id.clone()));
         let id = delivery.id.clone();
-        self.out.insert(id, Out { worker, webhook, delivery, since: now_ms, until, is_slow, is_late: false });
+        self.out.insert(id, OutAttempt { worker, webhook, delivery, since: now_ms, until, is_slow, is_late: false });
     }
 
     /// The attempt with this number, if it is out.
-    pub(super) fn out(&self, delivery: &str, number: i32) -> Option<&Out> {
+    pub(super) fn out(&self, delivery: &str, number: i32) -> Option<&OutAttempt> {
         self.out.get(delivery).filter(|out| out.delivery.attempt_count() + 1 == number)
     }
 
@@ -298,19 +298,19 @@ impl State {
     }
 
     /// The attempts that are out.
-    pub(super) fn outs(&mut self) -> impl Iterator<Item = &mut Out> {
+    pub(super) fn outs(&mut self) -> impl Iterator<Item = &mut OutAttempt> {
         self.out.values_mut()
     }
 
     /// Removes an attempt that was not reported, and requests a read of its queue.
-    pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
+    pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<OutAttempt> {
         let out = self.remove_attempt(delivery, number, now_ms)?;
         self.read_from(&out.webhook, due_at(&out.delivery));
         Some(out)
     }
 
     /// Removes an attempt, reported or not. Returns it if it was out.
-    pub(super) fn remove_attempt(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
+    pub(super) fn remove_attempt(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<OutAttempt> {
         self.out(delivery, number)?;
         let out = self.out.remove(delivery)?;
         self.slow_out -= usize::from(out.is_slow);

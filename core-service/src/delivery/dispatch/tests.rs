@@ -133,7 +133,7 @@ impl Bench {
         let delivery = self.delivery(event, webhook).await;
         let state = self.core.shared.control.state();
         let now_ms = self.core.shared.clock.now_ms();
-        Serving::of(&state, state.webhook(webhook).unwrap(), now_ms).counted(delivery).status()
+        DeliveryRule::of(&state, state.webhook(webhook).unwrap(), now_ms).counted(delivery).status()
     }
 
     async fn find(&self, event: &str, webhook: &str) -> Option<Delivery> {

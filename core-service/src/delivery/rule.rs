@@ -8,7 +8,7 @@ use crate::{
 
 /// The rule for a webhook's deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Serving {
+pub struct DeliveryRule {
     /// All deliveries created up to this time are cancelled, in unix milliseconds; [`i64::MAX`] for all.
     cancelled_until: i64,
     /// Deliveries of events created up to this time are cancelled too. They waited too long for the webhook.
@@ -28,7 +28,7 @@ pub enum Verdict {
     Cancel,
 }
 
-impl Serving {
+impl DeliveryRule {
     /// The rule at a time. Withdrawing live access cancels all deliveries created before, and a later approval brings
     /// none of them back. Archiving the project cancels all. Deliveries that wait a day for a disabled webhook end.
     #[must_use]
@@ -50,7 +50,7 @@ impl Serving {
 
     /// True if any delivery is sent, now or once the webhook is enabled.
     #[must_use]
-    pub const fn is_any(self) -> bool {
+    pub const fn sends_any(self) -> bool {
         self.cancelled_until < i64::MAX
     }
 
