@@ -1,4 +1,4 @@
-//! Who may do what, how often, and once.
+//! Access to the API: rights, limits, idempotency and the use of keys.
 
 pub mod gate;
 pub mod idempotency;

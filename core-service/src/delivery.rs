@@ -1,5 +1,5 @@
-//! From an event that a webhook is owed to its attempts.
+//! Delivery of events to webhooks: which deliveries are sent, and who sends their attempts.
 
 pub mod dispatch;
-pub mod serving;
+pub mod rule;
 pub mod vet_url;

@@ -1,18 +1,19 @@
-//! The connector that keeps the `live` dataset true to an upstream, whose interface is `docs/upstream.md`.
+//! The connector that copies an upstream into the `live` dataset. `docs/upstream.md` describes the upstream's
+//! interface.
 //!
-//! The owner of `live` follows the feed and makes all look-ups, so that the upstream sees one client with one budget;
-//! the other cores ask it. Like every ownership this only saves work: two that believe to own it for a moment take the
-//! same observations in twice, which changes nothing.
+//! The owner of `live` follows the feed and makes all lookups, so that the upstream sees one client with one budget;
+//! the other cores send their lookups to the owner. Like every ownership this only saves work: if two cores own the
+//! dataset for a moment, both apply the same observations, and the second time changes nothing.
 
 mod catch_up;
 pub mod client;
+mod feed_checkpoint;
 mod follow;
 pub mod frames;
 mod intake;
 mod lookup;
 pub mod objects;
 pub mod pace;
-mod place;
 pub mod pushes;
 pub mod settings;
 pub mod status;

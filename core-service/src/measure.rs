@@ -114,7 +114,7 @@ fn look_at_rest(core: &Core) {
     CONTROL_HEAD.one().set(value(control.head()));
     CONTROL_AGE.one().set(seconds(control.age_ms()));
     MEMBERS.one().set(value(core.members.others().borrow().len() as u64 + 1));
-    let queue = core.dispatcher.queue();
+    let queue = core.dispatcher.queue_metrics();
     SHARDS.one().set(value(queue.shards as u64));
     WORKERS.one().set(value(queue.workers as u64));
     for (name, lane) in [("normal", queue.normal), ("slow", queue.slow)] {

@@ -1,4 +1,4 @@
-//! What the cores of a cluster know of each other.
+//! The cores of a cluster: which ones live, how they reach each other, and the counts and stream slots they share.
 
 pub mod members;
 pub mod peers;

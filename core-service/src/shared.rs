@@ -1,9 +1,9 @@
-//! The stores and tools that every part of a core is given. They know no use case.
+//! The stores and tools that every part of a core uses. They know no use case.
 
 pub mod control;
 pub mod generation;
 pub mod key_ring;
-pub mod news;
+pub mod notifications;
 pub mod queue_hints;
 pub mod secret_check;
 
@@ -16,21 +16,21 @@ use self::{
     control::Control,
     generation::Generation,
     key_ring::KeyRing,
-    news::News,
-    queue_hints::{Made, QueueHints},
+    notifications::Notifications,
+    queue_hints::{PendingDelivery, QueueHints},
 };
 use crate::{
     store::{SharedBackend, StoreResult},
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, queue::shard_of, theses::ThesisStore},
 };
 
-/// Longest time that a request may still take while the store is away.
+/// Time after which requests end that wait for a store that is away.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Most tokens whose theses are read at once for derived events, so that appends find the store free.
-pub const LOOKS_AT_ONCE: usize = 16;
+/// Maximum number of tokens whose theses are read at the same time for derived events. Appends find the store free.
+pub const MAX_TOKEN_READS: usize = 16;
 
-/// What the use cases share.
+/// Stores and tools that the use cases share.
 pub struct Shared {
     /// The store.
     pub backend: SharedBackend,
@@ -40,7 +40,7 @@ pub struct Shared {
     pub generation: Generation,
     /// The rows in it.
     pub theses: ThesisStore,
-    /// Where events stand in the logs.
+    /// The index of events: their log and sequence number.
     pub events: EventIndex,
     /// The deliveries in it.
     pub deliveries: DeliveryStore,
@@ -48,12 +48,12 @@ pub struct Shared {
     pub control: Arc<Control>,
     /// The keys derived from the secret.
     pub keys: KeyRing,
-    /// Queues that have something new.
+    /// Hints to the dispatcher about queues with new rows.
     pub hints: QueueHints,
-    /// What this core tells the others.
-    pub news: Arc<News>,
+    /// Notifications to the other cores.
+    pub notifications: Arc<Notifications>,
     /// Permits to read a token's theses beside a writer.
-    pub looks: Arc<Semaphore>,
+    pub token_reads: Arc<Semaphore>,
     /// This core's name.
     pub replica: String,
     /// The time.
@@ -63,22 +63,23 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Makes deliveries, and tells whoever hands them out.
+    /// Creates deliveries and notifies the cores that hand them out.
     ///
     /// # Errors
-    /// When the store does not answer; nothing is lost when it is then done again.
-    pub async fn make_deliveries(&self, made: Vec<Made>, now_ms: i64) -> StoreResult<()> {
-        let deliveries: Vec<_> = made.iter().map(|made| &made.delivery).collect();
+    /// Fails when the store does not answer. The caller may try again: a repeat loses nothing and changes nothing.
+    pub async fn create_deliveries(&self, pending: Vec<PendingDelivery>, now_ms: i64) -> StoreResult<()> {
+        let deliveries: Vec<_> = pending.iter().map(|pending| &pending.delivery).collect();
         self.deliveries.create(&deliveries, now_ms).await?;
         if !self.backend.is_exclusive() {
-            let elsewhere = deliveries.iter().filter(|made| !self.hints.serves(shard_of(&made.webhook_id)));
-            self.news.queues(&first_due(elsewhere.map(|made| (&*made.webhook_id, made.created_at))));
+            let elsewhere = deliveries.iter().filter(|delivery| !self.hints.serves(shard_of(&delivery.webhook_id)));
+            self.notifications
+                .queues_changed(&first_due(elsewhere.map(|delivery| (&*delivery.webhook_id, delivery.created_at))));
         }
-        self.hints.add(made);
+        self.hints.add_deliveries(pending);
         Ok(())
     }
 
-    /// Waits until the store has been away for a moment. Requests that need no store are answered in that moment.
+    /// Waits until the store has been away for a moment. Requests that need no store are answered in that time.
     pub async fn store_is_away(&self) {
         let Some(mut away) = self.backend.away() else { return std::future::pending().await };
         loop {

@@ -41,7 +41,7 @@ use crate::{
     },
     replicas::{
         members::Members,
-        peers::{Dial, Hear, Peers, over_grpc},
+        peers::{Dial, OnNotification, Peers, over_grpc},
         stream_slots::StreamSlots,
     },
     sandbox,
@@ -50,9 +50,9 @@ use crate::{
         follow::{Follower, follow},
     },
     shared::{
-        LOOKS_AT_ONCE, Shared, control::Control, generation::Generation, key_ring::KeyRing, queue_hints::QueueHints,
+        MAX_TOKEN_READS, Shared, control::Control, generation::Generation, key_ring::KeyRing, queue_hints::QueueHints,
     },
-    store::{SharedBackend, observed::Observed},
+    store::{SharedBackend, observed::ObservedStore},
     tables::{deliveries::DeliveryStore, events::EventIndex, log::LogStore, theses::ThesisStore},
 };
 
@@ -111,7 +111,7 @@ impl Core {
     ) -> Result<Arc<Self>> {
         declare();
         CONFIGURED.one().set(f64::from(u8::from(settings.upstream.is_some())));
-        let backend: SharedBackend = Arc::new(Observed::new(backend));
+        let backend: SharedBackend = Arc::new(ObservedStore::new(backend));
         let search = Arc::new(SearchIndex::open(settings.search_dir.as_deref())?);
         let core = Self::start_beside(search, None, backend, settings, clock, ids).await?;
         core.tasks.spawn(follow(core.follower()));
@@ -140,8 +140,8 @@ impl Core {
             control: Arc::clone(&control),
             keys: keys.clone(),
             hints: QueueHints::default(),
-            news: Arc::clone(&control.news),
-            looks: Arc::new(Semaphore::new(LOOKS_AT_ONCE)),
+            notifications: Arc::clone(&control.notifications),
+            token_reads: Arc::new(Semaphore::new(MAX_TOKEN_READS)),
             replica: replica.clone(),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
@@ -155,7 +155,7 @@ impl Core {
             GateSettings { plans: settings.plans, features: settings.features, service_token: settings.service_token };
         let limits = Limits::new(&backend, &replica);
         let members = Members::new(Arc::clone(&backend), Arc::clone(&clock), replica, settings.advertise_url);
-        members.beat().await?;
+        members.send_heartbeat().await?;
         let peers = Peers::new(Arc::clone(&members), dial);
         let slots = StreamSlots::new(Arc::clone(&backend), Arc::clone(&members));
         let gate = Gate::new(Arc::clone(&control), keys.clone(), limits, gate_settings, Arc::clone(&clock), ids);
@@ -214,7 +214,7 @@ impl Core {
 
     fn spawn(self: &Arc<Self>, tick_seconds: u32) {
         self.tasks.spawn(Arc::clone(&self.datasets).watch());
-        self.tasks.spawn(Arc::clone(&self.peers).run(self.hear(), self.stop.clone(), self.tasks.clone()));
+        self.tasks.spawn(Arc::clone(&self.peers).run(self.on_notification(), self.stop.clone(), self.tasks.clone()));
         let core = Arc::clone(self);
         self.tasks.spawn(async move {
             let mut all_connected = core.peers.all_connected();
@@ -259,7 +259,7 @@ impl Core {
     }
 
     /// Takes in what another core tells.
-    fn hear(self: &Arc<Self>) -> Hear {
+    fn on_notification(self: &Arc<Self>) -> OnNotification {
         let core = Arc::downgrade(self);
         Arc::new(move |news| {
             let Some(core) = core.upgrade() else { return };
@@ -271,11 +271,11 @@ impl Core {
                 }
             }
             if news.control {
-                core.shared.control.hear();
+                core.shared.control.wake();
             }
             if !news.queues.is_empty() {
                 let queues = news.queues.into_iter();
-                core.shared.hints.hear(queues.map(|v1::QueueNews { webhook_id, due_at }| (webhook_id, due_at)));
+                core.shared.hints.add_queues(queues.map(|v1::QueueNews { webhook_id, due_at }| (webhook_id, due_at)));
             }
         })
     }

@@ -1,7 +1,7 @@
-//! The narrow storage layer: wide-column tables, two kinds of write, two implementations.
+//! The storage layer: wide-column tables, two kinds of write, two implementations.
 //!
-//! A table is a descriptor; its key columns stay readable in CQL, its body is protobuf bytes beside a version. What the
-//! tables mean is the business of the repositories above, which are written once for both backends.
+//! A table is a descriptor. Its key columns stay readable in CQL, and its body is protobuf bytes beside a version. The
+//! repositories above give the tables their meaning; they are written once for both backends.
 
 #[cfg(test)]
 mod conformance;
@@ -21,9 +21,9 @@ use tokio::sync::{mpsc, watch};
 /// A column of a key.
 #[derive(Debug)]
 pub struct Column {
-    /// Its name in CQL.
+    /// The name in CQL.
     pub name: &'static str,
-    /// Its type.
+    /// The type.
     pub kind: ColumnKind,
 }
 
@@ -36,10 +36,10 @@ pub enum ColumnKind {
     Int,
 }
 
-/// How a table is written; the two never mix on one table.
+/// The kind of writes to a table. The two kinds never mix on one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
-    /// By [`Backend::apply`]: the highest version wins, whatever the order of arrival.
+    /// By [`Backend::apply`]: the highest version wins, in any order of arrival.
     Versioned,
     /// By [`Backend::transact`]: a condition decides.
     Conditional,
@@ -48,15 +48,15 @@ pub enum Writes {
 /// A table.
 #[derive(Debug)]
 pub struct Table {
-    /// Its name in CQL.
+    /// The name in CQL.
     pub name: &'static str,
     /// The columns of the partition key.
     pub partition: &'static [Column],
     /// The clustering columns; none for tables of one row a partition.
     pub clustering: &'static [Column],
-    /// Rows are mostly read from the highest key down; a hint for the layout, not for the meaning.
+    /// True if reads mostly go from the highest key down. This is a hint for the layout and changes no result.
     pub descending: bool,
-    /// How it is written.
+    /// The kind of writes to the table.
     pub writes: Writes,
 }
 
@@ -113,7 +113,7 @@ impl From<i64> for Value {
     }
 }
 
-/// Makes a `Vec<Value>` of a key's columns.
+/// Creates a `Vec<Value>` of a key's columns.
 #[macro_export]
 macro_rules! key {
     ($($value:expr),* $(,)?) => { $crate::store::columns([$($crate::store::Value::from($value)),*]) };
@@ -132,14 +132,14 @@ pub struct Row {
     pub clustering: Vec<Value>,
     /// The body.
     pub body: Bytes,
-    /// The version it was written with.
+    /// The version of the last write.
     pub version: i64,
 }
 
-/// What a read must see.
+/// The writes that a read must see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Consistency {
-    /// Everything acknowledged (CQL: LOCAL_QUORUM).
+    /// All acknowledged writes (CQL: LOCAL_QUORUM).
     #[default]
     Quorum,
     /// Also completes or refutes conditional writes in doubt (CQL: LOCAL_SERIAL).
@@ -157,16 +157,16 @@ pub struct Scan {
     pub from: Bound<Vec<Value>>,
     /// Upper bound, likewise.
     pub to: Bound<Vec<Value>>,
-    /// From the highest key down.
+    /// True to read from the highest key down.
     pub reverse: bool,
-    /// Rows at most.
+    /// Maximum number of rows.
     pub limit: usize,
-    /// What it must see.
+    /// The writes that the read must see.
     pub consistency: Consistency,
 }
 
 impl Scan {
-    /// A whole partition, upward, up to `limit` rows.
+    /// A scan of a whole partition from the lowest key up, of at most `limit` rows.
     #[must_use]
     pub fn all(table: &'static Table, partition: Vec<Value>, limit: usize) -> Self {
         Self {
@@ -188,21 +188,21 @@ pub struct Change {
     pub table: &'static Table,
     /// Partition and clustering columns.
     pub key: Vec<Value>,
-    /// The version; a change with a lower version than the row's does nothing, one with the same version may be repeated.
-    /// Where a deletion and a put have the same version, the deletion wins on CQL; callers do not rely on it.
+    /// The version. A change with a lower version than the row's does nothing; one with the same version may be
+    /// repeated. If a deletion and a put have the same version, the deletion wins on CQL; callers do not rely on it.
     pub version: i64,
     /// The new body, or a deletion.
     pub body: Option<Bytes>,
-    /// Seconds after which the row may be cleaned away. Readers check times themselves.
+    /// Seconds after which the store may remove the row. Readers check times themselves.
     pub ttl: Option<u32>,
 }
 
-/// What must hold for a conditional write.
+/// The condition of a conditional write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// No condition on this row.
+    /// The row has no condition.
     Any,
-    /// There is no such row.
+    /// The row does not exist.
     Absent,
     /// The row has this version.
     Version(i64),
@@ -213,7 +213,7 @@ pub enum Expect {
 pub struct ConditionalWrite {
     /// The clustering columns.
     pub clustering: Vec<Value>,
-    /// What must hold.
+    /// The condition on the row.
     pub expect: Expect,
     /// The row's new version.
     pub version: i64,
@@ -230,23 +230,23 @@ pub struct Transaction {
     pub partition: Vec<Value>,
     /// The rows; each at most once, at least one with a condition.
     pub writes: Vec<ConditionalWrite>,
-    /// Seconds after which the rows may be cleaned away.
+    /// Seconds after which the store may remove the rows.
     pub ttl: Option<u32>,
 }
 
-/// Why the store did not do what it was asked.
+/// The error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be reached, or is out of room. Nothing was written.
+    /// The store cannot be reached, or has no room. Nothing was written.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// A write may or may not have happened.
     #[error("a write is in doubt: {0}")]
     InDoubt(String),
-    /// What is stored cannot be read.
+    /// The stored data cannot be read.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// What is stored was written by a newer version. Who passes it over loses it.
+    /// A newer version wrote the data. A caller that skips it loses it.
     #[error("the store holds what this version does not know: {0}")]
     Unknown(String),
 }
@@ -257,22 +257,22 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// A piece of a backup's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupPiece {
-    /// Its bytes.
+    /// The bytes of the piece.
     pub bytes: Vec<u8>,
-    /// Rows in the file up to its end.
+    /// Number of rows in the file up to the end of the piece.
     pub rows: u64,
-    /// Rows that the whole file will have.
+    /// Number of rows of the whole file.
     pub of: u64,
 }
 
-/// What became of the wish for a backup.
+/// The response to a request for a backup.
 #[derive(Debug)]
 pub enum Backup {
-    /// It is made: its pieces in order, as fast as they are taken. It ends when they are no longer wanted.
+    /// The backup runs. The channel has its pieces in order; it ends when the receiver is dropped.
     Begun(mpsc::Receiver<StoreResult<BackupPiece>>),
-    /// Another one is being made.
+    /// Another backup runs.
     Busy,
-    /// The store has tools of its own.
+    /// The store has its own backup tools.
     Elsewhere,
 }
 
@@ -282,22 +282,22 @@ pub trait Backend: Send + Sync + 'static {
     /// Reads one row by its whole key (partition, then clustering columns).
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>>;
 
-    /// Reads several rows of one table by their whole keys; answers in the order asked.
+    /// Reads several rows of one table by their whole keys, in the order of the keys.
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>>;
 
     /// Reads a slice of one partition.
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>>;
 
-    /// Makes changes to versioned tables, each row atomic, in no promised order; embedded makes them one transaction.
-    /// Does not wait for the disk on embedded: after a crash it may be undone, but never while something that
-    /// [`Backend::apply`] or [`Backend::transact`] did later remains.
+    /// Applies changes to versioned tables. Each row is atomic, and the order is not promised; the embedded store
+    /// applies them in one transaction. The embedded store does not wait for the disk: a crash may undo the changes,
+    /// but then it also undoes every later [`Backend::apply`] and [`Backend::transact`].
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()>;
 
-    /// Writes rows of one partition if every condition holds; tells whether it did. Durable when it returns.
+    /// Writes rows of one partition if every condition holds. Returns whether it did. The write is durable on return.
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool>;
 
-    /// Writes as [`Backend::transact`] does and then, if every condition held, makes changes as [`Backend::apply`] does;
-    /// embedded makes it one transaction, durable as a whole. When it fails, the changes may be missing.
+    /// Writes as [`Backend::transact`] does and then, if every condition held, applies changes as [`Backend::apply`]
+    /// does. The embedded store does both in one durable transaction. After an error the changes may be missing.
     async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
         let holds = self.transact(transaction).await?;
         if holds && !beside.is_empty() {
@@ -306,37 +306,39 @@ pub trait Backend: Send + Sync + 'static {
         Ok(holds)
     }
 
-    /// True where this process is the only writer there can be.
+    /// True if no other process can write to the store.
     fn is_exclusive(&self) -> bool;
 
-    /// Tells whether the store has been silent for so long that it must count as away; none where it cannot be.
+    /// A channel that is true while the store counts as away, because it was silent for too long; none for a store that
+    /// is never away.
     fn away(&self) -> Option<watch::Receiver<bool>> {
         None
     }
 
-    /// Makes the changes of earlier calls of [`Backend::apply`] durable. On CQL every acknowledged change is durable already.
+    /// Makes the changes of earlier [`Backend::apply`] calls durable. On CQL every acknowledged change is durable
+    /// already.
     async fn sync(&self) -> StoreResult<()> {
         Ok(())
     }
 
-    /// Whether the store answers.
+    /// Checks that the store answers.
     async fn check(&self) -> StoreResult<()>;
 
-    /// Makes changes that tell of a backup, then begins one of everything as it is now, these changes too. It tells the
-    /// time that it is of. If none begins, no change is made.
+    /// Writes `records`, which note a backup, then begins a backup of the whole store, these records included. The
+    /// backup has the time of its begin. If no backup begins, no record is written.
     ///
     /// # Errors
-    /// When the store cannot be read or written.
-    async fn backup(&self, _created_at_ms: i64, _told: Vec<Change>) -> StoreResult<Backup> {
+    /// Fails when the store cannot be read or written.
+    async fn backup(&self, _created_at_ms: i64, _records: Vec<Change>) -> StoreResult<Backup> {
         Ok(Backup::Elsewhere)
     }
 
-    /// Cleans away expired rows, where the store does not do it itself.
+    /// Removes expired rows, if the store does not do so itself.
     async fn sweep(&self, now_ms: i64) -> StoreResult<()>;
 
-    /// Makes everything durable before the process ends.
+    /// Makes all changes durable before the process ends.
     async fn close(&self) -> StoreResult<()>;
 }
 
-/// A backend that is handed around.
+/// A shared backend.
 pub type SharedBackend = Arc<dyn Backend>;

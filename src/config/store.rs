@@ -146,12 +146,12 @@ impl Store {
             ConnectError::Datacenter { .. } => {
                 ("SVC_SCYLLA_DATACENTER", String::new(), "set it to one of these".to_owned())
             }
-            ConnectError::Copies { nodes, made: None, .. } => (
+            ConnectError::Copies { nodes, existing: None, .. } => (
                 "SVC_SCYLLA_REPLICATION_FACTOR",
                 String::new(),
                 format!("set it to {nodes} or fewer, add nodes, or name the right SVC_SCYLLA_DATACENTER"),
             ),
-            ConnectError::Copies { made: Some(_), .. } => (
+            ConnectError::Copies { existing: Some(_), .. } => (
                 "SVC_SCYLLA_KEYSPACE",
                 format!("`{keyspace}`: "),
                 "add nodes, or alter the keyspace's replication by the cluster's own tools".to_owned(),

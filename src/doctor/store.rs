@@ -43,7 +43,7 @@ pub(super) async fn look(settings: &Settings) -> Vec<Finding> {
 fn file(dir: &Path) -> (Finding, Vec<Row>) {
     let finding = match examine(dir, Options::default(), &secret_check::scans()) {
         Ok(Examined::Nothing) => Finding::ok("store", "there is none yet; a start makes it"),
-        Ok(Examined::Sound { format, bytes, verified, rows }) => {
+        Ok(Examined::Healthy { format, bytes, verified, rows }) => {
             let how = if verified { "every page is whole" } else { "it opens; pages are verified when they are read" };
             let finding = Finding::ok("store", format!("{} MiB in format {format}: {how}", bytes >> 20));
             return (finding, rows);

@@ -1,10 +1,10 @@
 //! The checks before every operation, in their order: key, archived project, live approval, feature flag, scope,
-//! test key, rate; then, once the request's shape is known to be right, the month's quota.
+//! test key, rate; then, once the request is known to be well formed, the month's quota.
 
 mod call;
 mod failures;
 mod member;
-mod refused;
+mod refused_call;
 #[cfg(test)]
 mod tests;
 
@@ -41,29 +41,29 @@ use crate::{
     },
 };
 
-pub use self::{call::Call, member::Member, refused::Refused};
+pub use self::{call::Call, member::Member, refused_call::RefusedCall};
 
-/// All that a request says beside its message.
+/// The metadata of a request.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeta {
     /// The `authorization` metadata.
     pub authorization: Option<SecretString>,
-    /// The id of the key, or the text of the [`MemberKey`], that an open stream, a ticket or a session stands for, in place
-    /// of `authorization`.
+    /// The caller of an open stream, a ticket or a session, in place of `authorization`: the id of the key, or the text
+    /// of the [`MemberKey`].
     pub key_id: Option<String>,
-    /// The session of the person who calls, until it is looked up.
+    /// The session of a person as the caller, until the core has read it.
     pub member: Option<MemberSession>,
-    /// The caller's address: the one that the edge tells, if its credential is right.
+    /// The caller's address. A value from the edge counts only with the service credential.
     pub client: Option<String>,
     /// The request's id.
     pub request_id: String,
-    /// Where it stands in its trace.
+    /// The request's span in its trace.
     pub trace: Trace,
-    /// Whether somebody before this core began the trace.
+    /// True if another process began the trace.
     pub continues: bool,
     /// The idempotency key.
     pub idempotency_key: Option<String>,
-    /// Whether the edge could read only a part of the request, and will report its faults.
+    /// True if the edge could read only a part of the request. The edge then reports the faults.
     pub malformed: bool,
 }
 
@@ -74,14 +74,14 @@ impl RequestMeta {
     }
 }
 
-/// The caller, with all that decides its rights and its view.
+/// The caller, with the data that decides its rights and its view.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The key. That of a person exists for the call alone.
+    /// The key. A person has one only for the call.
     pub key: Arc<ApiKey>,
-    /// Who calls, if it is a person.
+    /// The member, if the caller is a person.
     pub member: Option<Member>,
-    /// Its project.
+    /// The caller's project.
     pub project: Arc<Project>,
     /// The project's organization.
     pub organization: Arc<Organization>,
@@ -92,20 +92,20 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Project and environment as one word, for rows kept per both.
+    /// Project and environment as one word, for rows of both.
     #[must_use]
     pub fn scope(&self) -> String {
         format!("{}/{}", self.project.id, if self.key.live { "live" } else { "test" })
     }
 
-    /// What the caller is found again by: the key's id, or the text of a person's [`MemberKey`].
+    /// The name by which a later call finds the caller again: the key's id, or the text of a person's [`MemberKey`].
     #[must_use]
     pub fn key_id(&self) -> String {
         self.member.as_ref().map_or_else(|| self.key.id.clone(), |member| member.key.to_string())
     }
 
-    /// Whose requests of a minute its requests are counted with: the project's, or a person's own in the project, so that
-    /// people can look at a project whose keys are too busy.
+    /// The name of the caller's rate window: the project's, or a person's own window in the project. So people can use
+    /// the console of a project whose keys have used up their rate.
     fn rate_name(&self) -> Arc<str> {
         let project = &self.project.id;
         self.member
@@ -127,7 +127,7 @@ pub struct Gate {
     service_token: SecretString,
     clock: SharedClock,
     ids: SharedIdSource,
-    /// Limits how often the log tells of wrong service tokens.
+    /// Limits how often the log reports wrong service tokens.
     wrong_tokens: Mutex<Trouble>,
     /// The counts of calls and failures.
     pub limits: Limits,
@@ -144,7 +144,7 @@ pub struct GateSettings {
 }
 
 impl Gate {
-    /// A gate over the control state.
+    /// Creates a gate over the control state.
     #[must_use]
     pub fn new(
         control: Arc<Control>,
@@ -167,7 +167,7 @@ impl Gate {
         })
     }
 
-    /// Whether a request carries the service credential.
+    /// True if a request carries the service credential.
     #[must_use]
     pub fn is_service(&self, token: Option<&str>) -> bool {
         token.is_some_and(|token| token.as_bytes().ct_eq(self.service_token.expose_secret().as_bytes()).into())
@@ -179,7 +179,7 @@ impl Gate {
         &self.plans
     }
 
-    /// A plan by name; an organization whose plan is no longer in the table has the smallest.
+    /// A plan by name. An organization whose plan is no longer in the table has the smallest one.
     #[must_use]
     pub fn plan(&self, name: &str) -> Option<Plan> {
         self.plans.get(name).or_else(|| self.plans.values().min_by_key(|plan| plan.requests_per_month)).copied()
@@ -191,14 +191,14 @@ impl Gate {
         &self.features
     }
 
-    /// Makes a request id.
+    /// Creates a request id.
     #[must_use]
     pub fn new_request_id(&self) -> String {
         id::random("req_", self.ids.as_ref())
     }
 
-    /// Looks for rights that another replica has granted, before they are denied here.
-    pub async fn look_for_unknown_key(&self, meta: &RequestMeta) {
+    /// Reads rights that another replica may have granted, before this one denies them.
+    pub async fn refresh_for_unknown_key(&self, meta: &RequestMeta) {
         let names_key = meta.key_id.as_ref().is_some_and(|id| !id.is_empty())
             || meta.authorization().and_then(bearer).is_some_and(is_api_key);
         if !self.control.is_shared() || !names_key {
@@ -208,11 +208,11 @@ impl Gate {
         let granted_elsewhere =
             [ErrorCode::InvalidApiKey, ErrorCode::LiveAccessNotApproved, ErrorCode::ProjectNotFound];
         if denied.is_some_and(|code| granted_elsewhere.contains(&code)) {
-            self.control.look().await;
+            self.control.try_refresh().await;
         }
     }
 
-    /// Finds whose key a request carries; checks the key, its project and the live approval.
+    /// Finds the caller by the request's key, and checks the key, its project and the live approval.
     ///
     /// # Errors
     /// The codes of 401, `PROJECT_ARCHIVED`, `LIVE_ACCESS_NOT_APPROVED`.
@@ -228,7 +228,7 @@ impl Gate {
         self.caller(&state, Arc::clone(key), None, now_ms)
     }
 
-    /// The caller that an open stream, a ticket or a session stands for.
+    /// The caller of an open stream, a ticket or a session.
     fn caller_by_id(&self, id: &str, now_ms: i64) -> Result<Caller> {
         let state = self.control.state();
         match MemberKey::parse(id) {
@@ -273,7 +273,7 @@ impl Gate {
         Ok(Caller { key, member, project, organization, plan, view })
     }
 
-    /// The key that a request carries, whether or not it may be used; none if it carries none that exists.
+    /// The key of a request, even if it may not be used; none if the request has no existing key.
     #[must_use]
     pub fn key_of(&self, meta: &RequestMeta) -> Option<Arc<ApiKey>> {
         let state = self.control.state();
@@ -287,8 +287,8 @@ impl Gate {
         key.cloned()
     }
 
-    /// Whether the caller with this [`Caller::key_id`] still has the rights that it was admitted with; asked again for open
-    /// streams.
+    /// True if the caller with this [`Caller::key_id`] still has the rights with which it was admitted. Open streams
+    /// are checked again.
     #[must_use]
     pub fn still_admits(&self, key_id: &str, operation: Operation) -> bool {
         let caller = self.caller_by_id(key_id, self.clock.now_ms());
@@ -316,26 +316,26 @@ impl Gate {
         caller.member.as_ref().map_or(Ok(()), |member| member.permit(operation))
     }
 
-    /// Runs every check up to the rate. The rate is told on failure too, once the key is accepted.
+    /// Runs every check up to the rate. A refusal has the rate too, once the key is accepted.
     ///
     /// # Errors
-    /// The first check that fails.
-    pub fn admit(self: &Arc<Self>, meta: RequestMeta, operation: Operation) -> std::result::Result<Call, Refused> {
+    /// Fails with the first check that fails.
+    pub fn admit(self: &Arc<Self>, meta: RequestMeta, operation: Operation) -> std::result::Result<Call, RefusedCall> {
         if !self.control.is_current() {
-            return Err(Refused { error: Error::outdated(), rate: None, key: self.key_of(&meta) });
+            return Err(RefusedCall { error: Error::outdated(), rate: None, key: self.key_of(&meta) });
         }
         let now_ms = self.clock.now_ms();
         let caller = self.authenticate(&meta, now_ms).map_err(|error| {
             let client = meta.client.as_deref().filter(|_| error.api.code.http_status() == 401);
             let too_many = client.and_then(|client| self.count_failure(client, "key", now_ms).err());
-            Refused { error: too_many.map_or(error, Error::from), rate: None, key: self.key_of(&meta) }
+            RefusedCall { error: too_many.map_or(error, Error::from), rate: None, key: self.key_of(&meta) }
         })?;
         let class = operation.class();
         let rate_name = caller.rate_name();
         let (live, limit) = (caller.key.live, caller.plan.per_minute(class));
         if let Err(error) = self.permit(&caller, operation) {
             let rate = self.limits.rates.peek(&rate_name, live, class, limit, now_ms);
-            return Err(Refused { error, rate: Some(rate), key: Some(caller.key) });
+            return Err(RefusedCall { error, rate: Some(rate), key: Some(caller.key) });
         }
         let rate = self.limits.rates.take(&rate_name, live, class, limit, now_ms);
         if !rate.allowed {
@@ -343,7 +343,7 @@ impl Gate {
             let message =
                 format!("more than {limit} requests of class {} in this minute; wait for the next", class.as_str());
             let error = ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(now_ms));
-            return Err(Refused { error: error.into(), rate: Some(rate), key: Some(caller.key) });
+            return Err(RefusedCall { error: error.into(), rate: Some(rate), key: Some(caller.key) });
         }
         Ok(Call { caller, operation, rate, meta, now_ms, replayed: Mutex::new(false), gate: Arc::clone(self) })
     }

@@ -1,7 +1,7 @@
-//! Does a request once per idempotency key: a repeat gets the first answer.
+//! Performs a request once per idempotency key: a repeat gets the first response.
 //!
-//! The things that a request creates are named after a seed that is kept with its key. So a repeat after a crash
-//! completes the first try instead of doing it twice, and a key used again after its time makes something new.
+//! The names of created objects derive from a seed that is kept with the key. So a repeat after a crash completes the
+//! first try instead of a second one, and a key used again after its time creates a new object.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,26 +24,26 @@ use crate::{
     tables::idempotency::{IdempotencyKey, StoredRequest},
 };
 
-/// Longest time that an answer is kept.
+/// Time for which a response is kept, in milliseconds.
 const KEPT_MS: i64 = 24 * 3_600_000;
-/// Longest time that a request in flight keeps its repeats away; then its server counts as dead.
+/// Time for which a request in flight blocks its repeats, in milliseconds. Later its core counts as dead.
 const IN_FLIGHT_MS: i64 = 30_000;
-/// Longest time for the tries to give a key back: after it, repeats may take the key anyway.
-const IN_FLIGHT: Duration = Duration::from_millis(IN_FLIGHT_MS.unsigned_abs());
-/// Most tries to take a key while the store is in doubt or others take it.
-const TRIES: usize = 4;
-/// Longest time to give a key back before a failure is told; after it, the tries go on.
-const AT_ONCE: Duration = Duration::from_millis(500);
-/// The pause between two tries to give a key back.
-const AGAIN: Duration = Duration::from_millis(200);
+/// Time limit of the tries to give a key back. Later, repeats may take the key anyway.
+const GIVE_BACK_TIMEOUT: Duration = Duration::from_millis(IN_FLIGHT_MS.unsigned_abs());
+/// Maximum number of tries to take a key while the store is in doubt or others take it.
+const MAX_TRIES: usize = 4;
+/// Time for which a failed request waits until its key is given back. The tries continue after it.
+const GIVE_BACK_WAIT: Duration = Duration::from_millis(500);
+/// Pause between two tries to give a key back.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// An answer as it is kept.
+/// A response as it is stored.
 #[derive(Clone, PartialEq, Eq, Message)]
-struct Answer {
-    /// The message, when it succeeded.
+struct KeptAnswer {
+    /// The message of a success.
     #[prost(bytes = "vec", optional, tag = "1")]
     message: Option<Vec<u8>>,
-    /// gRPC code, message and details, when it failed.
+    /// gRPC code, message and details of a failure.
     #[prost(int32, tag = "2")]
     code: i32,
     #[prost(string, tag = "3")]
@@ -52,7 +52,7 @@ struct Answer {
     details: Vec<u8>,
 }
 
-/// Keeps answers.
+/// Keeps responses by idempotency key.
 pub struct Idempotency {
     backend: SharedBackend,
     keys: KeyRing,
@@ -61,13 +61,14 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// Keeps answers in this backend for a process that starts now.
+    /// Creates the keeper in a backend, for a process that starts now.
     #[must_use]
     pub fn new(backend: SharedBackend, keys: KeyRing, ids: SharedIdSource, now_ms: i64) -> Self {
         Self { backend, keys, ids, started_at: now_ms }
     }
 
-    /// Performs a request that has passed all checks, once per idempotency key; without a key, simply performs it.
+    /// Performs a request that has passed all checks once per idempotency key. Without a key, it performs every
+    /// request.
     ///
     /// # Errors
     /// The request's own errors, `IDEMPOTENCY_KEY_REUSED`, `IDEMPOTENCY_IN_PROGRESS`, or a store that does not answer.
@@ -97,20 +98,20 @@ impl Idempotency {
             holder: fresh_seed.clone(),
             seed: fresh_seed,
         };
-        // If the request fails, its next try may begin at once.
-        let mut place = Place(Row { key, version: 0, kept });
-        // Where this is the only process, tries from before its start are dead.
+        // If the request fails, dropping this lets its next try begin at once.
+        let mut taken_key = TakenKey(KeyRow { key, version: 0, kept });
+        // If this is the only process, tries from before its start are dead.
         let dead_before = if self.backend.is_exclusive() { self.started_at } else { 0 };
-        if let Some(sealed) = place.0.take(dead_before).await? {
+        if let Some(sealed) = taken_key.0.take_key(dead_before).await? {
             *call.replayed.lock() = true;
-            return self.replay(&place.0.key, &sealed);
+            return self.replay(&taken_key.0.key, &sealed);
         }
-        let result = perform(&place.0.kept.seed).await;
+        let result = perform(&taken_key.0.kept.seed).await;
         let answer = match &result {
-            Ok(message) => Answer { message: Some(message.encode_to_vec()), ..Answer::default() },
+            Ok(message) => KeptAnswer { message: Some(message.encode_to_vec()), ..KeptAnswer::default() },
             Err(error) if is_final(&error.api) => {
                 let status = error.api.to_status("");
-                Answer {
+                KeptAnswer {
                     message: None,
                     code: status.code().into(),
                     text: status.message().to_owned(),
@@ -118,24 +119,24 @@ impl Idempotency {
                 }
             }
             Err(error) => {
-                // A refusal without an answer to keep has done nothing, so its key may go to another request. An earlier try
-                // that died may have done something: then the key stays with its request.
-                if error.api.code.http_status() < 500 && place.0.kept.seed == place.0.kept.holder {
-                    place.0.kept.request.clear();
+                // A refusal without a response to keep changed nothing, so its key may go to another request. An earlier
+                // try that died may have changed something: then the key stays with its request.
+                if error.api.code.http_status() < 500 && taken_key.0.kept.seed == taken_key.0.kept.holder {
+                    taken_key.0.kept.request.clear();
                 }
-                place.give_back().await;
+                taken_key.give_back().await;
                 return result;
             }
         };
-        let sealed = self.keys.seal(seal_purpose(&place.0.key), &answer.encode_to_vec());
-        place.keep(sealed).await;
+        let sealed = self.keys.seal(seal_purpose(&taken_key.0.key), &answer.encode_to_vec());
+        taken_key.keep_answer(sealed).await;
         result
     }
 
     fn replay<T: Message + Default>(&self, key: &IdempotencyKey, sealed: &[u8]) -> Result<T> {
         let plain = self.keys.open(seal_purpose(key), sealed);
         let plain = plain.ok_or_else(|| Error::internal("a kept answer cannot be decrypted"))?;
-        let answer = Answer::decode(plain.as_slice()).map_err(Error::internal)?;
+        let answer = KeptAnswer::decode(plain.as_slice()).map_err(Error::internal)?;
         match answer.message {
             Some(message) => T::decode(message.as_slice()).map_err(Error::internal),
             None => {
@@ -146,25 +147,25 @@ impl Idempotency {
     }
 }
 
-/// The answer in a key's row opens for that row alone.
+/// The purpose of a sealed response: it opens only for the row of its key.
 fn seal_purpose(key: &IdempotencyKey) -> SealPurpose<'_> {
     SealPurpose::IdempotentAnswer { scope: &key.scope, key: &key.key }
 }
 
 /// A key's row, as this try writes it.
 #[derive(Clone)]
-struct Row {
+struct KeyRow {
     key: IdempotencyKey,
-    /// 0 while this try has surely not taken the key.
+    /// The version is 0 while this try has surely not taken the key.
     version: i64,
     kept: StoredRequest,
 }
 
-impl Row {
-    /// Takes the key, or finds the answer to its request. Tries from before `dead_before` are dead.
-    async fn take(&mut self, dead_before: i64) -> Result<Option<Vec<u8>>> {
+impl KeyRow {
+    /// Takes the key, or finds the response to its request. Tries from before `dead_before` are dead.
+    async fn take_key(&mut self, dead_before: i64) -> Result<Option<Vec<u8>>> {
         let (mut expect, mut why) = (Expect::Absent, in_progress());
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             self.version = match expect {
                 Expect::Version(version) => version + 1,
                 Expect::Absent | Expect::Any => 1,
@@ -207,7 +208,7 @@ impl Row {
         self.key.write(&self.kept, expect, self.version, u32::try_from(2 * KEPT_MS / 1_000).ok()).await
     }
 
-    /// Lets the key be taken again, if this try holds it.
+    /// Gives the key back if this try holds it.
     async fn give_back(&mut self) -> Result<()> {
         if let Some((version, known)) = self.key.read().await?
             && known.holder == self.kept.holder
@@ -220,12 +221,12 @@ impl Row {
     }
 }
 
-/// A key that is taken while its request is performed; given back when dropped before the answer is kept.
-struct Place(Row);
+/// A key that is taken while its request runs. Dropping it before the response is kept gives the key back.
+struct TakenKey(KeyRow);
 
-impl Place {
-    /// Keeps the answer. If that fails, the next try completes the work of this one.
-    async fn keep(&mut self, sealed: Vec<u8>) {
+impl TakenKey {
+    /// Stores the response. If that fails, the next try completes the work of this one.
+    async fn keep_answer(&mut self, sealed: Vec<u8>) {
         let mut row = self.0.clone();
         row.version += 1;
         row.kept.answer = Some(sealed);
@@ -235,35 +236,36 @@ impl Place {
         }
     }
 
-    /// Gives the key back before a failure is told, if the store is in time: the next try may follow at once.
+    /// Gives the key back before the response of a failure, if the store answers in time. So the next try may follow at
+    /// once.
     async fn give_back(&mut self) {
-        if let Ok(Ok(())) = timeout(AT_ONCE, self.released().give_back()).await {
+        if let Ok(Ok(())) = timeout(GIVE_BACK_WAIT, self.released().give_back()).await {
             self.0.version = 0;
         }
     }
 
-    fn released(&self) -> Row {
+    fn released(&self) -> KeyRow {
         let mut row = self.0.clone();
-        // Longer ago than necessary, since clocks differ.
+        // The time lies further back than necessary, since clocks differ.
         row.kept.started_at -= 2 * IN_FLIGHT_MS;
         row
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenKey {
     fn drop(&mut self) {
         let (true, Ok(runtime)) = (self.0.version > 0, Handle::try_current()) else { return };
         let mut row = self.released();
-        // The trouble that stopped the request may stop this too; after `IN_FLIGHT` this is not needed.
-        runtime.spawn(timeout(IN_FLIGHT, async move {
+        // The failure that stopped the request may stop this too. After `GIVE_BACK_TIMEOUT` it is not needed.
+        runtime.spawn(timeout(GIVE_BACK_TIMEOUT, async move {
             while row.give_back().await.is_err() {
-                sleep(AGAIN).await;
+                sleep(RETRY_PAUSE).await;
             }
         }));
     }
 }
 
-/// Whether the same request would be refused again at any later time.
+/// True if the same request would be refused again at any later time.
 fn is_final(error: &ApiError) -> bool {
     match error.code {
         ErrorCode::WebhookLimitReached => false,

@@ -1,8 +1,7 @@
-//! What keys are used for: requests and errors by hour, key and class, and when each key was last used.
+//! The use of keys: requests and errors by hour, key and class, and the time of the last use.
 //!
-//! They are counted in memory, since every request is counted, and stored once a minute as this replica's whole counts,
-//! so that a store in doubt may be repeated. Readers add the replicas up. What a process counts in its last minute is
-//! lost when it is killed.
+//! Every request is counted in memory. Once a minute this replica stores its whole counts, so that a write in doubt may
+//! be repeated. Readers add the counts of all replicas. A killed process loses the counts of its last minute.
 
 #[cfg(test)]
 mod tests;
@@ -24,47 +23,47 @@ use crate::{
     tables::key_usage::{self, Requests, UsageKey},
 };
 
-/// How often the counts are stored.
-const STORE_EVERY: Duration = Duration::from_mins(1);
-/// Most rows read or written at once.
-const ROWS_AT_ONCE: usize = 500;
-/// How long an hour's counts stay in memory after its begin, in milliseconds: answers come after their requests.
-const REMEMBERED_MS: i64 = 2 * HOUR_MS;
+/// Interval between two writes of the counts.
+const STORE_INTERVAL: Duration = Duration::from_mins(1);
+/// Maximum number of rows in one read or write.
+const MAX_ROWS: usize = 500;
+/// Time for which an hour's counts stay in memory after its begin, in milliseconds: responses come after requests.
+const MEMORY_MS: i64 = 2 * HOUR_MS;
 /// The classes in the order of the counts.
 const CLASSES: [RateClass; 3] = [RateClass::Standard, RateClass::Heavy, RateClass::Verify];
 
 /// The count of a class in an hour.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// What this process counted.
+    /// The count of this process.
     own: Requests,
-    /// As much of it as is stored.
+    /// The part of it that is stored.
     stored: Requests,
-    /// What was stored under this replica's name before; none until it was read.
+    /// The count that an earlier process stored under this replica's name; none until it was read.
     before: Option<Requests>,
-    /// The version that the row was last written with.
+    /// The version of the last write of the row.
     version: i64,
 }
 
 #[derive(Debug)]
 struct Hour {
-    /// When it begins, in Unix milliseconds.
+    /// The begin of the hour, in unix milliseconds.
     start: i64,
     counts: [Count; CLASSES.len()],
 }
 
-/// What a key was used for.
+/// The counts of a key.
 #[derive(Debug)]
-struct Used {
+struct KeyCounts {
     project: String,
-    /// When it was last used, and the last time that is stored, in Unix milliseconds.
+    /// The time of the last use, and the last use that is stored, in unix milliseconds.
     last: i64,
     last_stored: i64,
-    /// The latest last.
+    /// The hours, the latest last.
     hours: Vec<Hour>,
 }
 
-impl Used {
+impl KeyCounts {
     fn of(project: &str) -> Self {
         Self { project: project.to_owned(), last: 0, last_stored: 0, hours: Vec::new() }
     }
@@ -79,26 +78,26 @@ impl Used {
     }
 }
 
-/// A count that is to be stored.
-struct Due {
+/// A count that must be stored.
+struct DueCount {
     of: UsageKey,
     own: Requests,
     change: Change,
 }
 
-/// Counts what keys are used for.
+/// Counts the use of keys.
 pub struct KeyUsage {
     backend: SharedBackend,
     replica: String,
     /// By the key's id.
-    used: Mutex<HashMap<String, Used>>,
-    /// One store at a time.
+    used: Mutex<HashMap<String, KeyCounts>>,
+    /// Lock for one write at a time.
     turn: tokio::sync::Mutex<()>,
     failing: AtomicBool,
 }
 
 impl KeyUsage {
-    /// Counts as this replica.
+    /// Creates the counts of this replica.
     #[must_use]
     pub fn new(backend: SharedBackend, replica: String) -> Self {
         let (used, turn) = (Mutex::default(), tokio::sync::Mutex::default());
@@ -107,21 +106,21 @@ impl KeyUsage {
 
     /// Counts a request of a key.
     pub fn count(&self, key: &ApiKey, class: RateClass, now_ms: i64) {
-        self.with(key, class, now_ms, |count| count.own.requests += 1);
+        self.update(key, class, now_ms, |count| count.own.requests += 1);
     }
 
-    /// Counts that a request, which was counted, was refused or failed; `now_ms` is when it was counted.
+    /// Counts an error of a counted request. `now_ms` is the time at which the request was counted.
     pub fn count_error(&self, key: &ApiKey, class: RateClass, now_ms: i64) {
-        self.with(key, class, now_ms, |count| count.own.errors += 1);
+        self.update(key, class, now_ms, |count| count.own.errors += 1);
     }
 
-    fn with(&self, key: &ApiKey, class: RateClass, now_ms: i64, add: impl FnOnce(&mut Count)) {
+    fn update(&self, key: &ApiKey, class: RateClass, now_ms: i64, add: impl FnOnce(&mut Count)) {
         let start = now_ms - now_ms.rem_euclid(HOUR_MS);
         let mut all = self.used.lock();
-        // Only the first request of a key makes a copy of its names.
+        // Only the first request of a key copies its names.
         let used = match all.get_mut(&key.id) {
             Some(used) => used,
-            None => all.entry(key.id.clone()).or_insert_with(|| Used::of(&key.project_id)),
+            None => all.entry(key.id.clone()).or_insert_with(|| KeyCounts::of(&key.project_id)),
         };
         used.last = used.last.max(now_ms);
         add(used.count(class, start));
@@ -129,14 +128,14 @@ impl KeyUsage {
 
     /// Stores the counts once a minute until stopped.
     pub async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
-        let mut every = tokio::time::interval(STORE_EVERY);
+        let mut every = tokio::time::interval(STORE_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(every.tick()).await.is_some() {
             stop.run_until_cancelled(self.flush(clock.now_ms())).await;
         }
     }
 
-    /// Stores what is not stored yet. What the store does not take is kept for the next time.
+    /// Stores the new counts. After a failure they stay for the next time.
     pub async fn flush(&self, now_ms: i64) {
         let _turn = self.turn.lock().await;
         let outcome = self.store(now_ms).await;
@@ -148,19 +147,19 @@ impl KeyUsage {
     }
 
     async fn store(&self, now_ms: i64) -> StoreResult<()> {
-        for keys in self.unread().chunks(ROWS_AT_ONCE) {
+        for keys in self.unread().chunks(MAX_ROWS) {
             let found = key_usage::own(&self.backend, keys, &self.replica).await?;
             for (of, (before, version)) in keys.iter().zip(found) {
-                self.note(of, |count| (count.before, count.version) = (Some(before), version));
+                self.update_known(of, |count| (count.before, count.version) = (Some(before), version));
             }
         }
-        for due in self.due(now_ms).chunks(ROWS_AT_ONCE) {
+        for due in self.due(now_ms).chunks(MAX_ROWS) {
             self.backend.apply(due.iter().map(|due| due.change.clone()).collect()).await?;
-            for Due { of, own, .. } in due {
-                self.note(of, |count| count.stored = *own);
+            for DueCount { of, own, .. } in due {
+                self.update_known(of, |count| count.stored = *own);
             }
         }
-        for uses in self.new_uses().chunks(ROWS_AT_ONCE) {
+        for uses in self.new_uses().chunks(MAX_ROWS) {
             let changes = uses.iter().map(|(project, key, at)| key_usage::use_change(project, key, *at));
             self.backend.apply(changes.collect()).await?;
             let mut all = self.used.lock();
@@ -173,47 +172,47 @@ impl KeyUsage {
         Ok(())
     }
 
-    fn note(&self, of: &UsageKey, note: impl FnOnce(&mut Count)) {
+    fn update_known(&self, of: &UsageKey, note: impl FnOnce(&mut Count)) {
         if let Some(used) = self.used.lock().get_mut(&of.key) {
             note(used.count(of.class, of.hour));
         }
     }
 
-    /// Every count that is not stored yet and that is chosen, as `choose` makes something of it.
-    fn chosen<T>(
+    /// Collects the counts that are not stored yet and that `is_chosen` accepts, converted by `convert`.
+    fn collect_unstored<T>(
         &self,
         is_chosen: impl Fn(&Count) -> bool,
-        mut choose: impl FnMut(UsageKey, &mut Count) -> Option<T>,
+        mut convert: impl FnMut(UsageKey, &mut Count) -> Option<T>,
     ) -> Vec<T> {
-        let mut chosen = Vec::new();
+        let mut collected = Vec::new();
         for (key, used) in self.used.lock().iter_mut() {
             for Hour { start, counts } in &mut used.hours {
                 for (count, class) in counts.iter_mut().zip(CLASSES) {
                     if count.own != count.stored && is_chosen(count) {
                         let (project, key) = (used.project.clone(), key.clone());
-                        chosen.extend(choose(UsageKey { project, key, hour: *start, class }, count));
+                        collected.extend(convert(UsageKey { project, key, hour: *start, class }, count));
                     }
                 }
             }
         }
-        chosen
+        collected
     }
 
-    /// What may have been stored under this replica's name: an earlier process on the embedded store had the same.
+    /// Counts whose row was not read yet. An earlier process on the embedded store had the same replica name.
     fn unread(&self) -> Vec<UsageKey> {
-        self.chosen(|count| count.before.is_none(), |of, _| Some(of))
+        self.collect_unstored(|count| count.before.is_none(), |of, _| Some(of))
     }
 
-    /// What is to be stored. What came since the reading is for the next time.
-    fn due(&self, now_ms: i64) -> Vec<Due> {
-        self.chosen(
+    /// The counts to store. Counts whose row was not read yet are left for the next time.
+    fn due(&self, now_ms: i64) -> Vec<DueCount> {
+        self.collect_unstored(
             |count| count.before.is_some(),
             |of, count| {
                 let whole = count.before?.plus(count.own);
-                // It grows with each try, and with time, so that the store can forget what has expired.
+                // The version grows with each try, and with time, so that the store can remove expired rows.
                 count.version = now_ms.max(count.version + 1);
                 let change = key_usage::change(&of, &self.replica, whole, count.version);
-                Some(Due { of, own: count.own, change })
+                Some(DueCount { of, own: count.own, change })
             },
         )
     }
@@ -225,11 +224,11 @@ impl KeyUsage {
         new.map(|(key, used)| (used.project.clone(), key.clone(), used.last)).collect()
     }
 
-    /// Forgets hours that have ended, and keys without others, once they are stored.
+    /// Removes ended hours once they are stored, and keys without further hours.
     fn forget(&self, now_ms: i64) {
         self.used.lock().retain(|_, used| {
             used.hours.retain(|hour| {
-                now_ms < hour.start + REMEMBERED_MS || hour.counts.iter().any(|count| count.own != count.stored)
+                now_ms < hour.start + MEMORY_MS || hour.counts.iter().any(|count| count.own != count.stored)
             });
             !used.hours.is_empty() || used.last != used.last_stored
         });

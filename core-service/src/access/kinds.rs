@@ -1,28 +1,28 @@
-//! The kinds of ids, and the errors for an id of another kind than is wanted.
+//! The kinds of ids, and the errors for an id of the wrong kind.
 
 use thesis_proto::error::ErrorCode;
 
 use crate::error::Error;
 
-/// Least characters of an id behind its prefix.
-const ID_CHARS: usize = 24;
+/// Minimum number of characters of an id behind its prefix.
+const MIN_ID_CHARS: usize = 24;
 
 /// A kind of ids.
-pub(crate) struct Kind {
-    /// How its ids begin.
+pub(crate) struct IdKind {
+    /// The prefix of the ids.
     pub(crate) prefix: &'static str,
-    /// The error for a thing of the kind that does not exist.
+    /// The error for an unknown object of the kind.
     pub(crate) code: ErrorCode,
-    /// What it is.
+    /// The name of the kind.
     name: &'static str,
-    /// Where a customer reads it.
+    /// The request with which a customer reads an object.
     request: &'static str,
-    /// How an operator lists its things, if a command does.
+    /// The command with which an operator lists the objects, if there is one.
     command: Option<&'static str>,
 }
 
-/// Every kind whose ids are given.
-pub(crate) static KINDS: [Kind; 9] = [
+/// Every kind whose ids callers send.
+pub(crate) static KINDS: [IdKind; 9] = [
     kind("th_", ErrorCode::ThesisNotFound, "a thesis", "read it with GET /v1/theses/{id}"),
     kind("fp_", ErrorCode::ProfileNotFound, "a profile", "read it with GET /v1/profiles/{ref}"),
     kind("tk_", ErrorCode::TokenNotFound, "a token", "read it with GET /v1/tokens/{ref}"),
@@ -38,37 +38,37 @@ pub(crate) static KINDS: [Kind; 9] = [
         .listed_with("list a project's with `trade-thesis admin key list --project ID`"),
 ];
 
-const fn kind(prefix: &'static str, code: ErrorCode, name: &'static str, request: &'static str) -> Kind {
-    Kind { prefix, code, name, request, command: None }
+const fn kind(prefix: &'static str, code: ErrorCode, name: &'static str, request: &'static str) -> IdKind {
+    IdKind { prefix, code, name, request, command: None }
 }
 
-impl Kind {
+impl IdKind {
     const fn listed_with(self, command: &'static str) -> Self {
         Self { command: Some(command), ..self }
     }
 }
 
-/// The kind of an id, by its form: whether or not there is such a thing.
-fn of(given: &str) -> Option<&'static Kind> {
-    let is_id = |kind: &&Kind| {
+/// The kind of an id, by its form. The object need not exist.
+fn kind_of(given: &str) -> Option<&'static IdKind> {
+    let is_id = |kind: &&IdKind| {
         let rest = given.strip_prefix(kind.prefix).unwrap_or_default();
-        rest.len() >= ID_CHARS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        rest.len() >= MIN_ID_CHARS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     KINDS.iter().find(is_id)
 }
 
-/// The error for a customer who gave an id of another kind than the one that a code names; none for other texts.
+/// The error for a customer who sent an id of another kind than the code's; none for other texts.
 pub(crate) fn mistaken(code: ErrorCode, given: &str) -> Option<Error> {
-    let kind = of(given).filter(|kind| kind.code != code)?;
+    let kind = kind_of(given).filter(|kind| kind.code != code)?;
     Some(Error::new(code, format!("{}… is the id of {}; {}", kind.prefix, kind.name, kind.request)))
 }
 
-/// The error for an operator who names a thing that does not exist, of the kind that a code names. It tells the command
-/// that lists those that do.
+/// The error for an operator who names an unknown object of the code's kind. It names the command that lists the
+/// existing ones.
 pub(crate) fn unknown_to_operator(code: ErrorCode, given: &str) -> Error {
     let wanted = KINDS.iter().find(|kind| kind.code == code);
     let (name, advice) = wanted.map_or(("a thing", None), |kind| (kind.name, kind.command));
-    let fault = match of(given).filter(|kind| kind.code != code) {
+    let fault = match kind_of(given).filter(|kind| kind.code != code) {
         Some(other) => format!("{}… is the id of {}, and this needs {name}'s", other.prefix, other.name),
         None => format!("there is no such {}", name.trim_start_matches("an ").trim_start_matches("a ")),
     };
@@ -84,24 +84,24 @@ mod tests {
 
     #[test]
     fn operators_learn_the_command_that_lists() {
-        let told = |code, given: &str| {
+        let message = |code, given: &str| {
             let error = unknown_to_operator(code, given).api;
             assert_eq!((error.code, &error.param), (code, &None));
             error.message
         };
         let list = "list them with `trade-thesis admin organization list`";
         for given in ["org_unknown", "", "prj_x", &format!("org_{ID}"), &format!("usr_{ID}")] {
-            let text = told(ErrorCode::OrganizationNotFound, given);
+            let text = message(ErrorCode::OrganizationNotFound, given);
             assert_eq!(text, format!("there is no such organization; {list}"), "{given}");
         }
-        let text = told(ErrorCode::OrganizationNotFound, &format!("prj_{ID}"));
+        let text = message(ErrorCode::OrganizationNotFound, &format!("prj_{ID}"));
         assert_eq!(text, format!("prj_… is the id of a project, and this needs an organization's; {list}"));
         for (code, what, command) in [
             (ErrorCode::ProjectNotFound, "project", "`trade-thesis admin project list`"),
             (ErrorCode::KeyNotFound, "API key", "`trade-thesis admin key list --project ID`"),
             (ErrorCode::WebhookNotFound, "webhook", "`trade-thesis admin webhook list --project ID`"),
         ] {
-            let text = told(code, "x");
+            let text = message(code, "x");
             assert!(text.starts_with(&format!("there is no such {what}; ")) && text.ends_with(command), "{text}");
         }
     }
@@ -111,8 +111,8 @@ mod tests {
         for kind in &KINDS {
             let id = format!("{}{ID}", kind.prefix);
             assert!(mistaken(kind.code, &id).is_none(), "{id}");
-            let told = mistaken(ErrorCode::InvitationNotFound, &id).expect("it is of another kind").api.message;
-            assert!(told.starts_with(kind.prefix) && told.ends_with(kind.request), "{told}");
+            let message = mistaken(ErrorCode::InvitationNotFound, &id).expect("it is of another kind").api.message;
+            assert!(message.starts_with(kind.prefix) && message.ends_with(kind.request), "{message}");
         }
         // A handle may begin like an id.
         assert!(mistaken(ErrorCode::ProfileNotFound, "th_alice").is_none());

@@ -18,30 +18,30 @@ use crate::{
         operation::RateClass,
         window::MINUTE_MS,
     },
-    replicas::shared_counts::{Counted, SharedCounts, Stored},
+    replicas::shared_counts::{CountStorage, SharedCountKey, SharedCounts},
     store::SharedBackend,
     tables::counts::{CountKey, CountTable},
 };
 
-/// Most failed authentications of one address in a minute.
+/// Maximum number of failed authentications of one address in a minute.
 pub const AUTH_FAILURES_PER_MINUTE: u64 = 20;
-/// Most test sends and replays of a project in a minute.
+/// Maximum number of test sends and replays of a project in a minute.
 pub const SENDS_PER_MINUTE: u64 = 10;
-/// Most addresses whose failures are counted: a flood from invented addresses must not take all memory.
-const ADDRESSES: usize = 100_000;
-/// How often bad minutes of addresses are closed and stored.
-const STORE_EVERY: Duration = Duration::from_secs(1);
-/// How long after a minute every replica's failures in it can be read, in milliseconds.
+/// Maximum number of addresses whose failures are counted. A flood from invented addresses must not use all memory.
+const MAX_ADDRESSES: usize = 100_000;
+/// Interval in which bad minutes of addresses are closed and stored.
+const STORE_INTERVAL: Duration = Duration::from_secs(1);
+/// Time after a minute at which every replica's failures in it can be read, in milliseconds.
 const SETTLED_MS: i64 = 3_000;
-/// Most addresses whose failures are read again when their minute is over: those that failed most.
+/// Maximum number of addresses whose failures are read again when their minute is over. The worst ones come first.
 const MAX_CLOSED: usize = 1_000;
-/// Seconds that the counts of a minute are kept.
+/// Seconds for which the counts of a minute are kept.
 const MINUTE_KEPT: u32 = 300;
 
 /// A rate window after a request was counted, or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// The class counted.
+    /// The class of the request.
     pub class: RateClass,
     /// Requests allowed in the window.
     pub limit: u32,
@@ -49,7 +49,7 @@ pub struct Rate {
     pub remaining: u32,
     /// Unix seconds at which the window ends.
     pub reset: i64,
-    /// Whether this request was within the limit.
+    /// True if this request was within the limit.
     pub allowed: bool,
 }
 
@@ -62,7 +62,7 @@ struct Window {
     minute: i64,
 }
 
-impl Counted for Window {
+impl SharedCountKey for Window {
     fn partition(&self) -> CountKey {
         let environment = if self.live { "live" } else { "test" };
         CountKey::of_minute(format!("{}/{environment}/{}", self.project, self.class.as_str()), self.minute)
@@ -93,14 +93,14 @@ impl RateWindows {
         Self::rate(&window, limit, allowed, used)
     }
 
-    /// Tells a window without counting, as it is known here.
+    /// The window as it is known here, without counting.
     pub fn peek(&self, project: &Arc<str>, live: bool, class: RateClass, limit: u32, now_ms: i64) -> Rate {
         let window = Self::window(project, live, class, now_ms);
         let used = self.0.known(&window, now_ms);
         Self::rate(&window, limit, used < limit.into(), used)
     }
 
-    /// Tells a window without counting, as all replicas together know it.
+    /// The window as all replicas together know it, without counting.
     pub async fn fresh(&self, project: &Arc<str>, live: bool, class: RateClass, limit: u32, now_ms: i64) -> Rate {
         let window = Self::window(project, live, class, now_ms);
         let used = self.0.fresh(&window, now_ms).await;
@@ -121,7 +121,7 @@ impl Failures {
     }
 }
 
-impl Counted for Failures {
+impl SharedCountKey for Failures {
     fn partition(&self) -> CountKey {
         CountKey::of_minute(format!("address/{}", self.address), self.minute)
     }
@@ -135,15 +135,15 @@ impl Counted for Failures {
 pub struct AuthFailures(SharedCounts<Failures>, BadAddresses);
 
 impl AuthFailures {
-    /// Counts a failure; false when the address, or the network around it, has had too many. Failures that the address's
-    /// own limit refuses do not count in the network: a single broken client must not use up the limit of its neighbours.
+    /// Counts a failure. Returns false when the address or its network has too many. Failures that the address's own
+    /// limit refuses do not count in the network: a single broken client must not use up the limit of its neighbours.
     pub fn record(&self, address: &str, now_ms: i64) -> bool {
         limited_networks(address).all(|network| self.record_in(&network, now_ms))
     }
 
     fn record_in(&self, network: &str, now_ms: i64) -> bool {
         let key = Failures { address: network.into(), minute: now_ms.div_euclid(MINUTE_MS) };
-        if self.0.size() >= ADDRESSES && !self.0.has(&key) {
+        if self.0.size() >= MAX_ADDRESSES && !self.0.has(&key) {
             return true;
         }
         let limit = key.limit();
@@ -157,7 +157,7 @@ impl AuthFailures {
 
     /// Closes minutes that have ended, and stores new bad ones, until stopped.
     async fn run(&self, clock: &dyn Clock, stop: &CancellationToken) {
-        let mut every = tokio::time::interval(STORE_EVERY);
+        let mut every = tokio::time::interval(STORE_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(every.tick()).await.is_some() {
             self.close(clock.now_ms()).await;
@@ -165,8 +165,8 @@ impl AuthFailures {
         }
     }
 
-    /// Forgets minutes that have ended, and leaves for abuse review how often each address failed. Only now are the
-    /// others' failures known for certain: a replica that had its own early in a minute has heard nothing since.
+    /// Removes ended minutes, and notes the failures of each address for the abuse review. Only now are the others'
+    /// failures certain: a replica may have read them last early in the minute.
     async fn close(&self, now_ms: i64) {
         let ended_by = now_ms - SETTLED_MS;
         self.0.read_ended(MAX_CLOSED, ended_by).await;
@@ -190,9 +190,9 @@ impl AuthFailures {
 pub struct Month {
     /// `YYYY-MM`.
     pub name: Arc<str>,
-    /// Its first millisecond.
+    /// The first millisecond of the month.
     pub start: i64,
-    /// The next one's first millisecond.
+    /// The first millisecond of the next month.
     pub end: i64,
 }
 
@@ -217,7 +217,7 @@ struct Used {
     month: Month,
 }
 
-impl Counted for Used {
+impl SharedCountKey for Used {
     fn partition(&self) -> CountKey {
         CountKey::of_month(&self.organization, &self.month.name)
     }
@@ -242,7 +242,7 @@ impl Quota {
         Used { organization: organization.into(), month: month.clone() }
     }
 
-    /// Counts a request if the month's `limit` allows it; tells whether it did.
+    /// Counts a request if the month's `limit` allows it. Returns whether it did.
     pub async fn take(&self, organization: &str, limit: u64, now_ms: i64) -> bool {
         self.counts.take_strictly(&self.key(organization, now_ms), limit, now_ms).await
     }
@@ -260,7 +260,7 @@ struct SendWindow {
     minute: i64,
 }
 
-impl Counted for SendWindow {
+impl SharedCountKey for SendWindow {
     fn partition(&self) -> CountKey {
         CountKey::of_minute(format!("{}/sends", self.project), self.minute)
     }
@@ -278,18 +278,18 @@ impl Sends {
         SendWindow { project: project.into(), minute: now_ms.div_euclid(MINUTE_MS) }
     }
 
-    /// Whether the project has had all of this minute, as far as is known here.
+    /// True if the project has used up this minute, as far as is known here.
     pub fn is_used_up(&self, project: &str, now_ms: i64) -> bool {
         self.0.known(&Self::window(project, now_ms), now_ms) >= SENDS_PER_MINUTE
     }
 
-    /// Counts a send; false when the project has had all of this minute.
+    /// Counts a send. Returns false when the project has used up this minute.
     pub fn take(&self, project: &str, now_ms: i64) -> bool {
         self.0.take(&Self::window(project, now_ms), SENDS_PER_MINUTE, now_ms).0
     }
 }
 
-/// Everything that is counted.
+/// All limits and their counts.
 pub struct Limits {
     /// Requests a minute.
     pub rates: RateWindows,
@@ -302,11 +302,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Counts as this replica.
+    /// Creates the counts of this replica.
     #[must_use]
     pub fn new(backend: &SharedBackend, replica: &str) -> Self {
-        let minutes = |from| Stored { table: CountTable::minutes(MINUTE_KEPT), from };
-        let months = Stored { table: CountTable::months(), from: 0 };
+        let minutes = |from| CountStorage { table: CountTable::minutes(MINUTE_KEPT), from };
+        let months = CountStorage { table: CountTable::months(), from: 0 };
         let (backend, replica) = (|| Arc::clone(backend), || replica.to_owned());
         Self {
             rates: RateWindows(SharedCounts::new(backend(), replica(), minutes(0))),
@@ -333,7 +333,7 @@ impl Limits {
         tokio::join!(self.quota.counts.exchange_all(now_ms), self.failures.1.flush(now_ms));
     }
 
-    /// Forgets ended windows.
+    /// Removes ended windows.
     pub fn sweep(&self, now_ms: i64) {
         self.rates.0.sweep(now_ms);
         self.sends.0.sweep(now_ms);

@@ -1,6 +1,6 @@
-//! The streams that are open at this core, by the sessions of edges. A stream ends when its key loses its rights or the
-//! person's session behind it ends, when this core lost its place or cannot check keys any more, when its ticket opened
-//! another, or when this core stops.
+//! The streams that are open at this core, by the sessions of edges. A stream ends when its key loses its rights, when
+//! the session of its person ends, when this core loses its place or cannot check keys any more, when its ticket opens
+//! another stream, or when this core stops.
 
 #[cfg(test)]
 mod tests;
@@ -26,46 +26,46 @@ use tokio_util::sync::CancellationToken;
 use super::gate::Gate;
 use crate::{domain::operation::Operation, replicas::stream_slots::StreamSlot, shared::control::Control};
 
-/// How often it is looked for streams that must end.
+/// Interval between two checks for streams that must end.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Number of closings that a session remembers: of streams whose opening was given up before it was done.
-const REMEMBERED: usize = 1_024;
+/// Maximum number of early closings that a session keeps: closings of streams that are not open yet.
+const MAX_EARLY_CLOSINGS: usize = 1_024;
 
 /// An open stream.
-pub struct Held {
+pub struct HeldStream {
     /// The [`key_id`](super::gate::Caller::key_id) of the caller that opened it.
     pub key_id: Arc<str>,
-    /// When the key expires, in unix milliseconds.
+    /// The time at which the key expires, in unix milliseconds.
     pub expires_at: Option<i64>,
-    /// Its place among the project's open streams.
+    /// The stream's place among the project's open streams.
     pub slot: StreamSlot,
-    /// The hash of the ticket that opened it.
+    /// The hash of the ticket that opened the stream.
     pub ticket: Option<String>,
 }
 
 struct Session {
     ends: mpsc::UnboundedSender<StreamEnd>,
-    streams: HashMap<u64, Held>,
+    streams: HashMap<u64, HeldStream>,
     /// Streams that were closed before they were open.
     closed_early: VecDeque<u64>,
 }
 
 impl Session {
-    /// Ends streams that `judge` gives a reason for.
-    fn end(&mut self, judge: impl Fn(&Held) -> Option<StreamEndReason>) {
+    /// Ends the streams for which `judge` returns a reason.
+    fn end(&mut self, judge: impl Fn(&HeldStream) -> Option<StreamEndReason>) {
         let Self { ends, streams, .. } = self;
         streams.retain(|stream, held| {
             let Some(reason) = judge(held) else { return true };
-            // If nobody hears it, the session has ended and all its streams with it.
+            // Without a receiver, the session and all its streams have ended.
             let _gone = ends.send(StreamEnd { stream: *stream, reason: reason.into() });
             false
         });
     }
 
-    /// Remembers that a stream was closed before it was open.
+    /// Notes that a stream was closed before it was open.
     fn close_early(&mut self, stream: u64) {
         self.closed_early.push_back(stream);
-        if self.closed_early.len() > REMEMBERED {
+        if self.closed_early.len() > MAX_EARLY_CLOSINGS {
             self.closed_early.pop_front();
         }
     }
@@ -77,13 +77,13 @@ pub struct OpenStreams {
     control: Arc<Control>,
     clock: SharedClock,
     sessions: Mutex<HashMap<String, Session>>,
-    /// When the first of the streams' keys expires, in unix milliseconds.
+    /// The time at which the first of the streams' keys expires, in unix milliseconds.
     next_expiry: AtomicI64,
-    /// A key expires sooner than was known.
+    /// Wakes the check when a new key expires sooner than the known ones.
     expiring: Notify,
 }
 
-/// A session of an edge. Dropped, its streams are gone.
+/// A session of an edge. Dropping it removes its streams.
 pub struct SessionGuard {
     streams: Arc<OpenStreams>,
     session: String,
@@ -92,20 +92,20 @@ pub struct SessionGuard {
 impl Drop for SessionGuard {
     fn drop(&mut self) {
         let session = self.streams.sessions.lock().remove(&self.session);
-        // Places are given back without the lock.
+        // The places are given back outside the lock.
         drop(session);
     }
 }
 
 impl OpenStreams {
-    /// No streams yet.
+    /// Creates the list without streams.
     #[must_use]
     pub fn new(gate: Arc<Gate>, control: Arc<Control>, clock: SharedClock) -> Arc<Self> {
         let next_expiry = AtomicI64::new(i64::MAX);
         Arc::new(Self { gate, control, clock, sessions: Mutex::default(), next_expiry, expiring: Notify::new() })
     }
 
-    /// Begins a session, and gives the ends of its streams. An earlier session of this name has ended.
+    /// Begins a session, and returns the channel of its streams' ends. An earlier session of this name has ended.
     #[must_use]
     pub fn begin(self: &Arc<Self>, session: &str) -> (SessionGuard, mpsc::UnboundedReceiver<StreamEnd>) {
         let (ends, receiver) = mpsc::unbounded_channel();
@@ -115,17 +115,17 @@ impl OpenStreams {
         (SessionGuard { streams: Arc::clone(self), session: session.to_owned() }, receiver)
     }
 
-    /// Whether there is such a session.
+    /// True if there is such a session.
     #[must_use]
     pub fn knows(&self, session: &str) -> bool {
         self.sessions.lock().contains_key(session)
     }
 
-    /// Adds an open stream. It is given back if its session has ended or it was closed meanwhile.
+    /// Adds an open stream. Returns it as the error if its session has ended or it was closed in the meantime.
     ///
     /// # Errors
     /// The stream, which is not open.
-    pub fn add(&self, session: &str, stream: u64, held: Held) -> Result<(), Held> {
+    pub fn add(&self, session: &str, stream: u64, held: HeldStream) -> Result<(), HeldStream> {
         let expires_at = held.expires_at.unwrap_or(i64::MAX);
         let mut sessions = self.sessions.lock();
         let Some(session) = sessions.get_mut(session) else { return Err(held) };
@@ -146,7 +146,7 @@ impl OpenStreams {
         Some(Arc::clone(&self.sessions.lock().get(session)?.streams.get(&stream)?.key_id))
     }
 
-    /// Forgets streams that their clients have closed; gives the tickets that opened them.
+    /// Removes streams that their clients have closed. Returns the tickets that opened them.
     pub fn close(&self, session: &str, streams: &[u64]) -> Vec<(String, u64)> {
         let mut closed = Vec::new();
         let mut sessions = self.sessions.lock();
@@ -173,7 +173,7 @@ impl OpenStreams {
         }
     }
 
-    /// Whether tickets opened any of the streams.
+    /// True if tickets opened any of the streams.
     #[must_use]
     pub fn have_tickets(&self) -> bool {
         let sessions = self.sessions.lock();
@@ -185,13 +185,13 @@ impl OpenStreams {
     pub fn tickets(&self) -> Vec<(String, String, u64)> {
         let sessions = self.sessions.lock();
         let of = |(name, session): (&String, &Session)| -> Vec<_> {
-            let ticket = |(stream, held): (&u64, &Held)| Some((held.ticket.clone()?, name.clone(), *stream));
+            let ticket = |(stream, held): (&u64, &HeldStream)| Some((held.ticket.clone()?, name.clone(), *stream));
             session.streams.iter().filter_map(ticket).collect()
         };
         sessions.iter().flat_map(of).collect()
     }
 
-    /// The keys, and what stands for them, that streams were opened with.
+    /// The [`key_id`](super::gate::Caller::key_id) of every caller with an open stream.
     #[must_use]
     pub fn keys(&self) -> HashSet<Arc<str>> {
         keys(&self.sessions.lock())
@@ -215,20 +215,20 @@ impl OpenStreams {
                 () = self.expiring.notified() => continue,
                 () = sleep(self.pause()) => {}
             }
-            self.look();
+            self.end_due();
         }
         for session in self.sessions.lock().values_mut() {
             session.end(|_| Some(StreamEndReason::ShuttingDown));
         }
     }
 
-    /// Time until the next look: a key expires to the moment.
+    /// Time until the next check. It comes at the moment at which the next key expires.
     fn pause(&self) -> Duration {
         let left = self.next_expiry.load(Ordering::Relaxed).saturating_sub(self.clock.now_ms());
         Duration::from_millis(left.max(1).unsigned_abs()).min(POLL_INTERVAL)
     }
 
-    fn look(&self) {
+    fn end_due(&self) {
         let is_current = self.control.is_current();
         let mut sessions = self.sessions.lock();
         let admitted: HashSet<Arc<str>> =

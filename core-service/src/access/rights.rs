@@ -1,4 +1,4 @@
-//! What people may do. Each call is decided here, on the state that its change is made on.
+//! The rights of people. Each call is decided here, on the same state as its change.
 
 #[cfg(test)]
 pub(crate) mod table;
@@ -46,27 +46,27 @@ fn no_key() -> Error {
     Error::new(ErrorCode::KeyNotFound, "there is no such key; list those of the project")
 }
 
-/// The error for a thing that does not exist: as members learn it, or as others do.
+/// The error for an unknown object, in the form for members or for operators.
 fn unknown(actor: &Actor, code: ErrorCode, id: &str, to_member: fn() -> Error) -> Error {
     if actor.is_member { to_member() } else { kinds::unknown_to_operator(code, id) }
 }
 
-fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, least: Role) -> Option<Result<()>> {
+fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, required: Role) -> Option<Result<()>> {
     if !actor.is_member {
         return Some(Ok(()));
     }
-    Some(demand_role(state.people().member(organization_id, &actor.id)?.role(), least))
+    Some(demand_role(state.people().member(organization_id, &actor.id)?.role(), required))
 }
 
-/// Refuses a role below another.
+/// Refuses a role below the required one.
 ///
 /// # Errors
 /// `INSUFFICIENT_ROLE`
-pub fn demand_role(role: Role, least: Role) -> Result<()> {
-    if role >= least {
+pub fn demand_role(role: Role, required: Role) -> Result<()> {
+    if role >= required {
         return Ok(());
     }
-    let needed = match least {
+    let needed = match required {
         Role::Viewer => "a member",
         Role::Developer => "a developer or an owner",
         Role::Owner => "an owner",
@@ -75,53 +75,53 @@ pub fn demand_role(role: Role, least: Role) -> Result<()> {
     Err(Error::new(ErrorCode::InsufficientRole, text))
 }
 
-/// An organization in which the actor has a role at least.
+/// An organization in which the actor has the required role.
 ///
 /// # Errors
-/// `ORGANIZATION_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
+/// `ORGANIZATION_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
 pub fn organization<'a>(
     state: &'a ControlState,
     actor: &Actor,
     id: &str,
-    least: Role,
+    required: Role,
 ) -> Result<&'a Arc<Organization>> {
     let unknown = || unknown(actor, ErrorCode::OrganizationNotFound, id, no_organization);
     let found = state.organization(id).ok_or_else(unknown)?;
-    has_role(state, actor, id, least).ok_or_else(no_organization)??;
+    has_role(state, actor, id, required).ok_or_else(no_organization)??;
     Ok(found)
 }
 
-/// A project of an organization in which the actor has a role at least.
+/// A project of an organization in which the actor has the required role.
 ///
 /// # Errors
-/// `PROJECT_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
-pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<Project>> {
+/// `PROJECT_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
+pub fn project<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<Project>> {
     let unknown = || unknown(actor, ErrorCode::ProjectNotFound, id, no_project);
     let found = state.project(id).ok_or_else(unknown)?;
-    has_role(state, actor, &found.organization_id, least).ok_or_else(no_project)??;
+    has_role(state, actor, &found.organization_id, required).ok_or_else(no_project)??;
     Ok(found)
 }
 
-/// A key of a project of an organization in which the actor has a role at least.
+/// A key of an organization in which the actor has the required role.
 ///
 /// # Errors
-/// `KEY_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
-pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<ApiKey>> {
+/// `KEY_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
+pub fn key<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<ApiKey>> {
     let unknown = || unknown(actor, ErrorCode::KeyNotFound, id, no_key);
     let found = state.key(id).ok_or_else(unknown)?;
     let organization = state.project(&found.project_id).map(|project| &*project.organization_id).unwrap_or_default();
-    has_role(state, actor, organization, least).ok_or_else(no_key)??;
+    has_role(state, actor, organization, required).ok_or_else(no_key)??;
     Ok(found)
 }
 
-/// An invitation to an organization in which the actor has a role at least.
+/// An invitation to an organization in which the actor has the required role.
 ///
 /// # Errors
-/// `INVITATION_NOT_FOUND` for others than members, `INSUFFICIENT_ROLE`.
-pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, least: Role) -> Result<&'a Arc<Invitation>> {
+/// `INVITATION_NOT_FOUND` for users who are no members, `INSUFFICIENT_ROLE`.
+pub fn invitation<'a>(state: &'a ControlState, actor: &Actor, id: &str, required: Role) -> Result<&'a Arc<Invitation>> {
     let found = state.people().invitation(id).ok_or_else(no_invitation)?;
     let organization = found.organization_id.as_deref().unwrap_or_default();
-    has_role(state, actor, organization, least).ok_or_else(no_invitation)??;
+    has_role(state, actor, organization, required).ok_or_else(no_invitation)??;
     Ok(found)
 }
 

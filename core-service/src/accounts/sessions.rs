@@ -76,7 +76,7 @@ pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>
     let mut user = known();
     if user.is_none() {
         // Another core has just made the user.
-        shared.control.look().await;
+        shared.control.try_refresh().await;
         user = known();
     }
     let user = user.ok_or_else(sign_in_required)?;

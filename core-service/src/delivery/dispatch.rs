@@ -1,13 +1,13 @@
 //! Hands out due attempts to workers and takes their reports.
 //!
-//! A core hands out the attempts of the shards whose lease it holds. What fan-out has just made goes from memory to a
-//! worker. Everything else is read from the queues: what a core finds when it takes a shard over, retries when their
-//! timer says so, and what memory had no room for. Leases only save duplicate work: a report of the expected attempt
-//! counts, whoever sends it.
+//! A core hands out the attempts of the shards whose lease it holds. New deliveries from fan-out go from memory to a
+//! worker. The dispatcher reads all others from the queues: rows of a shard that it takes over, retries that are due,
+//! and deliveries that had no room in memory. Leases only save duplicate work: a report of the expected attempt counts,
+//! whichever worker sends it.
 
 mod endpoint;
 mod health;
-mod queue_figures;
+mod queue_metrics;
 mod read;
 mod report;
 mod settled;
@@ -34,36 +34,37 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::{queue_figures::QueueFigures, report::Reported, state::LaneFigures};
+pub use self::{queue_metrics::QueueMetrics, report::EndedAttempt, state::LaneMetrics};
 use self::{
-    read::Pages,
+    read::MarkProgress,
     shards::Shards,
     state::{State, Worker, due_at},
     unsendable::Unsendable,
 };
-use super::serving::{Serving, Verdict};
+use super::rule::{DeliveryRule, Verdict};
 use crate::{
     domain::{control::Webhook, delivery::Delivery},
     error::Result,
     replicas::members::Members,
-    shared::{Shared, queue_hints::Made},
+    shared::{Shared, queue_hints::PendingDelivery},
     tables::{deliveries::DeliveryChange, queue::shard_of},
 };
 
-/// How often timers, the slow lane and late attempts are looked at.
+/// Interval between two checks of timers, the slow lane and late attempts.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Longest wait for a report; then the attempt is handed out again.
+/// Time within which a worker reports an attempt, in milliseconds. Later the attempt is handed out again.
 const CLAIM_MS: i64 = 15_000;
-/// The same after its worker's stream has ended: attempts under way end and are reported within this time.
+/// Time for reports after the worker's stream has ended, in milliseconds. Attempts under way end and are reported in
+/// it.
 const ORPHAN_MS: i64 = 8_000;
-/// Most queues read at once.
-const READS: usize = 16;
-/// Most events that are kept as JSON for their next attempts.
-const BODIES: usize = 2_000;
+/// Maximum number of queues that are read at the same time.
+const MAX_READS: usize = 16;
+/// Maximum number of events that the dispatcher keeps as JSON for their next attempts.
+const MAX_BODIES: usize = 2_000;
 
-/// An attempt to be made.
+/// An attempt that a worker shall make.
 #[derive(Debug)]
-pub struct Claimed {
+pub struct ClaimedAttempt {
     /// The delivery as it is before the attempt.
     pub delivery: Arc<Delivery>,
     /// The webhook it goes to.
@@ -82,11 +83,11 @@ pub struct Dispatcher {
     next_worker: AtomicU64,
     state: Mutex<State>,
     streaks: report::Streaks,
-    /// Whether the news of every other core are heard.
+    /// True while the notifications of every other core arrive.
     all_connected: watch::Receiver<bool>,
 }
 
-/// A worker's place; given up when dropped.
+/// The registration of a connected worker. Dropping it removes the worker.
 pub struct WorkerPlace {
     dispatcher: Arc<Dispatcher>,
     id: u64,
@@ -106,23 +107,23 @@ impl Drop for WorkerPlace {
 }
 
 impl Dispatcher {
-    /// A dispatcher of this replica.
+    /// Creates the dispatcher of this replica.
     #[must_use]
     pub fn new(shared: Arc<Shared>, members: Arc<Members>, all_connected: watch::Receiver<bool>) -> Arc<Self> {
         Arc::new(Self {
             all_connected,
             shards: Shards::new(Arc::clone(&shared), members),
             shared,
-            bodies: Cache::new(BODIES),
+            bodies: Cache::new(MAX_BODIES),
             next_worker: AtomicU64::new(1),
             state: Mutex::default(),
             streaks: report::Streaks::default(),
         })
     }
 
-    /// Takes a worker's stream: it gets claims until the place is dropped, at most `capacity` unreported that are not
-    /// late, and twice as many in all.
-    pub fn join(self: &Arc<Self>, capacity: usize) -> (WorkerPlace, mpsc::Receiver<Claimed>) {
+    /// Adds a worker. It receives claims until its place is dropped: at most `capacity` unreported ones that are not
+    /// late, and at most twice as many in all.
+    pub fn join(self: &Arc<Self>, capacity: usize) -> (WorkerPlace, mpsc::Receiver<ClaimedAttempt>) {
         let (claims, receiver) = mpsc::channel(ATTEMPTS_A_PLACE * capacity.max(1));
         let id = self.next_worker.fetch_add(1, Ordering::Relaxed);
         self.state.lock().workers.insert(id, Worker { claims, capacity, out: 0, late: 0 });
@@ -131,7 +132,7 @@ impl Dispatcher {
         (WorkerPlace { dispatcher: Arc::clone(self), id }, receiver)
     }
 
-    /// Takes back an attempt that was not made.
+    /// Takes back an attempt that the worker did not make.
     pub fn release_claim(&self, delivery_id: &str, attempt: i32) {
         let now_ms = self.shared.clock.now_ms();
         self.state.lock().give_back(delivery_id, attempt, now_ms);
@@ -143,9 +144,9 @@ impl Dispatcher {
         self.shards.release_all(self.shared.clock.now_ms(), |shard| self.is_out(shard)).await;
     }
 
-    /// Takes shards and renews their leases, apart from the work, until stopped.
+    /// Takes shards and renews their leases until stopped. It runs apart from the work.
     pub async fn keep_shards(self: Arc<Self>, stop: CancellationToken) {
-        stop.run_until_cancelled(self.shards.keep(|shard| self.is_out(shard))).await;
+        stop.run_until_cancelled(self.shards.keep_leases(|shard| self.is_out(shard))).await;
     }
 
     fn is_out(&self, shard: i64) -> bool {
@@ -157,64 +158,64 @@ impl Dispatcher {
         let mut every = tokio::time::interval(POLL_INTERVAL);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut reads = JoinSet::new();
-        let mut pages = Pages::new(self.all_connected.clone());
+        let mut progress = MarkProgress::new(self.all_connected.clone());
         loop {
-            let looks = tokio::select! {
+            let is_tick = tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.shared.hints.changed() => false,
                 Some(_) = reads.join_next() => false,
                 _ = every.tick() => true,
             };
             let now_ms = self.shared.clock.now_ms();
-            self.hear(now_ms);
+            self.apply_hints(now_ms);
             let has_workers = !self.state.lock().workers.is_empty();
             self.shards.has_workers(has_workers);
             if !self.shared.control.is_current() {
                 // Live access may be withdrawn.
                 continue;
             }
-            if looks && let Err(error) = self.look(&mut pages, now_ms).await {
+            if is_tick && let Err(error) = self.check_time(&mut progress, now_ms).await {
                 tracing::warn!(%error, "looking for due webhook attempts failed, trying again");
             }
-            let unsendable = self.hand_out(looks, now_ms).await;
+            let unsendable = self.hand_out(is_tick, now_ms).await;
             if !unsendable.is_empty()
                 && let Err(error) = self.fail(unsendable, now_ms).await
             {
                 tracing::warn!(%error, "noting that attempts cannot be sent failed, trying again");
             }
-            while reads.len() < READS {
+            while reads.len() < MAX_READS {
                 let Some((webhook, place)) = self.state.lock().next_read() else { break };
                 reads.spawn(Arc::clone(&self).read_queue(webhook, place));
             }
         }
     }
 
-    /// Takes in what was just made here, and what other cores told.
-    fn hear(&self, now_ms: i64) {
-        let news = self.shared.hints.take();
-        if news.made.is_empty() && news.queues.is_empty() {
+    /// Applies the hints about new deliveries of this core, and about queues in which other cores wrote rows.
+    fn apply_hints(&self, now_ms: i64) {
+        let hints = self.shared.hints.take_pending();
+        if hints.deliveries.is_empty() && hints.queues.is_empty() {
             return;
         }
         let mut state = self.state.lock();
-        for made in news.made {
-            let Some(due_at) = made.delivery.next_attempt_at else { continue };
-            let webhook = &made.delivery.webhook_id;
+        for pending in hints.deliveries {
+            let Some(due_at) = pending.delivery.next_attempt_at else { continue };
+            let webhook = &pending.delivery.webhook_id;
             match self.shards.taken_at(shard_of(webhook)) {
-                // Only this core can have sent what was made since.
-                Some(taken_at) if made.delivery.created_at >= taken_at => state.add(made, now_ms),
+                // Only this core can have sent a delivery that was created since then.
+                Some(taken_at) if pending.delivery.created_at >= taken_at => state.add_ready(pending, now_ms),
                 Some(_) => state.expect(&webhook.as_str().into(), due_at, now_ms),
                 None => {}
             }
         }
-        for (webhook, due_at) in news.queues {
+        for (webhook, due_at) in hints.queues {
             if self.shards.taken_at(shard_of(&webhook)).is_some() {
                 state.expect(&webhook.into(), due_at, now_ms);
             }
         }
     }
 
-    /// Looks at everything that time brings.
-    async fn look(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
+    /// Handles late attempts, due timers and webhooks that no longer wait; then reads marks.
+    async fn check_time(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
         {
             let mut state = self.state.lock();
             let late: Vec<Arc<Delivery>> =
@@ -226,50 +227,51 @@ impl Dispatcher {
             state.read_due(now_ms);
             let waiting: Vec<_> = state.waiting().cloned().collect();
             for webhook in waiting {
-                let waits = |(_, serving): (_, Serving)| serving.waits();
-                if self.shards.serves(shard_of(&webhook), now_ms) && !self.serving(&webhook, now_ms).is_some_and(waits)
+                let waits = |(_, rule): (_, DeliveryRule)| rule.waits();
+                if self.shards.serves(shard_of(&webhook), now_ms)
+                    && !self.find_rule(&webhook, now_ms).is_some_and(waits)
                 {
-                    state.wait_no_more(&webhook);
+                    state.resume(&webhook);
                 }
             }
         }
-        self.look_at_marks(pages, now_ms).await?;
-        self.look_for_unheard(pages, now_ms).await
+        self.check_marks(progress, now_ms).await?;
+        self.read_marks_of_others(progress, now_ms).await
     }
 
-    /// A webhook and what becomes of its deliveries; none if it is deleted, or not known here yet.
-    fn serving(&self, webhook: &str, now_ms: i64) -> Option<(Arc<Webhook>, Serving)> {
+    /// Finds a webhook and the rule for its deliveries; none if the webhook is deleted, or not known here yet.
+    fn find_rule(&self, webhook: &str, now_ms: i64) -> Option<(Arc<Webhook>, DeliveryRule)> {
         let state = self.shared.control.state();
         let webhook = state.webhook(webhook)?;
-        Some((Arc::clone(webhook), Serving::of(&state, webhook, now_ms)))
+        Some((Arc::clone(webhook), DeliveryRule::of(&state, webhook, now_ms)))
     }
 
-    /// Hands out what is ready, until the workers are full. Gives what cannot be sent.
-    async fn hand_out(&self, looks: bool, now_ms: i64) -> Vec<(Made, Unsendable)> {
+    /// Hands out ready deliveries until the workers are full. Returns the ones that cannot be sent.
+    async fn hand_out(&self, is_tick: bool, now_ms: i64) -> Vec<(PendingDelivery, Unsendable)> {
         let mut unsendable = Vec::new();
         let mut refreshed = !self.shared.control.is_shared();
-        let slow = if looks { self.state.lock().slow_round(now_ms) } else { Vec::new() };
+        let slow = if is_tick { self.state.lock().slow_round(now_ms) } else { Vec::new() };
         let mut slow = slow.into_iter();
         loop {
-            let made = match slow.next() {
-                Some(made) => made,
+            let pending = match slow.next() {
+                Some(pending) => pending,
                 None => {
                     let mut state = self.state.lock();
                     if state.room() == 0 {
                         return unsendable;
                     }
-                    let Some(made) = state.next(now_ms) else { return unsendable };
-                    made
+                    let Some(pending) = state.next_healthy(now_ms) else { return unsendable };
+                    pending
                 }
             };
-            let mut serving = self.serving(&made.delivery.webhook_id, now_ms);
-            if !refreshed && serving.as_ref().is_some_and(|(webhook, _)| webhook.live) {
+            let mut rule = self.find_rule(&pending.delivery.webhook_id, now_ms);
+            if !refreshed && rule.as_ref().is_some_and(|(webhook, _)| webhook.live) {
                 // Its live access may have been withdrawn just now.
-                self.shared.control.look().await;
+                self.shared.control.try_refresh().await;
                 refreshed = true;
-                serving = self.serving(&made.delivery.webhook_id, now_ms);
+                rule = self.find_rule(&pending.delivery.webhook_id, now_ms);
             }
-            match serving.map(|(webhook, serving)| (webhook, serving.verdict(&made.delivery))) {
+            match rule.map(|(webhook, rule)| (webhook, rule.verdict(&pending.delivery))) {
                 Some((webhook, Verdict::Send)) => {
                     // The present time, since a round may take long. The core that serves the shard next, which may be
                     // this one, takes it over and reads this attempt again.
@@ -278,31 +280,33 @@ impl Dispatcher {
                     }
                     match self.secrets(&webhook, now_ms) {
                         Ok(secrets) => {
-                            if !self.send(made, webhook, secrets, now_ms) {
+                            if !self.send(pending, webhook, secrets, now_ms) {
                                 let mut state = self.state.lock();
-                                slow.for_each(|made| state.put_back(made, now_ms));
+                                slow.for_each(|pending| state.put_back(pending, now_ms));
                                 return unsendable;
                             }
                         }
-                        Err(why) => unsendable.push((made, why)),
+                        Err(why) => unsendable.push((pending, why)),
                     }
                 }
                 Some((webhook, Verdict::Wait)) => {
-                    self.state.lock().wait(&webhook.id.as_str().into(), due_at(&made.delivery));
+                    self.state.lock().add_waiting(&webhook.id.as_str().into(), due_at(&pending.delivery));
                 }
                 // The reader of its queue reads control first, and then cancels it.
                 Some((_, Verdict::Cancel)) | None => {
-                    self.state.lock().read_from(&made.delivery.webhook_id.as_str().into(), due_at(&made.delivery));
+                    self.state
+                        .lock()
+                        .read_from(&pending.delivery.webhook_id.as_str().into(), due_at(&pending.delivery));
                 }
             }
         }
     }
 
-    /// Gives an attempt to the worker with the fewest out; false when none has room.
-    fn send(&self, made: Made, webhook: Arc<Webhook>, secrets: Vec<String>, now_ms: i64) -> bool {
+    /// Sends an attempt to the worker with the fewest attempts out. Returns false when no worker has room.
+    fn send(&self, pending: PendingDelivery, webhook: Arc<Webhook>, secrets: Vec<String>, now_ms: i64) -> bool {
         let mut state = self.state.lock();
-        let delivery = Arc::new(made.delivery);
-        let claimed = Claimed { delivery: Arc::clone(&delivery), webhook, body: made.body, secrets };
+        let delivery = Arc::new(pending.delivery);
+        let claimed = ClaimedAttempt { delivery: Arc::clone(&delivery), webhook, body: pending.body, secrets };
         let sent = match state.least_loaded() {
             Some((id, worker)) => {
                 worker.claims.try_send(claimed).map(|()| id).map_err(mpsc::error::TrySendError::into_inner)
@@ -314,17 +318,17 @@ impl Dispatcher {
                 state.send(worker, delivery, now_ms, now_ms + CLAIM_MS);
                 true
             }
-            Err(Claimed { body, .. }) => {
-                state.put_back(Made { delivery: Arc::unwrap_or_clone(delivery), body }, now_ms);
+            Err(ClaimedAttempt { body, .. }) => {
+                state.put_back(PendingDelivery { delivery: Arc::unwrap_or_clone(delivery), body }, now_ms);
                 false
             }
         }
     }
 
     /// Counts attempts that cannot be sent as failed.
-    async fn fail(&self, attempts: Vec<(Made, Unsendable)>, now_ms: i64) -> Result<()> {
+    async fn fail(&self, attempts: Vec<(PendingDelivery, Unsendable)>, now_ms: i64) -> Result<()> {
         let mut steps = Vec::with_capacity(attempts.len());
-        for (Made { delivery: before, .. }, why) in attempts {
+        for (PendingDelivery { delivery: before, .. }, why) in attempts {
             let after = unsendable::failed(&before, &why, now_ms);
             steps.push(DeliveryChange { before, after });
         }

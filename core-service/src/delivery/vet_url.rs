@@ -12,7 +12,7 @@ use url::Host;
 
 use crate::error::{Error, Result};
 
-/// Longest wait for DNS.
+/// Time limit of the DNS lookup.
 const DNS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Judges webhook URLs.
@@ -22,15 +22,15 @@ pub struct UrlVetter {
 }
 
 impl UrlVetter {
-    /// A vetter with the operator's exceptions.
+    /// Creates a vetter with the operator's exceptions.
     ///
     /// # Errors
-    /// When the system's name servers cannot be read.
+    /// Fails when the system's name servers cannot be read.
     pub fn new(allow: Vec<IpNet>, dns_servers: &[SocketAddr]) -> Result<Self> {
         Ok(Self { allow, resolver: Resolver::new(dns_servers).map_err(Error::internal)? })
     }
 
-    /// Judges a URL: as given, before anything is resolved, then where it leads. A text that is no URI is forbidden
+    /// Judges the form of a URL before its host is resolved, then its addresses. A text that is no URI is forbidden
     /// with the nearest reason, `scheme`, `hostname` or `credentials`, and the message says what a URI is. (Control
     /// characters other than line ends and tabs never come here: no text field takes them.)
     ///
@@ -57,7 +57,7 @@ impl UrlVetter {
     }
 }
 
-/// What is wrong, and what to do about it.
+/// Describes the fault and its remedy.
 const fn advice(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Scheme => "its scheme is not allowed; use https, or http with a test key",

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
-use crate::{delivery::dispatch::Reported, domain::delivery::Attempt, operations::Core};
+use crate::{delivery::dispatch::EndedAttempt, domain::delivery::Attempt, operations::Core};
 
 /// End of the URL of an endpoint that is gone for good.
 pub(super) const GONE: &str = "/gone";
@@ -24,7 +24,7 @@ pub(super) async fn work(core: Arc<Core>, sent: Arc<Mutex<BTreeSet<(String, i32)
             200
         };
         let attempt = Attempt { number, response_status: Some(status), ..Attempt::default() };
-        let report = Reported { delivery: claimed.delivery.id.clone(), attempt };
+        let report = EndedAttempt { delivery: claimed.delivery.id.clone(), attempt };
         while core.dispatcher.report(vec![report.clone()]).await.is_err() {
             if stop.run_until_cancelled(tokio::time::sleep(Duration::from_millis(500))).await.is_none() {
                 return;

@@ -25,7 +25,7 @@ use tonic::{
 use super::traced::Traced;
 use crate::{
     access::{
-        gate::{Call, Refused, RequestMeta},
+        gate::{Call, RefusedCall, RequestMeta},
         limits::Rate,
     },
     accounts::sessions,
@@ -183,14 +183,14 @@ pub(super) async fn admit(core: &Core, operation: Operation, mut meta: RequestMe
     let (request_id, trace) = (meta.request_id.clone(), meta.trace);
     let meeting = async {
         admit_person(core, &mut meta).await?;
-        core.gate.look_for_unknown_key(&meta).await;
+        core.gate.refresh_for_unknown_key(&meta).await;
         Ok(())
     };
     if let Err(error) = reached(core, meeting).await {
         count_refused(core, operation, core.gate.key_of(&meta));
         return Err(status_in(&error, &request_id, operation.name(), Some(&trace), None));
     }
-    let call = core.gate.admit(meta, operation).map_err(|Refused { error, rate, key }| {
+    let call = core.gate.admit(meta, operation).map_err(|RefusedCall { error, rate, key }| {
         let mut status =
             status_in(&error, &request_id, operation.name(), Some(&trace), key.as_deref().map(|key| &*key.id));
         count_refused(core, operation, key);

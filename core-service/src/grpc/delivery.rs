@@ -16,7 +16,7 @@ use super::{
     answer::{internal, reached, service_only},
 };
 use crate::{
-    delivery::dispatch::{Claimed, Reported},
+    delivery::dispatch::{ClaimedAttempt, EndedAttempt},
     domain::delivery::Attempt,
 };
 
@@ -25,7 +25,7 @@ const MAX_CAPACITY: i32 = 4_096;
 /// Most reports of one call.
 const MAX_REPORTS: usize = 1_000;
 
-fn claim(claimed: &Claimed) -> v1::ClaimResponse {
+fn claim(claimed: &ClaimedAttempt) -> v1::ClaimResponse {
     let delivery = &claimed.delivery;
     v1::ClaimResponse {
         attempt: delivery.attempt_count() + 1,
@@ -87,7 +87,7 @@ impl DeliveryService for Api {
                 latency_ms: report.latency_ms,
                 failure,
             };
-            ended.push(Reported { delivery: report.delivery_id, attempt });
+            ended.push(EndedAttempt { delivery: report.delivery_id, attempt });
         }
         let core = Arc::clone(&self.core);
         let reporting = async move { core.dispatcher.report(ended).await.map(|()| v1::ReportResponse {}) };

@@ -95,7 +95,7 @@ impl PeerService for Api {
         let v1::LookUpRequest { core, thing } = request.into_inner();
         let upstream = self.led(&core)?;
         let thing = thing.ok_or_else(|| Status::invalid_argument("thing: is required"))?;
-        Ok(Response::new(upstream.ask_here(thing).await.into()))
+        Ok(Response::new(upstream.lookup_here(thing).await.into()))
     }
 
     async fn get_feed_status(
@@ -123,7 +123,7 @@ impl PeerService for Api {
 
     async fn news(&self, request: Request<v1::NewsRequest>) -> Result<Response<Self::NewsStream>, Status> {
         service_only(&self.core, &request)?;
-        let listener = self.core.shared.news.listen();
+        let listener = self.core.shared.notifications.subscribe();
         // What was told before it listened.
         let known = self.core.datasets.positions().into_iter().filter(|(_, position)| *position > 0);
         let logs = known.map(|(dataset, position)| v1::LogNews { dataset: dataset.to_string(), position }).collect();

@@ -24,7 +24,7 @@ use super::{
     thesis::CURSOR,
 };
 use crate::{
-    access::{gate::Call, open_streams::Held},
+    access::{gate::Call, open_streams::HeldStream},
     domain::{dataset::Dataset, operation::Operation},
     error::{Error, Result as Outcome},
     log::forward::read_forward,
@@ -77,7 +77,7 @@ async fn open(
     let query = StreamQuery::read(core, call, filter, history_path(message), message.cursor.as_deref())?;
     let held = match message.kind() {
         OpenKind::Subscription | OpenKind::Check => None,
-        OpenKind::Unspecified | OpenKind::Place => Some(Held {
+        OpenKind::Unspecified | OpenKind::Place => Some(HeldStream {
             key_id: call.caller.key_id().into(),
             expires_at: call.caller.key.expires_at,
             slot: take_place(core, call).await?,

@@ -1,7 +1,7 @@
-//! Asks the upstream over HTTP. One request is one try; pauses and repeats are the caller's.
+//! Sends requests to the upstream over HTTP. One call is one try; the caller decides on pauses and repeats.
 
-mod answer;
 mod feed;
+mod response;
 #[cfg(test)]
 mod tests;
 
@@ -20,39 +20,40 @@ use thesis_proto::time::format_millis;
 use url::Url;
 
 pub use self::{
-    answer::LookupError,
     feed::{Feed, FeedError},
+    response::LookupError,
 };
 
-/// Most theses of a page.
-const PAGE: &str = "200";
-/// Longest idle time of a connection. Common servers close theirs after 5 s, and a look-up must not meet the closing.
-const IDLE: Duration = Duration::from_secs(4);
+/// Maximum number of theses on a page.
+const PAGE_THESES: &str = "200";
+/// Idle time after which the client closes a connection. Common servers close theirs after 5 s, and a lookup must not
+/// use a connection that closes.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How the upstream is reached.
+/// Settings of the client.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// Its base, whose path is kept.
+    /// The upstream's base URL, whose path is kept.
     pub url: Url,
-    /// What it knows this service by.
+    /// The bearer token of this service.
     pub token: SecretString,
-    /// Longest time for the whole answer to a look-up, and for the head of the feed's.
+    /// Time limit for the whole response to a lookup, and for the head of the feed's response.
     pub timeout: Duration,
 }
 
-/// The theses that are asked for.
+/// The theses that a request selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of<'a> {
-    /// Those on a token.
+pub enum ThesisScope<'a> {
+    /// Theses on a token.
     Token {
         /// Its chain.
         chain: &'a str,
         /// Its address.
         address: &'a str,
     },
-    /// Those of the profile with this upstream id.
+    /// Theses of the profile with this upstream id.
     Profile(&'a str),
-    /// All.
+    /// All theses.
     Everything,
 }
 
@@ -65,10 +66,10 @@ pub struct UpstreamClient {
 }
 
 impl UpstreamClient {
-    /// A client that trusts the public roots.
+    /// Creates a client that trusts the public roots.
     ///
     /// # Errors
-    /// Names the setting that cannot be used.
+    /// Fails when a setting cannot be used; the error names it.
     pub fn new(settings: &ClientSettings) -> Result<Self, String> {
         let mut base = settings.url.clone();
         if !matches!(base.scheme(), "http" | "https") || !base.has_host() {
@@ -94,26 +95,26 @@ impl UpstreamClient {
             .referer(false)
             .no_proxy()
             .http1_only()
-            // A look-up that is given up leaves its connection half made, and this alone ends it.
+            // A lookup that is given up leaves a half-open connection, and only this timeout ends it.
             .connect_timeout(settings.timeout)
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .build()
-            .map_err(|error| format!("SVC_UPSTREAM_URL: {}", answer::why(error)))?;
+            .map_err(|error| format!("SVC_UPSTREAM_URL: {}", response::why(error)))?;
         Ok(Self { http, base, timeout: settings.timeout })
     }
 
     /// The profile with this upstream id.
     ///
     /// # Errors
-    /// When there is none, or no answer.
+    /// Fails when it does not exist, or the upstream does not answer.
     pub async fn profile(&self, id: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["profiles", id], &[]).await
     }
 
-    /// The profile with this handle, in whatever case.
+    /// The profile with this handle, in any case.
     ///
     /// # Errors
-    /// When there is none, or no answer.
+    /// Fails when it does not exist, or the upstream does not answer.
     pub async fn profile_by_handle(&self, handle: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["profiles"], &[("handle", handle)]).await
     }
@@ -121,7 +122,7 @@ impl UpstreamClient {
     /// The wallets of the profile with this upstream id.
     ///
     /// # Errors
-    /// When there is no such profile, or no answer.
+    /// Fails when the profile does not exist, or the upstream does not answer.
     pub async fn wallets(&self, id: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["profiles", id, "wallets"], &[]).await
     }
@@ -129,55 +130,61 @@ impl UpstreamClient {
     /// A token.
     ///
     /// # Errors
-    /// When there is none, or no answer.
+    /// Fails when it does not exist, or the upstream does not answer.
     pub async fn token(&self, chain: &str, address: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["tokens", chain, address], &[]).await
     }
 
-    /// The tokens with this symbol on every chain, in whatever case.
+    /// The tokens with this symbol on every chain, in any case.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// Fails when the upstream does not answer.
     pub async fn tokens(&self, symbol: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["tokens"], &[("symbol", symbol)]).await
     }
 
-    /// A page of theses, newest first: those that changed at `since_ms` or later, behind the page that told the cursor.
+    /// A page of theses that changed at `since_ms` or later, newest first. It follows the page that returned the
+    /// cursor.
     ///
     /// # Errors
-    /// When there is no answer.
-    pub async fn theses(&self, of: Of<'_>, since_ms: Option<i64>, cursor: Option<&str>) -> Result<Bytes, LookupError> {
+    /// Fails when the upstream does not answer.
+    pub async fn theses(
+        &self,
+        scope: ThesisScope<'_>,
+        since_ms: Option<i64>,
+        cursor: Option<&str>,
+    ) -> Result<Bytes, LookupError> {
         let since = since_ms.map(format_millis);
-        let mut query = match of {
-            Of::Token { chain, address } => vec![("chain", chain), ("address", address)],
-            Of::Profile(id) => vec![("profile", id)],
-            Of::Everything => Vec::new(),
+        let mut query = match scope {
+            ThesisScope::Token { chain, address } => vec![("chain", chain), ("address", address)],
+            ThesisScope::Profile(id) => vec![("profile", id)],
+            ThesisScope::Everything => Vec::new(),
         };
         query.extend(since.as_deref().map(|since| ("since", since)));
         query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        query.push(("limit", PAGE));
+        query.push(("limit", PAGE_THESES));
         self.lookup(&["theses"], &query).await
     }
 
     /// A thesis, or its tombstone.
     ///
     /// # Errors
-    /// When it never was, or there is no answer.
+    /// Fails when it never existed, or the upstream does not answer.
     pub async fn thesis(&self, id: &str) -> Result<Bytes, LookupError> {
         self.lookup(&["theses", id], &[]).await
     }
 
     async fn lookup(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Bytes, LookupError> {
-        // No URL can name it, so the upstream has none.
+        // No URL can name the object, so the upstream has none.
         let url = self.url(path, query).ok_or(LookupError::NotFound)?;
         let request = self.http.get(url).header(ACCEPT, "application/json");
-        let most = if path == ["theses"] { answer::MAX_PAGE } else { answer::MAX_OBJECT };
-        let answered = async { answer::body(send(request).await?, most).await };
-        tokio::time::timeout(self.timeout, answered).await.unwrap_or_else(|_| Err(self.late()))
+        let max_bytes = if path == ["theses"] { response::MAX_PAGE } else { response::MAX_OBJECT };
+        let answer = async { response::body(send(request).await?, max_bytes).await };
+        tokio::time::timeout(self.timeout, answer).await.unwrap_or_else(|_| Err(self.late()))
     }
 
     fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Option<Url> {
-        // A parser leaves these out of a path, which would then name something else.
+        // A parser removes these segments from a path, which would then name another object.
         let has_place = |segment: &&str| !matches!(*segment, "" | "." | "..") && !segment.contains(char::is_control);
         if !path.iter().all(has_place) {
             return None;
@@ -196,7 +203,7 @@ impl UpstreamClient {
 }
 
 async fn send(request: RequestBuilder) -> Result<reqwest::Response, LookupError> {
-    request.send().await.map_err(|error| LookupError::failed(answer::why(error)))
+    request.send().await.map_err(|error| LookupError::failed(response::why(error)))
 }
 
 fn tls() -> Result<ClientConfig, String> {

@@ -1,4 +1,4 @@
-//! Follows the upstream's feed, from the place that is kept. The place moves only with what was taken in.
+//! Follows the upstream's feed from the stored checkpoint. The checkpoint advances only behind frames that are applied.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     client::{Feed, FeedError},
-    frames::{self, Frame, MAX_FRAME, Said},
+    feed_checkpoint::FeedCheckpoint,
+    frames::{self, Frame, FrameContent, MAX_FRAME},
     objects::Refusal,
-    place::Place,
     status::SILENCE_MS,
     upstream::Upstream,
 };
@@ -21,33 +21,32 @@ use crate::domain::{
     window::MINUTE_MS,
 };
 
-/// How often a core looks whether it leads.
+/// Interval in which a core checks whether it leads.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How often the place is kept, if it moved.
-const KEEP_EVERY: Duration = Duration::from_millis(250);
-/// How often a sample is compared with the upstream.
-const COMPARE_EVERY: Duration = Duration::from_mins(5);
-/// The first and the longest pause before the feed is opened again.
+/// Interval between two writes of the checkpoint while it advances.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(250);
+/// Interval between two comparisons of a sample with the upstream.
+const COMPARE_INTERVAL: Duration = Duration::from_mins(5);
+/// The first and the maximum pause before the feed is opened again.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MAX_PAUSE: Duration = Duration::from_secs(15);
-/// Longest pause that the upstream may ask for.
-const MAX_TOLD: Duration = Duration::from_hours(1);
-/// The pause before what could not be taken in is tried again.
-const PAUSE: Duration = Duration::from_millis(200);
-/// Most observations that wait to be taken in; then the feed is not read.
-const MAX_WAITING: usize = 1_000;
-/// Most tokens whose theses are counted.
+/// Maximum pause that the upstream may request.
+const MAX_REQUESTED_PAUSE: Duration = Duration::from_hours(1);
+/// Pause before frames that could not be applied are tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// Number of pending observations from which the feed is not read on.
+const MAX_PENDING: usize = 1_000;
+/// Maximum number of tokens whose theses are counted.
 const MAX_BUSY: usize = 10_000;
-/// Changes of the last time before a break that are looked up with those of the break, in milliseconds: the feed may tell
-/// them late.
+/// Time before a break of the feed whose changes are looked up too, in milliseconds: the feed may deliver them late.
 const LATE_MS: i64 = MINUTE_MS;
 
-/// Frames that were read and are not taken in.
+/// Frames that were read and are not applied yet.
 #[derive(Default)]
-struct Waiting {
+struct PendingFrames {
     observations: Vec<Observation>,
     position: Option<String>,
-    /// The newest change that they tell, by the upstream's clock.
+    /// The time of their newest change, by the upstream's clock.
     until: i64,
     frames: usize,
 }
@@ -55,12 +54,12 @@ struct Waiting {
 /// A connection to the feed.
 struct Connection<'a> {
     upstream: Arc<Upstream>,
-    place: &'a mut Place,
-    /// It begins now, not behind a position.
+    checkpoint: &'a mut FeedCheckpoint,
+    /// True if the feed begins now, not behind a position.
     begins_now: bool,
     /// The upstream's clock less this one's, in milliseconds.
     ahead_ms: i64,
-    waiting: Waiting,
+    pending: PendingFrames,
     received_at: Instant,
 }
 
@@ -68,102 +67,102 @@ impl Upstream {
     /// Follows the feed while this core leads, until stopped.
     pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
         let mut backoff = Backoff::new(FIRST_PAUSE, MAX_PAUSE);
-        let mut compare_at = Instant::now() + COMPARE_EVERY;
-        // None until this core leads and has read it.
-        let mut place: Option<Place> = None;
+        let mut compare_at = Instant::now() + COMPARE_INTERVAL;
+        // None until this core leads and has read the checkpoint.
+        let mut checkpoint: Option<FeedCheckpoint> = None;
         let following = async {
             loop {
                 if !self.leads() {
-                    place = None;
+                    checkpoint = None;
                     sleep(POLL_INTERVAL).await;
                     continue;
                 }
-                // A feed that is away does not keep look-ups from being made.
+                // Lookups work even if the feed is not available.
                 self.catch_up(&stop);
-                let ended = self.follow_once(&stop, &mut backoff, &mut compare_at, &mut place).await;
-                self.status.connected(false);
-                self.leave(&mut place).await;
-                let Err(Ended { why, after_s }) = ended else { continue };
+                let ended = self.follow_once(&stop, &mut backoff, &mut compare_at, &mut checkpoint).await;
+                self.status.set_connected(false);
+                self.leave(&mut checkpoint).await;
+                let Err(FeedEnd { why, after_s }) = ended else { continue };
                 self.status.failed("the feed", &why);
-                let told = Duration::from_secs(after_s.unwrap_or_default()).min(MAX_TOLD);
-                sleep(backoff.next(self.shared.ids.as_ref()).max(told)).await;
+                let requested = Duration::from_secs(after_s.unwrap_or_default()).min(MAX_REQUESTED_PAUSE);
+                sleep(backoff.next(self.shared.ids.as_ref()).max(requested)).await;
             }
         };
         stop.run_until_cancelled(following).await;
-        // Otherwise the next start would fetch again.
-        self.leave(&mut place).await;
+        // Otherwise the next start would repeat lookups.
+        self.leave(&mut checkpoint).await;
     }
 
-    /// Keeps the place after a connection has ended. If another core leads, that one keeps its own.
-    async fn leave(&self, place: &mut Option<Place>) {
+    /// Stores the checkpoint after a connection has ended. If another core leads, that core stores its own.
+    async fn leave(&self, checkpoint: &mut Option<FeedCheckpoint>) {
         if !self.leads() {
-            *place = None;
+            *checkpoint = None;
         }
-        if let Some(place) = place {
-            place.leave().await;
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.leave().await;
         }
     }
 
-    /// Opens the feed and follows it until it breaks, or this core no longer leads.
+    /// Opens the feed and follows it until it breaks or this core no longer leads.
     async fn follow_once(
         self: &Arc<Self>,
         stop: &CancellationToken,
         backoff: &mut Backoff,
         compare_at: &mut Instant,
-        place: &mut Option<Place>,
-    ) -> Result<(), Ended> {
-        let place = match place {
-            Some(place) => place,
+        checkpoint: &mut Option<FeedCheckpoint>,
+    ) -> Result<(), FeedEnd> {
+        let checkpoint = match checkpoint {
+            Some(checkpoint) => checkpoint,
             None => {
-                let read = Place::read(self).await.map_err(|error| Ended::because(error.to_string()))?;
-                place.insert(read)
+                let read = FeedCheckpoint::read(self).await.map_err(|error| FeedEnd::because(error.to_string()))?;
+                checkpoint.insert(read)
             }
         };
-        let is_first = place.take_first();
-        let feed = match self.client.feed(place.feed.position.as_deref()).await {
-            Err(FeedError::PositionLost { .. }) if place.feed.position.is_some() => {
-                place.feed.position = None;
+        let is_first = checkpoint.take_first();
+        let feed = match self.client.feed(checkpoint.feed.position.as_deref()).await {
+            Err(FeedError::PositionLost { .. }) if checkpoint.feed.position.is_some() => {
+                checkpoint.feed.position = None;
                 self.client.feed(None).await?
             }
             opened => opened?,
         };
-        let begins_now = place.feed.position.is_none();
+        let begins_now = checkpoint.feed.position.is_none();
         if begins_now && !is_first {
-            // The open feed brings later changes only. Look-ups that begin now find all earlier ones.
-            self.owe(place.feed.known_until - LATE_MS);
+            // The open feed delivers only later changes. Lookups that begin now find all earlier ones.
+            self.add_pending(checkpoint.feed.known_until - LATE_MS);
         }
         let now_ms = self.now_ms();
-        self.status.connected(true);
-        self.status.heard(now_ms);
-        // Until the next frame with a position this is how far it has come, whichever core came so far.
-        self.status.taken(place.feed.position.as_deref(), None);
-        place.open(now_ms);
+        self.status.set_connected(true);
+        self.status.received(now_ms);
+        // The position counts until the next frame with a position, even if another core reached it.
+        self.status.applied_up_to(checkpoint.feed.position.as_deref(), None);
+        checkpoint.open(now_ms);
         let mut connection = Connection {
             upstream: Arc::clone(self),
             begins_now,
-            place,
+            checkpoint,
             ahead_ms: 0,
-            waiting: Waiting::default(),
+            pending: PendingFrames::default(),
             received_at: Instant::now(),
         };
         connection.read(feed, stop, backoff, compare_at).await
     }
 }
 
-/// Why the feed is no longer followed.
-struct Ended {
+/// The reason why a connection to the feed ended.
+struct FeedEnd {
     why: String,
-    /// The pause that the upstream asks for, in seconds.
+    /// The pause that the upstream requests, in seconds.
     after_s: Option<u64>,
 }
 
-impl Ended {
+impl FeedEnd {
     fn because(why: impl Into<String>) -> Self {
         Self { why: why.into(), after_s: None }
     }
 }
 
-impl From<FeedError> for Ended {
+impl From<FeedError> for FeedEnd {
     fn from(error: FeedError) -> Self {
         match error {
             FeedError::PositionLost { .. } => Self::because("it has no position to begin at"),
@@ -173,57 +172,58 @@ impl From<FeedError> for Ended {
 }
 
 impl Connection<'_> {
-    /// Reads the feed while what came before is taken in.
+    /// Reads the feed while earlier frames are applied.
     async fn read(
         &mut self,
         feed: Feed,
         stop: &CancellationToken,
         backoff: &mut Backoff,
         compare_at: &mut Instant,
-    ) -> Result<(), Ended> {
-        // None once it has ended: the upstream has one connection at most.
+    ) -> Result<(), FeedEnd> {
+        // None once the feed has ended: the upstream gets one connection at most.
         let mut feed = Some(feed);
         let mut parser = Parser::new(MAX_FRAME);
-        let mut tick = interval(KEEP_EVERY);
-        let mut taking: Option<BoxFuture<'static, Waiting>> = None;
-        let mut ended: Option<Result<(), Ended>> = None;
+        let mut tick = interval(CHECKPOINT_INTERVAL);
+        let mut applying: Option<BoxFuture<'static, PendingFrames>> = None;
+        let mut ended: Option<Result<(), FeedEnd>> = None;
         loop {
             if ended.is_some() {
                 feed = None;
             }
-            if taking.is_none() {
-                if self.waiting.frames > 0 {
-                    taking = Some(Box::pin(take(Arc::clone(&self.upstream), std::mem::take(&mut self.waiting))));
+            if applying.is_none() {
+                if self.pending.frames > 0 {
+                    applying =
+                        Some(Box::pin(apply_frames(Arc::clone(&self.upstream), std::mem::take(&mut self.pending))));
                 } else if let Some(ended) = ended {
                     return ended;
                 }
             }
-            let is_open = ended.is_none() && self.waiting.observations.len() < MAX_WAITING;
+            let is_open = ended.is_none() && self.pending.observations.len() < MAX_PENDING;
             tokio::select! {
-                piece = next(&mut feed), if is_open => match piece {
-                    Some(Ok(bytes)) => self.hear(&mut parser, &bytes),
-                    Some(Err(why)) => ended = Some(Err(Ended::because(why))),
-                    None => ended = Some(Err(Ended::because("it ended"))),
+                piece = next_piece(&mut feed), if is_open => match piece {
+                    Some(Ok(bytes)) => self.receive(&mut parser, &bytes),
+                    Some(Err(why)) => ended = Some(Err(FeedEnd::because(why))),
+                    None => ended = Some(Err(FeedEnd::because("it ended"))),
                 },
-                taken = wait(&mut taking) => {
-                    taking = None;
-                    // A feed that opens and breaks at once is not asked without pauses.
-                    if !taken.observations.is_empty() {
+                applied = wait_for_applied(&mut applying) => {
+                    applying = None;
+                    // A feed that opens and breaks at once is not opened again without pauses.
+                    if !applied.observations.is_empty() {
                         backoff.reset();
                     }
-                    self.took(taken);
+                    self.advance(applied);
                 }
                 _ = tick.tick() => {
                     if is_open && self.received_at.elapsed() > silence() {
-                        self.upstream.owe(self.place.feed.known_until - LATE_MS);
-                        ended = Some(Err(Ended::because("it was silent for too long")));
+                        self.upstream.add_pending(self.checkpoint.feed.known_until - LATE_MS);
+                        ended = Some(Err(FeedEnd::because("it was silent for too long")));
                     }
-                    self.place.keep_if_due().await;
+                    self.checkpoint.keep_if_due().await;
                     self.upstream.catch_up(stop);
                     if Instant::now() >= *compare_at {
-                        *compare_at = Instant::now() + COMPARE_EVERY;
+                        *compare_at = Instant::now() + COMPARE_INTERVAL;
                         let upstream = Arc::clone(&self.upstream);
-                        tokio::spawn(async move { upstream.compare().await });
+                        tokio::spawn(async move { upstream.compare_sample().await });
                     }
                     if !self.upstream.leads() {
                         ended.get_or_insert(Ok(()));
@@ -233,50 +233,50 @@ impl Connection<'_> {
         }
     }
 
-    /// Takes a piece of the feed apart.
-    fn hear(&mut self, parser: &mut Parser, bytes: &[u8]) {
+    /// Splits a piece of the feed into frames and adds them to the pending ones.
+    fn receive(&mut self, parser: &mut Parser, bytes: &[u8]) {
         let upstream = Arc::clone(&self.upstream);
         let now_ms = upstream.now_ms();
         self.received_at = Instant::now();
-        upstream.status.heard(now_ms);
-        self.place.feed.received_at = now_ms;
-        for told in parser.read(bytes) {
-            let Some(Frame { position, kind, said }) = frames::read(told, now_ms) else { continue };
-            upstream.status.frame(kind, now_ms);
-            self.place.feed.last_frame_at = Some(now_ms);
-            match said {
-                Said::Open { now_ms: theirs } => {
+        upstream.status.received(now_ms);
+        self.checkpoint.feed.received_at = now_ms;
+        for event in parser.read(bytes) {
+            let Some(Frame { position, kind, content }) = frames::read(event, now_ms) else { continue };
+            upstream.status.count_frame(kind, now_ms);
+            self.checkpoint.feed.last_frame_at = Some(now_ms);
+            match content {
+                FrameContent::Open { now_ms: theirs } => {
                     self.ahead_ms = theirs - now_ms;
                     if self.begins_now {
-                        self.waiting.until = theirs;
+                        self.pending.until = theirs;
                     }
                 }
-                Said::Observations(observations) => {
+                FrameContent::Observations(observations) => {
                     let changed_at = observations.iter().filter_map(|observation| observation.revision).max();
                     let changed_at = changed_at.unwrap_or_default().min(now_ms + self.ahead_ms);
-                    self.waiting.until = self.waiting.until.max(changed_at);
+                    self.pending.until = self.pending.until.max(changed_at);
                     note_busy(&upstream, &observations);
-                    self.waiting.observations.extend(observations);
+                    self.pending.observations.extend(observations);
                 }
-                Said::Gap { since_ms } => upstream.owe(since_ms),
-                Said::Refused(refusal) => {
-                    upstream.status.refused(refusal);
+                FrameContent::Gap { since_ms } => upstream.add_pending(since_ms),
+                FrameContent::Refused(refusal) => {
+                    upstream.status.count_refused(refusal);
                     if kind == "gap" && !matches!(refusal, Refusal::Position) {
-                        upstream.owe(self.place.feed.known_until - LATE_MS);
+                        upstream.add_pending(self.checkpoint.feed.known_until - LATE_MS);
                     }
                 }
             }
-            self.waiting.position = position.or_else(|| self.waiting.position.take());
-            self.waiting.frames += 1;
+            self.pending.position = position.or_else(|| self.pending.position.take());
+            self.pending.frames += 1;
         }
     }
 
-    /// Moves the place behind what was taken in.
-    fn took(&mut self, taken: Waiting) {
-        let changed_at = taken.observations.last().and_then(|observation| observation.revision);
+    /// Advances the checkpoint behind the applied frames.
+    fn advance(&mut self, applied: PendingFrames) {
+        let changed_at = applied.observations.last().and_then(|observation| observation.revision);
         let lag = changed_at.map(|at| (self.upstream.now_ms() + self.ahead_ms - at).max(0));
-        self.upstream.status.taken(taken.position.as_deref(), lag);
-        self.place.move_to(taken.position, taken.until);
+        self.upstream.status.applied_up_to(applied.position.as_deref(), lag);
+        self.checkpoint.advance_to(applied.position, applied.until);
     }
 }
 
@@ -295,25 +295,25 @@ fn note_busy(upstream: &Upstream, observations: &[Observation]) {
     }
 }
 
-/// Takes observations in; tries again and again.
-async fn take(upstream: Arc<Upstream>, waiting: Waiting) -> Waiting {
-    while let Err(error) = upstream.intake.take(&waiting.observations).await {
+/// Applies observations. It tries again until the store takes them.
+async fn apply_frames(upstream: Arc<Upstream>, pending: PendingFrames) -> PendingFrames {
+    while let Err(error) = upstream.intake.apply(&pending.observations).await {
         tracing::warn!(%error, "taking in the feed failed, trying again");
-        sleep(PAUSE).await;
+        sleep(RETRY_PAUSE).await;
     }
-    waiting
+    pending
 }
 
-async fn next(feed: &mut Option<Feed>) -> Option<Result<Bytes, String>> {
+async fn next_piece(feed: &mut Option<Feed>) -> Option<Result<Bytes, String>> {
     match feed {
         Some(feed) => feed.next().await,
         None => std::future::pending().await,
     }
 }
 
-async fn wait(taking: &mut Option<BoxFuture<'static, Waiting>>) -> Waiting {
-    match taking {
-        Some(taking) => taking.await,
+async fn wait_for_applied(applying: &mut Option<BoxFuture<'static, PendingFrames>>) -> PendingFrames {
+    match applying {
+        Some(applying) => applying.await,
         None => std::future::pending().await,
     }
 }

@@ -1,5 +1,4 @@
-//! From an event of the feed to the thing that it says. A frame that says nothing right is refused, never an error: the
-//! feed goes on behind it.
+//! Reads events of the feed as frames. A wrong frame is refused and never an error: the feed continues behind it.
 
 #[cfg(test)]
 mod tests;
@@ -10,9 +9,9 @@ use thesis_net::sse::{Event, Told};
 use super::objects::{self, Refusal};
 use crate::domain::observation::{Observation, Seen};
 
-/// Most bytes of a frame: 256 KiB. The feed's parser keeps as many.
+/// Maximum number of bytes of a frame: 256 KiB. The feed's parser keeps as many.
 pub const MAX_FRAME: usize = 256 * 1024;
-/// Most bytes of a position.
+/// Maximum number of bytes of a position.
 const MAX_POSITION: usize = 256;
 
 /// The types of frames.
@@ -26,69 +25,69 @@ const KINDS: [&str; 8] = [
     "token.updated",
     "gap",
 ];
-/// The type under which frames of other types are counted.
+/// The type under which frames of unknown types are counted.
 const UNKNOWN: &str = "unknown";
 
-/// What a frame says.
+/// The content of a frame.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum FrameContent {
     /// The connection is open.
     Open {
         /// The upstream's time.
         now_ms: i64,
     },
-    /// Something was seen, in this order.
+    /// Observations in the order in which they apply.
     Observations(Vec<Observation>),
     /// The upstream lost frames.
     Gap {
-        /// The time since which they are lost.
+        /// The time since which frames are lost.
         since_ms: i64,
     },
-    /// Nothing that can be used.
+    /// The frame cannot be used.
     Refused(Refusal),
 }
 
 /// A frame of the feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// The place behind it. None when the feed has not told one: its place does not move then.
+    /// The position behind the frame. None when the frame has none; then the position does not change.
     pub position: Option<String>,
-    /// Its type; `unknown` for one that is not known, or not kept because the frame is too large.
+    /// The type of the frame; `unknown` for other types and for a frame that is too large.
     pub kind: &'static str,
-    /// What it says.
-    pub said: Said,
+    /// The content.
+    pub content: FrameContent,
 }
 
-/// Reads a frame; none when the stream told something else.
+/// Reads a frame; none for other parts of the stream.
 #[must_use]
 pub fn read(told: Told, now_ms: i64) -> Option<Frame> {
-    let (id, kind, said) = match told {
+    let (id, kind, content) = match told {
         Told::Retry(_) => return None,
         Told::TooLong { id } => (id, UNKNOWN, Err(Refusal::TooLarge)),
         Told::Event(Event { id, kind, data }) => {
             let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or(UNKNOWN);
-            (id, kind, said(kind, &data, now_ms))
+            (id, kind, read_content(kind, &data, now_ms))
         }
     };
     let is_too_long = id.as_ref().is_some_and(|id| id.len() > MAX_POSITION);
-    let said = if is_too_long { Err(Refusal::Position) } else { said };
+    let content = if is_too_long { Err(Refusal::Position) } else { content };
     let position = id.filter(|id| !is_too_long && !id.is_empty());
-    Some(Frame { position, kind, said: said.unwrap_or_else(Said::Refused) })
+    Some(Frame { position, kind, content: content.unwrap_or_else(FrameContent::Refused) })
 }
 
-fn said(kind: &str, data: &[u8], now_ms: i64) -> Result<Said, Refusal> {
+fn read_content(kind: &str, data: &[u8], now_ms: i64) -> Result<FrameContent, Refusal> {
     if data.len() > MAX_FRAME {
         return Err(Refusal::TooLarge);
     }
-    // Its data may be in any form.
+    // The data of unknown types may have any form.
     if kind == UNKNOWN {
         return Err(Refusal::UnknownType);
     }
     let value = objects::json(data)?;
     Ok(match kind {
-        "open" => Said::Open { now_ms: objects::time(&value, "now", now_ms)? },
-        "gap" => Said::Gap { since_ms: objects::time(&value, "since", now_ms)? },
-        _ => Said::Observations(observations(kind, &value, now_ms)?),
+        "open" => FrameContent::Open { now_ms: objects::time(&value, "now", now_ms)? },
+        "gap" => FrameContent::Gap { since_ms: objects::time(&value, "since", now_ms)? },
+        _ => FrameContent::Observations(observations(kind, &value, now_ms)?),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Takes observations into the `live` log.
+//! Applies observations to the `live` log.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::{
     log::datasets::Datasets,
 };
 
-/// Takes observations in.
+/// Applies observations to the log.
 pub(super) struct Intake {
     pub(super) datasets: Arc<Datasets>,
     pub(super) status: Arc<Status>,
 }
 
 impl Intake {
-    /// Takes observations in, in order; tells of each whether it was news. Those that contradict known data are counted.
-    /// Doing it again changes nothing.
-    pub(super) async fn take(&self, observations: &[Observation]) -> Result<Vec<bool>> {
+    /// Applies observations in order. Returns for each whether it changed the dataset. Observations that contradict
+    /// known data are counted. A repeat changes nothing.
+    pub(super) async fn apply(&self, observations: &[Observation]) -> Result<Vec<bool>> {
         let observe = |observation: &Observation| self.datasets.observe_here(&Dataset::Live, observation.clone());
-        // The writer gets them in this order, and writes them in it.
+        // The writer receives and writes them in this order.
         let written = tokio::task::unconstrained(join_all(observations.iter().map(observe))).await;
-        let mut news = Vec::with_capacity(written.len());
+        let mut applied = Vec::with_capacity(written.len());
         for written in written {
             let written = written?;
             if let Some(field) = written.refused {
-                self.status.refused(Refusal::Contradiction(field));
+                self.status.count_refused(Refusal::Contradiction(field));
             }
-            news.push(written.applied);
+            applied.push(written.applied);
         }
-        Ok(news)
+        Ok(applied)
     }
 }

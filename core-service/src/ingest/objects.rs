@@ -1,5 +1,5 @@
-//! From the upstream's JSON to observations. Nothing in it is trusted, and only the fields that are named here are ever
-//! read: an unknown one, whatever it holds, goes no further.
+//! Reads the upstream's JSON as observations. This module trusts no value, and reads only the fields that it names: an
+//! unknown field has no effect.
 
 mod fields;
 mod lists;
@@ -13,19 +13,19 @@ use serde_json::Value;
 
 use self::fields::{Fields, address, chain, handle, id, symbol};
 pub use self::{
-    lists::{Page, page, tokens, wallets},
+    lists::{ThesisPage, page, tokens, wallets},
     refusal::Refusal,
 };
 use crate::domain::observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen};
 
-/// Most bytes of a text: 64 KiB.
+/// Maximum number of bytes of a text: 64 KiB.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// The names that a profile's fields have in a thesis.
-const OF_PROFILE: [(&str, &str); 3] =
+/// Names of a profile's fields inside a thesis.
+const PROFILE_NAMES: [(&str, &str); 3] =
     [("id", "profile.id"), ("handle", "profile.handle"), ("updated_at", "profile.updated_at")];
-/// The names that a token's fields have in a thesis.
-const OF_TOKEN: [(&str, &str); 4] = [
+/// Names of a token's fields inside a thesis.
+const TOKEN_NAMES: [(&str, &str); 4] = [
     ("chain", "token.chain"),
     ("address", "token.address"),
     ("symbol", "token.symbol"),
@@ -35,15 +35,15 @@ const OF_TOKEN: [(&str, &str); 4] = [
 /// Reads JSON.
 ///
 /// # Errors
-/// [`Refusal::Malformed`] when it is none.
+/// [`Refusal::Malformed`] when the bytes are not JSON.
 pub fn json(bytes: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(bytes).map_err(|_| Refusal::Malformed)
 }
 
-/// A profile, with its revision.
+/// Reads a profile with its revision.
 ///
 /// # Errors
-/// When a field that identifies or dates it is wrong.
+/// Fails when a field that identifies or dates the object is wrong.
 pub fn profile(value: &Value, now_ms: i64) -> Result<ProfileSeen, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
@@ -62,10 +62,10 @@ pub fn profile(value: &Value, now_ms: i64) -> Result<ProfileSeen, Refusal> {
     })
 }
 
-/// A token, with its revision.
+/// Reads a token with its revision.
 ///
 /// # Errors
-/// When a field that identifies or dates it is wrong.
+/// Fails when a field that identifies or dates the object is wrong.
 pub fn token(value: &Value, now_ms: i64) -> Result<TokenSeen, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
@@ -82,27 +82,27 @@ pub fn token(value: &Value, now_ms: i64) -> Result<TokenSeen, Refusal> {
     })
 }
 
-/// A thesis, or the tombstone of one. A tombstone gives the deletion first. The thesis follows when the tombstone tells
-/// whose it was, on which token and when: so a verification can say that it is deleted.
+/// Reads a thesis, or the tombstone of one. A tombstone gives the deletion first. The thesis follows when the tombstone
+/// has its author, token and time, so that a verification can say that it is deleted.
 ///
 /// # Errors
-/// When a field that identifies or dates it is wrong, or its text is missing or too long.
+/// Fails when a field that identifies or dates the object is wrong, or its text is missing or too long.
 pub fn thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Refusal> {
     thesis_or_tombstone(value, now_ms, false)
 }
 
-/// A thesis that is deleted, whether it says so itself or not.
+/// Reads a deleted thesis, with or without its own `deleted` field.
 ///
 /// # Errors
-/// When its id or time is wrong.
+/// Fails when the id or the time is wrong.
 pub fn deleted_thesis(value: &Value, now_ms: i64) -> Result<Vec<Observation>, Refusal> {
     thesis_or_tombstone(value, now_ms, true)
 }
 
-/// New figures of a thesis.
+/// Reads new counts of a thesis.
 ///
 /// # Errors
-/// When the thesis's id or the time is wrong.
+/// Fails when the thesis's id or the time is wrong.
 pub fn engagement(value: &Value, now_ms: i64) -> Result<Observation, Refusal> {
     let fields = Fields::of(value, now_ms)?;
     let updated_at = fields.time("updated_at")?;
@@ -114,10 +114,10 @@ pub fn engagement(value: &Value, now_ms: i64) -> Result<Observation, Refusal> {
     Ok(Observation { observed_at: now_ms, revision: Some(updated_at), seen: Seen::Engagement(seen) })
 }
 
-/// The time in a field of an object.
+/// Reads the time in a field of an object.
 ///
 /// # Errors
-/// When there is none, or it lies ahead.
+/// Fails when the field has no time, or a time that lies ahead.
 pub(super) fn time(value: &Value, name: &'static str, now_ms: i64) -> Result<i64, Refusal> {
     Fields::of(value, now_ms)?.time(name)
 }
@@ -139,9 +139,9 @@ fn thesis_or_tombstone(value: &Value, now_ms: i64, is_deleted: bool) -> Result<V
 fn content(fields: &Fields<'_>, upstream_id: &str, updated_at: i64, is_deleted: bool) -> Result<ThesisSeen, Refusal> {
     let null = Value::Null;
     let profile = profile(fields.get("profile").unwrap_or(&null), fields.now_ms)
-        .map_err(|refusal| refusal.within("profile", &OF_PROFILE))?;
+        .map_err(|refusal| refusal.within("profile", &PROFILE_NAMES))?;
     let token = token(fields.get("token").unwrap_or(&null), fields.now_ms)
-        .map_err(|refusal| refusal.within("token", &OF_TOKEN))?;
+        .map_err(|refusal| refusal.within("token", &TOKEN_NAMES))?;
     let created_at = fields.time("created_at")?;
     let text = match text(fields) {
         Err(_) if is_deleted => String::new(),
@@ -155,7 +155,7 @@ fn content(fields: &Fields<'_>, upstream_id: &str, updated_at: i64, is_deleted: 
         likes: fields.count("likes"),
         replies: fields.count("replies"),
         created_at,
-        // A row is never changed before it is made; the revision stays as the upstream tells it.
+        // A row never changes before it is created; the revision stays as the upstream sends it.
         updated_at: updated_at.max(created_at),
     })
 }

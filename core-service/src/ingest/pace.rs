@@ -1,39 +1,39 @@
-//! The budget of look-ups: a bucket, a circuit breaker, and the pauses that the upstream asks for.
+//! The budget of lookups: a bucket, a circuit breaker, and the pauses that the upstream requests.
 
 #[cfg(test)]
 mod tests;
 
-/// Failures in a row that open the breaker.
+/// Number of failures in a row that opens the breaker.
 const MAX_FAILURES: u32 = 5;
-/// Longest time without a look-up after that, in milliseconds.
+/// Time without lookups after the breaker has opened, in milliseconds.
 const OPEN_MS: i64 = 5_000;
-/// Longest wait for the report of the look-up that is tried after that, in milliseconds. Its caller may be gone.
+/// Time limit for the result of the trial lookup that follows, in milliseconds. Its caller may be gone.
 const TRIAL_MS: i64 = 10_000;
-/// Longest pause that the upstream may ask for: an hour, in milliseconds.
+/// Maximum pause that the upstream may request: an hour, in milliseconds.
 const MAX_PAUSE_MS: i64 = 3_600_000;
-/// Parts of a token. At one look-up a second, one part comes in a millisecond.
-const TOKEN: i64 = 1_000;
+/// Parts of a token. At one lookup a second, the bucket gains one part in a millisecond.
+const TOKEN_PARTS: i64 = 1_000;
 
-/// Why something is looked up.
+/// The purpose of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
-    /// Somebody waits for it.
+pub enum LookupPurpose {
+    /// A request waits for the lookup.
     OnDemand,
-    /// Nobody does. A quarter of the bucket is left to the others.
+    /// No request waits. A quarter of the bucket stays free for on-demand lookups.
     Backfill,
 }
 
-/// Whether a look-up may be made now.
+/// The decision whether a lookup may be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is made, and its end has to be told.
+    /// The lookup may be made. Its result must be noted.
     Go,
     /// The budget is spent.
     Spent {
         /// Milliseconds until the next token.
         ms: i64,
     },
-    /// The breaker or the upstream holds look-ups back.
+    /// The breaker or the upstream holds lookups back.
     Held {
         /// Milliseconds until the next try.
         ms: i64,
@@ -43,11 +43,11 @@ pub enum Admission {
 /// The state of the circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaker {
-    /// Look-ups are made.
+    /// Lookups are made.
     Closed,
-    /// None is.
+    /// No lookups are made.
     Open,
-    /// One is tried.
+    /// One trial lookup is made.
     HalfOpen,
 }
 
@@ -58,8 +58,8 @@ enum State {
     Trying { since: i64 },
 }
 
-/// The budget of look-ups for the whole installation. Times are unix milliseconds; a clock that goes back costs at most
-/// one pause.
+/// The budget of lookups for the whole installation. Times are in unix milliseconds. A clock that goes back costs at
+/// most one pause.
 #[derive(Debug)]
 pub struct Pace {
     rps: i64,
@@ -71,50 +71,50 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A full bucket for `rps` look-ups a second, at least one.
+    /// Creates a full bucket for `rps` lookups a second, at least one.
     #[must_use]
     pub fn new(rps: u32, now_ms: i64) -> Self {
         let rps = i64::from(rps.max(1));
         Self {
             rps,
-            level: rps * TOKEN,
+            level: rps * TOKEN_PARTS,
             filled_at: now_ms,
             state: State::Closed { failures: 0 },
             paused_until: i64::MIN,
         }
     }
 
-    /// Asks for one look-up.
-    pub fn admit(&mut self, use_: Use, now_ms: i64) -> Admission {
+    /// Requests admission of one lookup.
+    pub fn admit(&mut self, purpose: LookupPurpose, now_ms: i64) -> Admission {
         self.fill(now_ms);
         let held = self.held(now_ms);
         if held > 0 {
             return Admission::Held { ms: held };
         }
-        let left = match use_ {
-            Use::OnDemand => 0,
-            Use::Backfill => self.rps / 4 * TOKEN,
+        let left = match purpose {
+            LookupPurpose::OnDemand => 0,
+            LookupPurpose::Backfill => self.rps / 4 * TOKEN_PARTS,
         };
-        let missing = left + TOKEN - self.level;
+        let missing = left + TOKEN_PARTS - self.level;
         if missing > 0 {
             return Admission::Spent { ms: (missing + self.rps - 1) / self.rps };
         }
-        self.level -= TOKEN;
+        self.level -= TOKEN_PARTS;
         if !matches!(self.state, State::Closed { .. }) {
             self.state = State::Trying { since: now_ms };
         }
         Admission::Go
     }
 
-    /// Notes that a look-up was answered; "there is none" is an answer.
+    /// Notes a lookup with a result; "not found" is a result.
     pub fn succeeded(&mut self, _now_ms: i64) {
-        // An answer to a look-up from before does not close the breaker: one is tried first.
+        // The result of an earlier lookup does not close the breaker: a trial comes first.
         if !matches!(self.state, State::Open { .. }) {
             self.state = State::Closed { failures: 0 };
         }
     }
 
-    /// Notes that a look-up failed, and the pause that the upstream asked for.
+    /// Notes a failed lookup, and the pause that the upstream requests.
     pub fn failed(&mut self, retry_after_s: Option<u64>, now_ms: i64) {
         if let Some(seconds) = retry_after_s {
             let ms = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX).min(MAX_PAUSE_MS);
@@ -124,7 +124,7 @@ impl Pace {
         self.state = match self.state {
             State::Closed { failures } if failures + 1 < MAX_FAILURES => State::Closed { failures: failures + 1 },
             State::Closed { .. } | State::Trying { .. } => open,
-            // A look-up from before.
+            // This was an earlier lookup.
             State::Open { until } => State::Open { until },
         };
     }
@@ -141,11 +141,11 @@ impl Pace {
 
     fn fill(&mut self, now_ms: i64) {
         let passed = now_ms.saturating_sub(self.filled_at).clamp(0, 1_000);
-        self.level = (self.level + passed * self.rps).min(self.rps * TOKEN);
+        self.level = (self.level + passed * self.rps).min(self.rps * TOKEN_PARTS);
         self.filled_at = now_ms;
     }
 
-    /// Milliseconds for which all look-ups are held back.
+    /// Milliseconds for which all lookups are held back.
     fn held(&mut self, now_ms: i64) -> i64 {
         self.paused_until = self.paused_until.min(now_ms.saturating_add(MAX_PAUSE_MS));
         let (state, until) = match self.state {

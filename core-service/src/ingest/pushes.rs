@@ -1,4 +1,4 @@
-//! Observations that others push by `IngestService`: a feed too, which is up while it is used.
+//! Observations that clients push through `IngestService`. They count as a feed that is up while it is used.
 
 use std::sync::{
     Arc,
@@ -9,19 +9,19 @@ use thesis_net::figures::seconds;
 
 use crate::{domain::window::MINUTE_MS, figures::PUSHED, shared::Shared, store::StoreResult, tables::upstream};
 
-/// How often a push is noted for the other cores, in milliseconds.
-const NOTED_EVERY_MS: i64 = 5_000;
-/// Longest time since a push in which the feed counts as up, in milliseconds (decided in the contract).
-const UP_FOR_MS: i64 = MINUTE_MS;
+/// Interval between two notes of a push for the other cores, in milliseconds.
+const NOTE_INTERVAL_MS: i64 = 5_000;
+/// Time since a push for which the feed counts as up, in milliseconds (decided in the contract).
+const UP_MS: i64 = MINUTE_MS;
 
-/// When observations were last pushed.
+/// The time of the last push.
 pub struct Pushes {
     shared: Arc<Shared>,
     noted_at: AtomicI64,
 }
 
 impl Pushes {
-    /// Nothing was pushed here yet.
+    /// Creates a state without pushes.
     #[must_use]
     pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared, noted_at: AtomicI64::new(0) }
@@ -30,12 +30,12 @@ impl Pushes {
     /// Notes a push into `live`.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn note(&self) -> StoreResult<()> {
         let now_ms = self.shared.clock.now_ms();
         PUSHED.one().set(seconds(now_ms));
         let noted_at = self.noted_at.load(Ordering::Relaxed);
-        if now_ms - noted_at < NOTED_EVERY_MS {
+        if now_ms - noted_at < NOTE_INTERVAL_MS {
             return Ok(());
         }
         upstream::note_push(&self.shared.backend, now_ms).await?;
@@ -43,13 +43,13 @@ impl Pushes {
         Ok(())
     }
 
-    /// When observations were last pushed, if that makes the feed count as up.
+    /// The time of the last push, if the feed counts as up because of it.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn up_since(&self) -> StoreResult<Option<i64>> {
         let now_ms = self.shared.clock.now_ms();
         let pushed_at = upstream::pushed_at(&self.shared.backend).await?;
-        Ok(pushed_at.filter(|at| now_ms - at < UP_FOR_MS + NOTED_EVERY_MS))
+        Ok(pushed_at.filter(|at| now_ms - at < UP_MS + NOTE_INTERVAL_MS))
     }
 }

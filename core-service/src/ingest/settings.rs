@@ -1,4 +1,4 @@
-//! How the upstream is reached, and how much is asked of it.
+//! Settings of the connector: the upstream's address, and the limits of its use.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use url::Url;
 /// Settings of the connector to the upstream.
 #[derive(Clone, Debug)]
 pub struct UpstreamSettings {
-    /// The base of its addresses, `http` or `https`. Paths are added to its path, which may end with `/` or not.
+    /// The upstream's base URL, `http` or `https`. Paths are added to its path, with or without a `/` at its end.
     pub url: Url,
-    /// Its bearer token: visible ASCII.
+    /// The bearer token: visible ASCII.
     pub token: SecretString,
-    /// Longest time that a look-up may take.
+    /// Timeout of a lookup.
     pub timeout: Duration,
-    /// Most look-ups a second, for the whole installation.
+    /// Maximum number of lookups a second, for the whole installation.
     pub rps: u32,
-    /// How far back a first start fetches what changed; zero for nothing.
+    /// Age of the oldest changes that a first start fetches; zero for none.
     pub backfill: Duration,
-    /// Age from which a cached profile, token or list of wallets is asked for again when somebody reads it.
+    /// Age from which a read of a cached profile, token or list of wallets looks it up again.
     pub refresh: Duration,
 }

@@ -1,4 +1,4 @@
-//! The upstream, as the rest of a core sees it.
+//! The interface of the connector for the other parts of a core.
 
 use std::{
     collections::HashMap,
@@ -36,51 +36,51 @@ use crate::{
     tables::upstream::{self, LookupRecord},
 };
 
-/// Longest time that the upstream is believed to have no such thing, in milliseconds (the contract's 10 minutes).
+/// Time for which a "not found" of the upstream counts, in milliseconds (the contract's 10 minutes).
 const MISSING_MS: i64 = 10 * MINUTE_MS;
-/// Most answers to look-ups kept in memory.
-const REMEMBERED: usize = 65_536;
-/// Seconds until a caller may ask again when nobody knows better.
-const SOON_S: u32 = 1;
+/// Maximum number of lookup outcomes that are kept in memory.
+const MAX_CACHED_OUTCOMES: usize = 65_536;
+/// Seconds until a caller may try again when the upstream gave no time.
+const DEFAULT_RETRY_S: u32 = 1;
 
-/// The result of a look-up.
+/// The outcome of a lookup.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
-    /// The upstream's answer was taken in; of a page with what it held.
+pub enum LookupOutcome {
+    /// The response was applied. A page has its result.
     Found(Option<v1::PageResult>),
-    /// The upstream has no such thing.
+    /// The upstream has no such object.
     Missing,
-    /// The upstream could not be asked, or gave no answer that can be used.
+    /// The request was not sent, or the response was unusable.
     Unavailable {
-        /// Seconds until it may be asked again.
+        /// Seconds until the next try.
         after_s: u32,
     },
 }
 
-/// What changed since a time and has to be looked up.
+/// Changes that must be looked up, by the time of the earliest one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Owed {
-    /// Since when it is being looked up.
-    pub(super) paying: Option<i64>,
-    /// The same for what came to be owed meanwhile: the pages that were read already may lack it.
+pub(super) struct PendingChanges {
+    /// The time from which the running catch-up reads.
+    pub(super) running: Option<i64>,
+    /// The time from which the next catch-up reads: the running one may have read earlier pages already.
     pub(super) waiting: Option<i64>,
 }
 
-impl Owed {
+impl PendingChanges {
     /// The earliest of these times.
     pub(super) fn since(self) -> Option<i64> {
-        self.paying.into_iter().chain(self.waiting).min()
+        self.running.into_iter().chain(self.waiting).min()
     }
 }
 
-/// A look-up under way.
-pub(super) struct UnderWay {
-    /// The time since which a re-sync asks.
+/// A running lookup, which all its callers share.
+pub(super) struct RunningLookup {
+    /// The time from which a re-sync reads.
     since_ms: i64,
-    told: SharedFuture<BoxFuture<'static, Told>>,
+    outcome: SharedFuture<BoxFuture<'static, LookupOutcome>>,
 }
 
-/// The upstream.
+/// The connector to the upstream.
 pub struct Upstream {
     pub(super) shared: Arc<Shared>,
     pub(super) peers: Arc<Peers>,
@@ -89,21 +89,21 @@ pub struct Upstream {
     pub(super) intake: Intake,
     pub(super) status: Arc<Status>,
     pub(super) pace: Mutex<Pace>,
-    /// What has to be looked up.
-    pub(super) owed: Mutex<Owed>,
-    /// Whether that is being done.
-    pub(super) catches_up: AtomicBool,
-    /// Theses that the feed told lately, by chain and address of their tokens.
+    /// Changes that must be looked up.
+    pub(super) pending: Mutex<PendingChanges>,
+    /// True while a catch-up runs.
+    pub(super) is_catching_up: AtomicBool,
+    /// Number of recent theses of the feed, by chain and address of their tokens.
     pub(super) busy: Mutex<HashMap<(String, String), u32>>,
-    under_way: Mutex<HashMap<Thing, UnderWay>>,
-    remembered: Cache<Thing, LookupRecord>,
+    running: Mutex<HashMap<Thing, RunningLookup>>,
+    outcomes: Cache<Thing, LookupRecord>,
 }
 
 impl Upstream {
-    /// The upstream of these settings.
+    /// Creates the connector.
     ///
     /// # Errors
-    /// When a setting cannot be used; the error names it.
+    /// Fails when a setting cannot be used; the error names it.
     pub fn new(
         shared: Arc<Shared>,
         datasets: Arc<Datasets>,
@@ -121,11 +121,11 @@ impl Upstream {
             peers,
             settings,
             status,
-            owed: Mutex::default(),
-            catches_up: AtomicBool::new(false),
+            pending: Mutex::default(),
+            is_catching_up: AtomicBool::new(false),
             busy: Mutex::default(),
-            under_way: Mutex::default(),
-            remembered: Cache::new(REMEMBERED),
+            running: Mutex::default(),
+            outcomes: Cache::new(MAX_CACHED_OUTCOMES),
         }))
     }
 
@@ -133,117 +133,117 @@ impl Upstream {
         self.shared.clock.now_ms()
     }
 
-    /// Whether this core follows the feed and makes the look-ups.
+    /// True if this core follows the feed and makes the lookups.
     #[must_use]
     pub fn leads(&self) -> bool {
         self.peers.leads(&Dataset::Live.to_string())
     }
 
-    /// Asks the upstream for something, here or at the core that does so for all. What it lately did not have is not
-    /// asked for again.
-    pub async fn ask(self: &Arc<Self>, thing: Thing) -> Told {
+    /// Looks an object up, here or through the leading core. An object that was missing lately is not looked up again.
+    pub async fn lookup(self: &Arc<Self>, thing: Thing) -> LookupOutcome {
         if self.is_missing(&thing).await {
-            return Told::Missing;
+            return LookupOutcome::Missing;
         }
         if self.leads() {
-            return self.ask_here(thing).await;
+            return self.lookup_here(thing).await;
         }
-        let told = self.peers.lookup(&Dataset::Live.to_string(), thing.clone(), self.settings.timeout).await;
-        let told = told.map_or(Told::Unavailable { after_s: SOON_S }, from_message);
-        self.remember(&thing, &told);
-        told
+        let outcome = self.peers.lookup(&Dataset::Live.to_string(), thing.clone(), self.settings.timeout).await;
+        let outcome = outcome.map_or(LookupOutcome::Unavailable { after_s: DEFAULT_RETRY_S }, from_message);
+        self.cache_outcome(&thing, &outcome);
+        outcome
     }
 
-    /// Whether the upstream lately said that there is no such thing.
+    /// True if the upstream lately had no such object.
     async fn is_missing(&self, thing: &Thing) -> bool {
         let is_recent = |known: LookupRecord| self.now_ms() - known.at < MISSING_MS;
-        match self.known(thing).await {
+        match self.known_lookup(thing).await {
             None => false,
             Some(known) if is_recent(known) => !known.found,
-            // Another core may have asked since this one did.
-            Some(_) => self.known_to_all(thing).await.is_some_and(|known| is_recent(known) && !known.found),
+            // Another core may have looked it up since then.
+            Some(_) => self.stored_lookup(thing).await.is_some_and(|known| is_recent(known) && !known.found),
         }
     }
 
-    /// Asks the upstream from here. Who asks for a thing while it is being asked for gets the same answer.
-    pub async fn ask_here(self: &Arc<Self>, thing: Thing) -> Told {
+    /// Looks an object up from this core. Concurrent callers for one object share one lookup.
+    pub async fn lookup_here(self: &Arc<Self>, thing: Thing) -> LookupOutcome {
         if self.is_missing(&thing).await {
-            return Told::Missing;
+            return LookupOutcome::Missing;
         }
         let (key, since_ms) = key_of(&thing);
         loop {
-            let (told, serves) = {
-                let mut under_way = self.under_way.lock();
-                let begun = under_way.entry(key.clone()).or_insert_with(|| {
+            let (outcome, serves) = {
+                let mut running = self.running.lock();
+                let current = running.entry(key.clone()).or_insert_with(|| {
                     let (upstream, thing, key) = (Arc::clone(self), thing.clone(), key.clone());
-                    // A caller that leaves takes nothing from the others.
-                    let asking = tokio::spawn(async move {
-                        let told = AssertUnwindSafe(upstream.lookup(&thing)).catch_unwind().await;
-                        let told = told.unwrap_or(Told::Unavailable { after_s: SOON_S });
-                        upstream.note(&thing, &told).await;
-                        upstream.under_way.lock().remove(&key);
-                        told
+                    // The task continues for the other callers when one leaves.
+                    let lookup = tokio::spawn(async move {
+                        let outcome = AssertUnwindSafe(upstream.send_lookup(&thing)).catch_unwind().await;
+                        let outcome = outcome.unwrap_or(LookupOutcome::Unavailable { after_s: DEFAULT_RETRY_S });
+                        upstream.store_outcome(&thing, &outcome).await;
+                        upstream.running.lock().remove(&key);
+                        outcome
                     });
-                    let told = async { asking.await.unwrap_or(Told::Unavailable { after_s: SOON_S }) };
-                    UnderWay { since_ms, told: told.boxed().shared() }
+                    let outcome =
+                        async { lookup.await.unwrap_or(LookupOutcome::Unavailable { after_s: DEFAULT_RETRY_S }) };
+                    RunningLookup { since_ms, outcome: outcome.boxed().shared() }
                 });
-                (begun.told.clone(), begun.since_ms <= since_ms)
+                (current.outcome.clone(), current.since_ms <= since_ms)
             };
-            let told = told.await;
-            if serves || matches!(told, Told::Unavailable { .. }) {
-                return told;
+            let outcome = outcome.await;
+            if serves || matches!(outcome, LookupOutcome::Unavailable { .. }) {
+                return outcome;
             }
         }
     }
 
-    fn remember(&self, thing: &Thing, told: &Told) {
+    fn cache_outcome(&self, thing: &Thing, outcome: &LookupOutcome) {
         if matches!(thing, Thing::Page(_)) {
             return;
         }
-        let found = match told {
-            Told::Found(_) => true,
-            Told::Missing => false,
-            Told::Unavailable { .. } => return,
+        let found = match outcome {
+            LookupOutcome::Found(_) => true,
+            LookupOutcome::Missing => false,
+            LookupOutcome::Unavailable { .. } => return,
         };
-        self.remembered.insert(key_of(thing).0, LookupRecord { at: self.now_ms(), found });
+        self.outcomes.insert(key_of(thing).0, LookupRecord { at: self.now_ms(), found });
     }
 
-    /// Remembers an answer, here and for all cores.
-    async fn note(&self, thing: &Thing, told: &Told) {
-        self.remember(thing, told);
+    /// Stores an outcome in memory, and in the store for all cores.
+    async fn store_outcome(&self, thing: &Thing, outcome: &LookupOutcome) {
+        self.cache_outcome(thing, outcome);
         let (key, _) = key_of(thing);
         if matches!(thing, Thing::Page(_)) {
             return;
         }
-        if let Some(answer) = self.remembered.get(&key)
-            && !matches!(told, Told::Unavailable { .. })
-            && let Err(error) = upstream::write_lookup(&self.shared.backend, &name(&key), answer).await
+        if let Some(answer) = self.outcomes.get(&key)
+            && !matches!(outcome, LookupOutcome::Unavailable { .. })
+            && let Err(error) = upstream::write_lookup(&self.shared.backend, &row_name(&key), answer).await
         {
-            tracing::debug!(%error, "keeping the answer to a look-up failed");
+            tracing::debug!(%error, "storing the outcome of a lookup failed");
         }
     }
 
-    /// The last answer to a look-up, as far as it is known.
-    async fn known(&self, thing: &Thing) -> Option<LookupRecord> {
+    /// The last outcome of a lookup, if one is known.
+    async fn known_lookup(&self, thing: &Thing) -> Option<LookupRecord> {
         if matches!(thing, Thing::Page(_)) {
             return None;
         }
         let (key, _) = key_of(thing);
-        if let Some(known) = self.remembered.get(&key) {
+        if let Some(known) = self.outcomes.get(&key) {
             return Some(known);
         }
-        self.known_to_all(thing).await
+        self.stored_lookup(thing).await
     }
 
-    /// The last answer to a look-up of any core. Without it the upstream is asked once more.
-    async fn known_to_all(&self, thing: &Thing) -> Option<LookupRecord> {
+    /// The last outcome in the store, of any core; none if the store does not answer.
+    async fn stored_lookup(&self, thing: &Thing) -> Option<LookupRecord> {
         let (key, _) = key_of(thing);
-        let known = upstream::read_lookup(&self.shared.backend, &name(&key)).await.ok().flatten()?;
-        self.remembered.insert(key, known);
+        let known = upstream::read_lookup(&self.shared.backend, &row_name(&key)).await.ok().flatten()?;
+        self.outcomes.insert(key, known);
         Some(known)
     }
 
-    /// Whether something that was last observed at `observed_at` is old enough to be asked for again.
+    /// True if an object that was last observed at `observed_at` is old enough for another lookup.
     pub async fn is_due(&self, thing: Thing, observed_at: i64) -> bool {
         let refresh = i64::try_from(self.settings.refresh.as_millis()).unwrap_or(i64::MAX);
         let now_ms = self.now_ms();
@@ -252,25 +252,25 @@ impl Upstream {
         }
         let is_fresh =
             |known: LookupRecord| now_ms - known.at < if known.found { refresh } else { refresh.max(MISSING_MS) };
-        if self.known(&thing).await.is_some_and(is_fresh) {
+        if self.known_lookup(&thing).await.is_some_and(is_fresh) {
             return false;
         }
-        // Another core may have asked since this one did.
-        !self.known_to_all(&thing).await.is_some_and(is_fresh)
+        // Another core may have looked it up since then.
+        !self.stored_lookup(&thing).await.is_some_and(is_fresh)
     }
 
-    /// Whether the upstream has ever been asked for something and answered, as far as that is kept.
-    pub async fn has_asked(&self, thing: &Thing) -> bool {
-        self.known(thing).await.is_some()
+    /// True if an outcome of a lookup of this object is kept.
+    pub async fn has_lookup_of(&self, thing: &Thing) -> bool {
+        self.known_lookup(thing).await.is_some()
     }
 
-    /// When the theses of a token were last looked up, in unix milliseconds.
+    /// The time of the last lookup of a token's theses, in unix milliseconds.
     pub async fn synced_at(&self, token: v1::BackfillToken) -> Option<i64> {
         let thing = Thing::Resync(v1::Resync { token: Some(token), since_ms: 0 });
-        self.known(&thing).await.filter(|known| known.found).map(|known| known.at)
+        self.known_lookup(&thing).await.filter(|known| known.found).map(|known| known.at)
     }
 
-    /// Whether the feed is up, wherever it is followed, and when its last frame came.
+    /// The state of the feed on the leading core: whether it is up, and the time of its last frame.
     pub async fn feed(&self) -> (bool, Option<i64>) {
         let now_ms = self.now_ms();
         if self.leads() {
@@ -281,7 +281,7 @@ impl Upstream {
         (place.connected && now_ms - place.received_at < SILENCE_MS, place.last_frame_at)
     }
 
-    /// What an operator is told, by the core that follows the feed.
+    /// The status for operators, from the core that follows the feed.
     pub async fn publish_status(&self) -> v1::IngestStatus {
         if !self.leads()
             && let Some(status) = self.peers.feed_status(&Dataset::Live.to_string()).await
@@ -290,29 +290,29 @@ impl Upstream {
         }
         let now_ms = self.now_ms();
         let breaker = self.pace.lock().breaker(now_ms);
-        self.status.tell(breaker, now_ms)
+        self.status.to_message(breaker, now_ms)
     }
 
-    /// Notes that what changed since a time has to be looked up.
-    pub(super) fn owe(&self, since_ms: i64) {
-        let mut owed = self.owed.lock();
-        owed.waiting = Some(owed.waiting.map_or(since_ms, |waiting| waiting.min(since_ms)));
+    /// Notes that all changes since a time must be looked up.
+    pub(super) fn add_pending(&self, since_ms: i64) {
+        let mut pending = self.pending.lock();
+        pending.waiting = Some(pending.waiting.map_or(since_ms, |waiting| waiting.min(since_ms)));
     }
 
-    /// Begins to look up what is owed, unless that is under way.
+    /// Starts to look up the pending changes, unless a catch-up runs.
     pub(super) fn catch_up(self: &Arc<Self>, stop: &tokio_util::sync::CancellationToken) {
-        if self.owed.lock().since().is_none() || self.catches_up.swap(true, Ordering::SeqCst) {
+        if self.pending.lock().since().is_none() || self.is_catching_up.swap(true, Ordering::SeqCst) {
             return;
         }
         let (upstream, stop) = (Arc::clone(self), stop.clone());
         tokio::spawn(async move {
-            drop(AssertUnwindSafe(stop.run_until_cancelled(upstream.pay())).catch_unwind().await);
-            upstream.catches_up.store(false, Ordering::SeqCst);
+            drop(AssertUnwindSafe(stop.run_until_cancelled(upstream.resolve_pending())).catch_unwind().await);
+            upstream.is_catching_up.store(false, Ordering::SeqCst);
         });
     }
 }
 
-/// What a thing is known by, whatever its letters, and the time since which it is asked for.
+/// The key of an object, independent of the spelling, and the time from which a re-sync reads.
 fn key_of(thing: &Thing) -> (Thing, i64) {
     let token = |token: &v1::BackfillToken| v1::BackfillToken {
         chain: token.chain.clone(),
@@ -329,7 +329,7 @@ fn key_of(thing: &Thing) -> (Thing, i64) {
     }
 }
 
-fn name(key: &Thing) -> String {
+fn row_name(key: &Thing) -> String {
     let of = |token: &v1::BackfillToken| format!("{}:{}", token.chain, token.address);
     match key {
         Thing::Profile(id) => format!("profile {id}"),
@@ -341,20 +341,20 @@ fn name(key: &Thing) -> String {
     }
 }
 
-fn from_message(message: v1::LookUpResponse) -> Told {
+fn from_message(message: v1::LookUpResponse) -> LookupOutcome {
     match (message.unavailable_s, message.missing) {
-        (Some(after_s), _) => Told::Unavailable { after_s },
-        (None, true) => Told::Missing,
-        (None, false) => Told::Found(message.page),
+        (Some(after_s), _) => LookupOutcome::Unavailable { after_s },
+        (None, true) => LookupOutcome::Missing,
+        (None, false) => LookupOutcome::Found(message.page),
     }
 }
 
-impl From<Told> for v1::LookUpResponse {
-    fn from(told: Told) -> Self {
-        match told {
-            Told::Found(page) => Self { page, ..Self::default() },
-            Told::Missing => Self { missing: true, ..Self::default() },
-            Told::Unavailable { after_s } => Self { unavailable_s: Some(after_s), ..Self::default() },
+impl From<LookupOutcome> for v1::LookUpResponse {
+    fn from(outcome: LookupOutcome) -> Self {
+        match outcome {
+            LookupOutcome::Found(page) => Self { page, ..Self::default() },
+            LookupOutcome::Missing => Self { missing: true, ..Self::default() },
+            LookupOutcome::Unavailable { after_s } => Self { unavailable_s: Some(after_s), ..Self::default() },
         }
     }
 }

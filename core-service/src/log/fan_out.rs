@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     convert,
-    delivery::serving::Serving,
+    delivery::rule::DeliveryRule,
     domain::{
         control::Webhook,
         dataset::Dataset,
@@ -21,7 +21,7 @@ use crate::{
         entry::Entry,
     },
     error,
-    shared::{Shared, queue_hints::Made},
+    shared::{Shared, queue_hints::PendingDelivery},
     store::StoreError,
     tables::log::{checkpoint_change, decode},
 };
@@ -212,15 +212,15 @@ impl FanOut {
         outcome
     }
 
-    fn add_deliveries(&self, seq: u64, entry: &Entry, deliveries: &mut Vec<Made>) {
+    fn add_deliveries(&self, seq: u64, entry: &Entry, deliveries: &mut Vec<PendingDelivery>) {
         let Some(event) = convert::entry::event(&self.dataset, entry) else { return };
         let now_ms = self.shared.clock.now_ms();
         let webhooks: Vec<Arc<Webhook>> = {
             let state = self.shared.control.state();
             let mut webhooks = state.matching(&self.dataset, &EventKeys::from(&event));
             webhooks.retain(|webhook| {
-                let serving = Serving::of(&state, webhook, now_ms);
-                serving.is_any() && !serving.cancels(entry.created_at) && !self.is_old(entry, webhook)
+                let rule = DeliveryRule::of(&state, webhook, now_ms);
+                rule.sends_any() && !rule.cancels(entry.created_at) && !self.is_old(entry, webhook)
             });
             webhooks
         };
@@ -234,14 +234,14 @@ impl FanOut {
             let (event_id, event_type) = (event.id.clone(), event.r#type);
             let reference = Told { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
             let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, reference);
-            Made { delivery, body: body.clone() }
+            PendingDelivery { delivery, body: body.clone() }
         }));
     }
 
-    async fn write(&self, deliveries: &mut Vec<Made>) -> Result<()> {
+    async fn write(&self, deliveries: &mut Vec<PendingDelivery>) -> Result<()> {
         while !deliveries.is_empty() {
             let chunk = deliveries.drain(..deliveries.len().min(CHUNK)).collect();
-            self.shared.make_deliveries(chunk, self.shared.clock.now_ms()).await?;
+            self.shared.create_deliveries(chunk, self.shared.clock.now_ms()).await?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use thesis_proto::error::ErrorCode;
 
 use super::{Core, get_webhook::own_webhook, missing::missing};
-use crate::{access::gate::Call, delivery::serving::Serving, domain::delivery::Delivery, error::Result};
+use crate::{access::gate::Call, delivery::rule::DeliveryRule, domain::delivery::Delivery, error::Result};
 
 /// A delivery of the caller's project and environment.
 ///
@@ -16,7 +16,7 @@ pub(super) async fn own_delivery(core: &Core, call: &Call, id: &str) -> Result<D
     let delivery = core.shared.deliveries.get(id).await?.ok_or_else(missing)?;
     let state = core.shared.control.state();
     let webhook = own_webhook(&state, &call.caller, &delivery.webhook_id).map_err(|_| missing())?;
-    Ok(Serving::of(&state, webhook, call.now_ms).counted(delivery))
+    Ok(DeliveryRule::of(&state, webhook, call.now_ms).counted(delivery))
 }
 
 /// Reads a delivery of the caller's project and environment, with the JSON body that its attempts send.

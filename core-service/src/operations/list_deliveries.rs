@@ -3,7 +3,7 @@
 use super::{Core, get_webhook::get_webhook, list_webhooks::Page};
 use crate::{
     access::gate::Call,
-    delivery::serving::Serving,
+    delivery::rule::DeliveryRule,
     domain::{
         delivery::Delivery,
         list_cursor::{TimePosition, list_name},
@@ -41,7 +41,7 @@ pub async fn list_deliveries(
     query: &DeliveryQuery,
 ) -> Result<Page<Delivery>> {
     let webhook = get_webhook(core, &call.caller, webhook_id).await?;
-    let as_counted = |delivery| Serving::of(&core.shared.control.state(), &webhook, call.now_ms).counted(delivery);
+    let as_counted = |delivery| DeliveryRule::of(&core.shared.control.state(), &webhook, call.now_ms).counted(delivery);
     let signer = core.shared.keys.cursor_signer();
     // Every field of a query is part of the name, except those of the page.
     let DeliveryQuery { limit: _, cursor: _, status, event_type, event_id } = query;

@@ -146,7 +146,7 @@ fn with_near(code: ErrorCode, what: &str, near: &[String]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::kinds::Kind;
+    use crate::access::kinds::IdKind;
 
     fn text(code: ErrorCode, given: &str) -> String {
         let error = missing(code, given).api;
@@ -159,7 +159,7 @@ mod tests {
         let id = "0123456789abcdefghjkmnpq";
         let told = text(ErrorCode::ProfileNotFound, &format!("th_{id}"));
         assert_eq!(told, "th_… is the id of a thesis; read it with GET /v1/theses/{id}");
-        for Kind { prefix, code, .. } in &kinds::KINDS {
+        for IdKind { prefix, code, .. } in &kinds::KINDS {
             assert!(text(*code, &format!("{prefix}{id}")).starts_with("there is no such "), "{prefix}");
             assert_eq!(text(*code, "x"), text(*code, &format!("{prefix}{id}")));
         }

@@ -56,7 +56,7 @@ fn invalid() -> Error {
 /// # Errors
 /// `STREAM_LIMIT_REACHED`, or when the store does not answer.
 pub async fn take_place(core: &Core, call: &Call) -> Result<StreamSlot> {
-    core.slots.take(&call.caller.project.id, call.caller.plan.concurrent_streams).await
+    core.slots.take_slot(&call.caller.project.id, call.caller.plan.concurrent_streams).await
 }
 
 /// Finds where a subscription begins. `counted` asks for the number of events that it replays.

@@ -10,7 +10,7 @@ use crate::{
         id,
     },
     error::{Error, Result},
-    shared::queue_hints::Made,
+    shared::queue_hints::PendingDelivery,
 };
 
 /// Sends a delivery of the caller's project and environment again, as a new one that is named after the seed.
@@ -56,8 +56,8 @@ pub async fn replay(core: &Core, original: &Delivery, now_ms: i64, seed: &str) -
 /// # Errors
 /// When the store does not answer.
 pub(super) async fn make(core: &Core, delivery: Delivery) -> Result<Delivery> {
-    let made = Made { delivery: delivery.clone(), body: delivery.body.clone().into() };
+    let pending = PendingDelivery { delivery: delivery.clone(), body: delivery.body.clone().into() };
     // The present time: marks in the minute of an earlier try may have been read already.
-    core.shared.make_deliveries(vec![made], core.shared.clock.now_ms()).await?;
+    core.shared.create_deliveries(vec![pending], core.shared.clock.now_ms()).await?;
     Ok(delivery)
 }

@@ -19,7 +19,7 @@ use crate::{
         row::{Profile, Token},
     },
     error::{Error, Result},
-    ingest::upstream::{Told, Upstream},
+    ingest::upstream::{LookupOutcome, Upstream},
 };
 
 /// The error where the upstream has to be asked and cannot be.
@@ -58,10 +58,10 @@ fn look_ups(reference: &ProfileReference) -> Vec<Thing> {
 pub(super) async fn ask_for_profile(core: &Core, call: &Call, reference: &ProfileReference) -> Result<bool> {
     let Some(upstream) = upstream(core, call) else { return Ok(false) };
     for thing in look_ups(reference) {
-        match upstream.ask(thing).await {
-            Told::Found(_) => return Ok(true),
-            Told::Missing => {}
-            Told::Unavailable { after_s } => return Err(unavailable(after_s)),
+        match upstream.lookup(thing).await {
+            LookupOutcome::Found(_) => return Ok(true),
+            LookupOutcome::Missing => {}
+            LookupOutcome::Unavailable { after_s } => return Err(unavailable(after_s)),
         }
     }
     Ok(false)
@@ -84,10 +84,10 @@ pub(super) async fn ask_for_token(core: &Core, call: &Call, reference: &str, cha
     };
     // In the letters of who asks: the upstream may know no others.
     let address = reference.split_once(':').map_or(folded, |(_, address)| address.trim().to_owned());
-    match upstream.ask(Thing::Token(v1::BackfillToken { chain: on, address })).await {
-        Told::Found(_) => Ok(true),
-        Told::Missing => Ok(false),
-        Told::Unavailable { after_s } => Err(unavailable(after_s)),
+    match upstream.lookup(Thing::Token(v1::BackfillToken { chain: on, address })).await {
+        LookupOutcome::Found(_) => Ok(true),
+        LookupOutcome::Missing => Ok(false),
+        LookupOutcome::Unavailable { after_s } => Err(unavailable(after_s)),
     }
 }
 
@@ -191,14 +191,14 @@ pub(super) async fn with_wallets(core: &Core, call: &Call, row: Arc<Profile>) ->
     if !upstream.is_due(thing.clone(), i64::MIN / 2).await {
         return Ok((row, Wallets::Told));
     }
-    match upstream.ask(thing.clone()).await {
-        Told::Found(_) => {
+    match upstream.lookup(thing.clone()).await {
+        LookupOutcome::Found(_) => {
             let again = core.shared.theses.profile(&call.caller.view, &row.id).await?;
             Ok((again.map_or(row, |(_, row)| row), Wallets::Told))
         }
-        Told::Missing => Ok((row, Wallets::Told)),
-        Told::Unavailable { .. } if upstream.has_asked(&thing).await => Ok((row, Wallets::Old)),
-        Told::Unavailable { after_s } => Ok((row, Wallets::Unknown { after_s })),
+        LookupOutcome::Missing => Ok((row, Wallets::Told)),
+        LookupOutcome::Unavailable { .. } if upstream.has_lookup_of(&thing).await => Ok((row, Wallets::Old)),
+        LookupOutcome::Unavailable { after_s } => Ok((row, Wallets::Unknown { after_s })),
     }
 }
 
@@ -214,9 +214,9 @@ async fn refresh(core: &Core, call: &Call, thing: Thing, observed_at: i64) -> Re
     if !upstream.is_due(thing.clone(), observed_at).await {
         return Refreshed::No;
     }
-    match upstream.ask(thing).await {
-        Told::Found(_) => Refreshed::Yes,
-        Told::Missing => Refreshed::No,
-        Told::Unavailable { .. } => Refreshed::Failed,
+    match upstream.lookup(thing).await {
+        LookupOutcome::Found(_) => Refreshed::Yes,
+        LookupOutcome::Missing => Refreshed::No,
+        LookupOutcome::Unavailable { .. } => Refreshed::Failed,
     }
 }

@@ -21,7 +21,7 @@ use crate::{
         window::{Floor, MINUTE_MS},
     },
     error::Result,
-    ingest::upstream::Told,
+    ingest::upstream::LookupOutcome,
     tables::{index_scope::IndexScope, theses::IndexSlice},
 };
 
@@ -114,10 +114,10 @@ async fn sync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) ->
         if let Some(token) = token {
             let token = Some(told::named(token));
             let resync = v1::Resync { token, since_ms: claim.from };
-            match upstream.ask(Thing::Resync(resync)).await {
-                Told::Found(_) => return Ok(true),
-                Told::Missing => {}
-                Told::Unavailable { after_s: told } => after_s = told,
+            match upstream.lookup(Thing::Resync(resync)).await {
+                LookupOutcome::Found(_) => return Ok(true),
+                LookupOutcome::Missing => {}
+                LookupOutcome::Unavailable { after_s: seconds } => after_s = seconds,
             }
         }
         if upstream.feed().await.0 {

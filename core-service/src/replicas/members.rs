@@ -1,10 +1,10 @@
-//! The cores that live. Each shows by a beat that it does, and what others need to know of it.
+//! The cores that live. Each core writes a heartbeat with its address and its state.
 //!
-//! Watchers judge by how long they see the same beat, on their own clock, so clocks need not agree. There are two
-//! patiences. After [`OWNER_MS`] without a beat a core owns nothing. Its streams' places count for longer: a core that
-//! could not beat for [`LEASE_MS`] ends its streams, and after [`GONE_MS`] others no longer count them.
+//! A watcher measures on its own clock how long it sees the same heartbeat, so clocks need not agree. There are two
+//! timeouts. After [`OWNER_MS`] without a heartbeat a core owns nothing. Its streams' places count for longer: a core
+//! without a heartbeat for [`LEASE_MS`] ends its streams, and after [`GONE_MS`] other cores no longer count them.
 //!
-//! On the embedded store there is one core, and no beats.
+//! On the embedded store there is one core, and no heartbeats.
 
 #[cfg(test)]
 mod tests;
@@ -32,37 +32,37 @@ use crate::{
     tables::members::{self, HEARTBEAT_RETENTION_SECONDS, Heartbeat, Member},
 };
 
-/// How often a core beats, and looks at the others' beats.
-const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// How often a core looks whether it could beat.
+/// Interval in which a core writes its heartbeat and reads the others'.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval in which a core checks whether its own heartbeat lapsed.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest time that a beat stands still; then its core owns nothing.
+/// Time without a new heartbeat after which a core owns nothing, in milliseconds.
 pub const OWNER_MS: i64 = 3_000;
-/// Longest age of a beat for a new stream: later it might have to end at once.
+/// Maximum age of the own heartbeat for a new stream, in milliseconds. Later the stream might have to end at once.
 const LATE_MS: i64 = 4_000;
-/// Longest time without a beat; then a core ends its streams.
+/// Time without a heartbeat after which a core ends its streams, in milliseconds.
 pub(super) const LEASE_MS: i64 = 9_000;
-/// Longest time that a beat stands still; then its core has no streams and no attempts out.
+/// Time without a new heartbeat after which a core has no streams and no attempts out, in milliseconds.
 pub const GONE_MS: i64 = 11_000;
 
-/// Another core's last beat.
+/// The last heartbeat of another core.
 #[derive(Clone, Debug)]
-struct Seen {
+struct SeenBeat {
     beat: i64,
-    /// Since when this beat is seen.
+    /// The time since which this core sees the heartbeat.
     since: i64,
-    /// Whether it was seen to move: the age of the first beat is not known.
+    /// True once a newer heartbeat came: the age of the first one is not known.
     has_moved: bool,
     member: Member,
 }
 
-impl Seen {
-    /// Whether it was seen to beat lately.
-    fn lives(&self, now_ms: i64, patience_ms: i64) -> bool {
-        self.has_moved && !self.member.is_gone && now_ms - self.since < patience_ms
+impl SeenBeat {
+    /// True if a new heartbeat came within the timeout.
+    fn is_alive(&self, now_ms: i64, timeout_ms: i64) -> bool {
+        self.has_moved && !self.member.is_gone && now_ms - self.since < timeout_ms
     }
 
-    /// The same, as far as is known: a first beat may be new.
+    /// True unless the core is certainly gone: a first heartbeat may be new.
     fn may_live(&self, now_ms: i64) -> bool {
         !self.member.is_gone && now_ms - self.since < GONE_MS
     }
@@ -72,50 +72,59 @@ impl Seen {
 struct State {
     own: Member,
     number: i64,
-    /// When the last beat that surely arrived was sent.
+    /// The time at which the last heartbeat was sent that surely arrived.
     beat_at: Option<i64>,
-    /// Cancelled when streams must end because this core could not beat.
+    /// Cancelled when streams must end because the heartbeat lapsed.
     term: CancellationToken,
-    others: HashMap<String, Seen>,
+    others: HashMap<String, SeenBeat>,
 }
 
-/// The cores, as this one sees them.
+/// The cores, as this core sees them.
 pub struct Members {
     backend: SharedBackend,
     clock: SharedClock,
     replica: String,
     state: Mutex<State>,
-    /// Has this core beat at once.
-    hurry: Notify,
+    /// Requests a heartbeat without delay.
+    beat_now: Notify,
     /// The other cores that may live.
-    others: watch::Sender<Vec<Other>>,
-    /// Whether the others were looked at.
-    has_looked: AtomicBool,
+    others: watch::Sender<Vec<OtherCore>>,
+    /// True once the heartbeats of the others were read.
+    has_read_beats: AtomicBool,
 }
 
 /// Another core that may live.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Other {
-    /// Its name.
+pub struct OtherCore {
+    /// The name of the core.
     pub replica: String,
-    /// The gRPC URL at which it is reached.
+    /// The gRPC URL at which other cores reach it.
     pub address: String,
-    /// Whether it may own logs: it was seen to beat lately.
+    /// True if it may own logs, because its heartbeat is recent.
     pub owns: bool,
 }
 
-/// The first of some cores for a thing, by rendezvous hashing: the same for everybody who knows the same cores.
+/// Chooses one of some cores for an object by rendezvous hashing. Every caller that knows the same cores chooses the
+/// same one.
 pub fn first_of<'a>(cores: impl IntoIterator<Item = &'a str>, thing: &str) -> Option<&'a str> {
     cores.into_iter().max_by_key(|core| id::derive("", &[core, thing]))
 }
 
 impl Members {
-    /// The cores as seen by this one, which others reach at `address`, a gRPC URL.
+    /// Creates the view of this core, which others reach at the gRPC URL `address`.
     #[must_use]
     pub fn new(backend: SharedBackend, clock: SharedClock, replica: String, address: String) -> Arc<Self> {
         let state = State { own: Member { address, ..Member::default() }, ..State::default() };
-        let (others, has_looked) = (watch::Sender::new(Vec::new()), AtomicBool::new(false));
-        Arc::new(Self { backend, clock, replica, state: Mutex::new(state), hurry: Notify::new(), others, has_looked })
+        let (others, has_read_beats) = (watch::Sender::new(Vec::new()), AtomicBool::new(false));
+        Arc::new(Self {
+            backend,
+            clock,
+            replica,
+            state: Mutex::new(state),
+            beat_now: Notify::new(),
+            others,
+            has_read_beats,
+        })
     }
 
     /// This core's name.
@@ -130,34 +139,34 @@ impl Members {
         self.state.lock().own.address.clone()
     }
 
-    /// Whether there can be no other core.
+    /// True if no other core can exist.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.backend.is_exclusive()
     }
 
-    /// Cancelled when this core has not beaten for too long: what others no longer count must end.
+    /// A token that is cancelled when this core's heartbeat lapses: streams that others no longer count must end.
     pub fn term(&self) -> CancellationToken {
         self.state.lock().term.clone()
     }
 
-    /// Whether this core's last beat is too old for something new that others must count.
+    /// True if this core's last heartbeat is too old for a new stream.
     pub fn is_late(&self) -> bool {
         let now_ms = self.clock.now_ms();
         !self.is_alone() && self.state.lock().beat_at.is_none_or(|at| now_ms - at >= LATE_MS)
     }
 
-    /// Whether this core told the others that it hands out attempts.
+    /// True if this core's heartbeat says that it hands out attempts.
     #[must_use]
     pub fn is_handing_out(&self) -> bool {
         self.state.lock().own.hands_out
     }
 
-    /// Tells the others whether this core hands out attempts.
-    pub fn hands_out(&self, does: bool) {
+    /// Publishes with the heartbeat whether this core hands out attempts.
+    pub fn set_handing_out(&self, does: bool) {
         let was = std::mem::replace(&mut self.state.lock().own.hands_out, does);
         if was != does {
-            self.hurry.notify_one();
+            self.beat_now.notify_one();
         }
     }
 
@@ -166,31 +175,31 @@ impl Members {
     pub fn handing_out(&self) -> Vec<String> {
         let now_ms = self.clock.now_ms();
         let state = self.state.lock();
-        let others = state.others.iter().filter(|(_, seen)| seen.member.hands_out && seen.lives(now_ms, GONE_MS));
+        let others = state.others.iter().filter(|(_, seen)| seen.member.hands_out && seen.is_alive(now_ms, GONE_MS));
         let own = state.own.hands_out.then(|| self.replica.clone());
         others.map(|(replica, _)| replica.clone()).chain(own).collect()
     }
 
     /// The other cores that may live.
     #[must_use]
-    pub fn others(&self) -> watch::Receiver<Vec<Other>> {
+    pub fn others(&self) -> watch::Receiver<Vec<OtherCore>> {
         self.others.subscribe()
     }
 
-    /// Whether the others are known at all.
+    /// True once the heartbeats of the others were read.
     #[must_use]
-    pub fn has_looked(&self) -> bool {
-        self.has_looked.load(Ordering::Relaxed)
+    pub fn has_read_beats(&self) -> bool {
+        self.has_read_beats.load(Ordering::Relaxed)
     }
 
-    /// Whether this core may own logs: it has shown lately that it lives.
+    /// True if this core may own logs, because its heartbeat is recent.
     #[must_use]
     pub fn owns(&self) -> bool {
         let now_ms = self.clock.now_ms();
         self.is_alone() || self.state.lock().beat_at.is_some_and(|at| now_ms - at < OWNER_MS)
     }
 
-    /// Whether another core lives, as far as is known: one whose beat was never seen to move may.
+    /// True unless a core is certainly gone. A core with a single heartbeat so far may live.
     #[must_use]
     pub fn may_live(&self, replica: &str) -> bool {
         let now_ms = self.clock.now_ms();
@@ -198,20 +207,20 @@ impl Members {
         replica == self.replica || state.others.get(replica).is_some_and(|seen| seen.may_live(now_ms))
     }
 
-    /// Whether a core certainly owns nothing any more.
+    /// True if a core certainly owns nothing.
     #[must_use]
     pub fn is_dead(&self, replica: &str) -> bool {
         let now_ms = self.clock.now_ms();
         let state = self.state.lock();
-        let is_over = |seen: &Seen| !seen.may_live(now_ms) || seen.has_moved && !seen.lives(now_ms, OWNER_MS);
-        replica != self.replica && self.has_looked() && state.others.get(replica).is_none_or(is_over)
+        let is_over = |seen: &SeenBeat| !seen.may_live(now_ms) || seen.has_moved && !seen.is_alive(now_ms, OWNER_MS);
+        replica != self.replica && self.has_read_beats() && state.others.get(replica).is_none_or(is_over)
     }
 
-    /// Looks at the others' beats. A beat that is missing stands still.
+    /// Reads the others' heartbeats. For the `named` cores, a missing heartbeat counts as one that does not change.
     ///
     /// # Errors
-    /// When the store does not answer.
-    pub async fn look<'a>(&self, named: impl IntoIterator<Item = &'a String>) -> StoreResult<()> {
+    /// Fails when the store does not answer.
+    pub async fn read_beats<'a>(&self, named: impl IntoIterator<Item = &'a String>) -> StoreResult<()> {
         if self.is_alone() {
             return Ok(());
         }
@@ -220,32 +229,32 @@ impl Members {
         let mut state = self.state.lock();
         state.others.retain(|_, seen| now_ms - seen.since < i64::from(HEARTBEAT_RETENTION_SECONDS) * 1_000);
         for Heartbeat { replica, number, member } in beats.into_iter().filter(|beat| beat.replica != self.replica) {
-            let new = || Seen { beat: number, since: now_ms, has_moved: false, member: member.clone() };
+            let new = || SeenBeat { beat: number, since: now_ms, has_moved: false, member: member.clone() };
             let seen = state.others.entry(replica).or_insert_with(new);
-            // An answer may come after a later one.
+            // An older read may arrive after a newer one.
             if number > seen.beat {
-                *seen = Seen { has_moved: true, ..new() };
+                *seen = SeenBeat { has_moved: true, ..new() };
             }
         }
         for replica in named {
-            let missing = || Seen { beat: 0, since: now_ms, has_moved: false, member: Member::default() };
+            let missing = || SeenBeat { beat: 0, since: now_ms, has_moved: false, member: Member::default() };
             state.others.entry(replica.clone()).or_insert_with(missing);
         }
         drop(state);
-        // That there is nobody else is news too.
-        let is_first = !self.has_looked.swap(true, Ordering::Relaxed);
-        self.settle_others(now_ms, is_first);
+        // The first read is published even if there is no other core.
+        let is_first = !self.has_read_beats.swap(true, Ordering::Relaxed);
+        self.publish_others(now_ms, is_first);
         Ok(())
     }
 
-    fn settle_others(&self, now_ms: i64, tells: bool) {
-        let mut others: Vec<Other> = {
+    fn publish_others(&self, now_ms: i64, is_first_read: bool) {
+        let mut others: Vec<OtherCore> = {
             let state = self.state.lock();
             let live = state.others.iter().filter(|(_, seen)| seen.may_live(now_ms));
-            let other = |(replica, seen): (&String, &Seen)| Other {
+            let other = |(replica, seen): (&String, &SeenBeat)| OtherCore {
                 replica: replica.clone(),
                 address: seen.member.address.clone(),
-                owns: seen.lives(now_ms, OWNER_MS),
+                owns: seen.is_alive(now_ms, OWNER_MS),
             };
             live.map(other).collect()
         };
@@ -253,15 +262,15 @@ impl Members {
         self.others.send_if_modified(|known| {
             let changes = *known != others;
             *known = others;
-            changes || tells
+            changes || is_first_read
         });
     }
 
-    /// Shows that this core lives.
+    /// Writes the heartbeat of this core.
     ///
     /// # Errors
-    /// When the store does not answer.
-    pub async fn beat(&self) -> StoreResult<()> {
+    /// Fails when the store does not answer.
+    pub async fn send_heartbeat(&self) -> StoreResult<()> {
         if self.is_alone() {
             return Ok(());
         }
@@ -272,14 +281,14 @@ impl Members {
             Heartbeat { replica: self.replica.clone(), number: state.number, member: state.own.clone() }
         };
         members::write_heartbeat(&self.backend, &beat).await?;
-        // Streams from before a lapse end, however late it is noticed.
+        // Streams from before a lapse end, even if this core notices the lapse late.
         self.end_lapsed();
         let mut state = self.state.lock();
         state.beat_at = state.beat_at.max(Some(sent_at));
         Ok(())
     }
 
-    /// Ends the streams if this core could not beat in time.
+    /// Ends the streams if this core's heartbeat lapsed.
     pub(super) fn end_lapsed(&self) {
         let now_ms = self.clock.now_ms();
         let mut state = self.state.lock();
@@ -290,7 +299,7 @@ impl Members {
         }
     }
 
-    /// Beats and looks at the others' beats; never ends.
+    /// Writes heartbeats and reads the others'; never ends.
     pub async fn run(&self) {
         if self.is_alone() {
             return std::future::pending().await;
@@ -300,36 +309,36 @@ impl Members {
             every.set_missed_tick_behavior(MissedTickBehavior::Delay);
             every
         };
-        let (mut beats, mut looks) = (every(BEAT_EVERY), every(POLL_INTERVAL));
+        let (mut beats, mut checks) = (every(HEARTBEAT_INTERVAL), every(POLL_INTERVAL));
         let beating = async {
             loop {
                 tokio::select! {
                     _ = beats.tick() => {}
-                    () = self.hurry.notified() => {}
+                    () = self.beat_now.notified() => {}
                 }
-                let (beaten, looked) = tokio::join!(self.beat(), self.look(std::iter::empty()));
-                if let Err(error) = beaten.and(looked) {
+                let (beaten, read) = tokio::join!(self.send_heartbeat(), self.read_beats(std::iter::empty()));
+                if let Err(error) = beaten.and(read) {
                     tracing::warn!(%error, "this core's beat did not arrive");
                     beats.reset_after(POLL_INTERVAL);
                 }
             }
         };
-        // Separate, since a beat may take long to fail.
+        // Separate, since a heartbeat may take long to fail.
         let watching = async {
             loop {
-                looks.tick().await;
+                checks.tick().await;
                 self.end_lapsed();
-                self.settle_others(self.clock.now_ms(), false);
+                self.publish_others(self.clock.now_ms(), false);
             }
         };
         tokio::join!(beating, watching);
     }
 
-    /// Tells the others that this core ends.
+    /// Publishes that this core ends.
     pub async fn leave(&self) {
         self.state.lock().own.is_gone = true;
-        if let Err(error) = self.beat().await {
-            tracing::debug!(%error, "leaving was not told; others will notice");
+        if let Err(error) = self.send_heartbeat().await {
+            tracing::debug!(%error, "the last heartbeat was not written; other cores will notice");
         }
     }
 }

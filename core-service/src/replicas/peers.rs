@@ -1,6 +1,6 @@
-//! The ways to the other cores: their news, and writes to the logs that they own.
+//! Connections to the other cores: their notifications, and writes to the logs that they own.
 //!
-//! Ownership only saves work. It may be wrong at any moment: whoever appends does it on the condition of the log's head.
+//! Ownership only saves work. It may be wrong at any moment: every append is conditional on the log's head.
 
 mod silence;
 #[cfg(test)]
@@ -24,7 +24,9 @@ use thesis_net::{
     services::{self, PeerCore},
     tls::Authorities,
 };
-use thesis_proto::v1::{self, append_request::Command, append_response::Result as Answer, look_up_request::Thing};
+use thesis_proto::v1::{
+    self, append_request::Command, append_response::Result as AppendResult, look_up_request::Thing,
+};
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
@@ -33,29 +35,29 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{Code, Request, Status, codegen::StdError};
 
 use self::silence::Silence;
-use super::members::{Members, Other, first_of};
+use super::members::{Members, OtherCore, first_of};
 use crate::domain::{
     derivation::Counts,
     entry::{Entry, Sequenced},
     row::NewThesis,
 };
 
-/// Longest wait until an owner says that it has received a command, or for its counts.
-const RECEIPT: Duration = Duration::from_millis(500);
-/// The pause before a core's news are asked for again.
-const PAUSE: Duration = Duration::from_millis(250);
-/// Longest wait for a core's first news.
-const FIRST_NEWS: Duration = Duration::from_secs(3);
+/// Time within which an owner confirms that it has received a command, or returns its counts.
+const RECEIPT_TIMEOUT: Duration = Duration::from_millis(500);
+/// Pause before this core subscribes to a core again.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
+/// Time limit for the first notification of a core.
+const FIRST_NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What is told of a core that beats and is not heard.
-const UNHEARD: &str = "a core that beats is not reached, so its work is looked for in the store, which is slower: its \
-    SVC_ADVERTISE_URL must lead to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one) from here, and SVC_CORE_CA_FILE \
-    here must fit its certificate";
+/// Warning about a core with heartbeats but without a connection.
+const UNREACHABLE: &str = "a core that beats is not reached, so its work is looked for in the store, which is slower: \
+    its SVC_ADVERTISE_URL must lead to its SVC_INTERNAL_ADDR (SVC_GRPC_ADDR without one) from here, and \
+    SVC_CORE_CA_FILE here must fit its certificate";
 
-/// Longest time to take in what was looked up, beyond the look-up itself.
-const TAKEN_IN: Duration = Duration::from_secs(5);
+/// Time limit to apply the response to a lookup, beyond the lookup itself.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The way to a core at an address.
+/// Connects to a core at an address.
 pub type Dial = Arc<dyn Fn(&str) -> Result<Arc<PeerCore>, StdError> + Send + Sync>;
 
 /// Reaches cores by gRPC, with the service credential.
@@ -64,22 +66,22 @@ pub fn over_grpc(authorities: Authorities, credential: SecretString, clock: Shar
     Arc::new(move |address: &str| services::peer(address, &authorities, &credential, Arc::clone(&clock)))
 }
 
-/// Takes another core's news.
-pub type Hear = Arc<dyn Fn(v1::NewsResponse) + Send + Sync>;
+/// Handles the notifications of another core.
+pub type OnNotification = Arc<dyn Fn(v1::NewsResponse) + Send + Sync>;
 
 /// Another core.
 struct Peer {
     replica: String,
     address: String,
     core: Arc<PeerCore>,
-    /// Whether its news are heard.
-    heard: AtomicBool,
+    /// True while its notifications arrive.
+    is_connected: AtomicBool,
     stop: CancellationToken,
 }
 
 impl Peer {
-    /// Has the core write to a log that it owns.
-    async fn write(&self, dataset: &str, command: Command) -> Result<Answer, Status> {
+    /// Sends a command to a core for a log that it owns.
+    async fn write(&self, dataset: &str, command: Command) -> Result<AppendResult, Status> {
         let (core, dataset) = (self.replica.clone(), dataset.to_owned());
         let request = v1::AppendRequest { core, dataset, command: Some(command) };
         let received = async {
@@ -87,8 +89,8 @@ impl Peer {
             answers.next().await.ok_or_else(broken)??;
             Ok::<_, Status>(answers)
         };
-        let mut answers = timeout(RECEIPT, received).await.map_err(|_| late())??;
-        // It is at work, and the request has a deadline of its own.
+        let mut answers = timeout(RECEIPT_TIMEOUT, received).await.map_err(|_| late())??;
+        // The core works on it, and the request has its own deadline.
         answers.next().await.ok_or_else(broken)??.result.ok_or_else(broken)
     }
 
@@ -103,19 +105,19 @@ pub struct Peers {
     members: Arc<Members>,
     dial: Dial,
     peers: Mutex<HashMap<String, Arc<Peer>>>,
-    /// Whether the news of every other core are heard.
+    /// True while the notifications of every other core arrive.
     all_connected: watch::Sender<bool>,
 }
 
 impl Peers {
-    /// The other cores among the members.
+    /// Creates the connections to the other members.
     #[must_use]
     pub fn new(members: Arc<Members>, dial: Dial) -> Arc<Self> {
         Arc::new(Self { members, dial, peers: Mutex::default(), all_connected: watch::Sender::new(false) })
     }
 
-    /// Whether the news of every other core that is known to live are heard. While they are not, and once more when they
-    /// are heard again, what others do has to be looked for.
+    /// True while the notifications of every other live core arrive. While they do not, and once more when they arrive
+    /// again, this core must read the changes of others from the store.
     #[must_use]
     pub fn all_connected(&self) -> watch::Receiver<bool> {
         self.all_connected.subscribe()
@@ -123,95 +125,96 @@ impl Peers {
 
     /// The other cores that may live.
     #[must_use]
-    pub fn others(&self) -> watch::Receiver<Vec<Other>> {
+    pub fn others(&self) -> watch::Receiver<Vec<OtherCore>> {
         self.members.others()
     }
 
-    /// Whether a core certainly owns nothing any more.
+    /// True if a core certainly owns nothing.
     #[must_use]
     pub fn is_dead(&self, replica: &str) -> bool {
         self.members.is_dead(replica)
     }
 
-    /// Whether a log is this core's.
+    /// True if this core owns a log.
     #[must_use]
     pub fn owns(&self, dataset: &str) -> bool {
         self.owner(dataset).is_none()
     }
 
-    /// Whether a log is this core's, whether there is a way to others or not. What only one core may do is done by the one
-    /// that leads.
+    /// True if this core leads a log, with or without connections to others. The leading core does the work that only
+    /// one core may do.
     #[must_use]
     pub fn leads(&self, dataset: &str) -> bool {
         self.members.is_alone()
-            || self.members.has_looked() && self.leader(dataset).as_deref() == Some(self.members.replica())
+            || self.members.has_read_beats() && self.leader(dataset).as_deref() == Some(self.members.replica())
     }
 
     /// The core that owns a log.
     fn leader(&self, dataset: &str) -> Option<String> {
-        // A copy: a lock on it must not be held while another is taken.
+        // This is a copy: its lock must not be held while another is taken.
         let others = self.members.others().borrow().clone();
         let owners = others.iter().filter(|other| other.owns).map(|other| other.replica.as_str());
         let own = self.members.replica();
-        // A core that cannot show that it lives leaves the log to others.
+        // A core without a recent heartbeat leaves the log to others.
         first_of(owners.chain(self.members.owns().then_some(own)), dataset).map(str::to_owned)
     }
 
-    /// The way to the core that leads, if there is one.
-    fn way_to_leader(&self, dataset: &str) -> Option<Arc<Peer>> {
+    /// The connection to the core that leads, if there is one.
+    fn leading_peer(&self, dataset: &str) -> Option<Arc<Peer>> {
         let leader = self.leader(dataset)?;
         self.peers.lock().get(&leader).cloned()
     }
 
-    /// Has the upstream asked for something by the core that leads; none when that core gives no answer in time.
-    pub async fn lookup(&self, dataset: &str, thing: Thing, patience: Duration) -> Option<v1::LookUpResponse> {
-        let leader = self.way_to_leader(dataset)?;
+    /// Looks an object up through the leading core; none when that core does not answer in time.
+    pub async fn lookup(&self, dataset: &str, thing: Thing, lookup_timeout: Duration) -> Option<v1::LookUpResponse> {
+        let leader = self.leading_peer(dataset)?;
         let request = v1::LookUpRequest { core: leader.replica.clone(), thing: Some(thing) };
-        let answer = timeout(patience + TAKEN_IN, leader.core.look_up(Request::new(request))).await.ok()?;
+        let answer = timeout(lookup_timeout + APPLY_TIMEOUT, leader.core.look_up(Request::new(request))).await.ok()?;
         answer.map(tonic::Response::into_inner).inspect_err(|status| leader.failed(dataset, status)).ok()
     }
 
-    /// The state of the feed at the core that leads; none when it gives no answer.
+    /// The state of the feed at the leading core; none when it does not answer.
     pub async fn feed_status(&self, dataset: &str) -> Option<v1::IngestStatus> {
-        let leader = self.way_to_leader(dataset)?;
+        let leader = self.leading_peer(dataset)?;
         let request = v1::GetFeedStatusRequest { core: leader.replica.clone() };
-        let answer = timeout(FIRST_NEWS, leader.core.get_feed_status(Request::new(request))).await.ok()?;
+        let answer =
+            timeout(FIRST_NOTIFICATION_TIMEOUT, leader.core.get_feed_status(Request::new(request))).await.ok()?;
         answer.ok()?.into_inner().status
     }
 
-    /// The other core that owns a log; none when it is this one, or when there is no way to it.
+    /// The other core that owns a log; none when this core owns it, or has no connection to the owner.
     fn owner(&self, dataset: &str) -> Option<Arc<Peer>> {
         if self.members.is_alone() {
             return None;
         }
-        let owner = self.way_to_leader(dataset)?;
-        // Without a way to it every write would wait for a receipt.
-        owner.heard.load(Ordering::Relaxed).then_some(owner)
+        let owner = self.leading_peer(dataset)?;
+        // Without a connection every write would wait for a receipt.
+        owner.is_connected.load(Ordering::Relaxed).then_some(owner)
     }
 
-    /// Has a thesis put into a log by the core that owns it. None when this core must do it: the log is its own, or the
-    /// owner does not say in time that it received the thesis, or breaks off.
+    /// Sends a thesis to the core that owns the log. None when this core must append it: this core owns the log, or the
+    /// owner does not confirm the receipt in time, or the connection breaks.
     pub async fn append(&self, dataset: &str, new: &NewThesis) -> Option<Sequenced> {
         let owner = self.owner(dataset)?;
         let result = owner.write(dataset, Command::Thesis(new.encode_to_vec().into())).await;
         let appended = result.and_then(|result| match result {
-            Answer::Thesis(v1::LogEntry { seq, body }) => {
+            AppendResult::Thesis(v1::LogEntry { seq, body }) => {
                 let entry = Entry::decode(body).map_err(|error| Status::internal(error.to_string()))?;
                 Ok(Sequenced { seq, entry })
             }
-            Answer::Observations(_) => Err(broken()),
+            AppendResult::Observations(_) => Err(broken()),
         });
         appended.inspect_err(|status| owner.failed(dataset, status)).ok()
     }
 
-    /// Has observations taken in by the core that owns their log, which may refuse them. None when this core must do it,
+    /// Sends observations to the core that owns their log, which may refuse them. None when this core must apply them,
     /// as for [`Self::append`].
     pub async fn ingest(&self, request: &v1::IngestRequest) -> Option<Result<v1::IngestResponse, Status>> {
         let owner = self.owner(&request.dataset)?;
         match owner.write(&request.dataset, Command::Observations(request.clone())).await {
-            Ok(Answer::Observations(answer)) => Some(Ok(answer)),
+            Ok(AppendResult::Observations(answer)) => Some(Ok(answer)),
             Err(status) if status.code() == Code::InvalidArgument => Some(Err(status)),
-            Ok(Answer::Thesis(_)) => None,
+            Ok(AppendResult::Thesis(_)) => None,
             Err(status) => {
                 owner.failed(&request.dataset, &status);
                 None
@@ -219,13 +222,13 @@ impl Peers {
         }
     }
 
-    /// Has the owner of a log count the theses on a token of the last day at `at`. None when this core must do it: the log
-    /// is its own, or the owner does not answer in time, or cannot.
+    /// Requests the counts of a token's theses of the last day at `at` from the owner of the log. None when this core
+    /// must count: it owns the log, or the owner does not answer in time, or cannot.
     pub async fn count(&self, dataset: &str, token: &str, at: i64) -> Option<Counts> {
         let owner = self.owner(dataset)?;
         let (core, token) = (owner.replica.clone(), token.to_owned());
         let request = v1::CountThesesRequest { core, dataset: dataset.to_owned(), token, at };
-        let counted = timeout(RECEIPT, owner.core.count_theses(Request::new(request))).await;
+        let counted = timeout(RECEIPT_TIMEOUT, owner.core.count_theses(Request::new(request))).await;
         let counted = counted.unwrap_or_else(|_| Err(late())).and_then(|counted| {
             let counts = counted.into_inner().counts.map(Counts::decode).transpose();
             counts.map_err(|error| Status::internal(error.to_string()))
@@ -233,8 +236,8 @@ impl Peers {
         counted.inspect_err(|status| owner.failed(dataset, status)).ok().flatten()
     }
 
-    /// Listens to every other core until stopped.
-    pub async fn run(self: Arc<Self>, hear: Hear, stop: CancellationToken, tasks: TaskTracker) {
+    /// Receives the notifications of every other core until stopped.
+    pub async fn run(self: Arc<Self>, on_notification: OnNotification, stop: CancellationToken, tasks: TaskTracker) {
         if self.members.is_alone() {
             return;
         }
@@ -244,12 +247,18 @@ impl Peers {
         let mut others = self.members.others();
         while stop.run_until_cancelled(others.changed()).await.is_some_and(|changed| changed.is_ok()) {
             let known = others.borrow_and_update().clone();
-            self.settle(&known, &hear, &stop, &tasks);
+            self.update_peers(&known, &on_notification, &stop, &tasks);
         }
     }
 
-    /// Begins to listen to new cores, and no longer listens to those that are gone.
-    fn settle(self: &Arc<Self>, others: &[Other], hear: &Hear, stop: &CancellationToken, tasks: &TaskTracker) {
+    /// Subscribes to new cores, and ends the subscriptions to cores that are gone.
+    fn update_peers(
+        self: &Arc<Self>,
+        others: &[OtherCore],
+        on_notification: &OnNotification,
+        stop: &CancellationToken,
+        tasks: &TaskTracker,
+    ) {
         let mut peers = self.peers.lock();
         let is_known = |replica: &String, peer: &Arc<Peer>| {
             others.iter().any(|other| other.replica == *replica && other.address == peer.address)
@@ -257,70 +266,71 @@ impl Peers {
         for (_, gone) in peers.extract_if(|replica, peer| !is_known(replica, peer)) {
             gone.stop.cancel();
         }
-        for Other { replica, address, .. } in others {
+        for OtherCore { replica, address, .. } in others {
             if peers.contains_key(replica) {
                 continue;
             }
             let Ok(core) = (self.dial)(address) else { continue };
-            let (address, heard, stop) = (address.clone(), AtomicBool::new(false), stop.child_token());
-            let peer = Arc::new(Peer { replica: replica.clone(), address, core, heard, stop });
-            tasks.spawn(Arc::clone(self).listen(Arc::clone(&peer), Arc::clone(hear)));
+            let (address, is_connected, stop) = (address.clone(), AtomicBool::new(false), stop.child_token());
+            let peer = Arc::new(Peer { replica: replica.clone(), address, core, is_connected, stop });
+            tasks.spawn(Arc::clone(self).listen(Arc::clone(&peer), Arc::clone(on_notification)));
             peers.insert(replica.clone(), peer);
         }
         drop(peers);
-        self.judge();
+        self.publish_connected();
     }
 
-    fn judge(&self) {
+    fn publish_connected(&self) {
         let others = self.members.others().borrow().clone();
         let all = {
             let peers = self.peers.lock();
-            let heard =
-                |other: &Other| peers.get(&other.replica).is_some_and(|peer| peer.heard.load(Ordering::Relaxed));
-            self.members.has_looked() && others.iter().all(heard)
+            let is_connected = |other: &OtherCore| {
+                peers.get(&other.replica).is_some_and(|peer| peer.is_connected.load(Ordering::Relaxed))
+            };
+            self.members.has_read_beats() && others.iter().all(is_connected)
         };
-        self.all_connected.send_if_modified(|heard| std::mem::replace(heard, all) != all);
+        self.all_connected.send_if_modified(|connected| std::mem::replace(connected, all) != all);
     }
 
-    /// Listens to a core until it is gone.
-    async fn listen(self: Arc<Self>, peer: Arc<Peer>, hear: Hear) {
+    /// Receives the notifications of a core until it is gone.
+    async fn listen(self: Arc<Self>, peer: Arc<Peer>, on_notification: OnNotification) {
         let listening = async {
             let mut silence = Silence::since(Instant::now());
             loop {
-                let ended = self.hear(&peer, &hear).await;
-                if peer.heard.swap(false, Ordering::Relaxed) {
+                let ended = self.receive(&peer, &on_notification).await;
+                if peer.is_connected.swap(false, Ordering::Relaxed) {
                     silence = Silence::since(Instant::now());
                 }
-                self.judge();
+                self.publish_connected();
                 if let Err(status) = ended {
                     let (core, status) = (&peer.address, status.message());
-                    tracing::debug!(core, status, "a core's news are not heard");
-                    if silence.is_to_be_told(Instant::now()) {
-                        tracing::warn!(core, status, "{UNHEARD}");
+                    tracing::debug!(core, status, "the notifications of a core do not arrive");
+                    if silence.take_warning(Instant::now()) {
+                        tracing::warn!(core, status, "{UNREACHABLE}");
                     }
                 }
-                sleep(PAUSE).await;
+                sleep(RECONNECT_PAUSE).await;
             }
         };
         peer.stop.run_until_cancelled(listening).await;
     }
 
-    async fn hear(&self, peer: &Peer, hear: &Hear) -> Result<(), Status> {
+    async fn receive(&self, peer: &Peer, on_notification: &OnNotification) -> Result<(), Status> {
         let first = async {
-            let mut news = peer.core.news(Request::new(v1::NewsRequest {})).await?.into_inner();
-            let first = news.next().await.ok_or_else(broken)??;
-            Ok::<_, Status>((first, news))
+            let mut notifications = peer.core.news(Request::new(v1::NewsRequest {})).await?.into_inner();
+            let first = notifications.next().await.ok_or_else(broken)??;
+            Ok::<_, Status>((first, notifications))
         };
-        let (first, mut news) = timeout(FIRST_NEWS, first).await.map_err(|_| late())??;
+        let (first, mut notifications) = timeout(FIRST_NOTIFICATION_TIMEOUT, first).await.map_err(|_| late())??;
         if first.core != peer.replica {
-            // Perhaps this core itself, at an address that means something else to others.
+            // The address may lead to this core itself, and elsewhere to another one.
             return Err(Status::failed_precondition("another core answers there"));
         }
-        hear(first);
-        peer.heard.store(true, Ordering::Relaxed);
-        self.judge();
-        while let Some(more) = news.next().await {
-            hear(more?);
+        on_notification(first);
+        peer.is_connected.store(true, Ordering::Relaxed);
+        self.publish_connected();
+        while let Some(more) = notifications.next().await {
+            on_notification(more?);
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! Counts that replicas keep together: each stores its own count, and the sum counts.
+//! Counts that replicas keep together: each replica stores its own count, and the sum decides.
 //!
 //! A replica decides by its own count and the others' counts as last read. An exchange stores its own count and then
-//! reads the others'. The first exchange is at once. Later ones, while the count is in use, are every [`NEAR_MS`] near
-//! its limit and every [`FAR_MS`] far from it, where a request costs next to nothing. A store that does not answer
+//! reads the others'. The first exchange is at once. Later ones, while the count is in use, come every [`NEAR_MS`] near
+//! its limit and every [`FAR_MS`] far from it, where a request costs almost nothing. A store that does not answer
 //! neither stops nor delays decisions; the exchange follows when it answers again.
 
 use std::{
@@ -30,31 +30,32 @@ use crate::{
     tables::counts::{CountKey, CountRow, CountTable},
 };
 
-/// How often a count in use is exchanged near its limit: others' counts are known after twice this and the store's
-/// time.
+/// Interval between exchanges of a count in use near its limit, in milliseconds. The others' counts are known after
+/// twice this and the store's time.
 const NEAR_MS: i64 = 100;
-/// How often a count in use is exchanged while more than half of its limit is left and little of it is untold.
+/// Interval between exchanges of a count in use while more than half of its limit is left and little of the count is
+/// not stored, in milliseconds.
 const FAR_MS: i64 = 2_000;
-/// Most that a replica counts before it tells the others: a sixteenth of what it believes is left of the limit. When
-/// one replica uses up a limit within [`FAR_MS`], every other one may allow that much beyond the limit.
-const UNTOLD: u64 = 16;
-/// Most of a strict limit that a replica counts without knowing the others' counts: one in 16,000.
-const UNKNOWN: u64 = 16_000;
-/// How often counts are searched for those that are due.
+/// Part of the remaining limit that a replica may count before it stores its count: a sixteenth. When one replica uses
+/// up a limit within [`FAR_MS`], every other one may allow that much beyond the limit.
+const UNSHARED_PART: u64 = 16;
+/// Part of a strict limit that a replica may count without the others' recent counts: one in 16,000.
+const UNKNOWN_PART: u64 = 16_000;
+/// Interval between two searches for counts whose exchange is due.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// Longest time for which the others' counts, once read, are fresh.
+/// Time for which the others' counts are fresh after a read, in milliseconds.
 const FRESH_MS: i64 = 300;
-/// Longest wait of a request for an exchange.
-const PATIENCE: Duration = Duration::from_millis(250);
-/// Most exchanges under way at once.
-const PARALLEL: usize = 32;
+/// Time for which a request waits for an exchange.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_millis(250);
+/// Maximum number of exchanges at the same time.
+const MAX_PARALLEL: usize = 32;
 
 /// A key of a count.
-pub trait Counted: Clone + Eq + Hash + Send + Sync + 'static {
-    /// The partition that has a row of each replica.
+pub trait SharedCountKey: Clone + Eq + Hash + Send + Sync + 'static {
+    /// The partition with one row of each replica.
     fn partition(&self) -> CountKey;
 
-    /// Whether its time is over.
+    /// True if the time of the count is over.
     fn has_ended(&self, now_ms: i64) -> bool;
 }
 
@@ -65,15 +66,15 @@ struct Count {
     /// The own count as others can read it, and its row's version.
     stored: u64,
     version: i64,
-    /// How often it was asked for, and how many of these the last exchange covers.
-    asked: u64,
+    /// Number of uses of the count, and how many of them the last exchange covers.
+    uses: u64,
     covered: u64,
-    /// When the last exchange began, if there was one.
+    /// The time at which the last exchange began, if there was one.
     exchanged_at: Option<i64>,
-    /// The limit it was last held to; 0 where none is known.
+    /// The limit at the last use; 0 if none is known.
     limit: u64,
-    /// Most of the own count that may stay untold.
-    untold: u64,
+    /// Maximum part of the own count that may stay unstored.
+    max_unshared: u64,
     /// One exchange at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -87,30 +88,30 @@ impl Count {
         self.exchanged_at.is_some_and(|at| now_ms - at < age_ms)
     }
 
-    /// Notes a limit, and how much may be counted before the others are told.
-    const fn hold_to(&mut self, limit: u64, untold: u64) {
-        (self.limit, self.untold) = (limit, untold);
+    /// Notes the limit, and the part that may be counted before the count is stored.
+    const fn hold_to(&mut self, limit: u64, max_unshared: u64) {
+        (self.limit, self.max_unshared) = (limit, max_unshared);
     }
 
-    /// Whether the next exchange is due.
+    /// True if the next exchange is due.
     fn is_due(&self, now_ms: i64) -> bool {
-        let far = self.total() < self.limit / 2 && self.own.saturating_sub(self.stored) <= self.untold;
+        let far = self.total() < self.limit / 2 && self.own.saturating_sub(self.stored) <= self.max_unshared;
         !self.is_younger(if far { FAR_MS } else { NEAR_MS }, now_ms)
     }
 }
 
-/// Where counts are stored.
+/// The table in which counts are stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Stored {
+pub struct CountStorage {
     /// The table.
     pub table: CountTable,
-    /// Least own count that is worth storing.
+    /// Minimum own count that is worth storing.
     pub from: u64,
 }
 
 struct Counts<K> {
     by_key: HashMap<K, Count>,
-    /// Keys that were asked for since their last exchange.
+    /// Keys that were in use since their last exchange.
     pending: Vec<K>,
 }
 
@@ -118,67 +119,67 @@ struct Counts<K> {
 pub struct SharedCounts<K> {
     backend: SharedBackend,
     replica: String,
-    stored: Stored,
+    stored: CountStorage,
     counts: Mutex<Counts<K>>,
-    news: Notify,
+    due: Notify,
     failing: AtomicBool,
 }
 
-impl<K: Counted> SharedCounts<K> {
-    /// Counts as this replica.
-    pub fn new(backend: SharedBackend, replica: String, stored: Stored) -> Self {
+impl<K: SharedCountKey> SharedCounts<K> {
+    /// Creates the counts of this replica.
+    pub fn new(backend: SharedBackend, replica: String, stored: CountStorage) -> Self {
         let counts = Mutex::new(Counts { by_key: HashMap::new(), pending: Vec::new() });
-        Self { backend, replica, stored, counts, news: Notify::new(), failing: AtomicBool::new(false) }
+        Self { backend, replica, stored, counts, due: Notify::new(), failing: AtomicBool::new(false) }
     }
 
-    /// Whether the counts are in this process's memory only.
+    /// True if the counts are in this process's memory only.
     fn is_local(&self) -> bool {
         self.backend.is_exclusive() && !self.stored.table.is_permanent()
     }
 
-    /// Looks at a count and notes that it is in use.
-    fn with<T>(&self, key: &K, now_ms: i64, look: impl FnOnce(&mut Count) -> T) -> T {
+    /// Updates a count and notes that it is in use.
+    fn update_count<T>(&self, key: &K, now_ms: i64, update: impl FnOnce(&mut Count) -> T) -> T {
         let mut counts = self.counts.lock();
         if !counts.by_key.contains_key(key) {
             counts.by_key.insert(key.clone(), Count::default());
         }
         let Counts { by_key, pending } = &mut *counts;
-        let Some(count) = by_key.get_mut(key) else { return look(&mut Count::default()) };
-        let answer = look(count);
+        let Some(count) = by_key.get_mut(key) else { return update(&mut Count::default()) };
+        let answer = update(count);
         if !self.is_local() && (count.own >= self.stored.from || count.stored > 0) {
-            if count.asked == count.covered {
+            if count.uses == count.covered {
                 pending.push(key.clone());
             }
-            count.asked += 1;
+            count.uses += 1;
             if count.is_due(now_ms) {
-                self.news.notify_one();
+                self.due.notify_one();
             }
         }
         answer
     }
 
-    /// Counts one more, whatever the sum; tells the sum, to be compared with `limit`.
+    /// Counts one more, even over `limit`. Returns the sum.
     pub fn add(&self, key: &K, limit: u64, now_ms: i64) -> u64 {
-        self.with(key, now_ms, |count| {
+        self.update_count(key, now_ms, |count| {
             count.own += 1;
-            count.hold_to(limit, limit.saturating_sub(count.total()) / UNTOLD);
+            count.hold_to(limit, limit.saturating_sub(count.total()) / UNSHARED_PART);
             count.total()
         })
     }
 
-    /// Counts one more if the sum as known here stays within `limit`; tells whether it did, and the sum.
+    /// Counts one more if the sum as known here stays within `limit`. Returns whether it did, and the sum.
     pub fn take(&self, key: &K, limit: u64, now_ms: i64) -> (bool, u64) {
-        self.with(key, now_ms, |count| {
+        self.update_count(key, now_ms, |count| {
             let allowed = count.total() < limit;
             count.own += u64::from(allowed);
-            count.hold_to(limit, limit.saturating_sub(count.total()) / UNTOLD);
+            count.hold_to(limit, limit.saturating_sub(count.total()) / UNSHARED_PART);
             (allowed, count.total())
         })
     }
 
     /// The sum as it is known here.
     pub fn known(&self, key: &K, now_ms: i64) -> u64 {
-        self.with(key, now_ms, |count| count.total())
+        self.update_count(key, now_ms, |count| count.total())
     }
 
     /// This replica's own count.
@@ -196,8 +197,8 @@ impl<K: Counted> SharedCounts<K> {
         self.counts.lock().by_key.get(key).map_or(known, Count::total)
     }
 
-    /// Like [`SharedCounts::take`], but exchanges first where counts that the replicas do not know of each other could
-    /// exceed the limit by more than a thousandth.
+    /// Like [`SharedCounts::take`], but exchanges first if unknown counts of other replicas could exceed the limit by
+    /// more than a thousandth.
     ///
     /// Between two exchanges a replica counts up to a thousandth of the requests left, plus a sixteenth of a thousandth
     /// of the limit; so several together stay within the thousandth.
@@ -207,17 +208,17 @@ impl<K: Counted> SharedCounts<K> {
             // Reads an earlier process's count.
             self.fresh(key, now_ms).await;
         }
-        let (allowed, certain) = self.with(key, now_ms, |count| {
+        let (allowed, certain) = self.update_count(key, now_ms, |count| {
             let left = limit.saturating_sub(count.total());
-            // Here a write is cheap, and an unstored count is lost with the process.
-            count.hold_to(limit, if exclusive { 0 } else { limit / UNKNOWN / 2 });
+            // On the embedded store a write is cheap, and an unstored count is lost with the process.
+            count.hold_to(limit, if exclusive { 0 } else { limit / UNKNOWN_PART / 2 });
             if left == 0 {
                 return (false, true);
             }
             count.own += 1;
             let unknown = count.own.saturating_sub(count.stored);
             let fresh = if count.is_younger(FRESH_MS, now_ms) { left / 1_000 } else { 0 };
-            let room = if exclusive { u64::MAX } else { fresh + limit / UNKNOWN };
+            let room = if exclusive { u64::MAX } else { fresh + limit / UNKNOWN_PART };
             (true, unknown <= room)
         });
         if certain || self.failing.load(Ordering::Relaxed) {
@@ -237,20 +238,19 @@ impl<K: Counted> SharedCounts<K> {
 
     async fn exchange_in_time(&self, key: &K, now_ms: i64) {
         let late = |_| Err(StoreError::Unavailable("counts are not exchanged in time".to_owned()));
-        self.note(&timeout(PATIENCE, self.exchange(key, now_ms)).await.unwrap_or_else(late));
+        self.note_outcome(&timeout(EXCHANGE_TIMEOUT, self.exchange(key, now_ms)).await.unwrap_or_else(late));
     }
 
     /// Stores the own count, then reads the others'.
     async fn exchange(&self, key: &K, now_ms: i64) -> StoreResult<()> {
-        let Some((turn, asked)) =
-            self.counts.lock().by_key.get(key).map(|count| (Arc::clone(&count.turn), count.asked))
+        let Some((turn, uses)) = self.counts.lock().by_key.get(key).map(|count| (Arc::clone(&count.turn), count.uses))
         else {
             return Ok(());
         };
         let _turn = turn.lock().await;
         let exclusive = self.backend.is_exclusive();
         if exclusive && self.counts.lock().by_key.get(key).is_some_and(|count| count.exchanged_at.is_none()) {
-            // Only here may an earlier process have counted under the same name.
+            // Only on the embedded store may an earlier process have counted under the same name.
             let (own, version, _) = self.read(key).await?;
             if let Some(count) = self.counts.lock().by_key.get_mut(key) {
                 (count.own, count.stored, count.version) = (count.own + own, own, version);
@@ -258,13 +258,13 @@ impl<K: Counted> SharedCounts<K> {
             }
         }
         let Some((own, stored, version, covered)) = self.counts.lock().by_key.get_mut(key).and_then(|count| {
-            // None if another exchange has covered this one.
-            (count.covered < asked).then(|| {
+            // None if another exchange has covered these uses.
+            (count.covered < uses).then(|| {
                 if count.own != count.stored {
-                    // It grows with time, so that the store can forget what has expired.
+                    // The version grows with time, so that the store can remove expired rows.
                     count.version = now_ms.max(count.version + 1);
                 }
-                (count.own, count.stored, count.version, count.asked)
+                (count.own, count.stored, count.version, count.uses)
             })
         }) else {
             return Ok(());
@@ -278,7 +278,7 @@ impl<K: Counted> SharedCounts<K> {
         let Counts { by_key, pending } = &mut *counts;
         if let Some(count) = by_key.get_mut(key) {
             (count.stored, count.others, count.covered, count.exchanged_at) = (own, others, covered, Some(now_ms));
-            if count.asked > covered {
+            if count.uses > covered {
                 pending.push(key.clone());
             }
         }
@@ -299,7 +299,7 @@ impl<K: Counted> SharedCounts<K> {
     }
 
     /// Notes whether the store answers; logs a failure once.
-    fn note(&self, outcome: &StoreResult<()>) {
+    fn note_outcome(&self, outcome: &StoreResult<()>) {
         let was = self.failing.swap(outcome.is_err(), Ordering::Relaxed);
         if let (Err(error), false) = (outcome, was) {
             let table = self.stored.table.name();
@@ -323,12 +323,12 @@ impl<K: Counted> SharedCounts<K> {
             let Counts { by_key, pending } = &mut *counts;
             pending.extract_if(.., |key| by_key.get(key).is_none_or(&is_due)).collect()
         };
-        let exchanges = stream::iter(due).for_each_concurrent(PARALLEL, |key| async move {
+        let exchanges = stream::iter(due).for_each_concurrent(MAX_PARALLEL, |key| async move {
             let outcome = self.exchange(&key, now_ms).await;
             if outcome.is_err() {
                 self.counts.lock().pending.push(key);
             }
-            self.note(&outcome);
+            self.note_outcome(&outcome);
         });
         exchanges.await;
     }
@@ -343,29 +343,29 @@ impl<K: Counted> SharedCounts<K> {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.news.notified() => {}
+                () = self.due.notified() => {}
                 _ = every.tick() => {}
             }
             self.exchange_due(clock.now_ms()).await;
             if self.failing.load(Ordering::Relaxed) {
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(EXCHANGE_TIMEOUT).await;
             }
         }
     }
 
-    /// Whether it counts anything under this key.
+    /// True if there is a count for this key.
     pub fn has(&self, key: &K) -> bool {
         self.counts.lock().by_key.contains_key(key)
     }
 
-    /// How many counts there are.
+    /// The number of counts.
     pub fn size(&self) -> usize {
         self.counts.lock().by_key.len()
     }
 
-    /// Reads the others' counts once more where the time is over and the sum, as it is known here, is below its limit:
-    /// for `most` counts, those with the largest own first.
-    pub async fn read_ended(&self, most: usize, now_ms: i64) {
+    /// Reads the others' counts once more for counts whose time is over and whose known sum is below the limit. It
+    /// reads at most `max` counts, the largest own counts first.
+    pub async fn read_ended(&self, max: usize, now_ms: i64) {
         if self.is_local() {
             return;
         }
@@ -377,15 +377,15 @@ impl<K: Counted> SharedCounts<K> {
             open.map(|(key, count)| (count.own, key.clone())).collect()
         };
         ended.sort_unstable_by_key(|(own, _)| Reverse(*own));
-        ended.truncate(most);
-        let reads = stream::iter(ended).for_each_concurrent(PARALLEL, |(_, key)| async move {
+        ended.truncate(max);
+        let reads = stream::iter(ended).for_each_concurrent(MAX_PARALLEL, |(_, key)| async move {
             self.known(&key, now_ms);
-            self.note(&self.exchange(&key, now_ms).await);
+            self.note_outcome(&self.exchange(&key, now_ms).await);
         });
         reads.await;
     }
 
-    /// Forgets counts whose time is over, unless they must be kept and are not stored yet. Gives each with this
+    /// Removes counts whose time is over, unless they must be kept and are not stored yet. Returns each with this
     /// replica's own count and the sum.
     pub fn sweep(&self, now_ms: i64) -> Vec<(K, u64, u64)> {
         let kept = |count: &Count| self.stored.table.is_permanent() && count.own != count.stored;

@@ -1,8 +1,8 @@
 //! Places of open streams: a project never has more open than its plan allows, over all replicas together.
 //!
-//! A project's row says how many streams each replica has open, and moves by conditions only. A place is taken in the
-//! row before a stream opens and given back after it closes. Places of replicas that no longer beat do not count. An
-//! edge gives up a silent core sooner than that.
+//! A project's row holds the number of open streams of each replica, and changes only by conditional writes. A replica
+//! takes a place in the row before a stream opens, and gives it back after the stream closes. Places of replicas
+//! without a heartbeat do not count. An edge gives up a silent core sooner than that.
 //!
 //! On the embedded store there is one replica, and its memory suffices.
 
@@ -28,24 +28,24 @@ use crate::{
     tables::stream_slots::{self, CoreStreams, ProjectStreams},
 };
 
-/// How often the rows of places that could not be given back are tried again.
-const AGAIN_EVERY: Duration = Duration::from_millis(500);
-/// Most tries to move a row while others move it.
-const TRIES: usize = 20;
-/// Most rows moved at once.
-const PARALLEL: usize = 32;
+/// Interval between two tries to give places back.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum number of tries to change a row while others change it.
+const MAX_TRIES: usize = 20;
+/// Maximum number of rows that are changed at the same time.
+const MAX_PARALLEL: usize = 32;
 
 #[derive(Debug, Default)]
 struct Project {
     open: u32,
-    /// One move of the row at a time.
+    /// Lock for one change of the row at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     projects: HashMap<Arc<str>, Project>,
-    /// Projects whose row may say more streams than are open here.
+    /// Projects whose row may count more streams than are open here.
     unsettled: HashSet<Arc<str>>,
 }
 
@@ -57,7 +57,7 @@ pub struct StreamSlots {
     closed: Notify,
 }
 
-/// A stream's place among the open ones; given back when dropped.
+/// The place of an open stream. Dropping it gives the place back.
 pub struct StreamSlot {
     slots: Arc<StreamSlots>,
     project: Arc<str>,
@@ -65,7 +65,7 @@ pub struct StreamSlot {
 }
 
 impl StreamSlot {
-    /// Whether the place is lost and the stream must end.
+    /// True if the place is lost and the stream must end.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.term.is_cancelled()
@@ -89,7 +89,7 @@ impl Drop for StreamSlot {
 }
 
 impl StreamSlots {
-    /// Places of this replica. It has to beat before any is taken.
+    /// Creates the places of this replica. It must write a heartbeat before it takes one.
     #[must_use]
     pub fn new(backend: SharedBackend, members: Arc<Members>) -> Arc<Self> {
         Arc::new(Self { backend, members, state: Mutex::default(), closed: Notify::new() })
@@ -99,7 +99,7 @@ impl StreamSlots {
     ///
     /// # Errors
     /// `STREAM_LIMIT_REACHED`, or when the store does not answer.
-    pub async fn take(self: &Arc<Self>, project: &str, limit: u32) -> Result<StreamSlot> {
+    pub async fn take_slot(self: &Arc<Self>, project: &str, limit: u32) -> Result<StreamSlot> {
         // In its own task, so that it is completed even when the caller has gone.
         let taking = Arc::clone(self).take_place(project.into(), limit);
         tokio::spawn(taking).await.map_err(Error::internal)?
@@ -109,13 +109,13 @@ impl StreamSlots {
         let turn = Arc::clone(&self.state.lock().projects.entry(Arc::clone(&project)).or_default().turn);
         let _turn = turn.lock().await;
         if self.members.is_late() {
-            self.members.beat().await?;
+            self.members.send_heartbeat().await?;
         }
         let term = self.members.term();
         let moved = self.move_row(&project, Some(limit)).await;
         let mut state = self.state.lock();
         if moved.is_err() {
-            // Even so, the row may have been moved.
+            // The row may have changed even so.
             state.unsettled.insert(Arc::clone(&project));
             self.closed.notify_one();
         }
@@ -132,11 +132,11 @@ impl StreamSlots {
         Ok(StreamSlot { slots: self, project, term })
     }
 
-    /// How many of a project's places are taken, over all replicas. A closed stream's place counts until every replica
-    /// can give it to another.
+    /// The number of a project's taken places, over all replicas. A closed stream's place counts until every replica
+    /// can give it to another stream.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn open(&self, project: &str) -> Result<u32> {
         if self.backend.is_exclusive() {
             return Ok(self.own(project));
@@ -151,15 +151,16 @@ impl StreamSlots {
         self.state.lock().projects.get(project).map_or(0, |project| project.open)
     }
 
-    /// Sets the project's row to the streams open here, and one more when `limit` allows it; else tells how many are
-    /// open. It is moved even if it says so already: an earlier move in doubt then has no effect any more.
+    /// Sets the project's row to the number of streams open here, and one more if `limit` allows it; otherwise returns
+    /// the number of open streams. It writes the row even without a change: an earlier write in doubt then has no
+    /// effect.
     async fn move_row(&self, project: &str, limit: Option<u32>) -> StoreResult<Option<u32>> {
         if self.backend.is_exclusive() {
             let open = self.own(project);
             return Ok(limit.filter(|limit| open >= *limit).map(|_| open));
         }
         let mut consistency = Consistency::Quorum;
-        for again in 0..TRIES {
+        for again in 0..MAX_TRIES {
             let (version, places) = stream_slots::read(&self.backend, project, consistency).await?;
             let mut others: Vec<CoreStreams> =
                 places.cores.iter().filter(|held| held.replica != self.members.replica()).cloned().collect();
@@ -186,7 +187,7 @@ impl StreamSlots {
             }
             match stream_slots::replace(&self.backend, project, version, &ProjectStreams { cores: others }).await {
                 Ok(true) => return Ok(None),
-                // Only this replica writes its entry, so the row itself tells whether a write in doubt was done.
+                // Only this replica writes its entry, so the row shows whether a write in doubt was done.
                 Ok(false) | Err(StoreError::InDoubt(_)) => consistency = Consistency::Serial,
                 Err(error) => return Err(error),
             }
@@ -201,15 +202,15 @@ impl StreamSlots {
         if others.is_empty() {
             return Ok(others);
         }
-        self.members.look(others.iter().map(|held| &held.replica)).await?;
+        self.members.read_beats(others.iter().map(|held| &held.replica)).await?;
         others.retain(|held| self.members.may_live(&held.replica));
         Ok(others)
     }
 
-    /// Corrects every row that may say more than is open here.
-    async fn settle(&self) {
+    /// Corrects every row that may count more streams than are open here.
+    async fn settle_rows(&self) {
         let unsettled = std::mem::take(&mut self.state.lock().unsettled);
-        let settling = stream::iter(unsettled).for_each_concurrent(PARALLEL, |project| async move {
+        let settling = stream::iter(unsettled).for_each_concurrent(MAX_PARALLEL, |project| async move {
             let turn = {
                 let mut state = self.state.lock();
                 Arc::clone(&state.projects.entry(Arc::clone(&project)).or_default().turn)
@@ -235,11 +236,11 @@ impl StreamSlots {
     /// Gives back places of closed streams; never ends.
     pub async fn run(&self) {
         loop {
-            self.settle().await;
+            self.settle_rows().await;
             if self.state.lock().unsettled.is_empty() {
                 self.closed.notified().await;
             } else {
-                sleep(AGAIN_EVERY).await;
+                sleep(RETRY_INTERVAL).await;
             }
         }
     }

@@ -31,7 +31,7 @@ use tokio::{
 use crate::{
     domain::{account::Act, control::ControlChange},
     error::{Error, Result},
-    shared::news::News,
+    shared::notifications::Notifications,
     store::{Consistency, SharedBackend, StoreResult},
     tables::{
         control::{self as control_rows, decode, entry_changes},
@@ -43,19 +43,19 @@ use crate::{
 pub const CONTROL_LOG: &str = "control";
 
 /// Name of the projection into rows, from which a start loads.
-const ROWS: &str = "rows";
+const ROWS_PROJECTION: &str = "rows";
 
-/// Most rows or entries read at once.
+/// Maximum number of rows or entries that one read returns.
 const PAGE: usize = 1_000;
 
-/// How often a replica looks for changes of the log while it does not hear every other core, and whether its state is
-/// current.
-const FOLLOW_EVERY: Duration = Duration::from_millis(100);
+/// Interval between two reads of the log while another core is not connected, and between two checks whether the state
+/// is current.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often the log is looked at although every other core would tell, in milliseconds.
-const LOOK_MS: i64 = 700;
+/// Interval between two reads of the log while every other core is connected, in milliseconds.
+const FALLBACK_READ_MS: i64 = 700;
 
-/// Longest use of a state without a check of the log.
+/// Age from which the state is not used without a check of the log, in milliseconds.
 const CURRENT_MS: i64 = 5_000;
 
 /// The control log with its state.
@@ -68,15 +68,15 @@ pub struct Control {
     changing: Arc<Mutex<()>>,
     changed: watch::Sender<u64>,
     synced_at: AtomicI64,
-    /// Looks for news that have begun, and the right to one.
-    looks: AtomicU64,
-    looking: Mutex<()>,
+    /// Number of reads by [`Control::try_refresh`] that have begun, and the lock that a read holds.
+    refreshes: AtomicU64,
+    refreshing: Mutex<()>,
     current: watch::Sender<bool>,
-    /// What this core tells the others.
-    pub news: Arc<News>,
-    /// Another core has told of a new entry.
-    heard: Notify,
-    /// Whether every other core would tell.
+    /// Notifications to the other cores.
+    pub notifications: Arc<Notifications>,
+    /// Wakes the follower when another core notifies of a new entry.
+    entry_notified: Notify,
+    /// True while the notifications of every other core arrive.
     all_connected: AtomicBool,
 }
 
@@ -84,27 +84,27 @@ impl Control {
     /// Loads the state: the rows, then the log's entries beyond them.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn load(backend: SharedBackend, clock: SharedClock, ids: SharedIdSource) -> Result<Self> {
         let log = LogStore::new(Arc::clone(&backend));
-        // The checkpoint is read before the rows: entries projected meanwhile are read twice, never missed.
+        // The checkpoint is read before the rows: entries projected in between are read twice, never missed.
         let mut state = ControlState::default();
-        state.head = log.checkpoint(CONTROL_LOG, ROWS).await?;
-        control_rows::load(&backend, |change| state.take(change)).await?;
+        state.head = log.checkpoint(CONTROL_LOG, ROWS_PROJECTION).await?;
+        control_rows::load(&backend, |change| state.apply_change(change)).await?;
         let control = Self {
             backend,
             log,
             synced_at: AtomicI64::new(clock.now_ms()),
-            looks: AtomicU64::new(0),
-            looking: Mutex::default(),
+            refreshes: AtomicU64::new(0),
+            refreshing: Mutex::default(),
             clock,
             ids,
             changed: watch::Sender::new(state.head),
             state: RwLock::new(state),
             changing: Arc::default(),
             current: watch::Sender::new(true),
-            news: Arc::default(),
-            heard: Notify::new(),
+            notifications: Arc::default(),
+            entry_notified: Notify::new(),
             all_connected: AtomicBool::new(false),
         };
         control.catch_up().await?;
@@ -122,7 +122,7 @@ impl Control {
         self.changed.subscribe()
     }
 
-    /// Whether the state was checked lately: otherwise a key may be revoked without this replica knowing.
+    /// True if the log was checked lately. Otherwise a key may be revoked without this replica knowing.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.backend.is_exclusive() || self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed) <= CURRENT_MS
@@ -141,7 +141,7 @@ impl Control {
         if self.backend.is_exclusive() { 0 } else { age }
     }
 
-    /// Tells when [`Control::is_current`] changes.
+    /// Notifies of changes of [`Control::is_current`].
     #[must_use]
     pub fn current(&self) -> watch::Receiver<bool> {
         self.current.subscribe()
@@ -153,7 +153,7 @@ impl Control {
             return std::future::pending().await;
         }
         let every = || {
-            let mut every = tokio::time::interval(FOLLOW_EVERY);
+            let mut every = tokio::time::interval(POLL_INTERVAL);
             every.set_missed_tick_behavior(MissedTickBehavior::Delay);
             every
         };
@@ -163,11 +163,11 @@ impl Control {
                 tokio::select! {
                     _ = read.tick() => {
                         let since = self.clock.now_ms() - self.synced_at.load(Ordering::Relaxed);
-                        if self.all_connected.load(Ordering::Relaxed) && since < LOOK_MS {
+                        if self.all_connected.load(Ordering::Relaxed) && since < FALLBACK_READ_MS {
                             continue;
                         }
                     }
-                    () = self.heard.notified() => {}
+                    () = self.entry_notified.notified() => {}
                 }
                 if let Err(error) = self.catch_up().await {
                     tracing::warn!(%error, "following the control log failed");
@@ -184,17 +184,17 @@ impl Control {
         tokio::join!(reading, judging);
     }
 
-    /// Another core has told of a new entry.
-    pub fn hear(&self) {
-        self.heard.notify_one();
+    /// Reads the log now, since another core notified of a new entry.
+    pub fn wake(&self) {
+        self.entry_notified.notify_one();
     }
 
-    /// Notes whether every other core would tell of a new entry.
+    /// Notes whether the notifications of every other core arrive.
     pub fn set_all_connected(&self, all_connected: bool) {
         self.all_connected.store(all_connected, Ordering::Relaxed);
     }
 
-    /// Tells the watchers when the state has become too old, or current again.
+    /// Notifies the watchers when the state becomes too old, or current again.
     pub(super) fn judge(&self) {
         let is = self.is_current();
         if self.current.send_if_modified(|current| std::mem::replace(current, is) != is) {
@@ -206,38 +206,38 @@ impl Control {
         }
     }
 
-    /// Whether there can be changes that this replica has not heard of.
+    /// True if other replicas can change the log.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         !self.backend.is_exclusive()
     }
 
-    /// Takes in all changes that any replica has acknowledged.
+    /// Applies all changes that any replica has acknowledged.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn refresh(&self) -> Result<()> {
         if self.is_shared() { self.catch_up().await } else { Ok(()) }
     }
 
-    /// Like [`Self::refresh`], but a failure is ignored. One look serves all callers that came before it began.
-    pub async fn look(&self) {
-        let came = self.looks.load(Ordering::Relaxed);
-        let _looking = self.looking.lock().await;
-        if self.looks.load(Ordering::Relaxed) == came {
-            self.looks.fetch_add(1, Ordering::Relaxed);
+    /// Like [`Self::refresh`], but ignores a failure. One read serves all callers that came before it began.
+    pub async fn try_refresh(&self) {
+        let came = self.refreshes.load(Ordering::Relaxed);
+        let _refreshing = self.refreshing.lock().await;
+        if self.refreshes.load(Ordering::Relaxed) == came {
+            self.refreshes.fetch_add(1, Ordering::Relaxed);
             if let Err(error) = self.catch_up().await {
-                tracing::debug!(%error, "looking for news failed");
+                tracing::debug!(%error, "reading the control log failed");
             }
         }
     }
 
-    /// Reads the changes of others.
+    /// Reads and applies the entries that other replicas appended.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn catch_up(&self) -> Result<()> {
-        let asked_at = self.clock.now_ms();
+        let read_at = self.clock.now_ms();
         loop {
             let known = self.state.read().head;
             let head = self.log.head(CONTROL_LOG, known, Consistency::Quorum).await?;
@@ -248,17 +248,17 @@ impl Control {
             if entries.is_empty() {
                 break;
             }
-            self.take(entries)?;
+            self.apply_entries(entries)?;
         }
-        self.synced_at.fetch_max(asked_at, Ordering::Relaxed);
+        self.synced_at.fetch_max(read_at, Ordering::Relaxed);
         Ok(())
     }
 
-    fn take(&self, entries: Vec<(u64, Bytes)>) -> StoreResult<()> {
+    fn apply_entries(&self, entries: Vec<(u64, Bytes)>) -> StoreResult<()> {
         let mut state = self.state.write();
         for (seq, body) in entries {
             if seq == state.head + 1 {
-                decode(body)?.into_iter().for_each(|change| state.take(change));
+                decode(body)?.into_iter().for_each(|change| state.apply_change(change));
                 state.head = seq;
             }
         }
@@ -266,8 +266,8 @@ impl Control {
         Ok(())
     }
 
-    /// Decides changes on the newest state and makes them, all or none, as what somebody does. `decide` is called again
-    /// when another replica was faster; making no change is allowed.
+    /// Decides changes on the newest state and appends them, all or none, as the act of an actor. `decide` is called
+    /// again when another replica was faster. It may decide for no change.
     ///
     /// # Errors
     /// The error of `decide`, or when the store does not answer.
@@ -289,47 +289,47 @@ impl Control {
             let subject = control_rows::subject_of(first);
             let act = Act { organization_id, subject, ..act.clone() };
             let entry = control_rows::encode(self.clock.now_ms(), changes, act);
-            // A caller may give up, and what is in the log must be known here all the same.
+            // The caller may give up, but this replica must apply every entry that is in the log.
             let control = Arc::clone(self);
-            let putting = tokio::spawn(async move { (control.put(head, entry).await, one_at_a_time) });
-            let (put, turn) = putting.await.map_err(Error::internal)?;
-            if put? {
+            let putting = tokio::spawn(async move { (control.append_entry(head, entry).await, one_at_a_time) });
+            let (appended, turn) = putting.await.map_err(Error::internal)?;
+            if appended? {
                 return Ok(answer);
             }
             one_at_a_time = turn;
         }
     }
 
-    /// Appends an entry after this head and takes it in; tells whether no other replica was faster.
-    async fn put(&self, head: u64, entry: Bytes) -> Result<bool> {
+    /// Appends an entry after this head and applies it. Returns false if another replica was faster.
+    async fn append_entry(&self, head: u64, entry: Bytes) -> Result<bool> {
         let mut batch = [0; 16];
         self.ids.fill(&mut batch);
         match self.log.append(CONTROL_LOG, head, batch, slice::from_ref(&entry)).await {
             Ok(AppendOutcome::Done) => {}
             Ok(AppendOutcome::Lost) => return Ok(false),
             Err(error) => {
-                // It may be in the log anyway; a caller that looks before it asks again must see it then.
+                // The entry may be in the log anyway. A caller that reads before it tries again must see it then.
                 drop(self.catch_up().await);
                 return Err(error.into());
             }
         }
-        self.news.control();
-        self.take(vec![(head + 1, entry)])?;
-        // It is done. Rows only save a start from reading the log; the next change writes these too.
+        self.notifications.control_changed();
+        self.apply_entries(vec![(head + 1, entry)])?;
+        // The change is done. Rows only make a start faster; the next change writes these rows too.
         if let Err(error) = self.project().await {
             tracing::warn!(%error, "storing the rows of the control log failed");
         }
         Ok(true)
     }
 
-    /// Writes the rows of entries that are not projected yet, whoever appended them, then the checkpoint.
+    /// Writes the rows of all entries that are not projected yet, then the checkpoint.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub async fn project(&self) -> Result<()> {
         let head = self.state.read().head;
         loop {
-            let done = self.log.checkpoint(CONTROL_LOG, ROWS).await?;
+            let done = self.log.checkpoint(CONTROL_LOG, ROWS_PROJECTION).await?;
             let entries = self.log.read(CONTROL_LOG, done, head, PAGE).await?;
             let Some((last, _)) = entries.last() else { return Ok(()) };
             let last = *last;
@@ -338,7 +338,7 @@ impl Control {
                 changes.extend(entry_changes(seq, body)?);
             }
             self.backend.apply(changes).await?;
-            self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS, last)]).await?;
+            self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS_PROJECTION, last)]).await?;
         }
     }
 }

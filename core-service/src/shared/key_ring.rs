@@ -97,7 +97,7 @@ impl KeyRing {
         }
     }
 
-    /// A keyed hash that tells the secret from another one, and nothing of it.
+    /// A keyed hash that distinguishes the secret from others and reveals nothing of it.
     pub(super) const fn store_check(&self) -> &[u8] {
         &self.store_check
     }
@@ -126,8 +126,7 @@ impl KeyRing {
         sealed
     }
 
-    /// Decrypts a value from [`KeyRing::seal`]; none when it was made with another secret or for another purpose, or is
-    /// damaged.
+    /// Decrypts a value from [`KeyRing::seal`]. None when the value has another secret or purpose, or is damaged.
     #[must_use]
     pub fn open(&self, purpose: SealPurpose<'_>, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, text) = sealed.split_at_checked(NONCE)?;
@@ -136,7 +135,7 @@ impl KeyRing {
         self.cipher.decrypt(&Array::from(nonce), payload).ok()
     }
 
-    /// Makes a new raw API key.
+    /// Creates a raw API key.
     #[must_use]
     pub fn new_api_key(&self, live: bool) -> String {
         self.base62(key_prefix(live), KEY_LENGTH)
@@ -175,7 +174,7 @@ impl KeyRing {
         hex::encode(hmac(&self.pepper, text.as_bytes()))
     }
 
-    /// Makes the token of a new session of a user.
+    /// Creates the token of a new session of a user.
     #[must_use]
     pub fn session_token(&self, user_id: &str) -> String {
         self.base62(&format!("{SESSION_PREFIX}{user_id}_"), SESSION_LENGTH)
@@ -199,13 +198,13 @@ impl KeyRing {
         hex::encode(&hmac(&self.known, format!("{user_id}/{network_or_token}").as_bytes())[..SHORT])
     }
 
-    /// The last part of a one-time link: what it is for, signed.
+    /// The last part of a one-time link: the signed id of its purpose.
     #[must_use]
     pub fn link_token(&self, id: &str) -> String {
         format!("{id}.{}", self.link_signature(id))
     }
 
-    /// What a link from [`KeyRing::link_token`] is for; none for any other text.
+    /// The id in a token from [`KeyRing::link_token`]; none for any other text.
     #[must_use]
     pub fn read_link(&self, token: &str) -> Option<String> {
         let (id, signature) = token.rsplit_once('.')?;
@@ -217,7 +216,7 @@ impl KeyRing {
         hex::encode(&hmac(&self.links, id.as_bytes())[..SHORT])
     }
 
-    /// The keyed hash that stands for an e-mail, given in the form in which e-mails are compared.
+    /// The keyed hash of an e-mail in its folded form, used in place of the e-mail.
     #[must_use]
     pub fn email_hash(&self, folded: &str) -> String {
         hex::encode(hmac(&self.emails, folded.as_bytes()))
@@ -241,7 +240,7 @@ fn key_prefix(live: bool) -> &'static str {
     if live { LIVE_PREFIX } else { TEST_PREFIX }
 }
 
-/// Whether a text has the form of an API key.
+/// True if a text has the form of an API key.
 #[must_use]
 pub fn is_api_key(raw: &str) -> bool {
     raw.strip_prefix(TEST_PREFIX)
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_read_only_as_they_were_made() {
+    fn links_are_read_only_unchanged() {
         let ids = Arc::new(SystemIdSource);
         let ring = KeyRing::new(&[1; 32], ids.clone());
         for id in ["inv_0123", "usr_0123.4567"] {

@@ -1,4 +1,4 @@
-//! What fan-out, the makers of tests and replays, and other cores tell the dispatcher of this core.
+//! Hints to the dispatcher of this core about new deliveries, from fan-out, tests, replays and other cores.
 
 use std::{
     collections::HashMap,
@@ -12,65 +12,65 @@ use tokio::sync::Notify;
 
 use crate::domain::delivery::Delivery;
 
-/// Most deliveries that are handed over with their bodies; of more, only the queue is named.
-const HANDED_OVER: usize = 50_000;
+/// Maximum number of deliveries that are handed over with their bodies. Of further ones only the queue is named.
+const MAX_DELIVERIES: usize = 50_000;
 
-/// A delivery that was just made, with the body that it sends.
+/// A delivery that is not sent yet, with the body that it sends.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct PendingDelivery {
     /// The delivery; its row is in its queue.
     pub delivery: Delivery,
     /// The event as JSON.
     pub body: Bytes,
 }
 
-/// News for the dispatcher.
+/// Hints that the dispatcher has not read yet.
 #[derive(Debug, Default)]
-pub struct News {
-    /// Deliveries that were just made.
-    pub made: Vec<Made>,
+pub struct PendingHints {
+    /// New deliveries.
+    pub deliveries: Vec<PendingDelivery>,
     /// Webhooks with new rows in their queues, and the earliest due time of these.
     pub queues: HashMap<String, i64>,
 }
 
-/// Hands news from this core's fan-out to its dispatcher.
+/// Hands hints to the dispatcher.
 #[derive(Debug, Default)]
 pub struct QueueHints {
-    news: Mutex<News>,
+    hints: Mutex<PendingHints>,
     notify: Notify,
-    /// The shards whose attempts this core hands out, a bit each.
+    /// The shards whose attempts this core hands out, one bit each.
     shards: AtomicU64,
 }
 
 impl QueueHints {
-    /// Hands over deliveries that were just made and queued.
-    pub fn add(&self, made: impl IntoIterator<Item = Made>) {
-        let mut news = self.news.lock();
-        for made in made {
-            if news.made.len() < HANDED_OVER {
-                news.made.push(made);
+    /// Hands over new deliveries whose queue rows are written.
+    pub fn add_deliveries(&self, pending: impl IntoIterator<Item = PendingDelivery>) {
+        let mut hints = self.hints.lock();
+        for new in pending {
+            if hints.deliveries.len() < MAX_DELIVERIES {
+                hints.deliveries.push(new);
             } else {
-                let due_at = made.delivery.created_at;
-                let first = news.queues.entry(made.delivery.webhook_id).or_insert(due_at);
+                let due_at = new.delivery.created_at;
+                let first = hints.queues.entry(new.delivery.webhook_id).or_insert(due_at);
                 *first = due_at.min(*first);
             }
         }
-        drop(news);
+        drop(hints);
         self.notify.notify_one();
     }
 
-    /// Takes in what another core tells: queues with new rows, each from a due time on.
-    pub fn hear(&self, queues: impl IntoIterator<Item = (String, i64)>) {
-        let mut news = self.news.lock();
+    /// Hands over queues in which another core wrote rows, each from a due time on.
+    pub fn add_queues(&self, queues: impl IntoIterator<Item = (String, i64)>) {
+        let mut hints = self.hints.lock();
         for (webhook, due_at) in queues {
-            let first = news.queues.entry(webhook).or_insert(due_at);
+            let first = hints.queues.entry(webhook).or_insert(due_at);
             *first = due_at.min(*first);
         }
-        drop(news);
+        drop(hints);
         self.notify.notify_one();
     }
 
-    /// Tells that there may be other work to hand out.
+    /// Wakes the dispatcher: there may be other work to hand out.
     pub fn wake(&self) {
         self.notify.notify_one();
     }
@@ -80,9 +80,9 @@ impl QueueHints {
         self.notify.notified().await;
     }
 
-    /// The news since the last call.
-    pub fn take(&self) -> News {
-        take(&mut *self.news.lock())
+    /// Takes the hints that came since the last call.
+    pub fn take_pending(&self) -> PendingHints {
+        take(&mut *self.hints.lock())
     }
 
     /// Notes whether this core hands out a shard's attempts.
@@ -95,7 +95,7 @@ impl QueueHints {
         }
     }
 
-    /// Whether this core hands out a shard's attempts.
+    /// True if this core hands out a shard's attempts.
     pub fn serves(&self, shard: i64) -> bool {
         self.shards.load(Ordering::Relaxed) & (1 << shard) != 0
     }

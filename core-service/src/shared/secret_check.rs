@@ -1,10 +1,11 @@
-//! Whether a store was made with the secret key that a core has now.
+//! Checks whether the core's secret key is the one with which the store was created.
 //!
-//! With another key no API key, webhook secret or session of the store can be used, and nothing else would tell: a copy
-//! would begin without its customers. So the first start leaves a keyed hash of a fixed text in the store.
+//! With another key no API key, webhook secret or session of the store can be used, and nothing else would show the
+//! fault: a copy would begin without its customers. So the first start leaves a keyed hash of a fixed text in the
+//! store.
 //!
-//! A store of an earlier version has no hash. There the webhooks tell, whose secrets are encrypted. API keys cannot
-//! tell: the store has their hashes alone.
+//! A store of an earlier version has no hash. There the check decrypts webhook secrets. API keys cannot help: the store
+//! holds only their hashes.
 
 use std::{iter, ops::Bound};
 
@@ -27,22 +28,22 @@ pub(super) const SERVICE: &str = "service";
 /// The item of the hash.
 const HASH: &str = "secret_key";
 
-/// What a store tells of a secret key.
+/// The result of the check of a secret key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// The store was made with this key.
+    /// The store was created with this key.
     Right,
-    /// Nothing in the store tells.
+    /// Nothing in the store depends on the key.
     Unknown,
     /// The hash is of another key.
     Other,
     /// There is no hash, and this key decrypts none of the webhook secrets that were read.
     Undecrypted,
-    /// The store was made with another key, and has just been told to go on with this one.
+    /// The store was created with another key, and now continues with this one.
     Replaced,
 }
 
-/// What to read to judge a key: the hash, and a webhook of each partition. Where there is a hash, it alone counts.
+/// The scans that a check needs: the hash, and a webhook of each partition. If there is a hash, it alone counts.
 #[must_use]
 pub fn scans() -> Vec<Scan> {
     let hash = Bound::Included(key![HASH]);
@@ -50,14 +51,14 @@ pub fn scans() -> Vec<Scan> {
     iter::once(hash).chain(control::sample_webhooks()).collect()
 }
 
-/// What the rows of [`scans`] tell of a key. One webhook is enough: others may be older than a key that was lost before
+/// Judges a key by the rows of [`scans`]. One webhook is enough: others may be older than a key that was lost before
 /// there was a hash.
 #[must_use]
 pub fn judge(rows: &[Row], keys: &KeyRing) -> Fit {
     if let Some(hash) = hash_in(rows) {
         return if is_of(&hash.body, keys) { Fit::Right } else { Fit::Other };
     }
-    // A row that cannot be read tells nothing here; the start fails on it later, with its own error.
+    // The check skips an unreadable row. The start fails on it later, with its own error.
     let changes = rows.iter().filter_map(|row| control::decode(row.body.clone()).ok()).flatten();
     let decrypted: Vec<bool> = changes
         .filter_map(|change| match change {
@@ -76,14 +77,14 @@ pub fn judge(rows: &[Row], keys: &KeyRing) -> Fit {
     }
 }
 
-/// Judges the key with which a core starts. A store without a hash gets one if nothing tells against the key; with
-/// `replace` the store goes on with this key in any case. Of cores that start at once with different keys one gets
-/// [`Fit::Right`] or [`Fit::Replaced`].
+/// Judges the key with which a core starts. A store without a hash gets one unless the webhooks contradict the key.
+/// With `replace` the store continues with this key in any case. Of cores that start at once with different keys one
+/// gets [`Fit::Right`] or [`Fit::Replaced`].
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails when the store does not answer.
 pub async fn fits(backend: &dyn Backend, keys: &KeyRing, replace: bool) -> StoreResult<Fit> {
-    settle(backend, keys, &read(backend).await?, replace).await
+    settle_hash(backend, keys, &read(backend).await?, replace).await
 }
 
 async fn read(backend: &dyn Backend) -> StoreResult<Vec<Row>> {
@@ -97,7 +98,7 @@ async fn read(backend: &dyn Backend) -> StoreResult<Vec<Row>> {
     Ok(rows)
 }
 
-async fn settle(backend: &dyn Backend, keys: &KeyRing, rows: &[Row], replace: bool) -> StoreResult<Fit> {
+async fn settle_hash(backend: &dyn Backend, keys: &KeyRing, rows: &[Row], replace: bool) -> StoreResult<Fit> {
     let (hash, fit) = (hash_in(rows), judge(rows, keys));
     let (stays, written_fit) = match fit {
         Fit::Right | Fit::Replaced => (hash.is_some(), Fit::Right),
@@ -214,9 +215,9 @@ mod tests {
             }
             // Both have looked before one of them writes.
             let (one, other) = (read(backend.as_ref()).await.unwrap(), read(backend.as_ref()).await.unwrap());
-            assert_eq!(settle(backend.as_ref(), &ring(1), &one, replace).await.unwrap(), fit);
-            assert_eq!(settle(backend.as_ref(), &ring(2), &other, replace).await.unwrap(), Fit::Other);
-            assert_eq!(settle(backend.as_ref(), &ring(1), &other, replace).await.unwrap(), fit);
+            assert_eq!(settle_hash(backend.as_ref(), &ring(1), &one, replace).await.unwrap(), fit);
+            assert_eq!(settle_hash(backend.as_ref(), &ring(2), &other, replace).await.unwrap(), Fit::Other);
+            assert_eq!(settle_hash(backend.as_ref(), &ring(1), &other, replace).await.unwrap(), fit);
             assert_eq!((start(&backend, 1, false).await, start(&backend, 2, false).await), (Fit::Right, Fit::Other));
         }
         let backend = store();
@@ -225,18 +226,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_in_doubt_counts_if_it_was_made() {
-        for (fault, made) in [(Fault::Done, true), (Fault::NotDone, false)] {
+    async fn a_write_in_doubt_counts_if_it_was_written() {
+        for (fault, is_written) in [(Fault::Done, true), (Fault::NotDone, false)] {
             let backend = store();
             let process = Process::new(backend.clone());
             process.count(false);
             process.set_chooser(Box::new(move |_, _| Some(fault)));
-            let told = fits(process.as_ref(), &ring(1), false).await;
-            match told {
-                Ok(fit) => assert!(made && fit == Fit::Right, "{fit:?}"),
-                Err(error) => assert!(!made && matches!(error, StoreError::InDoubt(_)), "{error}"),
+            let outcome = fits(process.as_ref(), &ring(1), false).await;
+            match outcome {
+                Ok(fit) => assert!(is_written && fit == Fit::Right, "{fit:?}"),
+                Err(error) => assert!(!is_written && matches!(error, StoreError::InDoubt(_)), "{error}"),
             }
-            assert_eq!(hash_in(&read(backend.as_ref()).await.unwrap()).is_some(), made);
+            assert_eq!(hash_in(&read(backend.as_ref()).await.unwrap()).is_some(), is_written);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests that every backend must pass, each written once.
 //!
-//! `conformance_tests!(name, expression)` makes the tests of a backend. The expression is an `Option<SharedBackend>`;
-//! `None` leaves the tests out. Every test works in partitions of its own, so that all may share one keyspace.
+//! `conformance_tests!(name, expression)` creates the tests of a backend. The expression is an `Option<SharedBackend>`;
+//! `None` skips the tests. Every test uses its own partitions, so that all may share one keyspace.
 
 mod conditions;
 mod keys;
@@ -15,7 +15,7 @@ use thesis_net::clock::{IdSource, SystemIdSource};
 pub(crate) use self::{conditions::*, keys::*, model::*, reads::*, versions::*};
 use super::{Change, ConditionalWrite, Consistency, Expect, Scan, SharedBackend, Table, Transaction, Value};
 
-/// Makes the conformance tests of a backend.
+/// Creates the conformance tests of a backend.
 macro_rules! conformance_tests {
     ($name:ident, $backend:expr) => {
         $crate::store::conformance::conformance_tests!(@each $name, $backend;

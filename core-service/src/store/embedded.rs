@@ -9,13 +9,13 @@ mod database;
 mod disk;
 mod examine;
 mod key;
-mod letters;
 mod open;
 mod read;
 mod row;
 mod summed;
 #[cfg(test)]
 pub(crate) mod tests;
+mod text_encoding;
 mod writer;
 
 use std::{
@@ -29,9 +29,9 @@ use redb::{ReadTransaction, ReadableDatabase};
 use tokio::sync::{Semaphore, oneshot};
 
 use self::{
-    batch::{Outcome, Write},
+    batch::{Write, WriteOutcome},
     database::{guarded, store_error},
-    writer::{Current, Job, Message},
+    writer::{CurrentDatabase, Job, Message},
 };
 pub use self::{
     examine::{Examined, examine},
@@ -43,17 +43,17 @@ use crate::figures::STORE_RETRIES;
 
 /// The embedded store.
 pub struct EmbeddedStore {
-    current: Arc<RwLock<Current>>,
+    current: Arc<RwLock<CurrentDatabase>>,
     messages: mpsc::Sender<Message>,
     room: Arc<Semaphore>,
-    /// One place: a second backup would only be slow.
+    /// A single permit: two backups at a time would only be slow.
     backups: Arc<Semaphore>,
     file: String,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
 impl EmbeddedStore {
-    /// Reads, and reads once more if the engine must be opened again.
+    /// Reads, and repeats the read if the engine must be opened again.
     async fn read<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, redb::Error> + Send) -> StoreResult<T> {
         let mut again = false;
         loop {
@@ -62,8 +62,8 @@ impl EmbeddedStore {
                 (current.database.clone(), current.generation)
             };
             let Some(database) = database else {
-                let trouble = self.current.read().trouble.clone();
-                return Err(StoreError::Unavailable(trouble.unwrap_or_default()));
+                let failure = self.current.read().failure.clone();
+                return Err(StoreError::Unavailable(failure.unwrap_or_default()));
             };
             match guarded(|| read(&database.begin_read()?)) {
                 Ok(rows) => return Ok(rows),
@@ -78,7 +78,7 @@ impl EmbeddedStore {
             drop(database);
             let (done, healed) = oneshot::channel();
             if self.messages.send(Message::Heal { generation, done }).is_ok() {
-                // The second attempt shows whether the database was healed.
+                // The second attempt shows whether the database works again.
                 let _ = healed.await;
             }
         }
@@ -90,7 +90,7 @@ impl EmbeddedStore {
         self.read(|tx| read::all(tx, table)).await
     }
 
-    async fn write(&self, write: Write) -> StoreResult<Outcome> {
+    async fn write(&self, write: Write) -> StoreResult<WriteOutcome> {
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
         let room = self.room.clone().acquire_owned().await.map_err(|_| closed())?;
         let (done, outcome) = oneshot::channel();
@@ -133,7 +133,7 @@ impl Backend for EmbeddedStore {
     }
 
     async fn transact_with(&self, transaction: Transaction, beside: Vec<Change>) -> StoreResult<bool> {
-        Ok(self.write(Write::Transact(transaction, beside)).await? == Outcome::Transacted(true))
+        Ok(self.write(Write::Transact(transaction, beside)).await? == WriteOutcome::Transacted(true))
     }
 
     fn is_exclusive(&self) -> bool {
@@ -145,29 +145,29 @@ impl Backend for EmbeddedStore {
     }
 
     async fn check(&self) -> StoreResult<()> {
-        if let Some(trouble) = self.current.read().trouble.clone() {
-            return Err(StoreError::Unavailable(trouble));
+        if let Some(failure) = self.current.read().failure.clone() {
+            return Err(StoreError::Unavailable(failure));
         }
         self.read(|_| Ok(())).await
     }
 
-    async fn backup(&self, created_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
+    async fn backup(&self, created_at_ms: i64, records: Vec<Change>) -> StoreResult<Backup> {
         let Ok(slot) = Arc::clone(&self.backups).try_acquire_owned() else { return Ok(Backup::Busy) };
-        if let Err(error) = self.apply(told).await {
-            // On a full disk a copy is wanted most.
-            tracing::warn!(%error, "the audit log cannot tell of a backup, which is made all the same");
+        if let Err(error) = self.apply(records).await {
+            // A full disk makes a backup most urgent.
+            tracing::warn!(%error, "the audit log cannot record a backup, which runs all the same");
         }
-        let (database, trouble) = {
+        let (database, failure) = {
             let current = self.current.read();
-            (current.database.clone(), current.trouble.clone())
+            (current.database.clone(), current.failure.clone())
         };
-        let database = database.ok_or_else(|| StoreError::Unavailable(trouble.unwrap_or_default()))?;
+        let database = database.ok_or_else(|| StoreError::Unavailable(failure.unwrap_or_default()))?;
         let tx = guarded(|| Ok(database.begin_read()?)).map_err(|error| store_error(&self.file, &error))?;
         backup::begin(tx, created_at_ms, self.file.clone(), slot).map(Backup::Begun)
     }
 
     async fn sweep(&self, now_ms: i64) -> StoreResult<()> {
-        while self.write(Write::Sweep { now_ms }).await? == (Outcome::Swept { more: true }) {}
+        while self.write(Write::Sweep { now_ms }).await? == (WriteOutcome::Swept { more: true }) {}
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! A backend on which something goes wrong, as a process sees it: a chosen call times out, or the process ends.
+//! A backend with faults, as a process sees them: a chosen call times out, or the process ends.
 
 mod memory;
 
@@ -12,34 +12,34 @@ use super::{
     Backend, Change, Consistency, Row, Scan, SharedBackend, StoreError, StoreResult, Table, Transaction, Value,
 };
 
-/// What goes wrong at a call.
+/// The fault of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is not done, and a timeout is reported.
+    /// The call is not done, and reports a timeout.
     NotDone,
-    /// It is done, and a timeout is reported.
+    /// The call is done, and reports a timeout.
     Done,
-    /// Every second change is made, and a timeout is reported: an `apply` is atomic by the row only.
+    /// Every second change is applied, and the call reports a timeout: an `apply` is atomic only for each row.
     Half,
-    /// The process ends before it.
+    /// The process ends before the call.
     Ends,
-    /// The process ends when every second change is made.
+    /// The process ends when every second change is applied.
     EndsHalfway,
-    /// The process ends before it, and unsynced writes are forgotten.
+    /// The process ends before the call, and unsynced writes are lost.
     PowerLoss,
 }
 
-/// A call that was made.
+/// A call of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreCall {
     Read,
-    /// With this number of changes.
+    /// An `apply` with this number of changes.
     Apply(usize),
     Transact,
 }
 
 impl StoreCall {
-    /// The faults that it may have. To end before a read is to end before the next write.
+    /// The faults that the call may have. An end before a read is the same as one before the next write.
     pub(crate) fn faults(self, exclusive: bool) -> Vec<Fault> {
         match self {
             Self::Read => vec![Fault::NotDone],
@@ -52,11 +52,11 @@ impl StoreCall {
     }
 }
 
-/// Decides the fault of a call; asked at every call that counts.
+/// Decides the fault of every call that counts.
 pub(crate) type Chooser = Box<dyn FnMut(usize, StoreCall) -> Option<Fault> + Send>;
 
 #[derive(Default)]
-struct Inside {
+struct ProcessState {
     /// Calls are counted, and may have faults.
     counts: bool,
     /// Reads count too.
@@ -64,7 +64,7 @@ struct Inside {
     calls: Vec<StoreCall>,
     total: usize,
     /// Calls under way.
-    flying: usize,
+    running: usize,
     chooser: Option<Chooser>,
     ended: Option<Fault>,
 }
@@ -72,45 +72,45 @@ struct Inside {
 /// One process on a backend.
 pub(crate) struct Process {
     backend: SharedBackend,
-    inside: Mutex<Inside>,
+    state: Mutex<ProcessState>,
 }
 
 impl Process {
     pub(crate) fn new(backend: SharedBackend) -> Arc<Self> {
-        Arc::new(Self { backend, inside: Mutex::default() })
+        Arc::new(Self { backend, state: Mutex::default() })
     }
 
-    /// From now on calls count. Reads count with `reads`: where they follow from a request, not from repeated looks.
+    /// Counts calls from now on. With `reads` it counts reads too: reads of a request, not of repeated checks.
     pub(crate) fn count(&self, reads: bool) {
-        let mut inside = self.inside.lock();
-        (inside.counts, inside.reads) = (true, reads);
+        let mut state = self.state.lock();
+        (state.counts, state.reads) = (true, reads);
     }
 
-    /// Calls count no more.
+    /// Stops counting calls.
     pub(crate) fn rest(&self) {
-        self.inside.lock().counts = false;
+        self.state.lock().counts = false;
     }
 
-    /// Sets who decides the faults.
+    /// Sets the function that decides the faults.
     pub(crate) fn set_chooser(&self, chooser: Chooser) {
-        self.inside.lock().chooser = Some(chooser);
+        self.state.lock().chooser = Some(chooser);
     }
 
     /// The calls that counted.
     pub(crate) fn calls(&self) -> Vec<StoreCall> {
-        self.inside.lock().calls.clone()
+        self.state.lock().calls.clone()
     }
 
-    /// How many calls there were, counted or not, and whether some are under way.
+    /// The number of all calls, counted or not, and whether some are under way.
     pub(crate) fn busy(&self) -> (usize, bool) {
-        let inside = self.inside.lock();
-        (inside.total, inside.flying > 0)
+        let state = self.state.lock();
+        (state.total, state.running > 0)
     }
 
     /// Waits for a call without letting paused time run ahead of a store that works on another thread.
     async fn wait<T>(&self, call: impl Future<Output = T>) -> T {
         let mut call = std::pin::pin!(call);
-        let _flight = Flight::new(&self.inside);
+        let _running = RunningCall::new(&self.state);
         loop {
             match futures::poll!(call.as_mut()) {
                 Poll::Ready(answer) => return answer,
@@ -121,28 +121,28 @@ impl Process {
 
     /// Ends the process.
     pub(crate) fn end(&self) {
-        self.inside.lock().ended.get_or_insert(Fault::Ends);
+        self.state.lock().ended.get_or_insert(Fault::Ends);
     }
 
-    /// How the process ended, if it did.
+    /// The fault that ended the process, if it ended.
     pub(crate) fn ended(&self) -> Option<Fault> {
-        self.inside.lock().ended
+        self.state.lock().ended
     }
 
     fn choose(&self, called: StoreCall) -> StoreResult<Option<Fault>> {
-        let mut inside = self.inside.lock();
-        inside.total += 1;
-        if inside.ended.is_some() {
+        let mut state = self.state.lock();
+        state.total += 1;
+        if state.ended.is_some() {
             return Err(StoreError::Unavailable("the process has ended".to_owned()));
         }
-        if !inside.counts || (called == StoreCall::Read && !inside.reads) {
+        if !state.counts || (called == StoreCall::Read && !state.reads) {
             return Ok(None);
         }
-        let number = inside.calls.len();
-        inside.calls.push(called);
-        let fault = inside.chooser.as_mut().and_then(|chooser| chooser(number, called));
+        let number = state.calls.len();
+        state.calls.push(called);
+        let fault = state.chooser.as_mut().and_then(|chooser| chooser(number, called));
         if let Some(Fault::Ends | Fault::EndsHalfway | Fault::PowerLoss) = fault {
-            inside.ended = fault;
+            state.ended = fault;
         }
         Ok(fault)
     }
@@ -155,19 +155,19 @@ impl Process {
     }
 }
 
-/// A call under way, whether or not somebody waits for its end.
-struct Flight<'a>(&'a Mutex<Inside>);
+/// A call under way, with or without a caller that waits for it.
+struct RunningCall<'a>(&'a Mutex<ProcessState>);
 
-impl<'a> Flight<'a> {
-    fn new(inside: &'a Mutex<Inside>) -> Self {
-        inside.lock().flying += 1;
-        Self(inside)
+impl<'a> RunningCall<'a> {
+    fn new(state: &'a Mutex<ProcessState>) -> Self {
+        state.lock().running += 1;
+        Self(state)
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
-        self.0.lock().flying -= 1;
+        self.0.lock().running -= 1;
     }
 }
 

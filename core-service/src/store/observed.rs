@@ -1,4 +1,4 @@
-//! Counts the calls of a store and how long they take, and makes spans of those that a sampled request causes.
+//! Counts and times the calls of a store, and creates spans for the calls of sampled requests.
 
 use std::future::Future;
 
@@ -11,26 +11,27 @@ use super::{
 };
 use crate::figures::{STORE_CALLS, STORE_SECONDS};
 
-/// A store whose calls are observed. It hands every method of [`Backend`] on, those with a default too.
-pub struct Observed(SharedBackend);
+/// A store whose calls are observed. It forwards every method of [`Backend`], also methods with a default.
+pub struct ObservedStore(SharedBackend);
 
-impl Observed {
+impl ObservedStore {
     /// Observes the calls of a store.
     #[must_use]
     pub fn new(store: SharedBackend) -> Self {
         Self(store)
     }
 
-    /// Observes a call; `outcome` names what a success means.
+    /// Observes a call. `outcome` names the outcome of a success.
     async fn call<T>(
         &self,
         call: &'static str,
         table: Option<&'static Table>,
-        asking: impl Future<Output = StoreResult<T>>,
+        request: impl Future<Output = StoreResult<T>>,
         outcome: impl Fn(&T) -> &'static str,
     ) -> StoreResult<T> {
-        let mut counted = Counted { call, began: Instant::now(), outcome: "cancelled", span: self.span(call, table) };
-        let answer = asking.await;
+        let mut counted =
+            CountedCall { call, began: Instant::now(), outcome: "cancelled", span: self.span(call, table) };
+        let answer = request.await;
         counted.outcome = answer.as_ref().map_or_else(kind, outcome);
         if let (Some(span), Err(_)) = (&mut counted.span, &answer) {
             span.set("error.type", counted.outcome);
@@ -39,7 +40,7 @@ impl Observed {
         answer
     }
 
-    /// A span of a call, if anybody wants it.
+    /// A span of a call, if its request is sampled.
     fn span(&self, call: &'static str, table: Option<&'static Table>) -> Option<Span> {
         let mut span = Span::step(Kind::Client, || match table {
             Some(table) => format!("{call} {}", table.name).into(),
@@ -54,22 +55,22 @@ impl Observed {
     }
 }
 
-/// A call under way. It is counted when it is dropped, so one that its caller gave up counts as well.
-struct Counted {
+/// A call under way. Dropping it counts it, so a call that its caller gave up counts too.
+struct CountedCall {
     call: &'static str,
     began: Instant,
     outcome: &'static str,
     span: Option<Span>,
 }
 
-impl Drop for Counted {
+impl Drop for CountedCall {
     fn drop(&mut self) {
         STORE_SECONDS.at(self.call).record(self.began.elapsed().as_secs_f64());
         STORE_CALLS.of(&[self.call, self.outcome]).increment(1);
     }
 }
 
-/// An error by its kind: its text may name rows.
+/// The kind of an error, without its text, which may name rows.
 fn kind(error: &StoreError) -> &'static str {
     match error {
         StoreError::Unavailable(_) => "unavailable",
@@ -87,14 +88,14 @@ fn held(holds: &bool) -> &'static str {
     if *holds { "ok" } else { "lost" }
 }
 
-/// The table that changes concern, if it is one.
+/// The table of the changes, if all have the same one.
 fn table_of(changes: &[Change]) -> Option<&'static Table> {
     let first = changes.first()?.table;
     changes.iter().all(|change| std::ptr::eq(change.table, first)).then_some(first)
 }
 
 #[async_trait]
-impl Backend for Observed {
+impl Backend for ObservedStore {
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
         self.call("get", Some(table), self.0.get(table, key, consistency), ok).await
     }
@@ -135,8 +136,8 @@ impl Backend for Observed {
         self.0.check().await
     }
 
-    async fn backup(&self, created_at_ms: i64, told: Vec<Change>) -> StoreResult<Backup> {
-        self.0.backup(created_at_ms, told).await
+    async fn backup(&self, created_at_ms: i64, records: Vec<Change>) -> StoreResult<Backup> {
+        self.0.backup(created_at_ms, records).await
     }
 
     async fn sweep(&self, now_ms: i64) -> StoreResult<()> {

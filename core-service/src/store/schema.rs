@@ -1,4 +1,4 @@
-//! Every table, laid out by query. The dataset stands first in each key of customer data.
+//! Every table, designed for its queries. The dataset is the first column of each key of customer data.
 
 use super::{Column, ColumnKind, Table, Writes};
 
@@ -20,7 +20,7 @@ macro_rules! tables {
             writes: Writes::$writes,
         };)+
 
-        /// Every table there is.
+        /// Every table.
         pub static ALL: &[&Table] = &[$(&$constant),+];
     };
     (@asc) => { false };
@@ -30,9 +30,9 @@ macro_rules! tables {
 tables! {
     /// The logs. A bucket holds 10,000 sequence numbers; its row -1 holds the head as version.
     EVENT_LOG "event_log" (text("dataset"), int("bucket"); int("seq")) asc Conditional;
-    /// How far the projections of a log have come: body empty, version = sequence number.
+    /// Checkpoints of the projections of a log: body empty, version = sequence number.
     LOG_CHECKPOINT "log_checkpoint" (text("dataset"); text("projection")) asc Versioned;
-    /// Logs that cores append to; version = when the core last said so.
+    /// Logs to which cores append; version = the time of the last note.
     UNFINISHED "unfinished" (int("shard"); text("dataset"), text("replica")) asc Versioned;
     /// Position of an event in its log.
     EVENT "event" (text("dataset"), text("id")) asc Versioned;
@@ -44,7 +44,7 @@ tables! {
     PROFILE "profile" (text("dataset"), text("id")) asc Versioned;
     /// Profile ids by upstream user id.
     UPSTREAM_REF "upstream_ref" (text("dataset"), text("upstream_id")) asc Versioned;
-    /// The profiles that have a handle, by its folded form. Which of them holds it is decided by their bodies.
+    /// The profiles with a handle, by its folded form. Their bodies decide which of them holds it.
     HANDLE_CLAIMS "handle_claims" (text("dataset"), text("handle"); text("profile")) asc Versioned;
     /// Tokens.
     TOKEN "token" (text("dataset"), text("id")) asc Versioned;
@@ -62,17 +62,17 @@ tables! {
     TOKEN_TOTALS "token_totals" (text("dataset"), text("token")) asc Versioned;
     /// Theses of an author on a token.
     TOKEN_AUTHOR "token_author" (text("dataset"), text("token"); text("profile")) asc Versioned;
-    /// When a token's derived events were last made.
+    /// The time at which a token's derived events were last created.
     DERIVED "derived" (text("dataset"), text("token")) asc Versioned;
-    /// Current state of all that the control log changed.
+    /// Current state of all rows that the control log changed.
     CONTROL "control" (text("kind"), int("shard"); text("id")) asc Versioned;
     /// Requests in a month, by replica: version = the time of the write, body = the count.
     USAGE "usage" (text("organization"), text("month"); text("replica")) asc Versioned;
-    /// Requests of a class, or failed authentications, in a minute, likewise.
+    /// Requests of a class, or failed authentications, in a minute; version and body as in a month.
     MINUTE_COUNT "minute_count" (text("subject"), int("minute"); text("replica")) asc Versioned;
-    /// Signs of life of the replicas: version = their number, body = `gone` in the last.
+    /// Heartbeats of the replicas: version = their number, body = the state of the core.
     REPLICA_BEAT "replica_beat" (text("service"); text("replica")) asc Versioned;
-    /// How many of a project's streams are open at each replica.
+    /// The number of a project's open streams at each replica.
     STREAM_SLOTS "stream_slots" (text("project")) asc Conditional;
     /// Tickets that open streams, by their hash.
     STREAM_TICKET "stream_ticket" (text("hash")) asc Conditional;
@@ -86,7 +86,7 @@ tables! {
     DELIVERY_LOG "delivery_log" (text("webhook"), int("month"); int("created_at"), text("id")) desc Versioned;
     /// Attempts due, by webhook and the hour in which they are due; version = the due time.
     DELIVERY_QUEUE "delivery_queue" (text("webhook"), int("hour"); int("due_at"), text("delivery")) asc Versioned;
-    /// Webhooks with attempts due from a minute on, by the minute in which a core that takes the shard over looks.
+    /// Webhooks with attempts due from a minute on, by the minute in which a core that takes the shard over reads them.
     QUEUE_MARK "queue_mark" (int("shard"), int("hour"); int("minute"), text("webhook"), int("since")) asc Versioned;
     /// The last minute of a shard whose marks need no reading: version = minute.
     QUEUE_DONE "queue_done" (int("shard")) asc Versioned;
@@ -94,20 +94,20 @@ tables! {
     WEBHOOK_STREAK "webhook_streak" (text("webhook")) asc Conditional;
     /// Addresses that failed to authenticate too often.
     ABUSE "abuse" (int("shard"); text("address"), text("replica")) asc Versioned;
-    /// What a user signs in with: the rows `password`, `reset` (links), `known` (networks and devices) and, for each
-    /// session, its hash. The user `service` has facts about the store: a hash that tells with which secret key it was
-    /// made, and the generation of its logs.
+    /// Credentials of a user: the rows `password`, `reset` (links), `known` (networks and devices) and, for each
+    /// session, its hash. The user `service` has facts about the store: a hash that identifies the secret key of the
+    /// store, and the generation of its logs.
     ACCOUNT "account" (text("user"); text("item")) asc Conditional;
-    /// The last tries of something that is limited, by what is limited.
+    /// The last tries of a limited action, by the limited subject.
     ATTEMPTS "attempts" (text("subject")) asc Conditional;
-    /// Who did what, by organization; version = the time.
+    /// The audit log, by organization; version = the time.
     AUDIT "audit" (text("organization"), int("bucket"); int("at"), text("id")) desc Versioned;
     /// Requests of a key and class in an hour, by replica; version = the time of the write.
     KEY_USAGE "key_usage" (text("project"), int("day"); int("hour"), text("key"), text("class"), text("replica")) asc Versioned;
-    /// When a key was last used; version = the time.
+    /// The last use of a key; version = the time.
     KEY_USE "key_use" (text("project"); text("key")) asc Versioned;
-    /// The place in the upstream's feed, and the answers to look-ups; version = the time.
+    /// The checkpoint of the upstream's feed, and the outcomes of lookups; version = the time.
     UPSTREAM "upstream" (text("name")) asc Versioned;
-    /// Which core hands out the attempts of a shard.
+    /// The core that hands out the attempts of a shard.
     SHARD_LEASE "shard_lease" (int("shard")) asc Conditional;
 }

@@ -1,12 +1,12 @@
-//! The CQL store: ScyllaDB or Apache Cassandra, through the CQL that both know.
+//! The CQL store: ScyllaDB or Apache Cassandra, through the CQL that both support.
 
+mod availability;
 mod examine;
 #[cfg(test)]
 mod expiry;
-mod hearing;
-mod leave;
 mod migrate;
 mod options;
+mod permits;
 mod read;
 mod retry;
 mod session;
@@ -22,29 +22,30 @@ use scylla::client::session::Session;
 use thesis_net::clock::SharedClock;
 use tokio::sync::watch;
 
+use self::{availability::Availability, permits::RequestPermits, statements::Statements};
 pub use self::{
     examine::{Cluster, Keyspace, examine},
     options::{ConnectError, ScyllaOptions},
 };
-use self::{hearing::Hearing, leave::Leave, statements::Statements};
 use super::{Backend, Change, Consistency, Row, Scan, StoreError, StoreResult, Table, Transaction, Value, schema};
 
-/// Most requests that one call has under way.
-const PARALLEL: usize = 64;
+/// Maximum number of requests that one call has under way.
+const MAX_PARALLEL: usize = 64;
 
 /// A store on a CQL cluster, shared with other processes.
 pub struct ScyllaStore {
     session: Session,
     statements: Statements,
-    hearing: Arc<Hearing>,
-    leave: Leave,
+    availability: Arc<Availability>,
+    permits: RequestPermits,
 }
 
 impl ScyllaStore {
-    /// Connects, creates the keyspace where there is none, and brings its tables up to this version.
+    /// Connects, creates a missing keyspace, and migrates its tables to this version.
     ///
     /// # Errors
-    /// Options that cannot be used, a cluster that cannot be reached, or a keyspace that this version does not know.
+    /// Fails when the options cannot be used, the cluster cannot be reached, or this version does not know the
+    /// keyspace.
     pub async fn connect(options: ScyllaOptions, clock: SharedClock) -> Result<Self, ConnectError> {
         let session = session::open(&options).await?;
         migrate::run(&session, &options, migrate::ALL, clock.as_ref()).await?;
@@ -53,10 +54,11 @@ impl ScyllaStore {
 
     fn on(session: Session, options: ScyllaOptions) -> Self {
         let statements = Statements::new(options.keyspace, &options.datacenter);
-        Self { session, statements, hearing: Hearing::start(), leave: Leave::new() }
+        Self { session, statements, availability: Availability::start(), permits: RequestPermits::new() }
     }
 
-    /// Waits for `request`, retries included, at most `limit` once it is sent; `late` and `wrong` make its errors.
+    /// Waits for `request`, retries included, for at most `limit` once it is sent. `late` and `wrong` create its
+    /// errors.
     async fn limited<T, E>(
         &self,
         limit: Duration,
@@ -65,8 +67,8 @@ impl ScyllaStore {
         wrong: impl FnOnce(E) -> StoreError,
     ) -> StoreResult<T> {
         crate::figures::STORE_REQUESTS.one().increment(1);
-        let answer = self.leave.ask(limit, request, late, wrong).await?;
-        self.hearing.heard();
+        let answer = self.permits.run(limit, request, late, wrong).await?;
+        self.availability.note_answer();
         Ok(answer)
     }
 }
@@ -98,7 +100,7 @@ impl Backend for ScyllaStore {
     }
 
     fn away(&self) -> Option<watch::Receiver<bool>> {
-        Some(self.hearing.away())
+        Some(self.availability.away())
     }
 
     async fn check(&self) -> StoreResult<()> {
@@ -134,7 +136,7 @@ pub(crate) mod tests {
     static KEYSPACE: LazyLock<String> =
         LazyLock::new(|| format!("test_{}_{}", SystemClock.now_ms(), std::process::id()));
 
-    /// How to reach the cluster that `TEST_SCYLLA_NODES` names, if it names one.
+    /// The options of the cluster that `TEST_SCYLLA_NODES` names, if it names one.
     pub(crate) fn options(keyspace: &str) -> Option<ScyllaOptions> {
         let nodes = std::env::var("TEST_SCYLLA_NODES").ok().filter(|nodes| !nodes.is_empty())?;
         let nodes: Vec<String> = nodes.split(',').map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! One admitted call, and the checks that it still has to pass.
+//! One admitted call, and the checks that follow its admission.
 
 use std::sync::Arc;
 
@@ -25,23 +25,23 @@ use crate::{
 
 /// One admitted call.
 pub struct Call {
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
     pub(super) operation: Operation,
-    /// The window the call was counted in.
+    /// The rate window in which the call was counted.
     pub rate: Rate,
-    /// The request beside its message.
+    /// The request's metadata.
     pub meta: RequestMeta,
-    /// When it was admitted; the one "now" of its answer.
+    /// The time of the admission; the one "now" of the response.
     pub now_ms: i64,
-    /// Whether the answer was given before.
+    /// True if the response repeats an earlier one.
     pub replayed: Mutex<bool>,
     pub(super) gate: Arc<Gate>,
 }
 
 impl Call {
-    /// Counts the call against the month's quota. This comes once its shape is known to be right, before anything else.
-    /// What members do with webhooks is not counted: they must be able to stop them when the month is used up.
+    /// Counts the call against the month's quota. This comes first, once the request is known to be well formed.
+    /// Changes of webhooks by members do not count: members must be able to stop webhooks when the quota is used up.
     ///
     /// # Errors
     /// `VALIDATION_FAILED` for a malformed request, `QUOTA_EXCEEDED`.
@@ -69,7 +69,7 @@ impl Call {
     /// Refuses a test send or a replay that is over the limit, before anything else is charged.
     ///
     /// # Errors
-    /// `RATE_LIMITED` when the project has had all of this minute.
+    /// `RATE_LIMITED` when the project has used up this minute.
     pub fn demand_send(&self) -> Result<()> {
         let is_used_up = self.gate.limits.sends.is_used_up(&self.caller.project.id, self.now_ms);
         if is_used_up { Err(self.too_many_sends()) } else { Ok(()) }
@@ -78,13 +78,13 @@ impl Call {
     /// Counts a test send or a replay.
     ///
     /// # Errors
-    /// `RATE_LIMITED` when the project has had all of this minute.
+    /// `RATE_LIMITED` when the project has used up this minute.
     pub fn take_send(&self) -> Result<()> {
         let taken = self.gate.limits.sends.take(&self.caller.project.id, self.now_ms);
         if taken { Ok(()) } else { Err(self.too_many_sends()) }
     }
 
-    /// Who makes its changes.
+    /// The actor of the call's changes.
     #[must_use]
     pub fn actor(&self) -> Actor {
         let address = self.meta.client.clone();
@@ -94,7 +94,7 @@ impl Call {
         }
     }
 
-    /// Refuses a change by a person who may not make it any more, on the state that the change is made on.
+    /// Refuses a change by a person who lost the right, on the state on which the change is decided.
     ///
     /// # Errors
     /// `PROJECT_NOT_FOUND`, `INSUFFICIENT_ROLE`
@@ -114,7 +114,7 @@ impl Call {
         ApiError::new(ErrorCode::RateLimited, message).with_retry_after(seconds_left(self.now_ms)).into()
     }
 
-    /// Whether profiles are shown with their wallet: the Wallets API is enabled, and the key may read wallets.
+    /// True if profiles are shown with their wallet: the Wallets API is enabled, and the key may read wallets.
     #[must_use]
     pub fn shows_wallets(&self) -> bool {
         self.gate.features.has(Feature::Wallets) && self.caller.holds(Scope::WalletsRead)
@@ -134,7 +134,7 @@ impl Call {
         })
     }
 
-    /// The lower bound of a later page: that of the first page, which the cursor carries and which was explicit or not.
+    /// The lower bound of a later page. The cursor carries the bound of the first page, explicit or not.
     #[must_use]
     pub fn later_floor(&self, carried: i64, was_explicit: bool) -> Floor {
         Floor::later(carried, was_explicit, self.caller.plan.window_start(self.now_ms))

@@ -18,16 +18,16 @@ use crate::{
 /// A person as the caller of a public service: a member of the project's organization.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// What they call with.
+    /// The key of the member's calls.
     pub key: MemberKey,
     role: Role,
 }
 
 impl Member {
-    /// The member that a key stands for.
+    /// Finds the member of a key.
     ///
     /// # Errors
-    /// `PROJECT_NOT_FOUND` for others than members.
+    /// `PROJECT_NOT_FOUND` for users who are no members.
     pub(super) fn find(state: &ControlState, key: MemberKey) -> Result<Self> {
         let actor = Actor { id: key.user_id.clone(), address: None, is_member: true };
         let project = rights::project(state, &actor, &key.project_id, Role::Viewer)?;
@@ -36,7 +36,7 @@ impl Member {
         Ok(Self { key, role })
     }
 
-    /// Stands in for the key that other callers have. Wallets are for keys alone, which somebody has answered for.
+    /// A key with the member's scopes. It cannot read wallets: only real keys may.
     pub(super) fn api_key(&self) -> ApiKey {
         let scopes = Scope::ALL.iter().filter(|scope| **scope != Scope::WalletsRead);
         ApiKey {
@@ -49,7 +49,7 @@ impl Member {
         }
     }
 
-    /// Refuses what the role does not allow: viewers look.
+    /// Refuses changes by viewers.
     ///
     /// # Errors
     /// `INSUFFICIENT_ROLE`

@@ -148,7 +148,7 @@ async fn answers_and_refusals_of_known_keys_are_counted() {
     api.get_me(with_key(v1::GetMeRequest {}, &unknown)).await.unwrap_err();
     api.get_me(Request::new(v1::GetMeRequest {})).await.unwrap_err();
     assert_eq!(counted(&core, &clock).await, [(2, 1)]);
-    // What is tried with a revoked key is told too.
+    // Requests with a revoked key are reported too.
     let id = core.shared.control.state().keys().find(|key| !key.live).map(|key| key.id.clone()).unwrap();
     revoke_key(&core, &Actor::operator(None), &id).await.unwrap();
     api.get_me(with_key(v1::GetMeRequest {}, TEST_KEY)).await.unwrap_err();

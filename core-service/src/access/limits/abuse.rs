@@ -1,24 +1,24 @@
-//! Addresses that fail to authenticate too often, on their way to the store. Memory and writes a second are limited, so
-//! that a flood from many addresses is no flood of writes. Addresses without room are only logged.
+//! Stores addresses that fail to authenticate too often. Memory and writes a second are limited, so that a flood from
+//! many addresses is no flood of writes. Addresses without room are only logged.
 
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::{Counted as _, Failures};
+use super::{Failures, SharedCountKey as _};
 use crate::{
     domain::{abuse::BadMinute, window::MINUTE_MS},
     store::{SharedBackend, StoreResult},
     tables::abuse::AbuseStore,
 };
 
-/// Most bad minutes of addresses that are remembered until they are stored.
-const MAX_REMEMBERED: usize = 1_200;
-/// Most of them written at once.
-const MAX_AT_ONCE: usize = 20;
+/// Maximum number of bad minutes of addresses that wait to be stored.
+const MAX_PENDING: usize = 1_200;
+/// Maximum number of bad minutes in one write.
+const MAX_WRITES: usize = 20;
 
-/// A bad minute, and how often it was written.
-struct Remembered {
+/// A bad minute, and the number of its writes.
+struct BadMinute {
     bad: BadMinute,
     writes: u32,
 }
@@ -27,55 +27,55 @@ struct Remembered {
 pub(super) struct BadAddresses {
     store: AbuseStore,
     replica: String,
-    remembered: Mutex<HashMap<Failures, Remembered>>,
+    pending: Mutex<HashMap<Failures, BadMinute>>,
 }
 
 impl BadAddresses {
     pub(super) fn new(backend: &SharedBackend, replica: String) -> Self {
-        Self { store: AbuseStore::new(Arc::clone(backend)), replica, remembered: Mutex::default() }
+        Self { store: AbuseStore::new(Arc::clone(backend)), replica, pending: Mutex::default() }
     }
 
-    /// Notes that an address has failed too often in a minute: at this replica `failures` times, the last one at
-    /// `at`, in Unix milliseconds.
+    /// Notes that an address has failed too often in a minute: `failures` times at this replica, the last one at `at`,
+    /// in unix milliseconds.
     pub(super) fn note(&self, key: Failures, failures: u64, at: i64) {
-        let mut remembered = self.remembered.lock();
-        if let Some(Remembered { bad, .. }) = remembered.get_mut(&key) {
+        let mut pending = self.pending.lock();
+        if let Some(BadMinute { bad, .. }) = pending.get_mut(&key) {
             if failures > bad.failures {
                 (bad.failures, bad.last_at) = (failures, at);
             }
-        } else if remembered.len() < MAX_REMEMBERED {
+        } else if pending.len() < MAX_PENDING {
             let bad = BadMinute { minute: key.minute, failures, stored: 0, first_at: at, last_at: at };
-            remembered.insert(key, Remembered { bad, writes: 0 });
+            pending.insert(key, BadMinute { bad, writes: 0 });
         }
     }
 
-    /// The same at the end of the minute, when the last counts of others may have made it too many.
+    /// Notes a bad minute at its end, when the last counts of other replicas are known.
     pub(super) fn note_end(&self, key: Failures, failures: u64) {
         let last_ms = (key.minute + 1) * MINUTE_MS - 1;
         self.note(key, failures, last_ms);
     }
 
-    /// Stores new failures, as far as it can now.
+    /// Stores new failures. After an error they stay for the next time.
     pub(super) async fn flush(&self, now_ms: i64) {
         if let Err(error) = self.store(now_ms).await {
             tracing::warn!(%error, "storing addresses that fail to authenticate too often failed, trying again");
         }
     }
 
-    /// Stores new failures: the earliest minute first, and in a minute those written least.
+    /// Stores new failures: the earliest minute first, and in a minute the addresses with the fewest writes.
     async fn store(&self, now_ms: i64) -> StoreResult<()> {
         let mut new: Vec<(Failures, BadMinute, u32)> = {
-            let mut remembered = self.remembered.lock();
-            // A minute that has ended gets nothing new once its end was noted, which is a moment later.
-            remembered
-                .retain(|key, Remembered { bad, .. }| bad.failures > bad.stored || !key.has_ended(now_ms - MINUTE_MS));
-            let new = remembered.iter().filter(|(_, Remembered { bad, .. })| bad.failures > bad.stored);
-            new.map(|(key, Remembered { bad, writes })| (key.clone(), *bad, *writes)).collect()
+            let mut pending = self.pending.lock();
+            // An ended minute gets no new failures once its end was noted, which is a moment later.
+            pending
+                .retain(|key, BadMinute { bad, .. }| bad.failures > bad.stored || !key.has_ended(now_ms - MINUTE_MS));
+            let new = pending.iter().filter(|(_, BadMinute { bad, .. })| bad.failures > bad.stored);
+            new.map(|(key, BadMinute { bad, writes })| (key.clone(), *bad, *writes)).collect()
         };
         new.sort_unstable_by_key(|(key, _, writes)| (key.minute, *writes));
-        for (key, bad, _) in new.into_iter().take(MAX_AT_ONCE) {
+        for (key, bad, _) in new.into_iter().take(MAX_WRITES) {
             self.store.note(&self.replica, &key.address, &bad).await?;
-            if let Some(Remembered { bad: known, writes }) = self.remembered.lock().get_mut(&key) {
+            if let Some(BadMinute { bad: known, writes }) = self.pending.lock().get_mut(&key) {
                 known.stored = bad.failures;
                 *writes += 1;
             }

@@ -274,7 +274,7 @@ async fn replicas_add_up_what_each_saw_of_an_address() {
             exchange(limits, NOON + number * 150).await;
         }
     }
-    // One of them early in the minute, and all others at the other replica, which the first hears nothing of.
+    // One failure comes early in the minute, and all others at the other replica. The first replica does not read them.
     for number in 0..5 {
         one.failures.record("192.0.2.2", NOON + number);
     }
@@ -346,7 +346,7 @@ async fn far_from_its_limits_a_request_costs_the_store_next_to_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_replica_has_not_told_is_little_of_what_is_left() {
+async fn a_replica_keeps_little_of_the_rest_to_itself() {
     let [one, other] = replicas(&SharedMemory::new(&ManualClock::new()));
     let project: Arc<str> = "prj_1".into();
     let take = |limits: &Limits, now| limits.rates.take(&project, false, RateClass::Standard, 1_600, now);
@@ -354,7 +354,7 @@ async fn what_a_replica_has_not_told_is_little_of_what_is_left() {
     assert!(take(&one, NOON).allowed && take(&other, NOON).allowed);
     exchange(&one, NOON).await;
     exchange(&other, NOON).await;
-    // A burst between two looks, of more than a sixteenth of the requests left: told with the next look that is due.
+    // A burst between two checks, of more than a sixteenth of the requests left: the next due check stores it.
     for _ in 0..150 {
         assert!(take(&one, NOON + 10).allowed);
     }

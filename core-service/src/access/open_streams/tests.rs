@@ -22,9 +22,9 @@ async fn world() -> World {
 }
 
 impl World {
-    async fn held(&self) -> Held {
-        let slot = self.core.slots.take("prj_1", 100).await.unwrap();
-        Held { key_id: self.key.id.as_str().into(), expires_at: None, slot, ticket: None }
+    async fn held(&self) -> HeldStream {
+        let slot = self.core.slots.take_slot("prj_1", 100).await.unwrap();
+        HeldStream { key_id: self.key.id.as_str().into(), expires_at: None, slot, ticket: None }
     }
 
     async fn open(&self) -> u32 {
@@ -38,9 +38,9 @@ async fn a_key_without_rights_ends_its_streams_and_frees_their_places() {
     let streams = &world.core.open_streams;
     let (_session, mut ends) = streams.begin("s");
     assert!(streams.add("s", 1, world.held().await).is_ok());
-    let unknown = Held { key_id: "key_gone".into(), ..world.held().await };
+    let unknown = HeldStream { key_id: "key_gone".into(), ..world.held().await };
     assert!(streams.add("s", 2, unknown).is_ok());
-    streams.look();
+    streams.end_due();
     let end = ends.recv().await.unwrap();
     assert_eq!((end.stream, end.reason()), (2, StreamEndReason::Revoked));
     assert_eq!(world.open().await, 1);
@@ -48,12 +48,12 @@ async fn a_key_without_rights_ends_its_streams_and_frees_their_places() {
 }
 
 #[tokio::test]
-async fn the_next_look_is_when_a_key_expires() {
+async fn the_next_check_is_when_a_key_expires() {
     let world = world().await;
     let streams = &world.core.open_streams;
     let (_session, _ends) = streams.begin("s");
     assert_eq!(streams.pause(), POLL_INTERVAL);
-    let held = Held { expires_at: Some(crate::testing::NOON + 120), ..world.held().await };
+    let held = HeldStream { expires_at: Some(crate::testing::NOON + 120), ..world.held().await };
     assert!(streams.add("s", 1, held).is_ok());
     assert_eq!(streams.pause(), Duration::from_millis(120));
     world.clock.advance(120);

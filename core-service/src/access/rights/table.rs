@@ -1,55 +1,55 @@
-//! What the calls of `AccountService` need.
+//! The requirements of the calls of `AccountService`.
 
 mod tests;
 
 use crate::domain::account::Role;
 
-/// What a call of `AccountService` needs, beside the service credential.
+/// The requirement of a call of `AccountService`, beside the service credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// No session.
+pub(crate) enum Requirement {
+    /// The call needs no session.
     Nothing,
-    /// A session. The call is about its user alone.
+    /// The call needs a session, and concerns only its user.
     Session,
-    /// This role at least, in the organization concerned.
+    /// The caller needs at least this role in the organization.
     Role(Role),
-    /// This role at least, or to be the member whom the call is about.
+    /// The caller needs at least this role, or is the member whom the call concerns.
     RoleOrSelf(Role),
 }
 
-/// What each method of `AccountService` needs.
-pub(crate) const TABLE: &[(&str, Need)] = &[
-    ("SignUp", Need::Nothing),
-    ("SignIn", Need::Nothing),
-    ("GetLink", Need::Nothing),
-    ("AcceptInvitation", Need::Nothing),
-    ("RequestPasswordReset", Need::Nothing),
-    ("ResetPassword", Need::Nothing),
-    ("ConfirmEmail", Need::Session),
-    ("GetAccount", Need::Session),
-    ("SendConfirmation", Need::Session),
-    ("SignOut", Need::Session),
-    ("ChangePassword", Need::Session),
-    ("ListSessions", Need::Session),
-    ("RevokeSession", Need::Session),
-    ("CreateOrganization", Need::Session),
-    ("GetOrganization", Need::Role(Role::Viewer)),
-    ("UpdateOrganization", Need::Role(Role::Owner)),
-    ("ListMembers", Need::Role(Role::Viewer)),
-    ("UpdateMember", Need::Role(Role::Owner)),
-    ("RemoveMember", Need::RoleOrSelf(Role::Owner)),
-    ("CreateInvitation", Need::Role(Role::Owner)),
-    ("ListInvitations", Need::Role(Role::Owner)),
-    ("DeleteInvitation", Need::Role(Role::Owner)),
-    ("CreateProject", Need::Role(Role::Developer)),
-    ("ListProjects", Need::Role(Role::Viewer)),
-    ("UpdateProject", Need::Role(Role::Developer)),
-    ("ArchiveProject", Need::Role(Role::Owner)),
-    ("RequestLiveAccess", Need::Role(Role::Developer)),
-    ("CreateKey", Need::Role(Role::Developer)),
-    ("ListKeys", Need::Role(Role::Viewer)),
-    ("RevokeKey", Need::Role(Role::Developer)),
-    ("GetProjectUsage", Need::Role(Role::Viewer)),
-    ("ListKeyUsage", Need::Role(Role::Viewer)),
-    ("ListAuditEntries", Need::Role(Role::Owner)),
+/// The requirement of each method of `AccountService`.
+pub(crate) const TABLE: &[(&str, Requirement)] = &[
+    ("SignUp", Requirement::Nothing),
+    ("SignIn", Requirement::Nothing),
+    ("GetLink", Requirement::Nothing),
+    ("AcceptInvitation", Requirement::Nothing),
+    ("RequestPasswordReset", Requirement::Nothing),
+    ("ResetPassword", Requirement::Nothing),
+    ("ConfirmEmail", Requirement::Session),
+    ("GetAccount", Requirement::Session),
+    ("SendConfirmation", Requirement::Session),
+    ("SignOut", Requirement::Session),
+    ("ChangePassword", Requirement::Session),
+    ("ListSessions", Requirement::Session),
+    ("RevokeSession", Requirement::Session),
+    ("CreateOrganization", Requirement::Session),
+    ("GetOrganization", Requirement::Role(Role::Viewer)),
+    ("UpdateOrganization", Requirement::Role(Role::Owner)),
+    ("ListMembers", Requirement::Role(Role::Viewer)),
+    ("UpdateMember", Requirement::Role(Role::Owner)),
+    ("RemoveMember", Requirement::RoleOrSelf(Role::Owner)),
+    ("CreateInvitation", Requirement::Role(Role::Owner)),
+    ("ListInvitations", Requirement::Role(Role::Owner)),
+    ("DeleteInvitation", Requirement::Role(Role::Owner)),
+    ("CreateProject", Requirement::Role(Role::Developer)),
+    ("ListProjects", Requirement::Role(Role::Viewer)),
+    ("UpdateProject", Requirement::Role(Role::Developer)),
+    ("ArchiveProject", Requirement::Role(Role::Owner)),
+    ("RequestLiveAccess", Requirement::Role(Role::Developer)),
+    ("CreateKey", Requirement::Role(Role::Developer)),
+    ("ListKeys", Requirement::Role(Role::Viewer)),
+    ("RevokeKey", Requirement::Role(Role::Developer)),
+    ("GetProjectUsage", Requirement::Role(Role::Viewer)),
+    ("ListKeyUsage", Requirement::Role(Role::Viewer)),
+    ("ListAuditEntries", Requirement::Role(Role::Owner)),
 ];

@@ -1,15 +1,15 @@
-//! Whether an endpoint has failed lately.
+//! Judges by its last attempts whether an endpoint is slow.
 
 /// Failures in a row that make an endpoint slow.
-const IN_A_ROW: u32 = 3;
-/// Attempts that are remembered.
-const LAST: u32 = 20;
-const MASK: u32 = (1 << LAST) - 1;
+const SLOW_AFTER_FAILURES: u32 = 3;
+/// Number of attempts that the history holds.
+const HISTORY: u32 = 20;
+const MASK: u32 = (1 << HISTORY) - 1;
 
-/// How the last attempts at an endpoint ended.
+/// Outcomes of the last attempts at an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Health {
-    /// A bit each, the last one lowest; 1 is a failure.
+    /// One bit for each attempt, the last one lowest; 1 is a failure.
     failures: u32,
     seen: u32,
     is_slow: bool,
@@ -18,20 +18,20 @@ pub(super) struct Health {
 impl Health {
     /// Notes how an attempt ended. An endpoint that failed three times in a row, or in half of its last 20 attempts, is
     /// slow until an attempt succeeds.
-    pub(super) fn note(&mut self, succeeded: bool) {
+    pub(super) fn note_outcome(&mut self, succeeded: bool) {
         self.failures = (self.failures << 1 | u32::from(!succeeded)) & MASK;
-        self.seen = (self.seen + 1).min(LAST);
-        let row = (1 << IN_A_ROW) - 1;
-        let often = self.seen == LAST && self.failures.count_ones() * 2 >= LAST;
+        self.seen = (self.seen + 1).min(HISTORY);
+        let row = (1 << SLOW_AFTER_FAILURES) - 1;
+        let often = self.seen == HISTORY && self.failures.count_ones() * 2 >= HISTORY;
         self.is_slow = !succeeded && (self.is_slow || self.failures & row == row || often);
     }
 
-    /// Whether it shares the slow lane.
+    /// True while the endpoint shares the slow lane.
     pub(super) const fn is_slow(self) -> bool {
         self.is_slow
     }
 
-    /// Whether nothing is known against it.
+    /// True if none of the last attempts failed.
     pub(super) const fn is_good(self) -> bool {
         self.failures == 0
     }
@@ -43,7 +43,7 @@ mod tests {
 
     fn after(outcomes: &[bool]) -> bool {
         let mut health = Health::default();
-        outcomes.iter().for_each(|succeeded| health.note(*succeeded));
+        outcomes.iter().for_each(|succeeded| health.note_outcome(*succeeded));
         health.is_slow()
     }
 

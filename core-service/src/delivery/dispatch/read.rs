@@ -1,4 +1,4 @@
-//! Reads what the queues have: rows that are due, and marks.
+//! Reads the queues: their due rows, and the marks that name queues with due rows.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -8,15 +8,15 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Dispatcher, endpoint::Place, unsendable};
+use super::{Dispatcher, endpoint::QueuePosition, unsendable};
 use crate::{
-    delivery::serving::{Serving, Verdict},
+    delivery::rule::{DeliveryRule, Verdict},
     domain::{
         delivery::Delivery,
         window::{HOUR_MS, MINUTE_MS},
     },
     error::Result,
-    shared::queue_hints::Made,
+    shared::queue_hints::PendingDelivery,
     tables::{
         deliveries::DeliveryChange,
         delivery_event::RETENTION_SECONDS,
@@ -24,56 +24,56 @@ use crate::{
     },
 };
 
-/// Most rows of a queue read at once.
-const PAGE: usize = 128;
-/// How often marks are looked at while another core is not heard, in milliseconds.
-const UNHEARD_MS: i64 = 2_000;
-/// Minutes after which all marks of a minute are written, whatever the clocks of other cores say.
+/// Maximum number of rows of a queue that one read returns.
+const PAGE_ROWS: usize = 128;
+/// Interval between two reads of marks while another core is not connected, in milliseconds.
+const DISCONNECTED_READ_MS: i64 = 2_000;
+/// Minutes after which all marks of a minute are written, even if the clocks of the cores differ.
 const LATE_MINUTES: i64 = 3;
-/// Minutes for which a mark of something that is left is put off.
+/// Minutes by which the marks of pending deliveries are put off.
 const PUT_OFF_MINUTES: i64 = 5;
-/// Longest time to the next attempt, in milliseconds.
+/// Maximum time until the next attempt, in milliseconds.
 const MAX_DELAY_MS: i64 = 12 * HOUR_MS;
-/// The pause after a queue could not be read.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Pause after a failed read of a queue.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// What was read of marks.
-pub(super) struct Pages {
-    /// By shard, since when it is held, and the last minute whose marks were read.
+/// Progress of the reads of marks.
+pub(super) struct MarkProgress {
+    /// By shard: the time since which this core holds it, and the last minute whose marks were read.
     done: HashMap<i64, (i64, i64)>,
-    /// Whether the news of every other core are heard.
+    /// True while the notifications of every other core arrive.
     all_connected: watch::Receiver<bool>,
-    /// When marks were last looked at because they are not, or were not; and whether that failed.
-    looked_at: i64,
+    /// Time of the last read of marks because a core was not connected, and whether the read failed.
+    read_at: i64,
     failed: bool,
 }
 
-impl Pages {
+impl MarkProgress {
     pub(super) fn new(all_connected: watch::Receiver<bool>) -> Self {
-        Self { done: HashMap::new(), all_connected, looked_at: 0, failed: false }
+        Self { done: HashMap::new(), all_connected, read_at: 0, failed: false }
     }
 }
 
 impl Dispatcher {
-    /// Looks for queue rows that other cores wrote, as long as not all of them are heard, and whenever that changes: a
-    /// core may have written some before it was heard.
-    pub(super) async fn look_for_unheard(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
-        let changed = pages.all_connected.has_changed().unwrap_or_default();
-        let all_connected = *pages.all_connected.borrow_and_update() && !changed && !pages.failed;
-        let is_early = !changed && now_ms - pages.looked_at < UNHEARD_MS;
+    /// Reads the marks of queue rows that other cores wrote, while not all of them are connected and whenever that
+    /// changes: a core may have written rows before it was connected.
+    pub(super) async fn read_marks_of_others(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
+        let changed = progress.all_connected.has_changed().unwrap_or_default();
+        let all_connected = *progress.all_connected.borrow_and_update() && !changed && !progress.failed;
+        let is_early = !changed && now_ms - progress.read_at < DISCONNECTED_READ_MS;
         if self.shared.backend.is_exclusive() || all_connected || is_early {
             return Ok(());
         }
-        (pages.failed, pages.looked_at) = (true, now_ms);
-        for (shard, (_, done)) in &pages.done {
+        (progress.failed, progress.read_at) = (true, now_ms);
+        for (shard, (_, done)) in &progress.done {
             let marks = self.marks(*shard, *done + 1, minute_of(now_ms) + 1, MarkSelection::New).await?;
             self.read_marked(marks);
         }
-        pages.failed = false;
+        progress.failed = false;
         Ok(())
     }
 
-    /// Has the queues of marks read.
+    /// Requests reads of the queues that the marks name.
     fn read_marked(&self, marks: BTreeSet<QueueMark>) {
         let mut state = self.state.lock();
         for QueueMark { webhook, since } in marks {
@@ -81,13 +81,13 @@ impl Dispatcher {
         }
     }
 
-    /// Reads a webhook's queue from a place on, and takes in what is due.
-    pub(super) async fn read_queue(self: Arc<Self>, webhook: Arc<str>, place: Place) {
+    /// Reads a webhook's queue from a position on, and adds the due deliveries.
+    pub(super) async fn read_queue(self: Arc<Self>, webhook: Arc<str>, place: QueuePosition) {
         let next = match self.read_page(&webhook, &place, self.shared.clock.now_ms()).await {
             Ok(next) => next,
             Err(error) => {
                 tracing::warn!(webhook = &*webhook, %error, "reading a queue failed, trying again");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
                 Some(place)
             }
         };
@@ -95,21 +95,21 @@ impl Dispatcher {
         self.shared.hints.wake();
     }
 
-    /// Reads a page; gives the place where there may be more that is due.
-    async fn read_page(&self, webhook: &Arc<str>, place: &Place, now_ms: i64) -> Result<Option<Place>> {
-        if self.serving(webhook, now_ms).is_none_or(|(_, serving)| serving.ends_all()) {
+    /// Reads a page. Returns the position after which more rows may be due.
+    async fn read_page(&self, webhook: &Arc<str>, place: &QueuePosition, now_ms: i64) -> Result<Option<QueuePosition>> {
+        if self.find_rule(webhook, now_ms).is_none_or(|(_, rule)| rule.ends_all()) {
             // This core may not know yet that the webhook was created or enabled, or its project approved. When control
             // cannot be read, nothing is cancelled and the queue is read again.
             self.shared.control.refresh().await?;
         }
-        let serving = self.serving(webhook, now_ms).map(|(_, serving)| serving);
-        // What is cancelled is cancelled before it is due.
-        let is_over = serving.is_none_or(Serving::ends_all);
+        let rule = self.find_rule(webhook, now_ms).map(|(_, rule)| rule);
+        // Cancelled deliveries end before they are due.
+        let is_over = rule.is_none_or(DeliveryRule::ends_all);
         let to = if is_over { now_ms + MAX_DELAY_MS } else { start_of(minute_of(now_ms) + 1) - 1 };
         let oldest = now_ms - i64::from(RETENTION_SECONDS) * 1_000;
         let from = if place.0 < oldest { (oldest, String::new()) } else { place.clone() };
-        let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE).await?;
-        let last = rows.last().filter(|_| rows.len() == PAGE).map(|row| (row.due_at, row.delivery.clone()));
+        let rows = self.shared.deliveries.queue.read(webhook, &from, to, PAGE_ROWS).await?;
+        let last = rows.last().filter(|_| rows.len() == PAGE_ROWS).map(|row| (row.due_at, row.delivery.clone()));
         let ids: Vec<String> = rows.iter().map(|row| row.delivery.clone()).collect();
         let stored = self.shared.deliveries.rows(&ids).await?;
         let (mut stale, mut steps) = (Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ impl Dispatcher {
                 // Its delivery is not known. The webhook's other deliveries do not wait for it.
                 Ok(None) if row.is_damaged => continue,
                 Err(error) => {
-                    // No attempt of it could be counted.
+                    // No attempt of this delivery could be counted.
                     let delivery = &row.delivery;
                     tracing::error!(webhook = &**webhook, delivery, %error, "a delivery cannot be read and is not sent");
                     continue;
@@ -137,7 +137,7 @@ impl Dispatcher {
                 }
                 continue;
             };
-            match serving.map_or(Verdict::Cancel, |serving| serving.verdict(&delivery)) {
+            match rule.map_or(Verdict::Cancel, |rule| rule.verdict(&delivery)) {
                 Verdict::Cancel => {
                     let after = delivery.cancelled();
                     steps.push(DeliveryChange { before: delivery, after });
@@ -148,9 +148,9 @@ impl Dispatcher {
                         break;
                     }
                 }
-                Verdict::Wait => self.state.lock().wait(webhook, row.due_at),
+                Verdict::Wait => self.state.lock().add_waiting(webhook, row.due_at),
                 Verdict::Send => match self.body(&delivery).await? {
-                    Ok(body) => self.take_in(webhook, Made { delivery, body }, now_ms),
+                    Ok(body) => self.add_if_held(webhook, PendingDelivery { delivery, body }, now_ms),
                     Err(why) => {
                         let after = unsendable::failed(&delivery, &why, now_ms);
                         steps.push(DeliveryChange { before: delivery, after });
@@ -169,36 +169,36 @@ impl Dispatcher {
         Ok(last.filter(|(due_at, _)| is_over || *due_at <= now_ms))
     }
 
-    fn take_in(&self, webhook: &str, made: Made, now_ms: i64) {
+    fn add_if_held(&self, webhook: &str, pending: PendingDelivery, now_ms: i64) {
         if self.shards.taken_at(shard_of(webhook)).is_some() {
-            self.state.lock().add(made, now_ms);
+            self.state.lock().add_ready(pending, now_ms);
         }
     }
 
-    /// Takes over the queues of shards that are new here. Once a minute, looks for rows that nobody told this core of,
-    /// and puts off the marks of what is left, so that the next core has little to read.
-    pub(super) async fn look_at_marks(&self, pages: &mut Pages, now_ms: i64) -> Result<()> {
+    /// Takes over the queues of shards that are new here. Once a minute, reads marks of rows that this core was not
+    /// notified of, and puts off the marks of pending deliveries, so that the next core has little to read.
+    pub(super) async fn check_marks(&self, progress: &mut MarkProgress, now_ms: i64) -> Result<()> {
         let held = self.shards.held();
         let minute = minute_of(now_ms);
         // A shard is taken over anew when the clock was set back.
         let is_known =
             |shard: &i64, (taken_at, done): &(i64, i64)| held.get(shard) == Some(taken_at) && *done <= minute;
-        if pages.done.iter().any(|(shard, taken)| !is_known(shard, taken)) {
-            pages.done.retain(|shard, taken| is_known(shard, taken));
-            self.state.lock().retain(|webhook| pages.done.contains_key(&shard_of(webhook)));
+        if progress.done.iter().any(|(shard, taken)| !is_known(shard, taken)) {
+            progress.done.retain(|shard, taken| is_known(shard, taken));
+            self.state.lock().retain(|webhook| progress.done.contains_key(&shard_of(webhook)));
         }
         for (shard, taken_at) in &held {
-            if !pages.done.contains_key(shard) {
+            if !progress.done.contains_key(shard) {
                 let done = self.take_over(*shard, now_ms).await?;
-                pages.done.insert(*shard, (*taken_at, done));
+                progress.done.insert(*shard, (*taken_at, done));
             }
         }
         let upto = minute - LATE_MINUTES;
-        if pages.done.values().any(|(_, done)| *done < upto) {
+        if progress.done.values().any(|(_, done)| *done < upto) {
             let is_known = |webhook: &str| self.shared.control.state().webhook(webhook).is_some();
             self.state.lock().forget_deleted(is_known);
         }
-        self.look_at_minutes(&mut pages.done, upto, minute).await
+        self.read_minutes(&mut progress.done, upto, minute).await
     }
 
     /// Reads every mark that a shard's last core may have left.
@@ -207,7 +207,7 @@ impl Dispatcher {
         // Minutes that have not come yet were noted by a clock that was wrong.
         let done = match queue.done(shard).await?.filter(|done| *done <= minute_of(now_ms)) {
             Some(done) => done,
-            // Nothing was due before there was an organization, and organizations are never deleted.
+            // No delivery was due before the first organization, and organizations are never deleted.
             None => {
                 let created_at = self.shared.control.state().organizations().map(|row| row.created_at).min();
                 let first = created_at.unwrap_or(now_ms).max(now_ms - i64::from(RETENTION_SECONDS) * 1_000);
@@ -233,7 +233,7 @@ impl Dispatcher {
         Ok(marks)
     }
 
-    async fn look_at_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
+    async fn read_minutes(&self, done: &mut HashMap<i64, (i64, i64)>, upto: i64, now: i64) -> Result<()> {
         let queue = &self.shared.deliveries.queue;
         for (shard, (taken_at, done)) in done.iter_mut().filter(|(_, (_, done))| *done < upto) {
             // The queues of the marks that were read a minute ago have been read since.
@@ -255,8 +255,7 @@ impl Dispatcher {
                 queue.postpone_marks(&left, now + PUT_OFF_MINUTES).await?;
             }
             queue.set_done(*shard, *done).await?;
-            // Rows, not memory, bring an attempt back: whoever wrote them may have ended before this core learned of
-            // them.
+            // Only the rows bring an attempt back: their writer may have ended before it notified this core.
             self.read_marked(self.marks(*shard, *done + 1, upto, MarkSelection::New).await?);
             *done = upto;
         }

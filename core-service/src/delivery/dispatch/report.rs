@@ -1,4 +1,4 @@
-//! Takes the reports of attempts, and gives up webhooks that are gone or fail all the time.
+//! Counts the reports of attempts, and disables webhooks that are gone or always fail.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,7 +11,7 @@ use thesis_proto::v1::WebhookStatus;
 
 use super::{Dispatcher, state::lane};
 use crate::{
-    delivery::serving::Verdict,
+    delivery::rule::Verdict,
     domain::{
         account::Actor,
         control::{ControlChange, Webhook},
@@ -24,25 +24,26 @@ use crate::{
     tables::{deliveries::DeliveryChange, queue::shard_of},
 };
 
-/// The answer of an endpoint that is gone for good.
+/// Status of an endpoint that is gone for good.
 const GONE: i32 = 410;
-/// Longest time for which a webhook is known to have no failures in a row: another core may have noted one.
+/// Time for which this core trusts that a webhook has no streak of failures, in milliseconds. Another core may count
+/// a failure later.
 const KNOWN_MS: i64 = 60_000;
-/// Most webhooks of which that is remembered.
-const STREAKS: usize = 100_000;
+/// Maximum number of webhooks that are known to have no streak.
+const MAX_STREAKS: usize = 100_000;
 
-/// Webhooks without failures in a row, and since when that is known; none until it is stored.
+/// Webhooks without a streak of failures, and the time since which this is known; none until it is stored.
 pub(super) struct Streaks {
     none: Cache<Arc<str>, Option<i64>>,
 }
 
 impl Default for Streaks {
     fn default() -> Self {
-        Self { none: Cache::new(STREAKS) }
+        Self { none: Cache::new(MAX_STREAKS) }
     }
 }
 
-/// What became of a delivery, as metrics name it.
+/// The outcome of a delivery, as metrics name it.
 const fn outcome(status: Status) -> &'static str {
     match status {
         Status::Delivered => "delivered",
@@ -53,7 +54,7 @@ const fn outcome(status: Status) -> &'static str {
 
 /// The end of an attempt.
 #[derive(Clone, Debug)]
-pub struct Reported {
+pub struct EndedAttempt {
     /// The delivery.
     pub delivery: String,
     /// The attempt.
@@ -62,7 +63,7 @@ pub struct Reported {
 
 /// A report of an attempt that was not counted before.
 struct Counted {
-    report: Reported,
+    report: EndedAttempt,
     /// True when the delivery's state came from memory.
     was_known: bool,
     succeeded: bool,
@@ -74,17 +75,17 @@ const fn ends_streak((counted, step): &(Counted, DeliveryChange)) -> bool {
 }
 
 impl Dispatcher {
-    /// Takes reports. A repeat of one, or of another worker's report, changes nothing.
+    /// Counts reports. A repeated report, or another worker's report of the same attempt, changes nothing.
     ///
     /// # Errors
-    /// When the store does not answer; all reports must be repeated then.
-    pub async fn report(&self, mut reports: Vec<Reported>) -> Result<()> {
+    /// Fails when the store does not answer; all reports must be repeated then.
+    pub async fn report(&self, mut reports: Vec<EndedAttempt>) -> Result<()> {
         let now_ms = self.shared.clock.now_ms();
         let mut once = HashSet::new();
         reports.retain(|report| once.insert((report.delivery.clone(), report.attempt.number)));
-        let known: Vec<(Reported, Option<Arc<Delivery>>)> = {
+        let known: Vec<(EndedAttempt, Option<Arc<Delivery>>)> = {
             let state = self.state.lock();
-            let with_known = |report: Reported| {
+            let with_known = |report: EndedAttempt| {
                 let out = state.out(&report.delivery, report.attempt.number);
                 let known = out.map(|out| Arc::clone(&out.delivery));
                 (report, known)
@@ -101,9 +102,13 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Counts attempts, each once, on the known states of their deliveries or on the stored ones. Gives those whose
-    /// known state was not the stored one.
-    async fn count(&self, reports: Vec<(Reported, Option<Arc<Delivery>>)>, now_ms: i64) -> Result<Vec<Reported>> {
+    /// Counts attempts, each once, on the known states of their deliveries or on the stored ones. Returns the reports
+    /// whose known state was not the stored one.
+    async fn count(
+        &self,
+        reports: Vec<(EndedAttempt, Option<Arc<Delivery>>)>,
+        now_ms: i64,
+    ) -> Result<Vec<EndedAttempt>> {
         let befores = reports.iter().map(async |(report, known)| match known {
             Some(delivery) => Result::Ok(Some((**delivery).clone())),
             None => self.stored(&report.delivery).await,
@@ -118,7 +123,7 @@ impl Dispatcher {
             let attempt = &report.attempt;
             let before = before.filter(|before| !before.is_over() && before.attempt_count() + 1 == attempt.number);
             let Some(before) = before else {
-                // It was counted before, perhaps by a call whose answer was lost.
+                // The attempt was counted before, perhaps by a call whose response was lost.
                 self.settle_counted(&report, now_ms).await?;
                 continue;
             };
@@ -141,7 +146,7 @@ impl Dispatcher {
         for ((Counted { report, was_known, succeeded }, step), written) in counted.into_iter().zip(steps).zip(written) {
             match written {
                 Ok(true) => {
-                    self.settle(&step, succeeded, now_ms);
+                    self.settle_attempt(&step, succeeded, now_ms);
                     noted.push((step, succeeded));
                 }
                 Ok(false) if was_known => lost.push(report),
@@ -150,11 +155,12 @@ impl Dispatcher {
                         failed = Some(error);
                     }
                 }
-                // All are reported again, and those that are written count no second time: so they count now.
+                // The worker reports all of them again. Written ones do not count a second time then, so they count
+                // now.
                 Err(error) => failed = Some(error.into()),
             }
         }
-        self.tell_others(&noted);
+        self.notify_others(&noted);
         let mut ends: HashMap<&str, Vec<bool>> = HashMap::new();
         for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_asked_for()) {
             ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
@@ -168,7 +174,7 @@ impl Dispatcher {
     /// successes of webhooks whose streak cannot be ended.
     ///
     /// # Errors
-    /// When the store does not answer for one of them; these are to be reported again.
+    /// Fails when the store does not answer for one of them. Their attempts must be reported again.
     async fn end_streaks(&self, counted: &mut Vec<(Counted, DeliveryChange)>, now_ms: i64) -> StoreResult<()> {
         let successes = counted.iter().filter(|counted| ends_streak(counted));
         let webhooks: HashSet<String> = successes.map(|(_, step)| step.before.webhook_id.clone()).collect();
@@ -177,7 +183,7 @@ impl Dispatcher {
         for (webhook, ended) in webhooks.iter().zip(ended) {
             match ended {
                 Ok(()) => {}
-                // Reporting it again would help nobody.
+                // Another report would fail in the same way.
                 Err(StoreError::Damaged(why)) => tracing::error!(webhook, why, "a streak of failures cannot be ended"),
                 Err(error) => {
                     counted.retain(|counted| !ends_streak(counted) || counted.1.before.webhook_id != *webhook);
@@ -192,18 +198,18 @@ impl Dispatcher {
         if self.streaks.none.get(webhook).flatten().is_some_and(|since| now_ms - since < KNOWN_MS) {
             return Ok(());
         }
-        // Before it is written: a failure that is written later must find this to remove it.
+        // This comes before the write: a failure that is written later must find the entry and remove it.
         self.streaks.none.insert(webhook.into(), None);
         if let Err(error) = self.shared.deliveries.note(webhook, &[true], now_ms).await {
             self.streaks.none.remove(webhook);
             return Err(error);
         }
-        // If a failure has removed it meanwhile, nothing is known.
+        // If a failure has removed the entry in the meantime, the streak is not known.
         drop(self.streaks.none.replace(webhook.into(), Some(now_ms), false));
         Ok(())
     }
 
-    /// A delivery as it is stored; none when its row is damaged, since reporting it again would help nobody.
+    /// Reads a stored delivery; none when its row is damaged, since another report would fail in the same way.
     async fn stored(&self, delivery: &str) -> Result<Option<Delivery>> {
         match self.shared.deliveries.get(delivery).await {
             Err(StoreError::Damaged(why)) => {
@@ -218,29 +224,29 @@ impl Dispatcher {
         self.shared.control.state().webhook(&delivery.webhook_id).is_some_and(|webhook| webhook.live)
     }
 
-    /// Whether a delivery was cancelled while its attempt was under way, by withdrawn access.
+    /// True if withdrawn access cancelled a delivery while its attempt was under way.
     fn is_cancelled(&self, delivery: &Delivery, now_ms: i64) -> bool {
-        let serving = self.serving(&delivery.webhook_id, now_ms);
-        serving.is_some_and(|(_, serving)| serving.verdict(delivery) == Verdict::Cancel)
+        let rule = self.find_rule(&delivery.webhook_id, now_ms);
+        rule.is_some_and(|(_, rule)| rule.verdict(delivery) == Verdict::Cancel)
     }
 
-    /// Takes an attempt that counted out of memory, and notes when the next is due.
-    fn settle(&self, step: &DeliveryChange, succeeded: bool, now_ms: i64) {
+    /// Removes a counted attempt from memory, and notes when the next one is due.
+    fn settle_attempt(&self, step: &DeliveryChange, succeeded: bool, now_ms: i64) {
         let (webhook, number): (Arc<str>, _) = (step.before.webhook_id.as_str().into(), step.after.attempt_count());
         let mut state = self.state.lock();
-        let was_slow = state.settle(&step.before.id, number, now_ms).is_some_and(|out| out.is_slow);
+        let was_slow = state.remove_attempt(&step.before.id, number, now_ms).is_some_and(|out| out.is_slow);
         DELIVERIES.of(&[lane(was_slow), outcome(step.after.status())]).increment(1);
         if self.shards.taken_at(shard_of(&webhook)).is_some() {
-            state.note(&webhook, &step.before.id, number, succeeded);
+            state.note_outcome(&webhook, &step.before.id, number, succeeded);
             if let Some(due_at) = step.after.next_attempt_at {
                 state.expect(&webhook, due_at, now_ms);
             }
         }
     }
 
-    /// Takes an attempt that was counted before out of memory. Its queue row may still be there, and goes when it is
-    /// read. A later attempt of the delivery that is under way stays there.
-    async fn settle_counted(&self, report: &Reported, now_ms: i64) -> Result<()> {
+    /// Removes an attempt that was counted before from memory. The next read of its queue removes its row. A later
+    /// attempt of the delivery that is under way stays in memory.
+    async fn settle_counted(&self, report: &EndedAttempt, now_ms: i64) -> Result<()> {
         let out = self.state.lock().give_back(&report.delivery, report.attempt.number, now_ms);
         if let Some(out) = out
             && let Some(stored) = self.stored(&report.delivery).await?
@@ -251,12 +257,12 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Tells the cores that hand these webhooks' attempts out when the next ones are due.
-    fn tell_others(&self, steps: &[(DeliveryChange, bool)]) {
+    /// Notifies the cores that hand out these webhooks' attempts of the next due times.
+    fn notify_others(&self, steps: &[(DeliveryChange, bool)]) {
         let elsewhere =
             steps.iter().filter(|(step, _)| self.shards.taken_at(shard_of(&step.after.webhook_id)).is_none());
         let next = elsewhere.filter_map(|(step, _)| Some((&*step.after.webhook_id, step.after.next_attempt_at?)));
-        self.shared.news.queues(&first_due(next));
+        self.shared.notifications.queues_changed(&first_due(next));
     }
 
     /// Counts the failures since the last success, which has ended the streak before it. The attempts themselves are

@@ -5,12 +5,12 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-/// Attempts that are remembered in each of two halves.
+/// Number of attempts in each of the two halves.
 const HALF: usize = 50_000;
 
-/// The attempts that were reported lately. A delivery that is made or read again meanwhile is not sent again.
+/// The attempts that were reported lately. A delivery that is created or read again in that time is not sent again.
 #[derive(Default)]
-pub(super) struct Settled {
+pub(super) struct SettledAttempts {
     new: HashSet<u64>,
     old: HashSet<u64>,
 }
@@ -21,7 +21,7 @@ fn attempt_key(delivery: &str, number: i32) -> u64 {
     hasher.finish()
 }
 
-impl Settled {
+impl SettledAttempts {
     pub(super) fn add(&mut self, delivery: &str, number: i32) {
         if self.new.len() >= HALF {
             self.old = std::mem::take(&mut self.new);
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_last_ones_are_remembered() {
-        let mut settled = Settled::default();
+        let mut settled = SettledAttempts::default();
         (0..HALF * 2 + 1).for_each(|number| settled.add(&format!("del_{number}"), 1));
         assert!(settled.has(&format!("del_{}", HALF * 2), 1) && settled.has(&format!("del_{}", HALF + 1), 1));
         assert!(!settled.has("del_0", 1) && !settled.has(&format!("del_{}", HALF * 2), 2));

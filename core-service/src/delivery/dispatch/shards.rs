@@ -21,18 +21,19 @@ use crate::{
     tables::{leases::lease, queue::SHARDS},
 };
 
-/// Longest time that a shard's lease lasts.
+/// Duration of a shard's lease, in milliseconds.
 pub(super) const LEASE_MS: i64 = 10_000;
-/// A lease with less time than this left is renewed.
+/// A lease that lasts for less than this is renewed, in milliseconds.
 const RENEW_MS: i64 = 7_000;
-/// How often leases and members are looked at.
-const EVERY: Duration = Duration::from_secs(1);
+/// Interval between two checks of leases and members.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// A shard that this core hands out.
 #[derive(Clone, Copy)]
-struct Held {
+struct HeldShard {
     until: i64,
     taken_at: i64,
-    /// It goes to another core as soon as no attempt of it is out.
+    /// True when the shard goes to another core as soon as none of its attempts is out.
     is_leaving: bool,
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Shards {
     started_at: i64,
     has_workers: AtomicBool,
     changed: Notify,
-    held: Mutex<HashMap<i64, Held>>,
+    held: Mutex<HashMap<i64, HeldShard>>,
 }
 
 impl Shards {
@@ -70,7 +71,7 @@ impl Shards {
         }
     }
 
-    /// Since when this core holds a shard without a break; none if it does not. In unix milliseconds.
+    /// The time since which this core holds a shard without a break, in unix milliseconds; none if it does not hold it.
     pub(super) fn taken_at(&self, shard: i64) -> Option<i64> {
         if self.is_exclusive() {
             return Some(self.started_at);
@@ -78,12 +79,12 @@ impl Shards {
         self.held.lock().get(&shard).map(|held| held.taken_at)
     }
 
-    /// Whether this core may hand out a shard's attempts now.
+    /// True if this core may hand out a shard's attempts now.
     pub(super) fn serves(&self, shard: i64, now_ms: i64) -> bool {
         self.is_exclusive() || self.held.lock().get(&shard).is_some_and(|held| held.until > now_ms && !held.is_leaving)
     }
 
-    /// The shards that this core holds, each with the time since when it does.
+    /// The shards that this core holds, each with the time since which it holds it.
     pub(super) fn held(&self) -> HashMap<i64, i64> {
         if self.is_exclusive() {
             return (0..SHARDS).map(|shard| (shard, self.started_at)).collect();
@@ -91,12 +92,13 @@ impl Shards {
         self.held.lock().iter().map(|(shard, held)| (*shard, held.taken_at)).collect()
     }
 
-    /// Takes its part of the shards and renews the leases; never ends. `is_out` tells whether a shard has attempts out.
-    pub(super) async fn keep(&self, is_out: impl Fn(i64) -> bool) {
+    /// Takes this core's part of the shards and renews the leases; never ends. `is_out` is true for a shard with
+    /// attempts out.
+    pub(super) async fn keep_leases(&self, is_out: impl Fn(i64) -> bool) {
         if self.is_exclusive() {
             return std::future::pending().await;
         }
-        let mut every = tokio::time::interval(EVERY);
+        let mut every = tokio::time::interval(CHECK_INTERVAL);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -104,7 +106,7 @@ impl Shards {
                 () = self.changed.notified() => {}
             }
             let now_ms = self.shared.clock.now_ms();
-            if let Err(error) = self.settle(now_ms, &is_out).await {
+            if let Err(error) = self.settle_shards(now_ms, &is_out).await {
                 tracing::warn!(%error, "keeping the leases of webhook shards failed, trying again");
             }
             let now_ms = self.shared.clock.now_ms();
@@ -117,14 +119,14 @@ impl Shards {
         }
     }
 
-    async fn settle(&self, now_ms: i64, is_out: &impl Fn(i64) -> bool) -> StoreResult<()> {
+    async fn settle_shards(&self, now_ms: i64, is_out: &impl Fn(i64) -> bool) -> StoreResult<()> {
         if !self.has_workers.load(Ordering::Relaxed) {
             if self.members.is_handing_out() {
                 self.leave(now_ms, is_out).await;
             }
             return Ok(());
         }
-        self.members.hands_out(true);
+        self.members.set_handing_out(true);
         let members = self.members.handing_out();
         let steps = (0..SHARDS).map(|shard| self.settle_shard(shard, &members, now_ms, is_out));
         futures::future::try_join_all(steps).await.map(drop)
@@ -156,17 +158,17 @@ impl Shards {
                 let until = now_ms + LEASE_MS;
                 if self.lease(shard, now_ms, until).await? {
                     let mut all = self.held.lock();
-                    // The present time, since the write may take long. It is read under the lock: a hand-out that found the
-                    // lease ended read the clock before.
+                    // The present time, since the write may take long. It is read under the lock: a hand-out that found
+                    // the lease ended read the clock before.
                     let now_ms = self.shared.clock.now_ms();
                     let taken_at = match held {
                         Some(held) if held.until > now_ms && !held.is_leaving => held.taken_at,
-                        // The shard is taken over again: attempts were held back meanwhile, and another core may have had
-                        // the lease.
+                        // The shard is taken over again: attempts were held back in that time, and another core may
+                        // have had the lease.
                         Some(held) => now_ms.max(held.taken_at + 1),
                         None => now_ms,
                     };
-                    all.insert(shard, Held { until, taken_at, is_leaving: false });
+                    all.insert(shard, HeldShard { until, taken_at, is_leaving: false });
                     drop(all);
                     self.shared.hints.set_served(shard, true);
                     self.shared.hints.wake();
@@ -184,7 +186,7 @@ impl Shards {
         lease(&self.shared.backend, shard, self.members.replica(), now_ms, until).await
     }
 
-    /// Gives up the shards without attempts out, and hands out no more of the others: their reports are on the way.
+    /// Gives up the shards without attempts out. It stops handing out the others, whose reports still arrive.
     async fn leave(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) {
         let free: Vec<i64> = {
             let mut held = self.held.lock();
@@ -195,11 +197,12 @@ impl Shards {
             self.give_up(shard, now_ms, 0).await;
         }
         if self.held.lock().is_empty() {
-            self.members.hands_out(false);
+            self.members.set_handing_out(false);
         }
     }
 
-    /// Gives up all shards, since this core ends. The next core leaves attempts under way the time to be reported to it.
+    /// Gives up all shards, since this core ends. The next core leaves attempts under way the time to be reported to
+    /// it.
     pub(super) async fn release_all(&self, now_ms: i64, is_out: impl Fn(i64) -> bool) {
         if self.is_exclusive() {
             return;

@@ -1,6 +1,6 @@
-//! A dispatcher's memory: its workers, the attempts out, and the webhooks with something due. It asks nobody.
+//! A dispatcher's memory: its workers, the attempts out, and the webhooks with due deliveries. It reads no store.
 
-mod figures;
+mod lane_metrics;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -10,24 +10,24 @@ use std::{
 use thesis_net::{figures::seconds, services::ATTEMPTS_A_PLACE};
 use tokio::sync::mpsc;
 
-pub use self::figures::LaneFigures;
+pub use self::lane_metrics::LaneMetrics;
 use super::{
-    Claimed,
-    endpoint::{Endpoint, PER_WEBHOOK, Place},
-    settled::Settled,
+    ClaimedAttempt,
+    endpoint::{Endpoint, MAX_OUT_PER_WEBHOOK, QueuePosition},
+    settled::SettledAttempts,
     timers::Timers,
 };
-use crate::{domain::delivery::Delivery, figures::WAITED, shared::queue_hints::Made};
+use crate::{domain::delivery::Delivery, figures::WAITED, shared::queue_hints::PendingDelivery};
 
-/// Most deliveries of one webhook that are held ready with their bodies.
-pub(super) const READY_EACH: usize = 256;
-/// Fewer ready deliveries than this, and the webhook's queue is read on.
+/// Maximum number of deliveries of one webhook that are held ready with their bodies.
+pub(super) const MAX_READY_PER_WEBHOOK: usize = 256;
+/// Number of ready deliveries below which the webhook's queue is read on.
 const READY_LOW: usize = 64;
-/// Most deliveries that are held ready.
-const READY_ALL: usize = 50_000;
-/// The slow lane's part of all places.
+/// Maximum number of deliveries that are held ready.
+const MAX_READY: usize = 50_000;
+/// The slow lane gets one of this many parts of all places.
 const SLOW_PART: usize = 4;
-/// An attempt without an answer for longer leaves its place to another, in milliseconds.
+/// Time without an answer after which an attempt leaves its place to another, in milliseconds.
 const LATE_MS: i64 = 300;
 
 /// A lane, as metrics name it.
@@ -35,29 +35,29 @@ pub(super) const fn lane(is_slow: bool) -> &'static str {
     if is_slow { "slow" } else { "normal" }
 }
 
-/// When the next attempt of a delivery that is not over is due.
+/// The due time of the next attempt of a delivery that is not over.
 pub(super) fn due_at(delivery: &Delivery) -> i64 {
     delivery.next_attempt_at.unwrap_or_default()
 }
 
 /// A worker that is connected.
 pub(super) struct Worker {
-    pub(super) claims: mpsc::Sender<Claimed>,
+    pub(super) claims: mpsc::Sender<ClaimedAttempt>,
     pub(super) capacity: usize,
     pub(super) out: usize,
-    /// Those of them that are late.
+    /// Number of the attempts out that are late.
     pub(super) late: usize,
 }
 
 impl Worker {
-    /// Attempts that it may get now.
+    /// Number of attempts that the worker may get now.
     fn room(&self) -> usize {
         (self.capacity + self.late.min(self.capacity * (ATTEMPTS_A_PLACE - 1))).saturating_sub(self.out)
     }
 }
 
 /// An attempt that is out.
-pub(super) struct Out {
+pub(super) struct OutAttempt {
     pub(super) worker: u64,
     pub(super) webhook: Arc<str>,
     /// The delivery as it was before the attempt.
@@ -75,10 +75,10 @@ pub(super) struct State {
     timers: Timers,
     endpoints: HashMap<Arc<str>, Endpoint>,
     /// Attempts that are out, by delivery.
-    out: HashMap<String, Out>,
+    out: HashMap<String, OutAttempt>,
     /// Deliveries that are ready.
     ready: HashSet<String>,
-    /// Healthy webhooks with something ready, in turn; and slow ones.
+    /// Healthy webhooks with ready deliveries, in turn; and slow ones.
     turns: VecDeque<Arc<str>>,
     slow_turns: VecDeque<Arc<str>>,
     slow_out: usize,
@@ -86,11 +86,11 @@ pub(super) struct State {
     to_read: VecDeque<Arc<str>>,
     /// Webhooks with rows that wait until they are enabled.
     waiting: HashSet<Arc<str>>,
-    settled: Settled,
+    settled: SettledAttempts,
 }
 
 impl State {
-    /// Has a webhook's queue read from a due time on, once that has come.
+    /// Requests a read of a webhook's queue from a due time on, once that time has come.
     pub(super) fn expect(&mut self, webhook: &Arc<str>, due_at: i64, now_ms: i64) {
         if due_at > now_ms {
             self.timers.set(webhook, due_at);
@@ -99,39 +99,39 @@ impl State {
         }
     }
 
-    /// Has the queues read whose time has come.
+    /// Requests reads of the queues whose due time has come.
     pub(super) fn read_due(&mut self, now_ms: i64) {
         while let Some((due_at, webhook)) = self.timers.next_due(now_ms) {
             self.read_from(&webhook, due_at);
         }
     }
 
-    /// Takes in a delivery that may be sent; one that is known already is left alone.
-    pub(super) fn add(&mut self, made: Made, now_ms: i64) {
-        let delivery = &made.delivery;
+    /// Adds a delivery that may be sent; a known one stays unchanged.
+    pub(super) fn add_ready(&mut self, pending: PendingDelivery, now_ms: i64) {
+        let delivery = &pending.delivery;
         let (id, number) = (&delivery.id, delivery.attempt_count() + 1);
         if self.out.contains_key(id) || self.ready.contains(id) || self.settled.has(id, number) {
             return;
         }
         let webhook: Arc<str> = delivery.webhook_id.as_str().into();
         let endpoint = self.endpoints.entry(Arc::clone(&webhook)).or_default();
-        // Each webhook has some room, whatever the others hold.
-        let most = if self.ready.len() < READY_ALL { READY_EACH } else { READY_LOW };
-        if endpoint.ready.len() >= most {
-            self.read_from(&webhook, due_at(&made.delivery));
+        // Each webhook has some room, even if the others fill the memory.
+        let max_ready = if self.ready.len() < MAX_READY { MAX_READY_PER_WEBHOOK } else { READY_LOW };
+        if endpoint.ready.len() >= max_ready {
+            self.read_from(&webhook, due_at(&pending.delivery));
             return;
         }
         self.ready.insert(id.clone());
-        endpoint.ready.push_back(made);
+        endpoint.ready.push_back(pending);
         self.take_turn(&webhook, now_ms);
     }
 
-    /// Has a webhook's queue read from a due time on.
+    /// Requests a read of a webhook's queue from a due time on.
     pub(super) fn read_from(&mut self, webhook: &Arc<str>, due_at: i64) {
         self.read_on(webhook, (due_at, String::new()));
     }
 
-    fn read_on(&mut self, webhook: &Arc<str>, place: Place) {
+    fn read_on(&mut self, webhook: &Arc<str>, place: QueuePosition) {
         let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
         endpoint.unread = Some(endpoint.unread.take().map_or(place.clone(), |unread| unread.min(place)));
         self.ask_to_read(webhook);
@@ -145,8 +145,8 @@ impl State {
         }
     }
 
-    /// The next queue to read, and from where.
-    pub(super) fn next_read(&mut self) -> Option<(Arc<str>, Place)> {
+    /// The next queue to read, and the position at which to begin.
+    pub(super) fn next_read(&mut self) -> Option<(Arc<str>, QueuePosition)> {
         while let Some(webhook) = self.to_read.pop_front() {
             let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
             match endpoint.unread.take() {
@@ -160,8 +160,8 @@ impl State {
         None
     }
 
-    /// Ends a reading, which goes on at `next` if there may be more that is due.
-    pub(super) fn end_read(&mut self, webhook: &Arc<str>, next: Option<Place>) {
+    /// Ends a read. It continues at `next` if more rows may be due.
+    pub(super) fn end_read(&mut self, webhook: &Arc<str>, next: Option<QueuePosition>) {
         let Some(endpoint) = self.endpoints.get_mut(webhook) else { return };
         (endpoint.is_read, endpoint.reading) = (false, None);
         match next {
@@ -172,7 +172,7 @@ impl State {
     }
 
     /// Notes that a row waits until its webhook is enabled.
-    pub(super) fn wait(&mut self, webhook: &Arc<str>, due_at: i64) {
+    pub(super) fn add_waiting(&mut self, webhook: &Arc<str>, due_at: i64) {
         let endpoint = self.endpoints.entry(Arc::clone(webhook)).or_default();
         endpoint.waiting = Some(endpoint.waiting.map_or(due_at, |first| first.min(due_at)));
         self.waiting.insert(Arc::clone(webhook));
@@ -183,8 +183,8 @@ impl State {
         self.waiting.iter()
     }
 
-    /// Reads again what waited.
-    pub(super) fn wait_no_more(&mut self, webhook: &Arc<str>) {
+    /// Requests a read of the rows that waited for their webhook.
+    pub(super) fn resume(&mut self, webhook: &Arc<str>) {
         self.waiting.remove(webhook);
         if let Some(first) = self.endpoints.get_mut(webhook).and_then(|endpoint| endpoint.waiting.take()) {
             self.read_from(webhook, first);
@@ -202,30 +202,30 @@ impl State {
     }
 
     /// The next delivery to hand out of a healthy webhook, in turn.
-    pub(super) fn next(&mut self, now_ms: i64) -> Option<Made> {
+    pub(super) fn next_healthy(&mut self, now_ms: i64) -> Option<PendingDelivery> {
         while let Some(webhook) = self.turns.pop_front() {
             let waiting = self.turns.len() + 1;
             let share = (self.capacity() * 3).div_ceil(4 * waiting);
             let Some(endpoint) = self.endpoints.get_mut(&webhook) else { continue };
-            let most = share.clamp(1, endpoint.places());
+            let max_out = share.clamp(1, endpoint.places());
             endpoint.in_turn = false;
             if endpoint.is_slow(now_ms) {
                 self.take_turn(&webhook, now_ms);
                 continue;
             }
             // Its next report gives it another turn.
-            if endpoint.out.len() >= most {
+            if endpoint.out.len() >= max_out {
                 continue;
             }
-            if let Some(made) = self.take_ready(&webhook, now_ms) {
-                return Some(made);
+            if let Some(pending) = self.take_ready(&webhook, now_ms) {
+                return Some(pending);
             }
         }
         None
     }
 
-    /// The webhooks of the slow lane that have their turn now: each once, as long as the lane has places.
-    pub(super) fn slow_round(&mut self, now_ms: i64) -> Vec<Made> {
+    /// One delivery of each webhook of the slow lane, in turn, while the lane has places.
+    pub(super) fn slow_round(&mut self, now_ms: i64) -> Vec<PendingDelivery> {
         let places = (self.capacity() / SLOW_PART).max(1).saturating_sub(self.slow_out).min(self.room());
         let mut round = Vec::new();
         for _ in 0..self.slow_turns.len() {
@@ -235,7 +235,7 @@ impl State {
             let Some(webhook) = self.slow_turns.pop_front() else { break };
             if let Some(endpoint) = self.endpoints.get_mut(&webhook) {
                 endpoint.in_turn = false;
-                if endpoint.out.len() < PER_WEBHOOK {
+                if endpoint.out.len() < MAX_OUT_PER_WEBHOOK {
                     round.extend(self.take_ready(&webhook, now_ms));
                 } else {
                     self.take_turn(&webhook, now_ms);
@@ -245,19 +245,19 @@ impl State {
         round
     }
 
-    fn take_ready(&mut self, webhook: &Arc<str>, now_ms: i64) -> Option<Made> {
-        let made = self.endpoints.get_mut(webhook)?.ready.pop_front()?;
-        self.ready.remove(&made.delivery.id);
+    fn take_ready(&mut self, webhook: &Arc<str>, now_ms: i64) -> Option<PendingDelivery> {
+        let pending = self.endpoints.get_mut(webhook)?.ready.pop_front()?;
+        self.ready.remove(&pending.delivery.id);
         self.take_turn(webhook, now_ms);
         self.ask_to_read(webhook);
-        Some(made)
+        Some(pending)
     }
 
     /// Puts a delivery back in front of its webhook's others.
-    pub(super) fn put_back(&mut self, made: Made, now_ms: i64) {
-        let webhook: Arc<str> = made.delivery.webhook_id.as_str().into();
-        self.ready.insert(made.delivery.id.clone());
-        self.endpoints.entry(Arc::clone(&webhook)).or_default().ready.push_front(made);
+    pub(super) fn put_back(&mut self, pending: PendingDelivery, now_ms: i64) {
+        let webhook: Arc<str> = pending.delivery.webhook_id.as_str().into();
+        self.ready.insert(pending.delivery.id.clone());
+        self.endpoints.entry(Arc::clone(&webhook)).or_default().ready.push_front(pending);
         self.take_turn(&webhook, now_ms);
     }
 
@@ -279,11 +279,11 @@ impl State {
         self.slow_out += usize::from(is_slow);
         endpoint.out.insert((now_ms, delivery.id.clone()));
         let id = delivery.id.clone();
-        self.out.insert(id, Out { worker, webhook, delivery, since: now_ms, until, is_slow, is_late: false });
+        self.out.insert(id, OutAttempt { worker, webhook, delivery, since: now_ms, until, is_slow, is_late: false });
     }
 
-    /// An attempt, if it is out. Another attempt of its delivery is not meant.
-    pub(super) fn out(&self, delivery: &str, number: i32) -> Option<&Out> {
+    /// The attempt with this number, if it is out.
+    pub(super) fn out(&self, delivery: &str, number: i32) -> Option<&OutAttempt> {
         self.out.get(delivery).filter(|out| out.delivery.attempt_count() + 1 == number)
     }
 
@@ -298,19 +298,19 @@ impl State {
     }
 
     /// The attempts that are out.
-    pub(super) fn outs(&mut self) -> impl Iterator<Item = &mut Out> {
+    pub(super) fn outs(&mut self) -> impl Iterator<Item = &mut OutAttempt> {
         self.out.values_mut()
     }
 
-    /// Takes an attempt back that was not reported, and has its queue read again.
-    pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
-        let out = self.settle(delivery, number, now_ms)?;
+    /// Removes an attempt that was not reported, and requests a read of its queue.
+    pub(super) fn give_back(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<OutAttempt> {
+        let out = self.remove_attempt(delivery, number, now_ms)?;
         self.read_from(&out.webhook, due_at(&out.delivery));
         Some(out)
     }
 
-    /// Takes an attempt back, as reported or not. Gives it if it was out.
-    pub(super) fn settle(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<Out> {
+    /// Removes an attempt, reported or not. Returns it if it was out.
+    pub(super) fn remove_attempt(&mut self, delivery: &str, number: i32, now_ms: i64) -> Option<OutAttempt> {
         self.out(delivery, number)?;
         let out = self.out.remove(delivery)?;
         self.slow_out -= usize::from(out.is_slow);
@@ -327,12 +327,12 @@ impl State {
     }
 
     /// Notes how an attempt ended.
-    pub(super) fn note(&mut self, webhook: &str, delivery: &str, number: i32, succeeded: bool) {
+    pub(super) fn note_outcome(&mut self, webhook: &str, delivery: &str, number: i32, succeeded: bool) {
         self.settled.add(delivery, number);
         if let Some(endpoint) = self.endpoints.get_mut(webhook) {
-            endpoint.note(succeeded);
+            endpoint.note_outcome(succeeded);
         } else if !succeeded {
-            self.endpoints.entry(webhook.into()).or_default().note(false);
+            self.endpoints.entry(webhook.into()).or_default().note_outcome(false);
         }
     }
 
@@ -368,8 +368,8 @@ impl State {
             turns.retain(|webhook| keep(webhook));
         }
         for (_, endpoint) in self.endpoints.extract_if(|webhook, _| !keep(webhook)) {
-            for made in endpoint.ready {
-                self.ready.remove(&made.delivery.id);
+            for pending in endpoint.ready {
+                self.ready.remove(&pending.delivery.id);
             }
         }
     }
@@ -382,13 +382,13 @@ impl State {
         self.workers.values().map(Worker::room).sum()
     }
 
-    /// Whether the memory has an entry for a webhook's endpoint.
+    /// True if the memory has an entry for a webhook's endpoint.
     #[cfg(test)]
     pub(super) fn remembers(&self, webhook: &str) -> bool {
         self.endpoints.contains_key(webhook)
     }
 
-    /// Whether nothing is out, ready or to be read.
+    /// True if nothing is out, ready or to be read.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.out.is_empty() && self.ready.is_empty() && self.endpoints.values().all(Endpoint::is_idle)

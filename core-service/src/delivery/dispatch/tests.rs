@@ -7,7 +7,7 @@ mod waiting;
 use thesis_proto::v1::{EventType, WebhookStatus};
 
 use super::{
-    endpoint::{PER_NEW_WEBHOOK, PER_WEBHOOK},
+    endpoint::{MAX_OUT_PER_WEBHOOK, MIN_OUT_PER_WEBHOOK},
     shards::LEASE_MS,
     *,
 };
@@ -133,7 +133,7 @@ impl Bench {
         let delivery = self.delivery(event, webhook).await;
         let state = self.core.shared.control.state();
         let now_ms = self.core.shared.clock.now_ms();
-        Serving::of(&state, state.webhook(webhook).unwrap(), now_ms).counted(delivery).status()
+        DeliveryRule::of(&state, state.webhook(webhook).unwrap(), now_ms).counted(delivery).status()
     }
 
     async fn find(&self, event: &str, webhook: &str) -> Option<Delivery> {
@@ -146,8 +146,8 @@ impl Bench {
         self.find(event, webhook).await.unwrap()
     }
 
-    /// Whether nothing is handed out while the dispatcher looks several times.
-    async fn stays_away(&self, claims: &mut mpsc::Receiver<Claimed>) -> bool {
+    /// True if nothing is handed out while the dispatcher looks several times.
+    async fn stays_away(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> bool {
         for _ in 0..6 {
             tokio::time::sleep(POLL_INTERVAL).await;
             // Paused time runs ahead while the store's own thread works; this waits for it.
@@ -167,13 +167,13 @@ impl Bench {
         panic!("{webhook} never became {status:?}");
     }
 
-    async fn report(&self, claimed: &Claimed, response_status: i32) {
+    async fn report(&self, claimed: &ClaimedAttempt, response_status: i32) {
         let attempt = Attempt {
             number: claimed.delivery.attempt_count() + 1,
             response_status: Some(response_status),
             ..Attempt::default()
         };
-        let report = Reported { delivery: claimed.delivery.id.clone(), attempt };
+        let report = EndedAttempt { delivery: claimed.delivery.id.clone(), attempt };
         self.core.dispatcher.report(vec![report]).await.unwrap();
     }
 }
@@ -271,8 +271,8 @@ async fn deliveries_of_a_deleted_webhook_end_and_those_of_a_disabled_one_wait() 
 async fn one_webhooks_backlog_leaves_room_for_its_neighbours() {
     let mut bench = Bench::new().await;
     bench.webhook("wh_busy").await;
-    let (place, mut claims) = bench.core.dispatcher.join(PER_WEBHOOK + 8);
-    for _ in 0..PER_WEBHOOK + 20 {
+    let (place, mut claims) = bench.core.dispatcher.join(MAX_OUT_PER_WEBHOOK + 8);
+    for _ in 0..MAX_OUT_PER_WEBHOOK + 20 {
         bench.post().await;
     }
     bench.webhook("wh_calm").await;

@@ -1,4 +1,4 @@
-//! When webhooks have something due next.
+//! The next due times of webhooks.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,7 +15,7 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Notes that a webhook has something due at a time. The later ones of its minute are found when the first is read.
+    /// Notes that a webhook has a delivery due at a time. The read at the first time of a minute finds the later ones.
     pub(super) fn set(&mut self, webhook: &Arc<str>, due_at: i64) {
         let place = (Arc::clone(webhook), minute_of(due_at));
         match self.by_minute.get_mut(&place) {
@@ -32,7 +32,7 @@ impl Timers {
         }
     }
 
-    /// Takes a webhook that has something due by now, and the due time.
+    /// Removes and returns a webhook with a delivery that is due now, and the due time.
     pub(super) fn next_due(&mut self, now_ms: i64) -> Option<(i64, Arc<str>)> {
         let (due_at, _) = self.by_time.first()?;
         if *due_at > now_ms {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_a_minute_stands_for_it() {
+    fn a_minute_is_due_at_its_first_time() {
         let (a, b): (Arc<str>, Arc<str>) = ("wh_a".into(), "wh_b".into());
         let mut timers = Timers::default();
         for (webhook, due_at) in [(&a, 70_000), (&a, 60_500), (&a, 61_000), (&b, 60_400), (&a, 130_000)] {

@@ -1,4 +1,4 @@
-//! Attempts that cannot be sent: they fail here, since waiting would hold up the queue for ever.
+//! Attempts that cannot be sent. They fail here, since waiting would hold up the queue for ever.
 
 use bytes::Bytes;
 use thesis_proto::json::event_json;
@@ -17,20 +17,20 @@ use crate::{
     tables::log::decode,
 };
 
-/// Why there is nothing to send. The text inside is for the operator's log, not for the attempt's record.
+/// The reason why an attempt cannot be sent. The text inside is for the operator's log, not for the attempt's record.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unsendable {
-    /// There is no such event, and never will be.
+    /// The event does not exist and never will.
     #[error("the event cannot be read")]
     Event(String),
-    /// It is readable again once the service has its old secret key back.
+    /// The secret is readable again once the service has its old secret key back.
     #[error("the signing secret cannot be read")]
     Secret(String),
 }
 
 impl Dispatcher {
-    /// Reads the event that a delivery tells, as JSON. A store that does not answer is an error and asked again; an
-    /// entry that is missing, damaged or no event stays so for ever.
+    /// Reads the event of a delivery as JSON. The caller tries again when the store does not answer. An entry that is
+    /// missing, damaged or no event stays so for ever.
     pub(super) async fn body(&self, delivery: &Delivery) -> Result<std::result::Result<Bytes, Unsendable>> {
         if !delivery.body.is_empty() {
             return Ok(Ok(delivery.body.clone().into()));
@@ -58,10 +58,10 @@ impl Dispatcher {
         Ok(Ok(body))
     }
 
-    /// Reads the event that a delivery tells, as JSON.
+    /// Reads the event of a delivery as JSON.
     ///
     /// # Errors
-    /// When it cannot be read, or the store does not answer.
+    /// Fails when it cannot be read, or the store does not answer.
     pub async fn body_of(&self, delivery: &Delivery) -> Result<Bytes> {
         self.body(delivery).await?.map_err(Error::internal)
     }
@@ -79,8 +79,8 @@ impl Dispatcher {
     }
 }
 
-/// A delivery after an attempt that failed unsent: for good if its event is unreadable, otherwise it is tried again by
-/// the table.
+/// A delivery after an attempt that failed unsent. It has failed for good if its event is unreadable; otherwise it is
+/// retried by the table of delays.
 pub(super) fn failed(delivery: &Delivery, unsendable: &Unsendable, now_ms: i64) -> Delivery {
     let (Unsendable::Event(why) | Unsendable::Secret(why)) = unsendable;
     let (id, webhook) = (&delivery.id, &delivery.webhook_id);

@@ -13,7 +13,7 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::{
-    access::rights::table::{Need, TABLE},
+    access::rights::table::{Requirement, TABLE},
     domain::{
         account::{Actor, Invitation, Member, Role, User},
         control::{ControlChange, Organization, Project},
@@ -284,7 +284,7 @@ fn expected_error(model: &Roles, organization: &str, step: &Step) -> Option<Erro
 /// Makes a call and judges it by the model, which it changes as the call should.
 async fn judge(core: &Core, model: &mut Roles, step: &Step) {
     let (method, need) = TABLE[step.method];
-    let (Need::Role(least) | Need::RoleOrSelf(least)) = need else { return };
+    let (Requirement::Role(least) | Requirement::RoleOrSelf(least)) = need else { return };
     let found = targets(core, method);
     if found.is_empty() {
         return;
@@ -294,7 +294,7 @@ async fn judge(core: &Core, model: &mut Roles, step: &Step) {
     let (by, subject) = (person(PEOPLE[step.who].0), PEOPLE[step.other].0);
     let what = format!("{method} of {id} by {}: {step:?}", by.user.id);
     let place = |user: &str| (organization.clone(), user.to_owned());
-    let is_about_self = matches!(need, Need::RoleOrSelf(_)) && subject == by.user.id;
+    let is_about_self = matches!(need, Requirement::RoleOrSelf(_)) && subject == by.user.id;
     let role = model.get(&place(&by.user.id)).copied();
     let before = head(core);
     let outcome = call(core, &by, method, id, step).await;
@@ -375,7 +375,7 @@ async fn every_method_needs_the_credential_and_most_a_session() {
         for session in [None, Some(("x-session", "")), Some(("x-session", "ses_usr_owner_guessed"))] {
             let headers: Vec<_> = [credential].into_iter().chain(session).collect();
             let refused = refusal(method, &headers[..]).await;
-            let is_demanded = *need != Need::Nothing || (*method == "AcceptInvitation" && session.is_some());
+            let is_demanded = *need != Requirement::Nothing || (*method == "AcceptInvitation" && session.is_some());
             assert_eq!(refused == Some(ErrorCode::SignInRequired), is_demanded, "{method} {session:?}: {refused:?}");
         }
     }

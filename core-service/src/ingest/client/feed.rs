@@ -10,28 +10,28 @@ use tokio::time::timeout;
 
 use super::{
     UpstreamClient,
-    answer::{LookupError, MAX_OBJECT, whole, why},
+    response::{LookupError, MAX_OBJECT, whole, why},
     send,
 };
 use crate::ingest::objects::json;
 
-/// Why the feed is not open.
+/// The reason why the feed is not open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FeedError {
     /// The upstream no longer has the position.
     #[error("the upstream no longer has the position")]
     PositionLost {
-        /// The time of the oldest frame that it has.
+        /// The time of the oldest frame that the upstream has.
         oldest_at_ms: Option<i64>,
     },
-    /// It may be opened later.
+    /// The feed may be opened later.
     #[error("{why}")]
     Failed {
-        /// The answer's status.
+        /// The status of the response.
         status: Option<u16>,
-        /// The pause that the upstream asks for, in seconds.
+        /// The pause that the upstream requests, in seconds.
         retry_after_s: Option<u64>,
-        /// The reason for the operator, without anything of the answer's body.
+        /// The reason for the operator, without any part of the response body.
         why: String,
     },
 }
@@ -45,14 +45,14 @@ impl From<LookupError> for FeedError {
     }
 }
 
-/// An open feed. It is as silent as the upstream is; who reads it watches the time.
+/// An open feed. It has no read timeout: the reader watches the time since the last frame.
 #[derive(Debug)]
 pub struct Feed {
     response: Response,
 }
 
 impl Feed {
-    /// The next piece, or the reason why there is none; nothing at the end. It can be dropped without loss.
+    /// The next piece, or the reason of a failure; none at the end. The future can be dropped without loss.
     pub async fn next(&mut self) -> Option<Result<Bytes, String>> {
         self.response.chunk().await.map_err(why).transpose()
     }
@@ -62,7 +62,7 @@ impl UpstreamClient {
     /// Opens the feed behind a position, or from now.
     ///
     /// # Errors
-    /// When it is not open within the time for a look-up.
+    /// Fails when the feed is not open within the timeout of a lookup.
     pub async fn feed(&self, after: Option<&str>) -> Result<Feed, FeedError> {
         let opened = self.open(after);
         timeout(self.timeout, opened).await.unwrap_or_else(|_| Err(self.late().into()))
@@ -77,7 +77,7 @@ impl UpstreamClient {
             StatusCode::GONE if after.is_some() => {
                 return Err(FeedError::PositionLost { oldest_at_ms: oldest(response).await });
             }
-            _ => return Err(LookupError::told_by(&response).into()),
+            _ => return Err(LookupError::from_response(&response).into()),
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.to_ascii_lowercase().starts_with("text/event-stream") {
@@ -89,6 +89,6 @@ impl UpstreamClient {
 }
 
 async fn oldest(response: Response) -> Option<i64> {
-    let told = json(&whole(response, MAX_OBJECT).await.ok()?).ok()?;
-    told.get("oldest_at")?.as_str().and_then(parse_iso8601).as_ref().map(to_millis)
+    let body = json(&whole(response, MAX_OBJECT).await.ok()?).ok()?;
+    body.get("oldest_at")?.as_str().and_then(parse_iso8601).as_ref().map(to_millis)
 }

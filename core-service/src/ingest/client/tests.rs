@@ -9,7 +9,7 @@ use tokio::{
 
 use super::*;
 
-/// What follows the answer.
+/// The action after the response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     /// The end of the connection.
@@ -83,7 +83,7 @@ async fn a_request_keeps_the_bases_path_and_encodes_what_it_names() {
 }
 
 #[test]
-fn each_look_up_has_its_url() {
+fn each_lookup_has_its_url() {
     let client = client("https://up.example:8443").unwrap();
     let url = |path: &[&str], query: &[(&str, &str)]| client.url(path, query).map(|url| url.to_string());
     let at = |rest: &str| Some(format!("https://up.example:8443/{rest}"));
@@ -97,12 +97,12 @@ fn each_look_up_has_its_url() {
 }
 
 #[tokio::test]
-async fn pages_are_asked_for_by_token_profile_or_at_all() {
-    let on = Of::Token { chain: "base", address: "0xAb" };
+async fn pages_are_requested_by_token_profile_or_at_all() {
+    let on = ThesisScope::Token { chain: "base", address: "0xAb" };
     for (of, since, cursor, expected) in [
         (on, Some(0), None, "chain=base&address=0xAb&since=1970-01-01T00%3A00%3A00.000Z&limit=200"),
-        (Of::Profile("u 1"), None, Some("c+1"), "profile=u+1&cursor=c%2B1&limit=200"),
-        (Of::Everything, None, None, "limit=200"),
+        (ThesisScope::Profile("u 1"), None, Some("c+1"), "profile=u+1&cursor=c%2B1&limit=200"),
+        (ThesisScope::Everything, None, None, "limit=200"),
     ] {
         let (client, head) = serve(answer("200 OK", "", "{}"), Then::Close).await;
         client.theses(of, since, cursor).await.unwrap();
@@ -173,9 +173,12 @@ async fn an_answer_that_is_too_long_has_failed() {
     assert_eq!(why(client.profile("u1").await.unwrap_err()), "the answer is over 256 KiB");
     let body = " ".repeat(32 * 1024 * 1024);
     let (client, _head) = serve(answer("200 OK", "", &body), Then::Close).await;
-    assert_eq!(client.theses(Of::Everything, None, None).await.unwrap().len(), body.len());
+    assert_eq!(client.theses(ThesisScope::Everything, None, None).await.unwrap().len(), body.len());
     let (client, _head) = serve(format!("{head}{body}x"), Then::Close).await;
-    assert_eq!(why(client.theses(Of::Everything, None, None).await.unwrap_err()), "the answer is over 32768 KiB");
+    assert_eq!(
+        why(client.theses(ThesisScope::Everything, None, None).await.unwrap_err()),
+        "the answer is over 32768 KiB"
+    );
 }
 
 #[tokio::test]
@@ -201,7 +204,7 @@ async fn a_feed_is_read_piece_by_piece_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_open_feed_may_be_silent_for_longer_than_a_look_up() {
+async fn an_open_feed_may_be_silent_for_longer_than_a_lookup() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let (client, _head) = serve(head, Then::Wait).await;
     let client = UpstreamClient { timeout: Duration::from_millis(500), ..client };

@@ -14,8 +14,8 @@ fn frame(kind: &str, data: &Value) -> Frame {
     read(event(Some("p1"), kind, &data.to_string()), NOW).unwrap()
 }
 
-fn refused(refusal: Refusal) -> Said {
-    Said::Refused(refusal)
+fn refused(refusal: Refusal) -> FrameContent {
+    FrameContent::Refused(refusal)
 }
 
 fn thesis() -> Value {
@@ -31,8 +31,8 @@ fn thesis() -> Value {
 
 /// The things that a frame shows, by their names.
 fn seen(frame: Frame) -> Vec<&'static str> {
-    let observations = match frame.said {
-        Said::Observations(observations) => observations,
+    let observations = match frame.content {
+        FrameContent::Observations(observations) => observations,
         other => panic!("{other:?}"),
     };
     let name = |observation: &Observation| {
@@ -52,13 +52,13 @@ fn seen(frame: Frame) -> Vec<&'static str> {
 #[test]
 fn each_type_says_its_thing() {
     let whole = thesis();
-    let figures = json!({"id": "t1", "likes": 3, "replies": null, "updated_at": AT});
+    let counts = json!({"id": "t1", "likes": 3, "replies": null, "updated_at": AT});
     for (kind, data, expected) in [
         ("thesis.created", &whole, vec!["thesis"]),
         ("thesis.updated", &whole, vec!["thesis"]),
         ("thesis.deleted", &whole, vec!["deletion", "thesis"]),
         ("thesis.deleted", &json!({"id": "t1", "updated_at": AT}), vec!["deletion"]),
-        ("thesis.engagement", &figures, vec!["engagement"]),
+        ("thesis.engagement", &counts, vec!["engagement"]),
         ("profile.updated", &whole["profile"], vec!["profile"]),
         ("token.updated", &whole["token"], vec!["token"]),
     ] {
@@ -66,8 +66,8 @@ fn each_type_says_its_thing() {
         assert_eq!((frame.position.as_deref(), frame.kind), (Some("p1"), kind));
         assert_eq!(seen(frame), expected, "{kind}");
     }
-    assert_eq!(frame("open", &json!({"now": AT})).said, Said::Open { now_ms: NOW - 60_000 });
-    assert_eq!(frame("gap", &json!({"since": AT})).said, Said::Gap { since_ms: NOW - 60_000 });
+    assert_eq!(frame("open", &json!({"now": AT})).content, FrameContent::Open { now_ms: NOW - 60_000 });
+    assert_eq!(frame("gap", &json!({"since": AT})).content, FrameContent::Gap { since_ms: NOW - 60_000 });
     assert_eq!(read(Told::Retry(1), NOW), None);
 }
 
@@ -87,29 +87,30 @@ fn garbage_is_refused_and_moves_the_position() {
     ] {
         let frame = read(event(Some("p1"), kind, data), NOW).unwrap();
         assert_eq!((frame.position.as_deref(), frame.kind), (Some("p1"), kind));
-        assert_eq!(frame.said, refused(refusal), "{kind} {data}");
+        assert_eq!(frame.content, refused(refusal), "{kind} {data}");
     }
     for kind in ["", "message", "Open", "thesis", "wallet.updated", "unknown"] {
         let frame = read(event(Some("p1"), kind, "no JSON"), NOW).unwrap();
-        let expected = Frame { position: Some("p1".to_owned()), kind: "unknown", said: refused(Refusal::UnknownType) };
+        let expected =
+            Frame { position: Some("p1".to_owned()), kind: "unknown", content: refused(Refusal::UnknownType) };
         assert_eq!(frame, expected);
     }
     let deep = "[".repeat(100_000);
-    assert_eq!(read(event(None, "open", &deep), NOW).unwrap().said, refused(Refusal::Malformed));
+    assert_eq!(read(event(None, "open", &deep), NOW).unwrap().content, refused(Refusal::Malformed));
     let bytes = Told::Event(Event { id: None, kind: "open".to_owned(), data: b"{\"now\":\"\xff\"}".to_vec() });
-    assert_eq!(read(bytes, NOW).unwrap().said, refused(Refusal::Malformed));
+    assert_eq!(read(bytes, NOW).unwrap().content, refused(Refusal::Malformed));
 }
 
 #[test]
 fn a_frame_that_is_too_large_is_refused() {
     let told = Told::TooLong { id: Some("p2".to_owned()) };
-    let expected = Frame { position: Some("p2".to_owned()), kind: "unknown", said: refused(Refusal::TooLarge) };
+    let expected = Frame { position: Some("p2".to_owned()), kind: "unknown", content: refused(Refusal::TooLarge) };
     assert_eq!(read(told, NOW), Some(expected));
     let mut data = json!({"now": AT}).to_string();
     data.push_str(&" ".repeat(MAX_FRAME - data.len()));
-    assert_eq!(read(event(None, "open", &data), NOW).unwrap().said, Said::Open { now_ms: NOW - 60_000 });
+    assert_eq!(read(event(None, "open", &data), NOW).unwrap().content, FrameContent::Open { now_ms: NOW - 60_000 });
     data.push(' ');
-    assert_eq!(read(event(None, "open", &data), NOW).unwrap().said, refused(Refusal::TooLarge));
+    assert_eq!(read(event(None, "open", &data), NOW).unwrap().content, refused(Refusal::TooLarge));
 }
 
 #[test]
@@ -117,9 +118,9 @@ fn a_position_that_is_missing_or_wrong_does_not_move() {
     let data = json!({"now": AT}).to_string();
     let read = |id: Option<&str>| {
         let frame = read(event(id, "open", &data), NOW).unwrap();
-        (frame.position, frame.said)
+        (frame.position, frame.content)
     };
-    let open = || Said::Open { now_ms: NOW - 60_000 };
+    let open = || FrameContent::Open { now_ms: NOW - 60_000 };
     let longest = "é".repeat(128);
     assert_eq!(read(Some(&longest)), (Some(longest.clone()), open()));
     assert_eq!(read(Some(&format!("{longest}x"))), (None, refused(Refusal::Position)));

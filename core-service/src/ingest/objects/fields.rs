@@ -1,4 +1,4 @@
-//! Single fields of an object of the upstream. A required one that is wrong refuses the object; an optional one is then
+//! Single fields of an object of the upstream. A wrong required field refuses the object; a wrong optional field is
 //! null.
 
 use std::ops::RangeInclusive;
@@ -9,17 +9,17 @@ use url::Url;
 
 use super::Refusal;
 
-/// Least and most characters of ids, handles and symbols.
+/// Allowed number of characters of ids, handles and symbols.
 const NAME: RangeInclusive<usize> = 1..=64;
-/// Least and most characters of a chain or network.
+/// Allowed number of characters of a chain or network.
 const CHAIN: RangeInclusive<usize> = 1..=32;
-/// Least and most characters of an address.
+/// Allowed number of characters of an address.
 const ADDRESS: RangeInclusive<usize> = 1..=140;
-/// Most characters of URLs, and of texts that people write about themselves.
+/// Maximum number of characters of URLs, and of texts that people write about themselves.
 const MAX_LONG: usize = 2_048;
 /// The largest number that every reader of JSON takes exactly.
 const MAX_COUNT: i64 = (1 << 53) - 1;
-/// Longest time that a date may lie ahead, in milliseconds.
+/// Maximum time by which a date may lie ahead, in milliseconds.
 const MAX_AHEAD_MS: i64 = 5 * 60_000;
 
 /// The fields of an object.
@@ -42,12 +42,12 @@ impl<'a> Fields<'a> {
         self.get(name)?.as_str()
     }
 
-    /// A text in the form that `form` gives it, if it is right.
+    /// A required text in the form that `form` returns.
     pub(super) fn required(&self, name: &'static str, form: fn(&str) -> Option<&str>) -> Result<String, Refusal> {
         self.text(name).and_then(form).map(str::to_owned).ok_or(Refusal::Field(name))
     }
 
-    /// Unix milliseconds.
+    /// A time in unix milliseconds.
     pub(super) fn time(&self, name: &'static str) -> Result<i64, Refusal> {
         let time = self.text(name).and_then(parse_iso8601).as_ref().map(to_millis);
         match time.filter(|time| *time >= 0) {
@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
         self.get(name)?.as_bool()
     }
 
-    /// A whole number from 0; `3.0` is none.
+    /// A whole number from 0. `3.0` is not one.
     pub(super) fn count(&self, name: &str) -> Option<i64> {
         self.get(name)?.as_i64().filter(|count| (0..=MAX_COUNT).contains(count))
     }
@@ -102,13 +102,13 @@ pub(super) fn id(text: &str) -> Option<&str> {
     is_word(text, &NAME).then_some(text)
 }
 
-/// A handle without its `@`. With a second one it would be stored as another profile's.
+/// A handle without its `@`. A second `@` is wrong: it would name another profile.
 pub(super) fn handle(text: &str) -> Option<&str> {
     let handle = text.strip_prefix('@').unwrap_or(text);
     (is_word(handle, &NAME) && !handle.starts_with('@')).then_some(handle)
 }
 
-/// A chain's name. A reference to a token has a `:` behind it.
+/// A chain's name. It has no `:`, which follows it in a reference to a token.
 pub(super) fn chain(text: &str) -> Option<&str> {
     (is_word(text, &CHAIN) && !text.contains(':')).then_some(text)
 }

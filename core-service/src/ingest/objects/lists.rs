@@ -1,4 +1,4 @@
-//! Answers of look-ups that list objects: one that is wrong spoils no other.
+//! Responses that list objects. A wrong object does not affect the others.
 
 use std::cmp::Reverse;
 
@@ -14,31 +14,31 @@ use crate::domain::{
     row::Wallet,
 };
 
-/// Most wallets of one profile.
+/// Maximum number of wallets of one profile.
 const MAX_WALLETS: usize = 100;
-/// Most bytes of a cursor.
+/// Maximum number of bytes of a cursor.
 const MAX_CURSOR: usize = 2_048;
 
 /// A page of theses.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct ThesisPage {
     /// The observations of each thesis, in the page's order.
     pub theses: Vec<Result<Vec<Observation>, Refusal>>,
-    /// Names the next page; none at the end.
+    /// The cursor of the next page; none at the end.
     pub next_cursor: Option<String>,
-    /// Why the next page cannot be asked for, although there may be one.
+    /// The reason why the next page cannot be requested, although there may be one.
     pub broken_off: Option<Refusal>,
-    /// The oldest `updated_at` of its theses. They come newest first, so the next page has older ones.
+    /// The oldest `updated_at` of the theses. They come newest first, so the next page has older ones.
     pub oldest_ms: Option<i64>,
-    /// The newest `updated_at` of its theses.
+    /// The newest `updated_at` of the theses.
     pub newest_ms: Option<i64>,
 }
 
 /// Reads a page of theses.
 ///
 /// # Errors
-/// When it is no page.
-pub fn page(bytes: &[u8], now_ms: i64) -> Result<Page, Refusal> {
+/// Fails when the bytes are not a page.
+pub fn page(bytes: &[u8], now_ms: i64) -> Result<ThesisPage, Refusal> {
     let value = json(bytes)?;
     let theses: Vec<_> = data(&value)?.iter().map(|one| thesis(one, now_ms)).collect();
     let changed_at = || theses.iter().flatten().flatten().filter_map(|observation| observation.revision);
@@ -49,21 +49,21 @@ pub fn page(bytes: &[u8], now_ms: i64) -> Result<Page, Refusal> {
         Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR => (Some(cursor.clone()), None),
         Some(_) => (None, Some(Refusal::Field("next_cursor"))),
     };
-    Ok(Page { theses, next_cursor, broken_off, oldest_ms, newest_ms })
+    Ok(ThesisPage { theses, next_cursor, broken_off, oldest_ms, newest_ms })
 }
 
 /// Reads the tokens of a symbol.
 ///
 /// # Errors
-/// When it is no list.
+/// Fails when the value is not a list.
 pub fn tokens(value: &Value, now_ms: i64) -> Result<Vec<Result<TokenSeen, Refusal>>, Refusal> {
     Ok(data(value)?.iter().map(|one| token(one, now_ms)).collect())
 }
 
-/// Reads the wallets of a profile, newest first: those that are public and authorized. A wrong one is left out.
+/// Reads the public and authorized wallets of a profile, newest first. It leaves out wrong ones.
 ///
 /// # Errors
-/// When it is no list.
+/// Fails when the value is not a list.
 pub fn wallets(value: &Value, now_ms: i64) -> Result<Vec<Wallet>, Refusal> {
     let mut wallets: Vec<_> = data(value)?.iter().filter_map(|one| wallet(one, now_ms)).collect();
     wallets.sort_by_key(|wallet| Reverse(wallet.observed_at));

@@ -1,27 +1,27 @@
-//! Why an object of the upstream is refused.
+//! Reasons why an object of the upstream is refused.
 
-/// Why an object was refused whole. It tells nothing of the object but the name of a field.
+/// The reason why an object was refused. It reveals nothing of the object but the name of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is no JSON object.
+    /// The value is not a JSON object.
     #[error("no JSON object")]
     Malformed,
-    /// A field that identifies or dates it is missing or wrong.
+    /// A field that identifies or dates the object is missing or wrong.
     #[error("`{0}` is missing or wrong")]
     Field(&'static str),
-    /// Its text has more than 64 KiB.
+    /// The text has more than 64 KiB.
     #[error("its text is over 64 KiB")]
     TextTooLong,
-    /// It is dated more than 5 minutes ahead.
+    /// The object's date is more than 5 minutes ahead.
     #[error("it is dated more than 5 minutes ahead")]
     Ahead,
-    /// Its frame has more than 256 KiB.
+    /// The frame has more than 256 KiB.
     #[error("its frame is over 256 KiB")]
     TooLarge,
     /// The feed's position has more than 256 bytes.
     #[error("its position is over 256 bytes")]
     Position,
-    /// The type of its frame is unknown.
+    /// The type of the frame is unknown.
     #[error("the type of its frame is unknown")]
     UnknownType,
     /// The field contradicts data that are known.
@@ -30,7 +30,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The name under which it is counted.
+    /// The name under which metrics count the refusal.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    /// The same of an object that stands in a field of another; `names` gives its fields their whole names.
+    /// The refusal of an object that is a field of another object. `names` maps its fields to their full names.
     pub(super) fn within(self, object: &'static str, names: &[(&str, &'static str)]) -> Self {
         match self {
             Self::Malformed => Self::Field(object),

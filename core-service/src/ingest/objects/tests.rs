@@ -184,9 +184,9 @@ fn texts() {
     for wrong in [json!(null), json!(""), json!(1), json!(["x"])] {
         assert_eq!(seen(&with(&["text"], wrong)), Err(Refusal::Field("text")));
     }
-    let most = "é".repeat(32 * 1024);
-    assert_eq!(seen(&with(&["text"], json!(most))).unwrap().text, most);
-    assert_eq!(seen(&with(&["text"], json!(format!("{most}x")))), Err(Refusal::TextTooLong));
+    let text = "é".repeat(32 * 1024);
+    assert_eq!(seen(&with(&["text"], json!(text))).unwrap().text, text);
+    assert_eq!(seen(&with(&["text"], json!(format!("{text}x")))), Err(Refusal::TextTooLong));
 }
 
 #[test]
@@ -251,10 +251,10 @@ fn a_tombstone_gives_the_deletion_and_what_it_still_tells() {
 }
 
 #[test]
-fn figures() {
+fn counts() {
     let value = json!({"id": "t1", "likes": 4, "replies": "many", "updated_at": "2024-02-29T11:59:00.000Z", "x": 1});
-    let figures = EngagementSeen { upstream_id: "t1".to_owned(), likes: Some(4), replies: None };
-    let expected = Observation { observed_at: NOW, revision: Some(NOW - MINUTE), seen: Seen::Engagement(figures) };
+    let counts = EngagementSeen { upstream_id: "t1".to_owned(), likes: Some(4), replies: None };
+    let expected = Observation { observed_at: NOW, revision: Some(NOW - MINUTE), seen: Seen::Engagement(counts) };
     assert_eq!(engagement(&value, NOW), Ok(expected));
     assert_eq!(engagement(&json!({"id": "t1"}), NOW), Err(Refusal::Field("updated_at")));
     assert_eq!(engagement(&json!({"updated_at": time(NOW)}), NOW), Err(Refusal::Field("id")));

@@ -84,7 +84,7 @@ async fn what_a_live_core_began_is_left_to_it() {
     let beat = async |number: i64| {
         let beat = Heartbeat { replica: "rep_other".to_owned(), number, member: Member::default() };
         members::write_heartbeat(&core.shared.backend, &beat).await.unwrap();
-        core.members.look(std::iter::empty()).await.unwrap();
+        core.members.read_beats(std::iter::empty()).await.unwrap();
     };
     let now_ms = core.shared.clock.now_ms();
     beat(1).await;

@@ -143,7 +143,8 @@ impl Writer {
         // If this core was suspended during the append, another one may have removed its mark.
         let unfinished_mark = &mut self.unfinished_mark;
         let after = async || unfinished_mark.set().await;
-        let appended = self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref(), after).await?;
+        let appended =
+            self.projector.append(&self.shared.log, self.head, batch, &entries, mark.as_ref(), after).await?;
         if appended == AppendOutcome::Lost {
             self.follow_others(true).await?;
             self.current = true;
@@ -155,7 +156,7 @@ impl Writer {
         self.current = true;
         self.followed.send_replace(self.head);
         self.position.send_if_modified(|position| advance(position, self.head));
-        self.shared.news.log(&self.name, self.head);
+        self.shared.notifications.log_applied(&self.name, self.head);
         APPENDED.one().increment(entries.len() as u64);
         Ok(Some(entries))
     }

@@ -57,7 +57,7 @@ impl Writer {
             }
             self.loads_started += 1;
             let (number, permits, loaded) =
-                (self.loads_started, Arc::clone(&self.shared.looks), self.loaded_tokens.0.clone());
+                (self.loads_started, Arc::clone(&self.shared.token_reads), self.loaded_tokens.0.clone());
             pending.counts = TokenCounts::loading(number);
             let (theses, dataset) = (self.projector.theses().clone(), self.dataset.clone());
             tokio::spawn(async move {

@@ -75,7 +75,7 @@ impl Writer {
         self.current = true;
         self.followed.send_replace(self.head);
         if self.position.send_if_modified(|position| advance(position, self.head)) {
-            self.shared.news.log(&self.name, self.head);
+            self.shared.notifications.log_applied(&self.name, self.head);
         }
         Ok(())
     }

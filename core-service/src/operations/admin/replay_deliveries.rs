@@ -12,7 +12,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 use super::invalid;
 use crate::{
     access::kinds::unknown_to_operator,
-    delivery::serving::Serving,
+    delivery::rule::DeliveryRule,
     domain::{
         delivery::{Delivery, Status},
         id,
@@ -131,11 +131,11 @@ impl Replaying {
 }
 
 /// What becomes of the deliveries of a webhook of any project.
-fn serving(core: &Core, webhook_id: &str, now_ms: i64) -> Result<Serving> {
+fn serving(core: &Core, webhook_id: &str, now_ms: i64) -> Result<DeliveryRule> {
     let state = core.shared.control.state();
     let webhook =
         state.webhook(webhook_id).ok_or_else(|| unknown_to_operator(ErrorCode::WebhookNotFound, webhook_id))?;
-    Ok(Serving::of(&state, webhook, now_ms))
+    Ok(DeliveryRule::of(&state, webhook, now_ms))
 }
 
 /// Replays a delivery. Its seed and its time make it once, however often it is tried.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    access::{gate::RequestMeta, open_streams::Held},
+    access::{gate::RequestMeta, open_streams::HeldStream},
     domain::operation::Operation,
     testing::{ManualClock, TEST_KEY, core, memory, shared_memory},
 };
@@ -54,9 +54,9 @@ async fn a_reopening_at_another_core_ends_the_old_connection() {
     let text = create_stream_ticket(&one, &call(&one), "seed").await.unwrap().ticket;
     let found = find(&one, &text).await.unwrap();
     let (_session, mut ends) = one.open_streams.begin("s1");
-    let slot = one.slots.take("prj_1", 9).await.unwrap();
+    let slot = one.slots.take_slot("prj_1", 9).await.unwrap();
     let (key_id, ticket) = (found.key_id().into(), Some(found.hash().to_owned()));
-    assert!(one.open_streams.add("s1", 5, Held { key_id, expires_at: None, slot, ticket }).is_ok());
+    assert!(one.open_streams.add("s1", 5, HeldStream { key_id, expires_at: None, slot, ticket }).is_ok());
     assert!(use_ticket(&one, found, "s1", 5).await.unwrap());
     let found = find(&other, &text).await.unwrap();
     assert!(use_ticket(&other, found, "s2", 1).await.unwrap());

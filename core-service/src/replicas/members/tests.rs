@@ -9,10 +9,10 @@ fn member(store: &Arc<SharedMemory>, clock: &Arc<ManualClock>, replica: &str) ->
 
 async fn beat(members: &[&Arc<Members>]) {
     for member in members {
-        member.beat().await.unwrap();
+        member.send_heartbeat().await.unwrap();
     }
     for member in members {
-        member.look(std::iter::empty()).await.unwrap();
+        member.read_beats(std::iter::empty()).await.unwrap();
     }
 }
 
@@ -34,7 +34,7 @@ async fn a_core_owns_while_it_is_seen_to_beat() {
     assert!(owners(&one).is_empty(), "a beat of unknown age");
     clock.advance(1_000);
     beat(&[&one, &other]).await;
-    let other_core = Other { replica: "rep_b".to_owned(), address: "http://rep_b".to_owned(), owns: true };
+    let other_core = OtherCore { replica: "rep_b".to_owned(), address: "http://rep_b".to_owned(), owns: true };
     assert_eq!(*one.others().borrow(), [other_core]);
     assert_eq!(owners(&other), ["rep_a"]);
     clock.advance(OWNER_MS - 1);
@@ -57,14 +57,14 @@ async fn cores_with_workers_are_known() {
     let clock = ManualClock::new();
     let store = SharedMemory::new(&clock);
     let (one, other) = (member(&store, &clock, "rep_a"), member(&store, &clock, "rep_b"));
-    other.hands_out(true);
+    other.set_handing_out(true);
     for _ in 0..2 {
         clock.advance(1_000);
         beat(&[&one, &other]).await;
     }
     assert_eq!(one.handing_out(), ["rep_b"]);
-    one.hands_out(true);
-    other.hands_out(false);
+    one.set_handing_out(true);
+    other.set_handing_out(false);
     beat(&[&one, &other]).await;
     assert_eq!(one.handing_out(), ["rep_a"]);
     assert_eq!(other.handing_out(), ["rep_a"]);

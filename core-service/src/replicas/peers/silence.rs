@@ -1,4 +1,4 @@
-//! How long a core has not been heard, and when that is told.
+//! The time without a connection to a core, and the warning about it.
 
 use std::time::Duration;
 
@@ -6,26 +6,25 @@ use tokio::time::Instant;
 
 use crate::replicas::members::GONE_MS;
 
-/// Longest time that a core is not heard before this is told. One that died no longer counts as a core by then: its last
-/// beat is seen up to a second late, and each look for dead cores is half a second after the one before. So the way to
-/// the core is at fault.
-const PATIENCE: Duration = Duration::from_millis(GONE_MS.unsigned_abs() + 3_000);
+/// Time without a connection after which this core warns. A core that died no longer counts by then: its last heartbeat
+/// is seen up to a second late, and dead cores are checked every half second. So the connection is at fault.
+const WARNING_DELAY: Duration = Duration::from_millis(GONE_MS.unsigned_abs() + 3_000);
 
-/// A time in which a core is not heard.
+/// A time without a connection to a core.
 pub(super) struct Silence {
     since: Instant,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Silence {
-    /// One that begins.
+    /// Begins a silence now.
     pub(super) fn since(now: Instant) -> Self {
-        Self { since: now, is_told: false }
+        Self { since: now, is_reported: false }
     }
 
-    /// Whether it has lasted too long, the first time that this is seen.
-    pub(super) fn is_to_be_told(&mut self, now: Instant) -> bool {
-        now.duration_since(self.since) >= PATIENCE && !std::mem::replace(&mut self.is_told, true)
+    /// Returns true once, when the silence has lasted too long.
+    pub(super) fn take_warning(&mut self, now: Instant) -> bool {
+        now.duration_since(self.since) >= WARNING_DELAY && !std::mem::replace(&mut self.is_reported, true)
     }
 }
 
@@ -34,11 +33,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_silence_is_told_once() {
+    fn a_long_silence_is_reported_once() {
         let begun = Instant::now();
         let mut silence = Silence::since(begun);
-        let mut told_after = |millis| silence.is_to_be_told(begun + Duration::from_millis(millis));
-        assert!(!told_after(0) && !told_after(13_999));
-        assert!(told_after(14_000) && !told_after(14_001) && !told_after(3_600_000));
+        let mut warns_after = |millis| silence.take_warning(begun + Duration::from_millis(millis));
+        assert!(!warns_after(0) && !warns_after(13_999));
+        assert!(warns_after(14_000) && !warns_after(14_001) && !warns_after(3_600_000));
     }
 }

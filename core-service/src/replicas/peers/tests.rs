@@ -22,7 +22,7 @@ use crate::{
     testing::{ManualClock, SERVICE_TOKEN, SharedMemory, ids, new_thesis, settings},
 };
 
-/// Longest wait for anything.
+/// Time limit of every wait.
 const SOON: Duration = Duration::from_secs(30);
 
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
@@ -47,7 +47,7 @@ impl Server {
     }
 }
 
-/// A core that others reach at a socket. Its beats are by the system's clock.
+/// A core that others reach at a socket. Its heartbeats use the system's clock.
 async fn start(backend: SharedBackend, number: u64) -> Server {
     start_dialling(backend, number, None).await
 }
@@ -74,7 +74,7 @@ async fn start_dialling(backend: SharedBackend, number: u64, dial: Option<Dial>)
 async fn linked(servers: &[&Server]) {
     for server in servers {
         let others = server.core.members.others();
-        let owning = |others: &[Other]| others.iter().filter(|other| other.owns).count();
+        let owning = |others: &[OtherCore]| others.iter().filter(|other| other.owns).count();
         until("all cores hear each other", async || {
             *server.core.peers.all_connected().borrow() && owning(&others.borrow()) == servers.len() - 1
         })
@@ -106,13 +106,13 @@ async fn the_owner_appends_and_tells_the_others() {
     let rows = crate::tables::unfinished::list_all(&one.core.shared.backend).await.unwrap();
     let of_it = rows.iter().find(|row| row.dataset == dataset.to_string()).unwrap();
     assert_eq!(of_it.replica, other.core.shared.replica, "the owner appended it");
-    // The same through the other, which finds it.
+    // The other core finds it too.
     let again = other.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 1)).await.unwrap();
     assert_eq!(again.seq, 1);
-    // What the owner appends by itself is heard without a look.
+    // Other cores receive the owner's own entries without a read of the log.
     let later = other.core.datasets.create_thesis(&dataset, new_thesis(&dataset, 2)).await.unwrap();
-    let heard = position.wait_for(|position| *position >= later.seq);
-    timeout(SOON, heard).await.unwrap().unwrap();
+    let received = position.wait_for(|position| *position >= later.seq);
+    timeout(SOON, received).await.unwrap().unwrap();
     one.kill();
     other.kill();
 }
@@ -140,7 +140,7 @@ async fn without_its_owner_a_log_goes_on() {
     one.kill();
 }
 
-/// A core whose news are heard, and that says nothing when it is asked for anything.
+/// A core whose notifications arrive, but that answers no request.
 struct Silent(Arc<PeerCore>);
 
 #[async_trait]
@@ -187,7 +187,7 @@ async fn what_an_unreachable_owner_does_not_write_is_written_here_once() {
     let new = new_thesis(&dataset, 1);
     let begun = Instant::now();
     let written = one.core.datasets.create_thesis(&dataset, new.clone()).await.unwrap();
-    assert!(begun.elapsed() >= RECEIPT, "the owner was asked first");
+    assert!(begun.elapsed() >= RECEIPT_TIMEOUT, "the owner was asked first");
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!((written.seq, &written.entry.id), (1, &thesis_event_id(&new.thesis.id)));
     let rows = crate::tables::unfinished::list_all(&one.core.shared.backend).await.unwrap();
@@ -218,17 +218,17 @@ async fn a_busy_tokens_counts_come_from_its_owners_memory() {
     for number in 0..12 {
         one.core.datasets.create_thesis(&dataset, thesis(number)).await.unwrap();
     }
-    let asked = async || one.core.datasets.counts(&view, &token, now, DAY_MS).await.unwrap();
+    let count = async || one.core.datasets.counts(&view, &token, now, DAY_MS).await.unwrap();
     let by_rows = async || theses.counts(&view, &token, now, DAY_MS).await.unwrap();
-    let counts = asked().await;
+    let counts = count().await;
     assert_eq!((counts.last_24h, counts.authors_24h), (12, 3));
     assert_eq!(counts, by_rows().await);
-    // The look whether there are few is all that is read, however many there are.
+    // Only the check for few theses is read, however many there are.
     let is_cheap = async || {
         let before = backend.scans(&schema::THESIS_INDEX);
         assert!(theses.counts_of_few(&view, &token, now, DAY_MS, 4).await.unwrap().is_none());
         let of_few = backend.scans(&schema::THESIS_INDEX) - before;
-        asked().await;
+        count().await;
         backend.scans(&schema::THESIS_INDEX) - before <= 2 * of_few
     };
     until("the theses are in memory", async || is_cheap().await).await;
@@ -240,14 +240,14 @@ async fn a_busy_tokens_counts_come_from_its_owners_memory() {
             _ => one.core.datasets.create_here(&dataset, thesis(number)).await,
         };
         written.unwrap();
-        let counts = asked().await;
+        let counts = count().await;
         assert_eq!(counts.last_24h, i64::from(number) + 1);
         assert_eq!(counts, by_rows().await);
         assert_eq!(counts, other.core.datasets.counts(&view, &token, now, DAY_MS).await.unwrap());
     }
     until("more theses are in memory", async || is_cheap().await).await;
     other.kill();
-    assert_eq!(asked().await, by_rows().await);
+    assert_eq!(count().await, by_rows().await);
     one.kill();
 }
 
@@ -271,7 +271,7 @@ async fn two_that_each_believe_to_own_a_log_lose_and_double_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_of_the_control_log_is_heard() {
+async fn a_change_of_the_control_log_is_received() {
     let backend = backend();
     let (one, other) = (start(backend.clone(), 1).await, start(backend.clone(), 2).await);
     linked(&[&one, &other]).await;
@@ -282,12 +282,12 @@ async fn a_change_of_the_control_log_is_heard() {
         .await
         .unwrap();
     let mut changes = other.core.shared.control.changes();
-    let heard = async {
+    let received = async {
         while other.core.shared.control.state().projects().count() == before {
             changes.changed().await.unwrap();
         }
     };
-    timeout(SOON, heard).await.unwrap();
+    timeout(SOON, received).await.unwrap();
     one.kill();
     other.kill();
 }
@@ -300,16 +300,16 @@ async fn a_core_that_finds_itself_at_anothers_address_hears_nobody() {
     // Another core that says that it is reached where the first is.
     let members = Members::new(backend, Arc::new(SystemClock), "rep_other".to_owned(), own);
     let seen = async || {
-        members.beat().await.unwrap();
+        members.send_heartbeat().await.unwrap();
         one.core.members.others().borrow().iter().any(|other| other.replica == "rep_other" && other.owns)
     };
     until("it is seen", seen).await;
     for _ in 0..20 {
-        members.beat().await.unwrap();
+        members.send_heartbeat().await.unwrap();
         sleep(Duration::from_millis(50)).await;
         assert!(!*one.core.peers.all_connected().borrow(), "it heard itself");
     }
-    // Whoever owns a log, this core writes to it.
+    // This core writes to every log, even if another core owns it.
     for number in 0..8 {
         let dataset = Dataset::Project(format!("own{number}"));
         assert!(one.core.datasets.owns(&dataset));

@@ -13,7 +13,7 @@ struct Two {
     other: Arc<StreamSlots>,
 }
 
-/// The places of a replica that does not beat by itself.
+/// The places of a replica that writes heartbeats only on request.
 fn slots(backend: SharedBackend, clock: &Arc<ManualClock>, replica: &str) -> Arc<StreamSlots> {
     let members = Members::new(Arc::clone(&backend), clock.clone(), replica.to_owned(), String::new());
     StreamSlots::new(backend, members)
@@ -24,13 +24,13 @@ async fn two() -> Two {
     let store = SharedMemory::new(&clock);
     let replica = |name: &str| slots(store.clone(), &clock, name);
     let (one, other) = (replica("rep_a"), replica("rep_b"));
-    one.members.beat().await.unwrap();
-    other.members.beat().await.unwrap();
+    one.members.send_heartbeat().await.unwrap();
+    other.members.send_heartbeat().await.unwrap();
     Two { clock, store, one, other }
 }
 
 async fn is_full(slots: &Arc<StreamSlots>, limit: u32) -> bool {
-    match slots.take("prj_1", limit).await {
+    match slots.take_slot("prj_1", limit).await {
         Ok(_) => false,
         Err(error) => {
             assert_eq!(error.api.code, ErrorCode::StreamLimitReached);
@@ -45,13 +45,13 @@ async fn is_full(slots: &Arc<StreamSlots>, limit: u32) -> bool {
 async fn one_replica_needs_no_store() {
     let clock = ManualClock::new();
     let slots = slots(memory(&clock), &clock, "embedded");
-    let first = slots.take("prj_1", 1).await.unwrap();
+    let first = slots.take_slot("prj_1", 1).await.unwrap();
     assert!(is_full(&slots, 1).await);
     assert_eq!(slots.open("prj_1").await.unwrap(), 1);
     drop(first);
     assert_eq!(slots.open("prj_1").await.unwrap(), 0);
     assert!(slots.state.lock().projects.is_empty());
-    slots.take("prj_1", 1).await.unwrap();
+    slots.take_slot("prj_1", 1).await.unwrap();
 }
 
 #[tokio::test]
@@ -60,26 +60,26 @@ async fn replicas_that_race_never_open_more_than_the_limit() {
     let mut racing = tokio::task::JoinSet::new();
     for number in 0..24 {
         let slots = Arc::clone(if number % 2 == 0 { &one } else { &other });
-        racing.spawn(async move { slots.take("prj_1", 5).await.ok() });
+        racing.spawn(async move { slots.take_slot("prj_1", 5).await.ok() });
     }
     let mut taken: Vec<StreamSlot> = racing.join_all().await.into_iter().flatten().collect();
     assert_eq!(taken.len(), 5);
     assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (5, 5));
     assert!(is_full(&one, 5).await && is_full(&other, 5).await);
     // A larger plan takes effect with the next stream, a smaller one closes none.
-    taken.push(one.take("prj_1", 6).await.unwrap());
+    taken.push(one.take_slot("prj_1", 6).await.unwrap());
     // Another project has its own places.
-    other.take("prj_2", 1).await.unwrap();
+    other.take_slot("prj_2", 1).await.unwrap();
     taken.pop();
     taken.pop();
-    one.settle().await;
-    other.settle().await;
+    one.settle_rows().await;
+    other.settle_rows().await;
     assert_eq!(one.open("prj_1").await.unwrap(), 4);
-    taken.push(other.take("prj_1", 5).await.unwrap());
+    taken.push(other.take_slot("prj_1", 5).await.unwrap());
     assert!(is_full(&one, 5).await);
     drop(taken);
-    one.settle().await;
-    other.settle().await;
+    one.settle_rows().await;
+    other.settle_rows().await;
     assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (0, 0));
     assert!(one.state.lock().projects.is_empty() && other.state.lock().projects.is_empty());
 }
@@ -87,77 +87,77 @@ async fn replicas_that_race_never_open_more_than_the_limit() {
 #[tokio::test]
 async fn a_place_is_told_as_free_when_every_replica_can_give_it() {
     let Two { one, other, .. } = two().await;
-    drop(one.take("prj_1", 1).await.unwrap());
+    drop(one.take_slot("prj_1", 1).await.unwrap());
     assert!(is_full(&other, 1).await);
     assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (1, 1));
-    one.settle().await;
+    one.settle_rows().await;
     assert_eq!((one.open("prj_1").await.unwrap(), other.open("prj_1").await.unwrap()), (0, 0));
-    other.take("prj_1", 1).await.unwrap();
+    other.take_slot("prj_1", 1).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_dead_replicas_places_return_after_its_lease_and_not_before() {
     let Two { clock, one, other, .. } = two().await;
-    let _held = one.take("prj_1", 1).await.unwrap();
-    // A replica that still beats lives, however long the other slept.
+    let _held = one.take_slot("prj_1", 1).await.unwrap();
+    // A replica with heartbeats lives, even if the other slept long.
     clock.advance(60_000);
-    one.members.beat().await.unwrap();
-    other.members.beat().await.unwrap();
+    one.members.send_heartbeat().await.unwrap();
+    other.members.send_heartbeat().await.unwrap();
     assert!(is_full(&other, 1).await);
     clock.advance(GONE_MS - 1);
-    other.members.beat().await.unwrap();
+    other.members.send_heartbeat().await.unwrap();
     assert!(is_full(&other, 1).await);
     clock.advance(1);
     assert_eq!(other.open("prj_1").await.unwrap(), 0);
-    other.take("prj_1", 1).await.unwrap();
+    other.take_slot("prj_1", 1).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_replica_that_leaves_gives_its_places_back_at_once() {
     let Two { one, other, .. } = two().await;
-    let _held = one.take("prj_1", 1).await.unwrap();
+    let _held = one.take_slot("prj_1", 1).await.unwrap();
     assert!(is_full(&other, 1).await);
     one.members.leave().await;
-    other.take("prj_1", 1).await.unwrap();
+    other.take_slot("prj_1", 1).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_replica_that_cannot_beat_ends_its_streams_before_others_may_take_their_places() {
     let Two { clock, store, one, other } = two().await;
-    let held = one.take("prj_1", 1).await.unwrap();
+    let held = one.take_slot("prj_1", 1).await.unwrap();
     store.set_away(true);
     clock.advance(LEASE_MS - 1);
-    assert!(one.members.beat().await.is_err());
+    assert!(one.members.send_heartbeat().await.is_err());
     one.members.end_lapsed();
     assert!(!held.term.is_cancelled());
     clock.advance(1);
     one.members.end_lapsed();
     assert!(held.is_lost());
-    let refused = one.take("prj_1", 2).await.map(drop).unwrap_err();
+    let refused = one.take_slot("prj_1", 2).await.map(drop).unwrap_err();
     assert_eq!(refused.api.code, ErrorCode::ServiceUnavailable);
     store.set_away(false);
     // The replica begins anew; the old stream still counts until it is closed.
     assert!(is_full(&one, 1).await);
-    other.members.beat().await.unwrap();
+    other.members.send_heartbeat().await.unwrap();
     assert!(is_full(&other, 1).await);
     drop(held);
-    let held = one.take("prj_1", 1).await.unwrap();
-    // A replica that slept too long notices it with its next beat at the latest.
+    let held = one.take_slot("prj_1", 1).await.unwrap();
+    // A replica that slept too long notices it with its next heartbeat at the latest.
     clock.advance(LEASE_MS);
-    one.members.beat().await.unwrap();
+    one.members.send_heartbeat().await.unwrap();
     assert!(held.is_lost());
 }
 
 #[tokio::test]
 async fn what_could_not_be_given_back_is_given_back_later() {
     let Two { store, one, other, .. } = two().await;
-    let held = one.take("prj_1", 1).await.unwrap();
+    let held = one.take_slot("prj_1", 1).await.unwrap();
     store.set_away(true);
     drop(held);
-    one.settle().await;
-    assert!(one.take("prj_1", 1).await.is_err());
+    one.settle_rows().await;
+    assert!(one.take_slot("prj_1", 1).await.is_err());
     store.set_away(false);
     assert!(is_full(&other, 1).await);
-    one.settle().await;
-    other.take("prj_1", 1).await.unwrap();
+    one.settle_rows().await;
+    other.take_slot("prj_1", 1).await.unwrap();
 }

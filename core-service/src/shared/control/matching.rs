@@ -1,4 +1,4 @@
-//! Finds the webhooks that an event concerns. The cost grows with those that it may concern, not with all.
+//! Finds the webhooks that an event concerns. The cost grows with the webhooks that it may concern, not with all.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,23 +14,23 @@ use crate::{
 
 /// An enabled webhook with its filter.
 #[derive(Debug)]
-struct Judge {
+struct WebhookFilter {
     webhook: Arc<Webhook>,
     filter: CompiledFilter,
 }
 
-/// The enabled webhooks that see a dataset, by what they wait for.
+/// The enabled webhooks that see one dataset, by interest.
 #[derive(Debug, Default)]
-struct Judges {
-    by_interest: HashMap<Interest, Vec<Arc<Judge>>>,
+struct DatasetWebhooks {
+    by_interest: HashMap<Interest, Vec<Arc<WebhookFilter>>>,
     count: usize,
 }
 
-/// The enabled webhooks, by the datasets that they see and by what they wait for.
+/// The enabled webhooks, by dataset and interest.
 #[derive(Debug, Default)]
 pub(super) struct Matching {
-    of: HashMap<Dataset, Judges>,
-    known: HashMap<String, Arc<Judge>>,
+    by_dataset: HashMap<Dataset, DatasetWebhooks>,
+    known: HashMap<String, Arc<WebhookFilter>>,
 }
 
 /// The datasets that a webhook sees.
@@ -43,57 +43,57 @@ fn datasets(webhook: &Webhook) -> Vec<Dataset> {
 }
 
 impl Matching {
-    /// Takes a webhook in as it is now.
+    /// Adds a webhook, or replaces it with its new state.
     pub(super) fn set(&mut self, webhook: &Arc<Webhook>) {
         self.remove(&webhook.id);
-        // Filters were compiled before they were kept.
+        // Filters were compiled before they were stored.
         let Ok(filter) = CompiledFilter::new(&event_types(webhook), Some(&filters(webhook))) else { return };
         if !webhook.is_enabled() {
             return;
         }
-        let judge = Arc::new(Judge { webhook: Arc::clone(webhook), filter });
+        let entry = Arc::new(WebhookFilter { webhook: Arc::clone(webhook), filter });
         for dataset in datasets(webhook) {
-            let judges = self.of.entry(dataset).or_default();
-            judges.count += 1;
-            for interest in judge.filter.interests() {
-                judges.by_interest.entry(interest).or_default().push(Arc::clone(&judge));
+            let webhooks = self.by_dataset.entry(dataset).or_default();
+            webhooks.count += 1;
+            for interest in entry.filter.interests() {
+                webhooks.by_interest.entry(interest).or_default().push(Arc::clone(&entry));
             }
         }
-        self.known.insert(webhook.id.clone(), judge);
+        self.known.insert(webhook.id.clone(), entry);
     }
 
     /// Forgets a webhook.
     pub(super) fn remove(&mut self, id: &str) {
-        let Some(judge) = self.known.remove(id) else { return };
-        for dataset in datasets(&judge.webhook) {
-            let Some(judges) = self.of.get_mut(&dataset) else { continue };
-            judges.count -= 1;
-            for interest in judge.filter.interests() {
-                if let Some(of) = judges.by_interest.get_mut(&interest) {
-                    of.retain(|other| !Arc::ptr_eq(other, &judge));
+        let Some(entry) = self.known.remove(id) else { return };
+        for dataset in datasets(&entry.webhook) {
+            let Some(webhooks) = self.by_dataset.get_mut(&dataset) else { continue };
+            webhooks.count -= 1;
+            for interest in entry.filter.interests() {
+                if let Some(of) = webhooks.by_interest.get_mut(&interest) {
+                    of.retain(|other| !Arc::ptr_eq(other, &entry));
                     if of.is_empty() {
-                        judges.by_interest.remove(&interest);
+                        webhooks.by_interest.remove(&interest);
                     }
                 }
             }
-            if judges.count == 0 {
-                self.of.remove(&dataset);
+            if webhooks.count == 0 {
+                self.by_dataset.remove(&dataset);
             }
         }
     }
 
-    /// Whether no webhook sees a dataset.
+    /// True if no webhook sees a dataset.
     pub(super) fn is_unseen(&self, dataset: &Dataset) -> bool {
-        !self.of.contains_key(dataset)
+        !self.by_dataset.contains_key(dataset)
     }
 
     /// The enabled webhooks that an event of a dataset concerns, each once.
     pub(super) fn matching(&self, dataset: &Dataset, keys: &EventKeys) -> Vec<Arc<Webhook>> {
-        let Some(judges) = self.of.get(dataset) else { return Vec::new() };
+        let Some(webhooks) = self.by_dataset.get(dataset) else { return Vec::new() };
         let mut seen = HashSet::new();
-        let near = keys.interests().filter_map(|interest| judges.by_interest.get(&interest)).flatten();
-        let found = near.filter(|judge| judge.filter.matches_keys(keys) && seen.insert(Arc::as_ptr(judge)));
-        found.map(|judge| Arc::clone(&judge.webhook)).collect()
+        let near = keys.interests().filter_map(|interest| webhooks.by_interest.get(&interest)).flatten();
+        let found = near.filter(|entry| entry.filter.matches_keys(keys) && seen.insert(Arc::as_ptr(entry)));
+        found.map(|entry| Arc::clone(&entry.webhook)).collect()
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_index_finds_what_a_look_at_all_finds(
+        fn the_index_finds_the_same_webhooks_as_a_scan(
             changes in prop::collection::vec((webhooks(), prop::bool::weighted(0.2)), 0..12), keys in events(),
         ) {
             let (mut matching, mut plain) = (Matching::default(), HashMap::new());

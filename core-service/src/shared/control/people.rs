@@ -38,13 +38,13 @@ impl People {
         self.by_email.values().filter_map(|id| self.users.get(id))
     }
 
-    /// How many administrators there are.
+    /// The number of administrators.
     #[must_use]
     pub fn administrators(&self) -> usize {
         self.users.values().filter(|user| user.administrator).count()
     }
 
-    /// A user's place in an organization.
+    /// A user's membership in an organization.
     #[must_use]
     pub fn member(&self, organization: &str, user: &str) -> Option<&Arc<Member>> {
         self.members.get(organization)?.get(user)
@@ -55,13 +55,13 @@ impl People {
         self.members.get(organization).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Whether an organization has an owner besides a user.
+    /// True if an organization has an owner besides a user.
     #[must_use]
     pub fn has_other_owner(&self, organization: &str, user: &str) -> bool {
         self.members(organization).any(|member| member.role() == Role::Owner && member.user_id != user)
     }
 
-    /// A user's places, by organization.
+    /// A user's memberships, by organization.
     pub fn memberships(&self, user: &str) -> impl Iterator<Item = &Arc<Member>> {
         let organizations = self.organizations.get(user).into_iter().flatten();
         let user = user.to_owned();
@@ -74,7 +74,7 @@ impl People {
         self.invitations.get(id)
     }
 
-    /// Every invitation that was not used.
+    /// Every unused invitation.
     pub fn invitations(&self) -> impl Iterator<Item = &Arc<Invitation>> {
         self.invitations.values()
     }

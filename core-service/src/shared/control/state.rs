@@ -1,4 +1,4 @@
-//! The state that the control log has led to.
+//! The state after the entries of the control log.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,7 +13,7 @@ use crate::domain::{
     dataset::Dataset,
 };
 
-/// The state that the control log has led to.
+/// The state after the entries of the control log.
 #[derive(Debug, Default)]
 pub struct ControlState {
     pub(super) head: u64,
@@ -24,7 +24,7 @@ pub struct ControlState {
     webhooks: HashMap<(String, bool), BTreeMap<String, Arc<Webhook>>>,
     webhooks_by_id: HashMap<String, Arc<Webhook>>,
     matching: Matching,
-    /// How often something changed that decides which events a webhook gets.
+    /// Number of changes that may change which events a webhook gets.
     judgements: u64,
     seed: Option<SandboxSeed>,
     people: People,
@@ -86,7 +86,7 @@ impl ControlState {
         self.webhooks_by_id.get(id)
     }
 
-    /// Whether no enabled webhook sees a dataset.
+    /// True if no enabled webhook sees a dataset.
     #[must_use]
     pub fn is_unseen(&self, dataset: &Dataset) -> bool {
         self.matching.is_unseen(dataset)
@@ -98,13 +98,13 @@ impl ControlState {
         self.matching.matching(dataset, keys)
     }
 
-    /// How often something changed that decides which events a webhook gets.
+    /// Number of changes that may change which events a webhook gets.
     #[must_use]
     pub const fn judgements(&self) -> u64 {
         self.judgements
     }
 
-    /// When the sandbox was first laid out.
+    /// The time at which the sandbox was first laid out.
     #[must_use]
     pub fn seed(&self) -> Option<SandboxSeed> {
         self.seed
@@ -116,7 +116,7 @@ impl ControlState {
         &self.people
     }
 
-    /// The organization that a change concerns, if one is.
+    /// The organization that a change concerns, if there is one.
     pub(super) fn organization_of(&self, change: &ControlChange) -> Option<String> {
         let of_project = |id: &str| Some(self.project(id)?.organization_id.clone());
         match change {
@@ -133,7 +133,7 @@ impl ControlState {
         }
     }
 
-    pub(super) fn take(&mut self, change: ControlChange) {
+    pub(super) fn apply_change(&mut self, change: ControlChange) {
         match change {
             ControlChange::Organization(row) => {
                 self.organizations.insert(row.id.clone(), Arc::new(row));
@@ -168,7 +168,11 @@ impl ControlState {
             ControlChange::Invitation(row) => self.people.set_invitation(row),
             ControlChange::InvitationGone(id) => self.people.remove_invitation(&id),
             ControlChange::Several(several) => {
-                several.changes.into_iter().filter_map(|entry| entry.change).for_each(|change| self.take(change));
+                several
+                    .changes
+                    .into_iter()
+                    .filter_map(|entry| entry.change)
+                    .for_each(|change| self.apply_change(change));
             }
         }
     }

@@ -99,7 +99,7 @@ pub(crate) async fn conditions_are_per_partition(backend: &SharedBackend) {
     assert_eq!(stored(backend, &EVENT_LOG, key![&dataset, 1, -1]).await, Some((1, "head".to_owned())));
 }
 
-/// Sixteen appenders race for each place. One is told that it won, or none where some are in doubt.
+/// Sixteen appenders race for each place. One of them wins, or none if some are in doubt.
 pub(crate) async fn one_winner_a_round(backend: &SharedBackend) {
     let log = log_with_head(backend).await;
     for round in 1..6 {

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Texts in the order of their bytes: some are prefixes of others, some hold bytes that an encoding may use itself.
+/// Texts in the order of their bytes: some are prefixes of others, some contain bytes that an encoding may use itself.
 const SORTED: [&str; 12] = ["", "\0", "\0\0", "\0a", "\u{1}", "\u{2}", "a", "a\0", "a\u{1}", "ab", "é", "\u{10ffff}"];
 
 pub(crate) async fn texts_sort_by_bytes(backend: &SharedBackend) {

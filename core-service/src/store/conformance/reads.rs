@@ -23,11 +23,11 @@ pub(crate) async fn get_many_answers_in_order(backend: &SharedBackend) {
     let dataset = fresh("many");
     let changes = (0..30).map(|n| put(&PROFILE, key![&dataset, format!("{n}")], 1, &n.to_string()));
     backend.apply(changes.collect()).await.unwrap();
-    let asked = [7, 29, 100, 0, 7, 101];
-    let keys: Vec<_> = asked.iter().map(|n| key![&dataset, n.to_string()]).collect();
+    let numbers = [7, 29, 100, 0, 7, 101];
+    let keys: Vec<_> = numbers.iter().map(|n| key![&dataset, n.to_string()]).collect();
     let rows = backend.get_many(&PROFILE, &keys).await.unwrap();
     let bodies: Vec<_> = rows.into_iter().map(|row| row.map(|row| row.body)).collect();
-    let expected = asked.map(|n| (n < 100).then(|| body(&n.to_string())));
+    let expected = numbers.map(|n| (n < 100).then(|| body(&n.to_string())));
     assert_eq!(bodies, expected);
 }
 

@@ -62,7 +62,7 @@ pub(crate) async fn order_of_arrival_does_not_matter(backend: &SharedBackend) {
         let (backend, dataset) = (backend.clone(), dataset.clone());
         tokio::spawn(async move {
             for step in 0..5 {
-                // Every writer goes through the versions in an order of its own.
+                // Every writer goes through the versions in its own order.
                 let version = (writer * 7 + step * 3) % 16 + 1;
                 let changes = ids.map(|id| put(&DERIVED, key![&dataset, id], version, &version.to_string()));
                 backend.apply(changes.to_vec()).await.unwrap();

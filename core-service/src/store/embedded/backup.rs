@@ -1,8 +1,8 @@
-//! Saving the store while it is in use, and making a store of what was saved.
+//! Backups of the store while it is in use, and their restore.
 //!
-//! A backup is a file of its own form (`file`), not a copy of the store's file, which changes while it is read. It has
-//! the rows of every table as one read transaction sees them (`take`). The index of rows that expire is not in it:
-//! `restore` makes it anew of the rows.
+//! A backup is a file with its own format (`file`). It is not a copy of the store's file, which changes during the
+//! read. It has the rows of every table as one read transaction sees them (`take`). It lacks the index of rows that
+//! expire: `restore` builds it again from the rows.
 
 mod file;
 mod restore;

@@ -7,21 +7,21 @@ use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use super::{
     key,
-    row::{self, Stored},
+    row::{self, StoredRow},
 };
 use crate::store::{Change, Expect, Transaction};
 
 /// Rows that expire, by time: table and key.
 pub(super) const EXPIRY: TableDefinition<'static, (i64, &str, &[u8]), ()> = TableDefinition::new("_expiry");
-/// Most expired rows removed at once, so that a sweep never holds up other writes for long.
-const SWEEP_STEP: usize = 1_000;
+/// Maximum number of expired rows that one step removes, so that a sweep never holds up other writes for long.
+const MAX_SWEPT: usize = 1_000;
 
 /// A request to the writer.
 pub(super) enum Write {
     Apply(Vec<Change>),
-    /// A conditional write, and changes that are made if its conditions hold.
+    /// A conditional write, and changes that are applied if its conditions hold.
     Transact(Transaction, Vec<Change>),
-    /// Changes nothing. The commit makes all earlier changes durable.
+    /// A write without changes. Its commit makes all earlier changes durable.
     Sync,
     Sweep {
         now_ms: i64,
@@ -30,7 +30,7 @@ pub(super) enum Write {
 
 /// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum WriteOutcome {
     Applied,
     Transacted(bool),
     Swept { more: bool },
@@ -51,22 +51,22 @@ impl<'tx> Batch<'tx> {
         Self { tx, now_ms, tables: HashMap::new(), expiry: None }
     }
 
-    /// Does one write; later writes of the same batch see it.
-    pub(super) fn run(&mut self, write: &Write) -> Result<Outcome, redb::Error> {
+    /// Performs one write. Later writes of the same batch see it.
+    pub(super) fn run(&mut self, write: &Write) -> Result<WriteOutcome, redb::Error> {
         match write {
             Write::Apply(changes) => {
                 changes.iter().try_for_each(|change| self.apply(change))?;
-                Ok(Outcome::Applied)
+                Ok(WriteOutcome::Applied)
             }
             Write::Transact(transaction, beside) => {
                 let holds = self.transact(transaction)?;
                 if holds {
                     beside.iter().try_for_each(|change| self.apply(change))?;
                 }
-                Ok(Outcome::Transacted(holds))
+                Ok(WriteOutcome::Transacted(holds))
             }
-            Write::Sync => Ok(Outcome::Applied),
-            Write::Sweep { now_ms } => Ok(Outcome::Swept { more: self.sweep(*now_ms)? }),
+            Write::Sync => Ok(WriteOutcome::Applied),
+            Write::Sweep { now_ms } => Ok(WriteOutcome::Swept { more: self.sweep(*now_ms)? }),
         }
     }
 
@@ -81,7 +81,7 @@ impl<'tx> Batch<'tx> {
         let key = key::encode(&change.key);
         let table = self.table(change.table.name)?;
         let nothing_to_do = match table.get(key.as_slice())? {
-            Some(stored) => Stored::decode(stored.value())?.version > change.version,
+            Some(stored) => StoredRow::decode(stored.value())?.version > change.version,
             None => change.body.is_none(),
         };
         if nothing_to_do {
@@ -97,7 +97,7 @@ impl<'tx> Batch<'tx> {
         for write in &transaction.writes {
             let key = [partition.as_slice(), &key::encode(&write.clustering)].concat();
             let stored = match self.table(name)?.get(key.as_slice())? {
-                Some(stored) => Some(Stored::decode(stored.value())?.version),
+                Some(stored) => Some(StoredRow::decode(stored.value())?.version),
                 None => None,
             };
             let holds = match write.expect {
@@ -131,7 +131,7 @@ impl<'tx> Batch<'tx> {
             Some(body) => table.insert(key, row::encode(version, expires_ms, body).as_slice())?,
             None => table.remove(key)?,
         };
-        let expired_ms = before.map(|before| Ok::<_, redb::Error>(Stored::decode(before.value())?.expires_ms));
+        let expired_ms = before.map(|before| Ok::<_, redb::Error>(StoredRow::decode(before.value())?.expires_ms));
         let expired_ms = expired_ms.transpose()?.unwrap_or_default();
         if expires_ms != expired_ms {
             let expiry = self.expiry()?;
@@ -152,11 +152,11 @@ impl<'tx> Batch<'tx> {
         Ok(self.expiry.as_mut().expect("just put there"))
     }
 
-    /// One step; tells whether more may be left.
+    /// Removes expired rows in one step. Returns whether more may be left.
     fn sweep(&mut self, now_ms: i64) -> Result<bool, redb::Error> {
         let mut due = Vec::new();
         let index = self.expiry()?;
-        for entry in index.range(..(now_ms.saturating_add(1), "", &[][..]))?.take(SWEEP_STEP) {
+        for entry in index.range(..(now_ms.saturating_add(1), "", &[][..]))?.take(MAX_SWEPT) {
             let (expiry, _) = entry?;
             let (at, name, key) = expiry.value();
             due.push((at, name.to_owned(), key.to_vec()));
@@ -164,10 +164,10 @@ impl<'tx> Batch<'tx> {
         for (at, name, key) in &due {
             index.remove((*at, name.as_str(), key.as_slice()))?;
         }
-        // A row has one entry, at its present time of expiry.
+        // A row has one entry, at its present expiry time.
         for (_, name, key) in &due {
             self.table(name)?.remove(key.as_slice())?;
         }
-        Ok(due.len() == SWEEP_STEP)
+        Ok(due.len() == MAX_SWEPT)
     }
 }

@@ -1,4 +1,4 @@
-//! Opening redb, its format version, and what its errors mean.
+//! Opens redb, checks its format version and maps its errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -32,7 +32,7 @@ pub(super) fn store_error(file: &str, error: &redb::Error) -> StoreError {
     }
 }
 
-/// Where an opened database writes.
+/// The target of an opened database's writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Disk,
@@ -58,7 +58,7 @@ pub(super) fn open(
     })
 }
 
-/// The format version in the file; `None` in a database that holds nothing yet.
+/// The format version in the file; `None` in an empty database.
 pub(super) fn format(database: &Database) -> Result<Option<u64>, redb::Error> {
     guarded(|| {
         let tx = database.begin_read()?;

@@ -1,7 +1,7 @@
 //! The disk as redb sees it.
 //!
-//! Once an access to its disk has failed, redb refuses everything, reads too, and must be opened again. The real
-//! backend therefore stays here, and each opening gets a handle of its own. A handle is fenced off when it is replaced.
+//! After a failed access to its disk, redb refuses all access, reads too, and must be opened again. The real
+//! backend therefore stays here, and each opening gets its own handle. A replaced handle is fenced off.
 //! It can keep its writes in memory, so that reads go on while the disk cannot be written.
 
 use std::{collections::BTreeMap, io, sync::Arc};
@@ -96,7 +96,7 @@ struct Overlay {
 #[derive(Debug)]
 struct Written {
     len: u64,
-    /// From here on, bytes are not read from the disk.
+    /// Offset from which bytes are not read from the disk.
     base: u64,
     blocks: BTreeMap<u64, Box<[u8]>>,
 }

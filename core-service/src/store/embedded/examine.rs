@@ -1,4 +1,4 @@
-//! Looks at a store without changing it.
+//! Examines a store without changing it.
 
 use std::{
     fs::{File, TryLockError},
@@ -15,31 +15,31 @@ use super::{
 };
 use crate::store::{Row, Scan};
 
-/// What the folder of a store holds.
+/// The content of a store's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Examined {
-    /// No store: a start would make one.
+    /// There is no store; a start would create one.
     Nothing,
     /// A store that a start would open.
-    Sound {
-        /// The format of its file.
+    Healthy {
+        /// The format of the file.
         format: u64,
-        /// The size of its file.
+        /// The size of the file.
         bytes: u64,
-        /// Whether every page was verified, as a start does with a file of this size.
+        /// True if every page was verified, as a start does with a file of this size.
         verified: bool,
-        /// The rows that were asked for.
+        /// The requested rows.
         rows: Vec<Row>,
     },
 }
 
-/// Opens the store in a folder as a start does, but for writing, which goes to memory and is dropped. Reads some rows.
+/// Opens the store in a folder as a start does, but keeps writes in memory and drops them. Reads the requested rows.
 ///
 /// # Errors
-/// Those of a start with this folder, [`OpenError::InUse`] among them: a store in use cannot be looked at from outside.
+/// The errors of a start with this folder. [`OpenError::InUse`] is one: a store in use cannot be examined from outside.
 pub fn examine(dir: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenError> {
     let path = dir.join(FILE);
-    // A store that begins to be used meanwhile changes under this reader, who could take it for damaged.
+    // If a process starts to use the store now, it changes during the read and could appear damaged.
     free(dir)?;
     if !path.try_exists().map_err(at(&path))? {
         return Ok(Examined::Nothing);
@@ -63,15 +63,15 @@ fn open(path: &Path, options: Options, scans: &[Scan]) -> Result<Examined, OpenE
         let tx = database.begin_read()?;
         scans.iter().map(|scan| read::slice(&tx, scan)).collect::<Result<Vec<_>, _>>()
     });
-    Ok(Examined::Sound { format: FORMAT, bytes, verified, rows: slices.map_err(failed)?.concat() })
+    Ok(Examined::Healthy { format: FORMAT, bytes, verified, rows: slices.map_err(failed)?.concat() })
 }
 
-/// Refuses a folder that a process holds. The lock is only tried, and given back at once.
+/// Refuses a folder that a process holds. It takes the lock and releases it at once.
 fn free(dir: &Path) -> Result<(), OpenError> {
     let path = dir.join(LOCK);
     let file = match File::open(&path) {
         Ok(file) => file,
-        // The first start makes it.
+        // The first start creates it.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => return Err(at(&path)(error)),
     };
@@ -109,13 +109,13 @@ mod tests {
     #[tokio::test]
     async fn a_store_is_judged_as_a_start_does_and_left_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let look = || examine(dir.path(), Options::default());
-        assert_eq!(look().unwrap(), Examined::Nothing);
+        let examine_again = || examine(dir.path(), Options::default());
+        assert_eq!(examine_again().unwrap(), Examined::Nothing);
         assert_eq!(examine(&dir.path().join("none"), Options::default()).unwrap(), Examined::Nothing);
         assert!(contents(dir.path()).is_empty());
 
         let store = EmbeddedStore::open(dir.path(), Options::default(), Arc::new(SystemClock)).unwrap();
-        assert!(matches!(look(), Err(OpenError::InUse(_))));
+        assert!(matches!(examine_again(), Err(OpenError::InUse(_))));
         // A killed process leaves a file that the next start repairs.
         let killed = tempfile::tempdir().unwrap();
         fs::copy(dir.path().join(FILE), killed.path().join(FILE)).unwrap();
@@ -134,11 +134,11 @@ mod tests {
         for dir in [dir.path(), killed.path()] {
             let before = contents(dir);
             let found = examine(dir, Options::default()).unwrap();
-            assert!(matches!(found, Examined::Sound { format: FORMAT, verified: true, .. }), "{found:?}");
+            assert!(matches!(found, Examined::Healthy { format: FORMAT, verified: true, .. }), "{found:?}");
             assert_eq!(contents(dir), before);
         }
         let rows = |dir: &Path| match examine(dir, Options::default()).unwrap() {
-            Examined::Sound { rows, .. } => rows.into_iter().map(|row| row.body).collect::<Vec<_>>(),
+            Examined::Healthy { rows, .. } => rows.into_iter().map(|row| row.body).collect::<Vec<_>>(),
             Examined::Nothing => panic!("there is a store"),
         };
         assert_eq!((rows(dir.path()), rows(killed.path())), (vec![one, other], vec![]));
@@ -146,8 +146,8 @@ mod tests {
         let path = dir.path().join(FILE);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-        assert!(matches!(look(), Err(OpenError::Damaged { .. })));
+        assert!(matches!(examine_again(), Err(OpenError::Damaged { .. })));
         fs::write(&path, b"redb and more").unwrap();
-        assert!(matches!(look(), Err(OpenError::Older { .. })));
+        assert!(matches!(examine_again(), Err(OpenError::Older { .. })));
     }
 }

@@ -1,11 +1,11 @@
 //! Keys as bytes that sort as their columns do.
 //!
-//! A text is encoded as `letters` says; an integer is 8 bytes, big endian, its sign bit flipped. No column's bytes are
-//! a prefix of another's, so a prefix of the columns is a prefix of the bytes.
+//! `text_encoding` encodes texts. An integer is 8 bytes, big endian, with a flipped sign bit. No column's bytes are a
+//! prefix of another's, so a prefix of the columns is a prefix of the bytes.
 
 use std::ops::Bound;
 
-use super::letters;
+use super::text_encoding;
 use crate::store::{Column, ColumnKind, Scan, Value};
 
 pub(super) fn encode(values: &[Value]) -> Vec<u8> {
@@ -17,7 +17,7 @@ pub(super) fn encode(values: &[Value]) -> Vec<u8> {
 fn append(bytes: &mut Vec<u8>, values: &[Value]) {
     for value in values {
         match value {
-            Value::Text(text) => letters::append(bytes, text),
+            Value::Text(text) => text_encoding::append_text(bytes, text),
             Value::Int(int) => bytes.extend((int ^ i64::MIN).to_be_bytes()),
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn decode<'c>(mut bytes: &[u8], columns: impl IntoIterator<Item = &'c
                 bytes = rest;
                 Value::Int(i64::from_be_bytes(*int) ^ i64::MIN)
             }
-            ColumnKind::Text => Value::Text(letters::take(&mut bytes)?),
+            ColumnKind::Text => Value::Text(text_encoding::take_text(&mut bytes)?),
         });
     }
     bytes.is_empty().then_some(values)

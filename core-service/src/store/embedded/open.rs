@@ -1,4 +1,4 @@
-//! Opening the store: the folder, its lock, the file, its format.
+//! Opens the store: the folder, its lock, the file, its format.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -19,22 +19,22 @@ use super::{
     database::{self, FORMAT, Target},
     disk::Disk,
     summed::Summed,
-    writer::{Current, Writer},
+    writer::{CurrentDatabase, Writer},
 };
 
 pub(super) const FILE: &str = "store.redb";
 pub(super) const LOCK: &str = "store.lock";
 /// The first bytes of a file in an older format, whose pages have no sums.
 const WITHOUT_SUMS: &[u8] = b"redb";
-/// Most writes that wait for the thread; others wait for room.
-const WAITING: usize = 1024;
+/// Maximum number of writes that wait for the thread. Further ones wait for room.
+const MAX_WAITING: usize = 1024;
 
-/// How to open the store.
+/// Options for opening the store.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Memory for pages of the file.
+    /// Bytes of memory for pages of the file.
     pub cache_bytes: usize,
-    /// A file up to this size is verified wholly when it is opened; a larger one page by page, when read.
+    /// Size up to which a file is verified as a whole when it is opened. Pages of a larger file are verified when read.
     pub verify_bytes: u64,
 }
 
@@ -44,7 +44,7 @@ impl Default for Options {
     }
 }
 
-/// Why the store did not open.
+/// The reason why the store did not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process uses the folder.
@@ -55,21 +55,21 @@ pub enum OpenError {
     Newer {
         /// The file.
         file: String,
-        /// Its format.
+        /// The format of the file.
         found: u64,
     },
-    /// The file has a format older than those that this program reads.
+    /// The file has a format that is too old for this program.
     #[error("{file} has a format before {FORMAT}, which this version does not read")]
     Older {
         /// The file.
         file: String,
     },
-    /// The file is not what was written.
+    /// The file is damaged.
     #[error("{file} is damaged: {reason}")]
     Damaged {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// A file or the folder cannot be used.
@@ -83,10 +83,11 @@ pub enum OpenError {
 }
 
 impl EmbeddedStore {
-    /// Opens the store in a folder, which is made if there is none.
+    /// Opens the store in a folder. It creates a missing folder.
     ///
     /// # Errors
-    /// When the folder is in use or cannot be used, or its file is damaged or of a format that is not read here.
+    /// Fails when the folder is in use or cannot be used, or its file is damaged or has a format that this version
+    /// cannot read.
     pub fn open(dir: &Path, options: Options, clock: SharedClock) -> Result<Self, OpenError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
         let lock = lock(dir)?;
@@ -105,7 +106,7 @@ impl EmbeddedStore {
     /// Opens the store on the caller's disk; an empty disk becomes a new store.
     ///
     /// # Errors
-    /// As [`EmbeddedStore::open`].
+    /// Fails as [`EmbeddedStore::open`] does.
     pub fn open_with_backend(
         backend: impl StorageBackend,
         options: Options,
@@ -118,7 +119,7 @@ impl EmbeddedStore {
         Self::start(disk, file, None, len <= options.verify_bytes, options, clock)
     }
 
-    /// A store that ends with the process.
+    /// Creates a store in memory, which ends with the process.
     #[cfg(test)]
     pub(crate) fn in_memory(clock: SharedClock) -> Self {
         Self::open_with_backend(redb::backends::InMemoryBackend::new(), Options::default(), clock)
@@ -136,7 +137,7 @@ impl EmbeddedStore {
         let failed = |error| open_error(&file, error);
         let (database, fence) = database::open(&disk, Target::Disk, options.cache_bytes, verify).map_err(failed)?;
         judge_format(database::format(&database).map_err(failed)?, file.clone())?;
-        let current = Current { database: Some(Arc::new(database)), ..Current::default() };
+        let current = CurrentDatabase { database: Some(Arc::new(database)), ..CurrentDatabase::default() };
         let current = Arc::new(RwLock::new(current));
         let (messages, received) = mpsc::channel();
         let writer = Writer {
@@ -155,7 +156,7 @@ impl EmbeddedStore {
             .name("store-writer".to_owned())
             .spawn(|| writer.run())
             .map_err(|source| OpenError::Io { file: file.clone(), source })?;
-        let room = Arc::new(Semaphore::new(WAITING));
+        let room = Arc::new(Semaphore::new(MAX_WAITING));
         let backups = Arc::new(Semaphore::new(1));
         Ok(Self { current, messages, room, backups, file, thread: Mutex::new(Some(thread)) })
     }
@@ -217,16 +218,16 @@ pub(super) fn disk(path: &Path, options: &fs::OpenOptions) -> Result<(Disk, u64)
     Ok((Disk::new(Summed::new(backend)), len))
 }
 
-/// The file of a store as its engine sees it, to examine it while no service uses it.
+/// Opens the file of a store as its engine sees it, to examine it while no service uses it.
 ///
 /// # Errors
-/// When it cannot be opened.
+/// Fails when the file cannot be opened.
 pub fn engine_view(file: &Path) -> io::Result<impl StorageBackend> {
     let file = File::options().read(true).write(true).open(file)?;
     FileBackend::new(file).map(Summed::new).map_err(io::Error::other)
 }
 
-/// Makes a store's file, for its owner alone, in place of one that was not finished.
+/// Creates a store's file, readable only by its owner, in place of an unfinished one.
 pub(super) fn new_file(path: &Path) -> Result<Disk, OpenError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(path)(error)),
@@ -236,7 +237,7 @@ pub(super) fn new_file(path: &Path) -> Result<Disk, OpenError> {
     Ok(disk)
 }
 
-/// Makes a new file. It gets its name only when it is whole, so an empty or half-made file is never taken for a store.
+/// Creates a new file. It gets its name only when it is whole, so an unfinished file never counts as a store.
 fn create(dir: &Path, path: &Path, options: Options) -> Result<(), OpenError> {
     let unfinished = path.with_extension("new");
     let new = new_file(&unfinished)?;

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, TableError};
 
-use super::{key, row::Stored};
+use super::{key, row::StoredRow};
 use crate::store::{Row, Scan, Table, Value};
 
 type Rows = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// `None` if nothing was ever written to the table.
+/// Opens a table; `None` if it never had a row.
 fn open(tx: &ReadTransaction, table: &Table) -> Result<Option<Rows>, redb::Error> {
     match tx.open_table(TableDefinition::new(table.name)) {
         Ok(rows) => Ok(Some(rows)),
@@ -18,11 +18,11 @@ fn open(tx: &ReadTransaction, table: &Table) -> Result<Option<Rows>, redb::Error
 }
 
 fn row(clustering: Vec<Value>, value: &[u8]) -> Result<Row, redb::Error> {
-    let stored = Stored::decode(value)?;
+    let stored = StoredRow::decode(value)?;
     Ok(Row { clustering, body: Bytes::copy_from_slice(stored.body), version: stored.version })
 }
 
-/// Rows by their whole keys, in the order asked.
+/// Reads rows by their whole keys, in the order of the keys.
 pub(super) fn rows<'k>(
     tx: &ReadTransaction,
     table: &Table,
@@ -38,7 +38,7 @@ pub(super) fn rows<'k>(
     .collect()
 }
 
-/// A slice of a partition.
+/// Reads a slice of a partition.
 pub(super) fn slice(tx: &ReadTransaction, scan: &Scan) -> Result<Vec<Row>, redb::Error> {
     let (Some(rows), Some((from, to))) = (open(tx, scan.table)?, key::range(scan)) else {
         return Ok(Vec::new());
@@ -59,7 +59,7 @@ pub(super) fn slice(tx: &ReadTransaction, scan: &Scan) -> Result<Vec<Row>, redb:
     Ok(found)
 }
 
-/// Every row of a table with its whole key.
+/// Reads every row of a table with its whole key.
 #[cfg(test)]
 pub(super) fn all(tx: &ReadTransaction, table: &Table) -> Result<Vec<(Vec<Value>, Row)>, redb::Error> {
     use redb::ReadableTable as _;

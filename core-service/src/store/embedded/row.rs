@@ -1,19 +1,19 @@
-//! A row's value: version, time of expiry (0 for none), body. The two numbers are LEB128, the version in zigzag form.
+//! A row's value: version, expiry time (0 for none), body. The two numbers are LEB128, the version in zigzag form.
 
 use bytes::Bytes;
 
 /// A row as stored.
-pub(super) struct Stored<'a> {
+pub(super) struct StoredRow<'a> {
     pub(super) version: i64,
     pub(super) expires_ms: i64,
     pub(super) body: &'a [u8],
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredRow<'a> {
     pub(super) fn decode(bytes: &'a [u8]) -> Result<Self, redb::Error> {
         let mut rest = bytes;
         let mut number =
-            || take(&mut rest).ok_or_else(|| redb::Error::Corrupted(format!("a row of {} bytes", bytes.len())));
+            || take_number(&mut rest).ok_or_else(|| redb::Error::Corrupted(format!("a row of {} bytes", bytes.len())));
         let (version, expires) = (number()?, number()?);
         let version = (version >> 1).cast_signed() ^ -(version & 1).cast_signed();
         Ok(Self { version, expires_ms: expires.cast_signed(), body: rest })
@@ -22,8 +22,8 @@ impl<'a> Stored<'a> {
 
 pub(super) fn encode(version: i64, expires_ms: i64, body: &Bytes) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(12 + body.len());
-    append(&mut bytes, (version << 1 ^ version >> 63).cast_unsigned());
-    append(&mut bytes, expires_ms.cast_unsigned());
+    append_number(&mut bytes, (version << 1 ^ version >> 63).cast_unsigned());
+    append_number(&mut bytes, expires_ms.cast_unsigned());
     bytes.extend_from_slice(body);
     bytes
 }
@@ -31,10 +31,10 @@ pub(super) fn encode(version: i64, expires_ms: i64, body: &Bytes) -> Vec<u8> {
 /// The version at the beginning of a value, for tools that examine a file.
 #[must_use]
 pub fn version_of(value: &[u8]) -> Option<i64> {
-    Stored::decode(value).ok().map(|stored| stored.version)
+    StoredRow::decode(value).ok().map(|stored| stored.version)
 }
 
-fn append(bytes: &mut Vec<u8>, mut number: u64) {
+fn append_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
@@ -42,7 +42,7 @@ fn append(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-fn take(bytes: &mut &[u8]) -> Option<u64> {
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first()?;
@@ -65,16 +65,16 @@ mod tests {
         #[test]
         fn values_come_back(version: i64, expires_ms: i64, body in prop::collection::vec(any::<u8>(), 0..9)) {
             let value = encode(version, expires_ms, &Bytes::from(body.clone()));
-            let stored = Stored::decode(&value).unwrap();
+            let stored = StoredRow::decode(&value).unwrap();
             prop_assert_eq!((stored.version, stored.expires_ms, stored.body), (version, expires_ms, body.as_slice()));
         }
     }
 
     #[test]
     fn what_is_cut_off_is_no_row() {
-        assert!(Stored::decode(&[]).is_err());
-        assert!(Stored::decode(&[2]).is_err());
-        assert!(Stored::decode(&[0x80; 30]).is_err());
-        assert!(Stored::decode(&[2, 0]).is_ok());
+        assert!(StoredRow::decode(&[]).is_err());
+        assert!(StoredRow::decode(&[2]).is_err());
+        assert!(StoredRow::decode(&[0x80; 30]).is_err());
+        assert!(StoredRow::decode(&[2, 0]).is_ok());
     }
 }

@@ -1,9 +1,9 @@
 //! A file whose every page is checked when it is read.
 //!
 //! redb has checksums of its pages, but checks them only when it verifies a whole file. So each page has another sum
-//! here, over its place and its bytes: a page that is damaged, or stands in another page's place, is an error when it
-//! is read, however large the file. In the file a page of sums stands before each group of pages. New sums go to the
-//! disk before every sync and every header, so that each page of a commit has its sum there.
+//! here, over its offset and its bytes: the read of a damaged or misplaced page is an error, in a file of any size. In
+//! the file a page of sums precedes each group of pages. New sums go to the disk before every sync and every header, so
+//! that each page of a commit has its sum there.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use redb::StorageBackend;
 const PAGE: u64 = 4096;
 /// Pages of a group, one sum each.
 const GROUP: u64 = PAGE / 4;
-/// The header and its sum share one sector of the disk: it is overwritten and must never be half written.
+/// The header and its sum share one sector of the disk, since a header must never be half written.
 const SECTOR: usize = 512;
 const HEADER: usize = SECTOR - 4;
 
@@ -28,7 +28,7 @@ struct Sums {
 #[derive(Debug)]
 pub(super) struct Summed<B> {
     below: B,
-    /// `None` until a group is needed.
+    /// The sums of each group; `None` until the group is needed.
     groups: RwLock<Vec<Option<Sums>>>,
 }
 
@@ -37,7 +37,7 @@ fn place(page: u64) -> u64 {
     (page / GROUP * (GROUP + 1) + 1 + page % GROUP) * PAGE
 }
 
-/// Offset of a group's sums in it.
+/// Offset of a group's sums in the backend below.
 fn sums_place(group: u64) -> u64 {
     group * (GROUP + 1) * PAGE
 }
@@ -62,7 +62,7 @@ fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Whether an access covers whole pages only.
+/// True if an access covers whole pages only.
 fn is_whole(offset: u64, len: usize) -> bool {
     offset.is_multiple_of(PAGE) && (len as u64).is_multiple_of(PAGE)
 }
@@ -78,8 +78,8 @@ impl<B: StorageBackend> Summed<B> {
         Self { below, groups: RwLock::default() }
     }
 
-    /// Works with the sums of a group, which are read from below the first time.
-    fn with<T>(&self, group: u64, work: impl FnOnce(&mut Sums) -> T) -> io::Result<T> {
+    /// Calls `work` with the sums of a group. The first call reads them from below.
+    fn with_sums<T>(&self, group: u64, work: impl FnOnce(&mut Sums) -> T) -> io::Result<T> {
         let mut groups = self.groups.write();
         let at = index(group);
         if groups.len() <= at {
@@ -100,7 +100,7 @@ impl<B: StorageBackend> Summed<B> {
         if let Some(Some(sums)) = self.groups.read().get(index(page / GROUP)) {
             return Ok(sums.of[at]);
         }
-        self.with(page / GROUP, |sums| sums.of[at])
+        self.with_sums(page / GROUP, |sums| sums.of[at])
     }
 
     fn flush_sums(&self) -> io::Result<()> {
@@ -187,7 +187,7 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
         if pages < before {
             // Pages cut off are empty if the file grows again.
             if !pages.is_multiple_of(GROUP) {
-                self.with(pages / GROUP, |sums| {
+                self.with_sums(pages / GROUP, |sums| {
                     sums.of[index(pages % GROUP)..].fill(0);
                     sums.changed = true;
                 })?;
@@ -219,7 +219,7 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
         }
         for (page, range) in pages(offset, data.len()) {
             let sum = sum(page, &data[range]);
-            self.with(page / GROUP, |sums| {
+            self.with_sums(page / GROUP, |sums| {
                 sums.of[index(page % GROUP)] = sum;
                 sums.changed = true;
             })?;
@@ -232,7 +232,7 @@ impl<B: StorageBackend> StorageBackend for Summed<B> {
     }
 }
 
-/// Whether an error says that the file is damaged.
+/// True if an error says that the file is damaged.
 pub(super) fn is_damage(error: &redb::Error) -> bool {
     match error {
         redb::Error::Corrupted(_) => true,

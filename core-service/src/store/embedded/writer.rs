@@ -1,4 +1,4 @@
-//! The one thread that writes. It takes all writes that wait and commits them together.
+//! The only thread that writes. It commits all waiting writes together.
 
 use std::{
     fs::File,
@@ -15,24 +15,24 @@ use thesis_net::clock::SharedClock;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
-    batch::{Batch, Outcome, Write},
+    batch::{Batch, Write, WriteOutcome},
     database::{self, Target, store_error},
     disk::{Disk, Fence},
     read,
 };
 use crate::store::{Change, StoreError, StoreResult, Value};
 
-/// Most writes committed together.
-const GROUP: usize = 512;
-/// How often changes that did not wait for the disk are made durable.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
-/// Most such changes; then the next commit is durable.
-const UNSYNCED: usize = 20_000;
+/// Maximum number of writes in one commit.
+const MAX_GROUP: usize = 512;
+/// Interval in which changes that did not wait for the disk are made durable.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// Number of such changes after which the next commit is durable.
+const MAX_UNSYNCED: usize = 20_000;
 
-/// A write and the answer that its caller waits for.
+/// A write and the channel for its outcome.
 pub(super) struct Job {
     pub(super) write: Write,
-    pub(super) done: oneshot::Sender<StoreResult<Outcome>>,
+    pub(super) done: oneshot::Sender<StoreResult<WriteOutcome>>,
     pub(super) room: OwnedSemaphorePermit,
 }
 
@@ -49,54 +49,54 @@ pub(super) enum Message {
 
 /// The database as readers see it.
 #[derive(Default)]
-pub(super) struct Current {
+pub(super) struct CurrentDatabase {
     /// `None` when closed, or when it could not be opened again.
     pub(super) database: Option<Arc<Database>>,
-    /// Counts the openings.
+    /// Number of times that the database was opened.
     pub(super) generation: u64,
-    /// Why nothing can be written at present.
-    pub(super) trouble: Option<String>,
+    /// The reason why writes fail at present.
+    pub(super) failure: Option<String>,
 }
 
 /// The thread's state.
 pub(super) struct Writer {
     pub(super) messages: Receiver<Message>,
-    pub(super) current: Arc<RwLock<Current>>,
+    pub(super) current: Arc<RwLock<CurrentDatabase>>,
     pub(super) disk: Disk,
     pub(super) fence: Fence,
     /// The file's name in errors.
     pub(super) file: String,
     pub(super) cache_bytes: usize,
     pub(super) clock: SharedClock,
-    /// Held as long as the file is in use.
+    /// The lock of the folder while the file is in use.
     pub(super) lock: Option<File>,
-    /// Changes acknowledged and not durable yet: repeated when the database is opened again.
+    /// Acknowledged changes that are not durable yet. They are repeated when the database is opened again.
     pub(super) unsynced: Vec<Change>,
-    /// Since when a commit is not durable.
+    /// The time of the first commit that is not durable.
     pub(super) unsynced_since: Option<i64>,
 }
 
 impl Writer {
-    /// Works until told to close, or until no sender is left.
+    /// Works until it gets a close message, or until no sender is left.
     pub(super) fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
-            let waiting = self.unsynced_since.is_some() || self.current.read().trouble.is_some();
+            let waiting = self.unsynced_since.is_some() || self.current.read().failure.is_some();
             let first = if waiting {
-                self.messages.recv_timeout(SYNC_EVERY)
+                self.messages.recv_timeout(SYNC_INTERVAL)
             } else {
                 self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
             };
             match first {
-                Ok(first) => closing = self.take(first),
-                Err(RecvTimeoutError::Timeout) => drop(self.settle()),
+                Ok(first) => closing = self.handle_messages(first),
+                Err(RecvTimeoutError::Timeout) => drop(self.sync_all()),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        let settled = self.settle();
+        let settled = self.sync_all();
         // Reads under way are short, and the last of them closes the database. A backup does not hold it: its next read
         // of the file fails, and so it ends.
-        let closed = Current { trouble: Some("the store is closed".to_owned()), ..Current::default() };
+        let closed = CurrentDatabase { failure: Some("the store is closed".to_owned()), ..CurrentDatabase::default() };
         let last = std::mem::replace(&mut *self.current.write(), closed);
         drop(last);
         drop(self.lock.take());
@@ -105,8 +105,8 @@ impl Writer {
         }
     }
 
-    /// Handles a message and all that wait behind it.
-    fn take(&mut self, first: Message) -> Option<oneshot::Sender<StoreResult<()>>> {
+    /// Handles a message and all messages that wait behind it.
+    fn handle_messages(&mut self, first: Message) -> Option<oneshot::Sender<StoreResult<()>>> {
         let mut jobs = Vec::new();
         let mut next = Some(first);
         while let Some(message) = next {
@@ -123,7 +123,7 @@ impl Writer {
                     return Some(done);
                 }
             }
-            next = if jobs.len() < GROUP { self.messages.try_recv().ok() } else { None };
+            next = if jobs.len() < MAX_GROUP { self.messages.try_recv().ok() } else { None };
         }
         self.write(jobs);
         None
@@ -166,32 +166,37 @@ impl Writer {
         }
     }
 
-    /// The database, if it can be written; after trouble it is opened again first.
+    /// The database, if it can be written. After a failure it is opened again first.
     fn writable(&mut self) -> StoreResult<Arc<Database>> {
-        if self.current.read().trouble.is_some() {
+        if self.current.read().failure.is_some() {
             self.reopen();
         }
         let current = self.current.read();
-        match (&current.database, &current.trouble) {
+        match (&current.database, &current.failure) {
             (Some(database), None) => Ok(database.clone()),
-            (_, trouble) => Err(StoreError::Unavailable(trouble.clone().unwrap_or_default())),
+            (_, failure) => Err(StoreError::Unavailable(failure.clone().unwrap_or_default())),
         }
     }
 
-    fn commit(&mut self, database: &Database, writes: &[&Write], now_ms: i64) -> Result<Vec<Outcome>, redb::Error> {
-        let overdue = self.unsynced.len() >= UNSYNCED
-            || self.unsynced_since.is_some_and(|since| now_ms.abs_diff(since) >= SYNC_EVERY.as_millis() as u64);
+    fn commit(
+        &mut self,
+        database: &Database,
+        writes: &[&Write],
+        now_ms: i64,
+    ) -> Result<Vec<WriteOutcome>, redb::Error> {
+        let overdue = self.unsynced.len() >= MAX_UNSYNCED
+            || self.unsynced_since.is_some_and(|since| now_ms.abs_diff(since) >= SYNC_INTERVAL.as_millis() as u64);
         let (outcomes, durable) = database::guarded(|| {
             let tx = database.begin_write()?;
             let mut batch = Batch::new(&tx, now_ms);
             let outcomes = writes.iter().map(|write| batch.run(write)).collect::<Result<Vec<_>, _>>()?;
             drop(batch);
-            if outcomes.iter().all(|outcome| *outcome == Outcome::Transacted(false)) && !overdue {
+            if outcomes.iter().all(|outcome| *outcome == WriteOutcome::Transacted(false)) && !overdue {
                 tx.abort()?;
                 return Ok((outcomes, None));
             }
             let synced = writes.iter().any(|write| matches!(write, Write::Sync));
-            let durable = overdue || synced || outcomes.contains(&Outcome::Transacted(true));
+            let durable = overdue || synced || outcomes.contains(&WriteOutcome::Transacted(true));
             database::commit(tx, durable)?;
             Ok((outcomes, Some(durable)))
         })?;
@@ -216,7 +221,7 @@ impl Writer {
     }
 
     /// Makes all changes durable.
-    fn settle(&mut self) -> StoreResult<()> {
+    fn sync_all(&mut self) -> StoreResult<()> {
         let database = self.writable()?;
         if self.unsynced_since.is_none() {
             return Ok(());
@@ -232,20 +237,20 @@ impl Writer {
         Ok(())
     }
 
-    /// Opens the database again, on the disk if that can be written, else in memory, so that at least reads go on.
-    /// Repeats the changes that are acknowledged and not durable.
+    /// Opens the database again: on the disk if that can be written, otherwise with writes in memory, so that reads
+    /// continue. Repeats the acknowledged changes that are not durable.
     fn reopen(&mut self) {
         self.fence.close();
         let mut opened = self.open(Target::Disk);
-        let trouble = opened.as_ref().err().map(|error| format!("{}: {error}", self.file));
-        if trouble.is_some() {
+        let failure = opened.as_ref().err().map(|error| format!("{}: {error}", self.file));
+        if failure.is_some() {
             opened = self.open(Target::Memory);
         } else {
             self.synced();
         }
-        match &trouble {
-            Some(_) if self.current.read().trouble.is_some() => {}
-            Some(trouble) => tracing::error!(trouble, "the store can only be read"),
+        match &failure {
+            Some(_) if self.current.read().failure.is_some() => {}
+            Some(failure) => tracing::error!(failure, "the store can only be read"),
             None => tracing::info!(file = self.file, "the store was opened again"),
         }
         let database = opened.ok().map(|(database, fence)| {
@@ -254,7 +259,7 @@ impl Writer {
         });
         let mut current = self.current.write();
         let generation = current.generation + 1;
-        let replaced = std::mem::replace(&mut *current, Current { database, generation, trouble });
+        let replaced = std::mem::replace(&mut *current, CurrentDatabase { database, generation, failure });
         drop(current);
         drop(replaced);
     }
@@ -268,14 +273,14 @@ impl Writer {
             drop(batch);
             database::commit(tx, target == Target::Disk)
         });
-        // Before the database is dropped: else it would try to write again.
+        // The fence closes before the database is dropped, which would otherwise write again.
         if repeated.is_err() {
             fence.close();
         }
         repeated.map(|()| (database, fence))
     }
 
-    /// Whether a conditional write may be stored although its commit failed.
+    /// True if a conditional write may be stored although its commit failed.
     fn may_have_happened(&self, write: &Write) -> bool {
         let Write::Transact(transaction, _) = write else {
             return false;
@@ -302,8 +307,8 @@ impl Writer {
 }
 
 impl Job {
-    fn answer(self, answer: StoreResult<Outcome>) {
-        // A caller that stopped waiting needs no answer.
+    fn answer(self, answer: StoreResult<WriteOutcome>) {
+        // The caller may have stopped waiting.
         let _ = self.done.send(answer);
         drop(self.room);
     }

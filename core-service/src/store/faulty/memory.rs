@@ -15,11 +15,11 @@ conformance_tests!(shared, Some(std::sync::Arc::new(super::MemoryStore::new(fals
 conformance_tests!(exclusive, Some(std::sync::Arc::new(super::MemoryStore::new(true)) as crate::store::SharedBackend));
 
 /// A version and a body; no body where a deletion is remembered.
-type Stored = (i64, Option<Bytes>);
-type Partitions = BTreeMap<Vec<Value>, BTreeMap<Vec<Value>, Stored>>;
+type StoredVersion = (i64, Option<Bytes>);
+type Partitions = BTreeMap<Vec<Value>, BTreeMap<Vec<Value>, StoredVersion>>;
 
 /// Table, partition and clustering of a row, and its old value.
-type Undo = (&'static str, Vec<Value>, Vec<Value>, Option<Stored>);
+type Undo = (&'static str, Vec<Value>, Vec<Value>, Option<StoredVersion>);
 
 #[derive(Clone, Default)]
 struct Tables {
@@ -29,7 +29,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn set(&mut self, table: &'static Table, partition: &[Value], clustering: &[Value], stored: Option<Stored>) {
+    fn set(&mut self, table: &'static Table, partition: &[Value], clustering: &[Value], stored: Option<StoredVersion>) {
         let rows = self.rows.entry(table.name).or_default().entry(partition.to_vec()).or_default();
         let before = match stored {
             Some(stored) => rows.insert(clustering.to_vec(), stored),
@@ -38,7 +38,7 @@ impl Tables {
         self.unsynced.push((table.name, partition.to_vec(), clustering.to_vec(), before));
     }
 
-    fn stored(&self, table: &Table, key: &[Value]) -> Option<&Stored> {
+    fn stored(&self, table: &Table, key: &[Value]) -> Option<&StoredVersion> {
         let (partition, clustering) = key.split_at(table.partition.len());
         self.rows.get(table.name)?.get(partition)?.get(clustering)
     }
@@ -61,7 +61,7 @@ impl MemoryStore {
         Self { tables: Mutex::default(), exclusive }
     }
 
-    /// Puts rows in as they are.
+    /// Inserts rows without checks.
     pub(crate) fn fill(&self, table: &'static Table, rows: Vec<(Vec<Value>, Row)>) {
         let mut tables = self.tables.lock();
         for (key, row) in rows {
@@ -75,7 +75,7 @@ impl MemoryStore {
         Arc::new(Self { tables: Mutex::new(self.tables.lock().clone()), exclusive: self.exclusive })
     }
 
-    /// Forgets the changes since the last conditional write or sync.
+    /// Drops the changes since the last conditional write or sync.
     pub(crate) fn lose_power(&self) {
         let mut tables = self.tables.lock();
         while let Some((table, partition, clustering, before)) = tables.unsynced.pop() {
@@ -87,17 +87,17 @@ impl MemoryStore {
         }
     }
 
-    /// Whether a table holds exactly the same in both, remembered deletions included.
+    /// True if a table has exactly the same rows and remembered deletions in both stores.
     pub(crate) fn same(&self, other: &Self, table: &Table) -> bool {
         self.tables.lock().rows.get(table.name) == other.tables.lock().rows.get(table.name)
     }
 
-    /// Looks at every row of a table: partition, clustering, version.
-    pub(crate) fn each(&self, table: &Table, mut look: impl FnMut(&[Value], &[Value], i64)) {
+    /// Visits every row of a table: partition, clustering, version.
+    pub(crate) fn each(&self, table: &Table, mut visit: impl FnMut(&[Value], &[Value], i64)) {
         for (partition, rows) in self.tables.lock().rows.get(table.name).into_iter().flatten() {
             for (clustering, (version, body)) in rows {
                 if body.is_some() {
-                    look(partition, clustering, *version);
+                    visit(partition, clustering, *version);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Looks at a cluster without changing it.
+//! Examines a cluster without changing it.
 
 use scylla::{client::session::Session, value::CqlTimestamp};
 use thesis_net::clock::Clock;
@@ -11,36 +11,36 @@ use super::{
 };
 use crate::store::{Row, Scan};
 
-/// What a start would find.
+/// The state of the cluster before a start.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Nodes in the data centre.
+    /// Number of nodes in the data centre.
     pub nodes: usize,
-    /// Copies of each row in the data centre.
+    /// Number of copies of each row in the data centre.
     pub copies: usize,
     /// The keyspace.
     pub keyspace: Keyspace,
     /// Milliseconds by which the cluster's clock is ahead of this machine's.
     pub ahead_ms: i64,
-    /// Milliseconds that the query of the time took; the difference is not known better than that.
+    /// Milliseconds that the query of the time took. They limit the accuracy of the difference.
     pub within_ms: i64,
-    /// The rows that were asked for.
+    /// The requested rows.
     pub rows: Vec<Row>,
 }
 
 /// The keyspace of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keyspace {
-    /// There is none: a start makes it.
+    /// The keyspace is missing; a start creates it.
     Missing,
-    /// Its tables are there; a start applies the named migrations.
+    /// The keyspace exists. A start applies the named migrations.
     Known(Vec<&'static str>),
 }
 
-/// Connects as a start does, and only reads; some rows among others.
+/// Connects as a start does, but only reads. It also reads the requested rows.
 ///
 /// # Errors
-/// Those of a start with these options.
+/// The errors of a start with these options.
 pub async fn examine(options: &ScyllaOptions, clock: &dyn Clock, scans: &[Scan]) -> Result<Cluster, ConnectError> {
     let session = session::open(options).await?;
     let (copies, nodes) = session::judge_copies(&session, options)?;
@@ -50,7 +50,7 @@ pub async fn examine(options: &ScyllaOptions, clock: &dyn Clock, scans: &[Scan])
     Ok(Cluster { nodes, copies, keyspace, ahead_ms, within_ms, rows })
 }
 
-/// The rows of those tables that are made.
+/// Reads the requested rows of the tables that exist.
 async fn rows(session: Session, options: &ScyllaOptions, scans: &[Scan]) -> Result<Vec<Row>, ConnectError> {
     let cluster = session.get_cluster_state();
     let Some(keyspace) = cluster.get_keyspace(&options.keyspace) else { return Ok(Vec::new()) };
@@ -66,10 +66,10 @@ async fn rows(session: Session, options: &ScyllaOptions, scans: &[Scan]) -> Resu
 async fn keyspace(session: &Session, options: &ScyllaOptions) -> Result<Keyspace, ConnectError> {
     let name = &options.keyspace;
     let has_migrations =
-        session.get_cluster_state().get_keyspace(name).map(|made| made.tables.contains_key("schema_change"));
+        session.get_cluster_state().get_keyspace(name).map(|keyspace| keyspace.tables.contains_key("schema_change"));
     match has_migrations {
         None => return Ok(Keyspace::Missing),
-        // A start died just after it had made the keyspace.
+        // A start died just after it had created the keyspace.
         Some(false) => return Ok(Keyspace::Known(migrate::ALL.iter().map(|migration| migration.name).collect())),
         Some(true) => {}
     }
@@ -79,14 +79,14 @@ async fn keyspace(session: &Session, options: &ScyllaOptions) -> Result<Keyspace
     Ok(Keyspace::Known(missing.iter().map(|migration| migration.name).collect()))
 }
 
-/// How far the cluster's clock is ahead, and how long it took to learn that.
+/// Measures by how much the cluster's clock is ahead, and the duration of the query.
 async fn time(session: &Session, clock: &dyn Clock) -> Result<(i64, i64), ConnectError> {
     let step = "asking for the time";
     let wrong = |error: &dyn std::fmt::Display| ConnectError::step(step, error);
-    let asked = clock.now_ms();
+    let sent_at = clock.now_ms();
     let answer = run_step(session, step, repeatable("SELECT toTimestamp(now()) FROM system.local"), ()).await?;
-    let within = clock.now_ms() - asked;
+    let within = clock.now_ms() - sent_at;
     let answer = answer.ok_or_else(|| wrong(&"no rows"))?;
     let (CqlTimestamp(there),) = answer.first_row::<(CqlTimestamp,)>().map_err(|error| wrong(&error))?;
-    Ok((there - asked - within / 2, within))
+    Ok((there - sent_at - within / 2, within))
 }

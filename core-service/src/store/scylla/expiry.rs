@@ -1,5 +1,6 @@
-//! Rows with a time to live, on a Cassandra node of this machine: the node deletes the files of a time window as a whole
-//! when their rows have expired, and reads of newer rows do not meet expired ones. The tests read its files and traces.
+//! Tests of rows with a time to live, on a Cassandra node of this machine. The node deletes the files of a time window
+//! as a whole when their rows have expired, and reads of newer rows do not meet expired ones. The tests read the node's
+//! files and traces.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -65,8 +66,8 @@ async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
 /// The folder in which a node keeps the files of a keyspace; none when the node is on another machine.
 async fn folder(session: &Session, keyspace: &str) -> Option<PathBuf> {
     let query = "SELECT value FROM system_views.settings WHERE name = 'data_file_directories'";
-    let told = session.query_unpaged(query, ()).await.ok()?.into_rows_result().ok()?;
-    let (folders,) = told.first_row::<(String,)>().ok()?;
+    let answer = session.query_unpaged(query, ()).await.ok()?.into_rows_result().ok()?;
+    let (folders,) = answer.first_row::<(String,)>().ok()?;
     let folders: Vec<PathBuf> = serde_json::from_str(&folders).ok()?;
     folders.into_iter().map(|folder| folder.join(keyspace)).find(|folder| folder.is_dir())
 }
@@ -85,12 +86,12 @@ async fn alter(session: &Session, keyspace: &str, table: &Table, options: &str) 
     session.query_unpaged(text, ()).await.unwrap();
 }
 
-/// Makes the nodes flush a table twice a second, and search every second for files that have expired. The windows stay as
-/// the migrations define them.
-async fn hurry(session: &Session, keyspace: &str, table: &Table) {
+/// Makes the nodes flush a table twice a second, and search every second for files that have expired. The windows stay
+/// as the migrations define them.
+async fn flush_often(session: &Session, keyspace: &str, table: &Table) {
     let query = "SELECT compaction FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
-    let told = session.query_unpaged(query, (keyspace, table.name)).await.unwrap().into_rows_result().unwrap();
-    let (mut compaction,) = told.first_row::<(HashMap<String, String>,)>().unwrap();
+    let answer = session.query_unpaged(query, (keyspace, table.name)).await.unwrap().into_rows_result().unwrap();
+    let (mut compaction,) = answer.first_row::<(HashMap<String, String>,)>().unwrap();
     compaction.insert("expired_sstable_check_frequency_seconds".to_owned(), "1".to_owned());
     let compaction: Vec<String> = compaction.iter().map(|(name, value)| format!("'{name}': '{value}'")).collect();
     let options = format!("memtable_flush_period_in_ms = 500 AND compaction = {{{}}}", compaction.join(", "));
@@ -159,7 +160,7 @@ async fn files_of_time_windows_expire_as_a_whole() {
     let session = &store.session;
     if let Some(folder) = folder(session, &keyspace).await {
         for (table, _) in TABLES {
-            hurry(session, &keyspace, table).await;
+            flush_often(session, &keyspace, table).await;
         }
         reads_of_newer_rows_do_not_meet_expired_ones(&store, &keyspace).await;
         until("the entries are in a file", async || files(&folder, &schema::AUDIT).pop_first()).await;

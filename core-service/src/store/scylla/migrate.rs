@@ -1,4 +1,4 @@
-//! Migrations: a file a change, each applied once, in order, under a lock that expires if its holder dies.
+//! Migrations: one file for each change, applied once, in order, under a lock that expires if its holder dies.
 
 mod applied;
 
@@ -16,16 +16,16 @@ use thesis_net::clock::Clock;
 
 use self::applied::Applied;
 use super::{
-    options::{ConnectError, STEP, ScyllaOptions},
+    options::{ConnectError, STEP_TIMEOUT, ScyllaOptions},
     session,
 };
 
 /// A change of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Migration {
-    /// Number and name, which is its file's name.
+    /// Number and name, as in the name of the file.
     pub(super) name: &'static str,
-    /// Its statements, each of which does nothing where it was carried out before.
+    /// The statements. Each does nothing if it was carried out before.
     pub(super) text: &'static str,
 }
 
@@ -37,7 +37,8 @@ impl Migration {
         code.split(';').map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
     }
 
-    /// Whether versions that do not know it go on beside it, and start beside it. The rules of CONTRIBUTING.md say when.
+    /// True if older versions, which do not know the migration, can run and start beside it. CONTRIBUTING.md has the
+    /// rules.
     fn lets_older_go_on(&self) -> bool {
         self.text.lines().any(|line| line == OLDER_GO_ON)
     }
@@ -72,17 +73,17 @@ pub(super) const ALL: &[Migration] = migrations![
     "0012_time_windows",
 ];
 
-/// The line by which a migration says that versions that do not know it go on beside it.
+/// The line in a migration that lets older versions run beside it.
 const OLDER_GO_ON: &str = "-- Older versions go on beside this.";
-/// Seconds that the lock lasts. Renewed before each statement, it outlasts one and the wait for all nodes to know it.
+/// Duration of the lock in seconds. It is renewed before each statement, and outlasts one with its schema agreement.
 const LOCK_SECONDS: i32 = 30;
-/// How often the lock is tried.
-const PAUSE: Duration = Duration::from_millis(500);
-/// Most tries: enough to outlast the lock of a dead holder, or a holder that applies every migration.
-const TRIES: u32 = 240;
+/// Pause between two tries to take the lock.
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Maximum number of tries: enough to outlast the lock of a dead holder, or a holder that applies every migration.
+const MAX_LOCK_TRIES: u32 = 240;
 
-/// Creates what is missing. Refuses a keyspace with a migration that has changed, or with one that is unknown here and
-/// does not say that older versions go on beside it.
+/// Creates the keyspace and applies missing migrations. Refuses a keyspace with a changed migration, or with an unknown
+/// one that does not let older versions run beside it.
 pub(super) async fn run(
     session: &Session,
     options: &ScyllaOptions,
@@ -93,18 +94,18 @@ pub(super) async fn run(
     session::judge_copies(session, options)?;
     prepare(session, options).await?;
     let mut lock = Lock { session, owner: session.session_id().to_string() };
-    for _ in 0..TRIES {
+    for _ in 0..MAX_LOCK_TRIES {
         if Applied::read(session).await?.missing(keyspace, known)?.is_empty() {
             return Ok(());
         }
         if !lock.take().await {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(LOCK_RETRY_PAUSE).await;
             continue;
         }
         for migration in Applied::read(session).await?.missing(keyspace, known)? {
             tracing::info!(migration = migration.name, keyspace, "migrating");
             if !migrate(&lock, migration, clock).await? {
-                break; // someone else goes on
+                break; // another process continues
             }
         }
         lock.release().await;
@@ -117,7 +118,7 @@ pub(super) async fn missing(session: &Session, keyspace: &str) -> Result<Vec<&'s
     Applied::read(session).await?.missing(keyspace, ALL)
 }
 
-/// Carries out a migration; false when the lock expired while this process was held up.
+/// Applies a migration. Returns false when the lock expired while this process was held up.
 async fn migrate(lock: &Lock<'_>, migration: &Migration, clock: &dyn Clock) -> Result<bool, ConnectError> {
     for statement in migration.statements() {
         if !lock.renew().await {
@@ -128,11 +129,11 @@ async fn migrate(lock: &Lock<'_>, migration: &Migration, clock: &dyn Clock) -> R
     if !lock.renew().await {
         return Ok(false);
     }
-    applied::note(lock.session, migration, clock).await?;
+    applied::note_applied(lock.session, migration, clock).await?;
     Ok(true)
 }
 
-/// Creates the keyspace and the two tables that migrating itself needs.
+/// Creates the keyspace and the two tables that the migrations need.
 async fn prepare(session: &Session, options: &ScyllaOptions) -> Result<(), ConnectError> {
     let keyspace = &options.keyspace;
     let (datacenter, copies) = (options.datacenter.replace('\'', "''"), options.replication_factor);
@@ -147,7 +148,7 @@ async fn prepare(session: &Session, options: &ScyllaOptions) -> Result<(), Conne
         ("schema_lock", "name text PRIMARY KEY, owner text"),
         ("schema_change", "part text, name text, checksum text, applied_at bigint, PRIMARY KEY (part, name)"),
     ] {
-        // No lock guards these two, so two nodes may create one at once; with a fixed id it is still one table.
+        // No lock guards these two tables, so two nodes may create one at the same time. A fixed id makes it one table.
         let id = table_id(keyspace, table);
         let text = format!("CREATE TABLE IF NOT EXISTS {table} ({columns}) WITH id = '{id}'");
         alter(session, table, &text).await?;
@@ -157,17 +158,17 @@ async fn prepare(session: &Session, options: &ScyllaOptions) -> Result<(), Conne
 
 fn table_id(keyspace: &str, table: &str) -> String {
     let mut hash: [u8; 32] = Sha256::digest(format!("{keyspace}.{table}")).into();
-    // The bits that make it a UUID of version 5.
+    // These bits mark a UUID of version 5.
     hash[6] = (hash[6] & 0x0f) | 0x50;
     hash[8] = (hash[8] & 0x3f) | 0x80;
     let hex = hex::encode(hash);
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..32])
 }
 
-/// Runs a statement that changes the schema; returns when all reachable nodes know the change.
+/// Runs a statement that changes the schema. Returns when all reachable nodes know the change.
 async fn alter(session: &Session, step: &str, text: &str) -> Result<(), ConnectError> {
     run_step(session, step, text, ()).await?;
-    // The driver waits only after a change of its own, but another process may just have made this one.
+    // The driver waits only after its own changes, but another process may just have made this one.
     session.await_schema_agreement().await.map(drop).map_err(|error| ConnectError::step(step, error))
 }
 
@@ -185,7 +186,7 @@ pub(super) async fn run_step(
     values: impl SerializeRow,
 ) -> Result<Option<QueryRowsResult>, ConnectError> {
     let mut statement = statement.into();
-    statement.set_request_timeout(Some(STEP));
+    statement.set_request_timeout(Some(STEP_TIMEOUT));
     let answer = session.query_unpaged(statement, values).await.map_err(|error| ConnectError::step(step, error))?;
     Ok(answer.into_rows_result().ok())
 }
@@ -199,7 +200,7 @@ struct Lock<'a> {
 impl Lock<'_> {
     async fn take(&mut self) -> bool {
         let text = "INSERT INTO schema_lock (name, owner) VALUES ('schema', ?) IF NOT EXISTS USING TTL ?";
-        // A try in doubt may have succeeded; renewing shows whether it did.
+        // A try in doubt may have succeeded; the renewal shows whether it did.
         self.condition(text, (self.owner.as_str(), LOCK_SECONDS)).await || self.renew().await
     }
 

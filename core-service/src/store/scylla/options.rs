@@ -1,33 +1,33 @@
-//! Where the cluster is, and why it cannot be used.
+//! Options of the cluster, and the errors of a connection.
 
 use std::{path::PathBuf, time::Duration};
 
 use scylla::errors::NewSessionError;
 use secrecy::SecretString;
 
-/// Longest time for one statement, and again for the nodes to agree on its change.
-pub(super) const STEP: Duration = Duration::from_secs(10);
+/// Timeout of one statement, and again of the schema agreement about its change.
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where the cluster is and how to use it.
+/// Address and options of the cluster.
 #[derive(Clone)]
 pub struct ScyllaOptions {
     /// Contact points, `host:port`.
     pub nodes: Vec<String>,
-    /// The keyspace; created where there is none.
+    /// The keyspace. A missing one is created.
     pub keyspace: String,
-    /// Copies of each row in the data centre, for a keyspace that is created.
+    /// Number of copies of each row in the data centre, for a new keyspace.
     pub replication_factor: u32,
     /// The data centre that all replicas of this service read and write.
     pub datacenter: String,
-    /// User name, where the cluster asks for one.
+    /// User name, if the cluster requires one.
     pub user: Option<String>,
-    /// Its password.
+    /// The password of the user.
     pub password: Option<SecretString>,
-    /// Root certificates (PEM); with them the connection is by TLS.
+    /// Root certificates (PEM). With them the connection uses TLS.
     pub ca_file: Option<PathBuf>,
 }
 
-/// Why there is no connection to the cluster.
+/// The reason why there is no connection to the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The name of the keyspace cannot be used.
@@ -38,10 +38,10 @@ pub enum ConnectError {
     CaFile {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// No node answers as it should.
+    /// No node gives a valid response.
     #[error("the cluster cannot be reached: {0}")]
     Session(#[source] Box<NewSessionError>),
     /// No node is in the data centre.
@@ -49,28 +49,28 @@ pub enum ConnectError {
     Datacenter {
         /// The data centre.
         datacenter: String,
-        /// Those that the nodes are in.
+        /// The data centres of the nodes.
         known: String,
     },
     /// A row cannot have all its copies.
     #[error("{copies} copies of each row, but {nodes} node{} in the data centre", if *nodes == 1 { "" } else { "s" })]
     Copies {
-        /// Copies of each row in the data centre.
+        /// Number of copies of each row in the data centre.
         copies: usize,
-        /// Nodes in the data centre.
+        /// Number of nodes in the data centre.
         nodes: usize,
-        /// The keyspace, where it was made before.
-        made: Option<String>,
+        /// The keyspace, if it exists already.
+        existing: Option<String>,
     },
     /// A step of preparing the keyspace failed.
     #[error("{step}: {reason}")]
     Step {
-        /// What was being done.
+        /// The step that failed.
         step: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
-    /// A migration is not what it was when it was applied.
+    /// A migration has changed since it was applied.
     #[error("keyspace `{keyspace}`: migration `{migration}` has changed since it was applied there")]
     Changed {
         /// The keyspace.

@@ -11,13 +11,13 @@ use scylla::{
 };
 
 use super::{
-    PARALLEL, ScyllaStore, StoreError, StoreResult,
+    MAX_PARALLEL, ScyllaStore, StoreError, StoreResult,
     statements::{Bind, Shape, edge},
 };
 use crate::store::{Consistency, Row, Scan, Table, Value};
 
-/// Longest time for a read, retries included.
-const LIMIT: Duration = Duration::from_secs(2);
+/// Timeout of a read, retries included.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) async fn get(
     store: &ScyllaStore,
@@ -28,7 +28,7 @@ pub(super) async fn get(
     let statement = store.statement(table, Shape::Get { serial: consistency == Consistency::Serial }).await?;
     let values: Vec<Bind<'_>> = key.iter().map(Bind::from).collect();
     let request = store.session.execute_unpaged(&statement, values);
-    let answer = store.limited(LIMIT, request, StoreError::Unavailable, unavailable).await?;
+    let answer = store.limited(READ_TIMEOUT, request, StoreError::Unavailable, unavailable).await?;
     let Some(mut row) = rows(answer)?.pop() else {
         return Ok(None);
     };
@@ -42,7 +42,7 @@ pub(super) async fn get_many(
     keys: &[Vec<Value>],
 ) -> StoreResult<Vec<Option<Row>>> {
     let gets: Vec<_> = keys.iter().map(|key| get(store, table, key, Consistency::Quorum)).collect();
-    stream::iter(gets).buffered(PARALLEL).try_collect().await
+    stream::iter(gets).buffered(MAX_PARALLEL).try_collect().await
 }
 
 pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Row>> {
@@ -64,9 +64,9 @@ pub(super) async fn scan(store: &ScyllaStore, scan: &Scan) -> StoreResult<Vec<Ro
     let mut found = Vec::new();
     let mut page = PagingState::start();
     loop {
-        // Nearly always one page; a server may end a page early where rows are large.
+        // The result nearly always has one page; a server may end a page early if rows are large.
         let request = store.session.execute_single_page(&statement, &values, page);
-        let (answer, next) = store.limited(LIMIT, request, StoreError::Unavailable, unavailable).await?;
+        let (answer, next) = store.limited(READ_TIMEOUT, request, StoreError::Unavailable, unavailable).await?;
         found.append(&mut rows(answer)?);
         match next.into_paging_control_flow() {
             ControlFlow::Continue(state) => page = state,

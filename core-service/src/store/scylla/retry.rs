@@ -1,22 +1,21 @@
-//! When a request that one node failed to answer is sent to another.
+//! The rule for sending a failed request to another node.
 
 use scylla::{
     errors::{DbError, RequestAttemptError},
     policies::retry::{RequestInfo, RetryDecision, RetryPolicy, RetrySession},
 };
 
-/// Most other nodes that are asked: with three copies of each row there are two.
-const OTHERS: u32 = 2;
+/// Maximum number of other nodes that get the request: with three copies of each row there are two.
+const MAX_OTHER_NODES: u32 = 2;
 
-/// Sends a repeatable request to another node if this node is starting up, going down or cut off, since the other may
-/// do better. A request that failed because there is too much work, or because the copies of a row did not answer,
-/// would fail there too and make it worse.
+/// Sends a repeatable request to another node if this node is starting up, going down or cut off. If a request fails
+/// because of too much work, or because the copies of a row do not answer, it would fail there too and add more work.
 #[derive(Debug)]
-pub(super) struct AskOthers;
+pub(super) struct RetryOtherNodes;
 
-struct Asked(u32);
+struct RetryCount(u32);
 
-/// Whether only this one node has the trouble.
+/// True if the failure concerns only this node.
 const fn is_its_own(error: &RequestAttemptError) -> bool {
     matches!(
         error,
@@ -29,15 +28,15 @@ const fn is_its_own(error: &RequestAttemptError) -> bool {
     )
 }
 
-impl RetryPolicy for AskOthers {
+impl RetryPolicy for RetryOtherNodes {
     fn new_session(&self) -> Box<dyn RetrySession> {
-        Box::new(Asked(0))
+        Box::new(RetryCount(0))
     }
 }
 
-impl RetrySession for Asked {
+impl RetrySession for RetryCount {
     fn decide_should_retry(&mut self, request: RequestInfo<'_>) -> RetryDecision {
-        if !request.is_idempotent || self.0 == OTHERS || !is_its_own(request.error) {
+        if !request.is_idempotent || self.0 == MAX_OTHER_NODES || !is_its_own(request.error) {
             return RetryDecision::DontRetry;
         }
         self.0 += 1;
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_nodes_own_trouble_is_taken_to_another() {
+    fn only_failures_of_one_node_are_retried_on_another() {
         let consistency = Consistency::LocalQuorum;
         let is_its_own = |error| is_its_own(&RequestAttemptError::DbError(error, String::new()));
         for error in [

@@ -1,4 +1,4 @@
-//! How the cluster is reached.
+//! The connection to the cluster.
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
@@ -20,8 +20,8 @@ use scylla::{
 use secrecy::ExposeSecret as _;
 
 use super::{
-    options::{ConnectError, STEP, ScyllaOptions},
-    retry::AskOthers,
+    options::{ConnectError, STEP_TIMEOUT, ScyllaOptions},
+    retry::RetryOtherNodes,
 };
 
 impl ConnectError {
@@ -30,18 +30,19 @@ impl ConnectError {
     }
 }
 
-/// Longest wait for an answer before a read is also sent to another node.
-const SECOND_TRY: Duration = Duration::from_millis(400);
+/// Time without a response after which a read is also sent to another node.
+const SECOND_TRY_DELAY: Duration = Duration::from_millis(400);
 
-/// How often a connection is asked whether it lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(2);
-/// Longest wait for the answer; then the connection is closed, so that its requests are not lost with a silent node. A
-/// node's pauses for garbage collection are shorter.
-const SILENCE: Duration = Duration::from_secs(5);
-/// Longest time to open a connection.
-const CONNECT: Duration = Duration::from_secs(2);
+/// Interval of keep-alive requests on a connection.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(2);
+/// Time without a response to a keep-alive after which the connection is closed, so that its requests are not lost with
+/// a silent node. A node's pauses for garbage collection are shorter.
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit to open a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The profile of every statement: the data centre's quorum, asked of a replica if possible, never of another centre.
+/// The profile of every statement: the data centre's quorum, through a replica if possible, never through another data
+/// centre.
 pub(super) fn profile(datacenter: &str) -> ExecutionProfileBuilder {
     let policy = DefaultPolicy::builder()
         .prefer_datacenter(datacenter.to_owned())
@@ -54,32 +55,33 @@ pub(super) fn profile(datacenter: &str) -> ExecutionProfileBuilder {
         .serial_consistency(Some(SerialConsistency::LocalSerial))
 }
 
-/// The same for repeatable statements.
+/// The profile of repeatable statements: they are retried on other nodes.
 pub(super) fn repeated(datacenter: &str) -> ExecutionProfileBuilder {
-    profile(datacenter).retry_policy(Arc::new(AskOthers))
+    profile(datacenter).retry_policy(Arc::new(RetryOtherNodes))
 }
 
-/// The same for reads. A slow write is under way at every copy; to send it again would only double the work.
+/// The profile of reads: a slow one is also sent to another node. A slow write is under way at every copy already, and
+/// sending it again would only double the work.
 pub(super) fn reads(datacenter: &str) -> ExecutionProfileBuilder {
-    let speculation = SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: SECOND_TRY };
+    let speculation = SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: SECOND_TRY_DELAY };
     repeated(datacenter).speculative_execution_policy(Some(Arc::new(speculation)))
 }
 
-/// Connects; no keyspace is chosen yet.
+/// Connects without a keyspace.
 pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectError> {
     let name = &options.keyspace;
-    let letters = name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
-    if !letters || name.len() > 48 || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+    let is_lower_case = name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+    if !is_lower_case || name.len() > 48 || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         return Err(ConnectError::Keyspace(name.clone()));
     }
     let profile = repeated(&options.datacenter);
     let mut builder = SessionBuilder::new()
         .known_nodes(&options.nodes)
         .default_execution_profile_handle(profile.build().into_handle())
-        .connection_timeout(CONNECT)
-        .keepalive_interval(KEEP_ALIVE)
-        .keepalive_timeout(SILENCE)
-        .schema_agreement_timeout(STEP);
+        .connection_timeout(CONNECT_TIMEOUT)
+        .keepalive_interval(KEEP_ALIVE_INTERVAL)
+        .keepalive_timeout(KEEP_ALIVE_TIMEOUT)
+        .schema_agreement_timeout(STEP_TIMEOUT);
     if let (Some(user), Some(password)) = (&options.user, &options.password) {
         builder = builder.user(user, password.expose_secret());
     }
@@ -90,8 +92,8 @@ pub(super) async fn open(options: &ScyllaOptions) -> Result<Session, ConnectErro
     builder.build().await.map_err(|error| ConnectError::Session(Box::new(error)))
 }
 
-/// Refuses a keyspace whose rows need more copies in the data centre than it has nodes: nothing could be written there,
-/// and every write would only fail late. Gives the copies and the nodes.
+/// Refuses a keyspace whose rows need more copies in the data centre than it has nodes: every write would fail there,
+/// and fail late. Returns the numbers of copies and nodes.
 pub(super) fn judge_copies(session: &Session, options: &ScyllaOptions) -> Result<(usize, usize), ConnectError> {
     let cluster = session.get_cluster_state();
     let datacenters = || cluster.get_nodes_info().iter().filter_map(|node| node.datacenter.as_deref());
@@ -101,8 +103,8 @@ pub(super) fn judge_copies(session: &Session, options: &ScyllaOptions) -> Result
         let known = known.into_iter().collect::<Vec<_>>().join(", ");
         return Err(ConnectError::Datacenter { datacenter: options.datacenter.clone(), known });
     }
-    let made = cluster.get_keyspace(&options.keyspace);
-    let copies = match made.map(|keyspace| &keyspace.strategy) {
+    let keyspace = cluster.get_keyspace(&options.keyspace);
+    let copies = match keyspace.map(|keyspace| &keyspace.strategy) {
         None => usize::try_from(options.replication_factor).unwrap_or(usize::MAX),
         Some(Strategy::SimpleStrategy { replication_factor }) => *replication_factor,
         Some(Strategy::NetworkTopologyStrategy { datacenter_repfactors }) => {
@@ -111,7 +113,7 @@ pub(super) fn judge_copies(session: &Session, options: &ScyllaOptions) -> Result
         Some(_) => 0,
     };
     if copies > nodes {
-        return Err(ConnectError::Copies { copies, nodes, made: made.map(|_| options.keyspace.clone()) });
+        return Err(ConnectError::Copies { copies, nodes, existing: keyspace.map(|_| options.keyspace.clone()) });
     }
     Ok((copies, nodes))
 }
@@ -124,7 +126,7 @@ fn tls(path: &PathBuf) -> Result<ClientConfig, String> {
     if roots.is_empty() {
         return Err("it holds no certificate".to_owned());
     }
-    // Named, because two providers are compiled in.
+    // The provider is named, because two are compiled in.
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;

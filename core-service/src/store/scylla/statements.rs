@@ -1,4 +1,4 @@
-//! Every CQL statement over the tables, made from their descriptors and prepared when first used.
+//! Every CQL statement over the tables, built from their descriptors and prepared at the first use.
 
 use std::{collections::HashMap, ops::Bound, sync::Arc, time::Duration};
 
@@ -18,15 +18,15 @@ use scylla::{
 use super::{ScyllaStore, StoreError, StoreResult, session};
 use crate::store::{Column, Table, Value};
 
-/// Longest time to prepare a statement, which asks every node, once.
-const PREPARE_LIMIT: Duration = Duration::from_secs(2);
+/// Timeout of the preparation of a statement, which goes to every node once.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The forms that statements over a table take.
+/// The forms of statements over a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
-    /// One row. Binds the key.
+    /// A read of one row. Binds the key.
     Get { serial: bool },
-    /// A slice. Binds partition, lower bound, upper bound, limit.
+    /// A read of a slice. Binds partition, lower bound, upper bound, limit.
     Scan { from: Edge, to: Edge, reverse: bool, serial: bool },
     /// An unconditional write. Binds timestamp, TTL, body, version, key.
     Put,
@@ -38,7 +38,7 @@ pub(super) enum Shape {
     Remove { conditional: bool },
 }
 
-/// One end of a slice: the number of columns it compares, and if it is inclusive. None: the partition's end.
+/// One end of a slice: the number of compared columns, and whether it is inclusive. None is the partition's end.
 pub(super) type Edge = Option<(usize, bool)>;
 
 /// The form of a bound.
@@ -55,12 +55,12 @@ impl Shape {
         matches!(self, Self::Get { .. } | Self::Scan { .. })
     }
 
-    /// Whether it may be sent twice.
+    /// True if the statement may be sent twice.
     fn is_idempotent(self) -> bool {
         !matches!(self, Self::Set { .. } | Self::Remove { .. })
     }
 
-    /// Its text.
+    /// The text of the statement.
     pub(super) fn text(self, keyspace: &str, table: &Table) -> String {
         let name = format!("\"{keyspace}\".\"{}\"", table.name);
         let key = equal(table.partition.iter().chain(table.clustering));
@@ -104,7 +104,7 @@ fn equal<'a>(columns: impl Iterator<Item = &'a Column>) -> String {
     columns.map(|column| format!("\"{}\" = ?", column.name)).collect::<Vec<_>>().join(" AND ")
 }
 
-/// A bound, compared as a tuple; always in tuple notation, since the two notations do not mix on one column.
+/// A bound, compared as a tuple. It always has tuple notation, since the two notations do not mix on one column.
 fn relation(table: &Table, edge: Edge, operator: &str) -> String {
     let Some((columns, inclusive)) = edge else {
         return String::new();
@@ -153,7 +153,8 @@ impl SerializeValue for Bind<'_> {
 pub(super) struct Statements {
     keyspace: String,
     prepared: RwLock<HashMap<(&'static str, Shape), PreparedStatement>>,
-    /// For conditional writes: sent once, since a repetition could not tell its own success from another's.
+    /// The profile of conditional writes. They are sent once, since a repeat could not tell its own success from
+    /// another's.
     pub(super) conditional: ExecutionProfileHandle,
     reads: ExecutionProfileHandle,
 }
@@ -169,7 +170,7 @@ impl Statements {
         }
     }
 
-    /// The profile that a statement is sent with; none for the session's own.
+    /// The profile of a statement; none for the session's profile.
     fn profile(&self, shape: Shape) -> Option<ExecutionProfileHandle> {
         if shape.is_read() {
             Some(self.reads.clone())
@@ -188,7 +189,7 @@ impl ScyllaStore {
         }
         let preparing = self.session.prepare(shape.text(&self.statements.keyspace, table));
         let wrong = |error: scylla::errors::PrepareError| StoreError::Unavailable(error.to_string());
-        let mut statement = self.limited(PREPARE_LIMIT, preparing, StoreError::Unavailable, wrong).await?;
+        let mut statement = self.limited(PREPARE_TIMEOUT, preparing, StoreError::Unavailable, wrong).await?;
         statement.set_is_idempotent(shape.is_idempotent());
         statement.set_execution_profile_handle(self.statements.profile(shape));
         if let Shape::Get { serial: true } | Shape::Scan { serial: true, .. } = shape {
@@ -210,20 +211,20 @@ mod tests {
             Some(profile) => format!("{:?}", profile.to_profile()),
             None => format!("{:?}", session::repeated("datacenter1").build()),
         };
-        let told = |shape| {
+        let policies = |shape| {
             let by = by(shape);
-            (by.contains("SimpleSpeculativeExecutionPolicy"), by.contains("AskOthers"))
+            (by.contains("SimpleSpeculativeExecutionPolicy"), by.contains("RetryOtherNodes"))
         };
         for serial in [false, true] {
-            assert_eq!(told(Shape::Get { serial }), (true, true));
-            assert_eq!(told(Shape::Scan { from: None, to: None, reverse: false, serial }), (true, true));
+            assert_eq!(policies(Shape::Get { serial }), (true, true));
+            assert_eq!(policies(Shape::Scan { from: None, to: None, reverse: false, serial }), (true, true));
         }
         for shape in [Shape::Put, Shape::Delete] {
-            assert_eq!(told(shape), (false, true), "{shape:?}");
+            assert_eq!(policies(shape), (false, true), "{shape:?}");
         }
         for conditional in [false, true] {
-            assert_eq!(told(Shape::Set { conditional }), (false, false));
-            assert_eq!(told(Shape::Remove { conditional }), (false, false));
+            assert_eq!(policies(Shape::Set { conditional }), (false, false));
+            assert_eq!(policies(Shape::Remove { conditional }), (false, false));
         }
     }
 }

@@ -14,22 +14,22 @@ use scylla::{
 };
 
 use super::{
-    PARALLEL, ScyllaStore, StoreError, StoreResult,
+    MAX_PARALLEL, ScyllaStore, StoreError, StoreResult,
     statements::{Bind, Shape},
 };
 use crate::store::{Change, ConditionalWrite, Expect, Transaction, Value};
 
-/// Longest time for a write; contended conditions take several rounds.
-const LIMIT: Duration = Duration::from_secs(5);
-/// Most bytes in a batch of versioned changes. A larger one holds a replica up for longer than it saves.
-const BATCH_BYTES: usize = 50 * 1024;
+/// Timeout of a write. Contended conditions take several rounds.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum number of bytes in a batch of versioned changes. A larger one holds a replica up for longer than it saves.
+const MAX_BATCH_BYTES: usize = 50 * 1024;
 
 pub(super) async fn apply(store: &ScyllaStore, changes: Vec<Change>) -> StoreResult<()> {
     let groups = stream::iter(groups(changes).into_iter().map(Ok));
-    groups.try_for_each_concurrent(PARALLEL, |group| write(store, group)).await
+    groups.try_for_each_concurrent(MAX_PARALLEL, |group| write(store, group)).await
 }
 
-/// Groups changes by table and partition, up to [`BATCH_BYTES`]: a replica applies a group as one.
+/// Groups changes by table and partition, up to [`MAX_BATCH_BYTES`]: a replica applies a group as one.
 fn groups(changes: Vec<Change>) -> Vec<Vec<Change>> {
     let mut full = Vec::new();
     let mut open: HashMap<_, (usize, Vec<Change>)> = HashMap::new();
@@ -37,7 +37,7 @@ fn groups(changes: Vec<Change>) -> Vec<Vec<Change>> {
         let partition: Vec<Value> = change.key.iter().take(change.table.partition.len()).cloned().collect();
         let size = 64 + change.body.as_ref().map_or(0, bytes::Bytes::len);
         let (bytes, group) = open.entry((change.table.name, partition)).or_default();
-        if !group.is_empty() && *bytes + size > BATCH_BYTES {
+        if !group.is_empty() && *bytes + size > MAX_BATCH_BYTES {
             full.push(mem::take(group));
             *bytes = 0;
         }
@@ -64,10 +64,10 @@ async fn write(store: &ScyllaStore, group: Vec<Change>) -> StoreResult<()> {
         statements.push(store.statement(change.table, shape).await?);
         values.push(binds);
     }
-    // An earlier try, or another group, may have been written whatever the last error says.
+    // An earlier try, or another group, may have been written in spite of the last error.
     let doubt = |error: ExecutionError| StoreError::InDoubt(error.to_string());
     let request = send(store, statements, values, true);
-    store.limited(LIMIT, request, StoreError::InDoubt, doubt).await.map(drop)
+    store.limited(WRITE_TIMEOUT, request, StoreError::InDoubt, doubt).await.map(drop)
 }
 
 pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> StoreResult<bool> {
@@ -79,7 +79,7 @@ pub(super) async fn transact(store: &ScyllaStore, transaction: &Transaction) -> 
         values.push(binds);
     }
     let request = send(store, statements, values, false);
-    let answer = store.limited(LIMIT, request, StoreError::InDoubt, failed).await?;
+    let answer = store.limited(WRITE_TIMEOUT, request, StoreError::InDoubt, failed).await?;
     applied(answer).ok_or_else(|| StoreError::InDoubt("the answer to a conditional write is not readable".to_owned()))
 }
 
@@ -96,7 +96,7 @@ fn conditional<'a>(transaction: &'a Transaction, write: &'a ConditionalWrite) ->
     binds.extend(transaction.partition.iter().chain(&write.clustering).map(Bind::from));
     match write.expect {
         Expect::Any => {}
-        // A row that is not there reads as nulls.
+        // A missing row reads as nulls.
         Expect::Absent => binds.push(Bind::Null),
         Expect::Version(version) => binds.push(Bind::Bigint(version)),
     }
@@ -107,7 +107,7 @@ fn ttl(seconds: Option<u32>) -> Bind<'static> {
     Bind::Int(i32::try_from(seconds.unwrap_or(0)).unwrap_or(i32::MAX))
 }
 
-/// Sends statements of one partition: one alone, several as one batch.
+/// Sends statements of one partition, several of them as one batch.
 async fn send(
     store: &ScyllaStore,
     mut statements: Vec<PreparedStatement>,
@@ -128,10 +128,10 @@ async fn send(
     store.session.batch(&batch, values).await
 }
 
-/// `[applied]`, the one column that every server puts first; the others and their order differ.
+/// Reads `[applied]`, the first column on every server. The other columns and their order differ.
 fn applied(answer: QueryResult) -> Option<bool> {
     if !answer.is_rows() {
-        return Some(true); // there was no condition
+        return Some(true); // the batch had no condition
     }
     let row = answer.into_rows_result().ok()?.first_row::<CqlRow>().ok()?;
     match row.columns.into_iter().next()?? {
@@ -140,8 +140,8 @@ fn applied(answer: QueryResult) -> Option<bool> {
     }
 }
 
-/// Only an error that surely came before a conditional write began leaves no doubt. Too few replicas may also be
-/// found at its last step, once it is decided.
+/// Only an error from before a conditional write began leaves no doubt. "Too few replicas" may also come from its last
+/// step, after the decision.
 fn failed(error: ExecutionError) -> StoreError {
     let not_sent = match &error {
         ExecutionError::BadQuery(_)

@@ -73,7 +73,7 @@ async fn a_member_calls_as_a_key_of_the_project_would() {
 }
 
 #[tokio::test]
-async fn viewers_look_and_developers_change() {
+async fn viewers_read_and_developers_change() {
     let core = world().await;
     change(&core, ControlChange::Project(Project { live_approved: true, ..project() })).await;
     for operation in Operation::ALL.iter().copied() {

@@ -1,4 +1,4 @@
-//! What a core must know of control before it cancels a delivery.
+//! A core reads the control log before it cancels a delivery.
 
 use std::collections::BTreeSet;
 

@@ -56,12 +56,12 @@ async fn an_endpoint_that_hangs_gets_nothing_more_from_the_healthy_lane() {
 async fn an_endpoint_gets_more_places_as_it_answers() {
     let mut bench = Bench::new().await;
     bench.webhook("wh_busy").await;
-    let (_place, mut claims) = bench.core.dispatcher.join(2 * PER_WEBHOOK);
-    for _ in 0..3 * PER_WEBHOOK {
+    let (_place, mut claims) = bench.core.dispatcher.join(2 * MAX_OUT_PER_WEBHOOK);
+    for _ in 0..3 * MAX_OUT_PER_WEBHOOK {
         bench.post().await;
     }
-    let mut places = PER_NEW_WEBHOOK;
-    while places <= PER_WEBHOOK {
+    let mut places = MIN_OUT_PER_WEBHOOK;
+    while places <= MAX_OUT_PER_WEBHOOK {
         let mut out = Vec::new();
         while out.len() < places {
             out.push(claims.recv().await.unwrap());
@@ -76,7 +76,7 @@ async fn an_endpoint_gets_more_places_as_it_answers() {
     while claims.try_recv().is_ok() {
         last += 1;
     }
-    assert!(last <= PER_WEBHOOK, "{last}");
+    assert!(last <= MAX_OUT_PER_WEBHOOK, "{last}");
 }
 
 #[tokio::test(start_paused = true)]

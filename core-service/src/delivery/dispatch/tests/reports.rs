@@ -1,4 +1,4 @@
-//! Reports that meet trouble, and queue rows that nobody notified the dispatcher of.
+//! Reports that meet faults, and queue rows without a notification to the dispatcher.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::{
 
 impl Bench {
     /// The next attempt that is handed out.
-    async fn next_claim(&self, claims: &mut mpsc::Receiver<Claimed>) -> Claimed {
+    async fn next_claim(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> ClaimedAttempt {
         for _ in 0..1_000 {
             if let Ok(claimed) = claims.try_recv() {
                 return claimed;
@@ -39,7 +39,7 @@ impl Bench {
 }
 
 /// A webhook, two attempts that are out, and a report of each.
-async fn two_reported(bench: &mut Bench) -> ([String; 2], Vec<Reported>, WorkerPlace) {
+async fn two_reported(bench: &mut Bench) -> ([String; 2], Vec<EndedAttempt>, WorkerPlace) {
     bench.webhook("wh_1").await;
     let (place, mut claims) = bench.core.dispatcher.join(8);
     let (mut events, mut reports) = (Vec::new(), Vec::new());
@@ -47,7 +47,7 @@ async fn two_reported(bench: &mut Bench) -> ([String; 2], Vec<Reported>, WorkerP
         events.push(bench.post().await);
         let delivery = claims.recv().await.unwrap().delivery.id.clone();
         let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
-        reports.push(Reported { delivery, attempt });
+        reports.push(EndedAttempt { delivery, attempt });
     }
     (events.try_into().unwrap(), reports, place)
 }
@@ -57,14 +57,14 @@ async fn a_write_that_fails_loses_no_other_report() {
     let clock = ManualClock::new();
     let backend = SharedMemory::new(&clock);
     let mut bench = Bench::on(Arc::<SharedMemory>::clone(&backend), clock).await;
-    let ([refused, sound], reports, _place) = two_reported(&mut bench).await;
+    let ([refused, intact], reports, _place) = two_reported(&mut bench).await;
     backend.refuse(Some(reports[0].delivery.clone()));
     assert!(bench.core.dispatcher.report(reports.clone()).await.is_err());
     assert_eq!(bench.delivery(&refused, "wh_1").await.attempt_count(), 0);
-    assert_eq!(bench.delivery(&sound, "wh_1").await.attempt_count(), 1);
+    assert_eq!(bench.delivery(&intact, "wh_1").await.attempt_count(), 1);
     backend.refuse(None);
     bench.core.dispatcher.report(reports).await.unwrap();
-    for event in [refused, sound] {
+    for event in [refused, intact] {
         assert_eq!(bench.delivery(&event, "wh_1").await.attempt_count(), 1);
     }
 }
@@ -75,9 +75,9 @@ async fn a_damaged_row_holds_up_no_other_report() {
     let (_, reports, _place) = two_reported(&mut bench).await;
     bench.damage(&reports[0].delivery).await;
     // A core that did not hand them out reads both rows.
-    let sound = reports[1].delivery.clone();
+    let intact = reports[1].delivery.clone();
     other.dispatcher.report(reports).await.unwrap();
-    assert_eq!(other.shared.deliveries.get(&sound).await.unwrap().unwrap().attempt_count(), 1);
+    assert_eq!(other.shared.deliveries.get(&intact).await.unwrap().unwrap().attempt_count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +91,7 @@ async fn a_damaged_row_of_a_queue_holds_up_no_other_row() {
     bench.core.shared.backend.apply(vec![damaged]).await.unwrap();
     let event = bench.post().await;
     bench.becomes(&event, "wh_1", Status::Pending).await;
-    bench.core.shared.hints.hear([("wh_1".to_owned(), now_ms - 1)]);
+    bench.core.shared.hints.add_queues([("wh_1".to_owned(), now_ms - 1)]);
     let (_place, mut claims) = bench.core.dispatcher.join(8);
     assert_eq!(bench.next_claim(&mut claims).await.delivery.event_id, event);
 }
@@ -99,13 +99,13 @@ async fn a_damaged_row_of_a_queue_holds_up_no_other_row() {
 #[tokio::test(start_paused = true)]
 async fn a_damaged_row_holds_up_no_other_delivery_of_its_webhook() {
     let mut bench = Bench::new().await;
-    let ([_, sound], reports, place) = two_reported(&mut bench).await;
+    let ([_, intact], reports, place) = two_reported(&mut bench).await;
     bench.core.dispatcher.report(reports.clone()).await.unwrap();
     bench.damage(&reports[0].delivery).await;
     drop(place);
     let (_place, mut claims) = bench.core.dispatcher.join(8);
     bench.clock.advance(60_000);
-    assert_eq!(bench.next_claim(&mut claims).await.delivery.event_id, sound);
+    assert_eq!(bench.next_claim(&mut claims).await.delivery.event_id, intact);
     assert!(bench.stays_away(&mut claims).await);
 }
 
@@ -140,7 +140,7 @@ async fn a_success_counts_once_the_streak_before_it_has_ended() {
     let event = bench.post().await;
     let claimed = claims.recv().await.unwrap();
     let attempt = Attempt { number: 1, response_status: Some(200), ..Attempt::default() };
-    let report = Reported { delivery: claimed.delivery.id.clone(), attempt };
+    let report = EndedAttempt { delivery: claimed.delivery.id.clone(), attempt };
     // The writes of the webhook's streak fail.
     backend.refuse(Some("wh_1".to_owned()));
     assert!(bench.core.dispatcher.report(vec![report.clone()]).await.is_err());

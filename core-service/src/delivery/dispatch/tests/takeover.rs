@@ -1,4 +1,4 @@
-//! What a core finds in the store: when it takes a shard over, and when no other core notifies it.
+//! Reads of the store by a core that takes a shard over, or that no other core notifies.
 
 use super::*;
 use crate::{
@@ -24,7 +24,7 @@ impl Bench {
     }
 
     /// The next attempt that is handed out.
-    async fn claim(&self, claims: &mut mpsc::Receiver<Claimed>) -> Claimed {
+    async fn claim(&self, claims: &mut mpsc::Receiver<ClaimedAttempt>) -> ClaimedAttempt {
         self.until(async || !claims.is_empty()).await;
         claims.try_recv().unwrap()
     }
@@ -78,7 +78,7 @@ async fn a_replay_without_a_notification_is_sent_although_older_rows_wait() {
     bench.clock.advance(60_000);
     let (_place, mut claims) = dispatcher.join(8);
     bench.until(async || deliveries.queue.done(shard_of("wh_1")).await.unwrap().is_some()).await;
-    bench.core.shared.hints.hear([("wh_1".to_owned(), older.created_at)]);
+    bench.core.shared.hints.add_queues([("wh_1".to_owned(), older.created_at)]);
     bench.until(async || dispatcher.state.lock().waiting().count() == 1).await;
     // The cores have no addresses, so they do not reach each other.
     let sent = replay(&other, &older, clock_now(&other), "seed").await.unwrap();
@@ -121,14 +121,14 @@ async fn hold_back(age_s: u64, then_s: u64) {
     let original = bench.disabled_webhook(&second, now_ms).await;
     let third = Delivery { replay_of: Some(original.id.clone()), ..original };
     bench.core.shared.deliveries.create(&[&third], now_ms).await.unwrap();
-    bench.core.shared.hints.hear([(second, now_ms)]);
+    bench.core.shared.hints.add_queues([(second, now_ms)]);
     replays.push(third.id);
-    bench.until(async || dispatcher.queue().normal.ready == 1).await;
+    bench.until(async || dispatcher.queue_metrics().normal.ready == 1).await;
 
     let (place, _claims) = other.dispatcher.join(1);
     bench.until(async || !dispatcher.shards.serves(shard_of(&webhook), clock_now(&bench.core))).await;
     bench.report(&out[0], 200).await;
-    bench.until(async || dispatcher.queue().normal.ready == 0).await;
+    bench.until(async || dispatcher.queue_metrics().normal.ready == 0).await;
     pass(&bench, then_s).await;
     // The attempt that is still out keeps the shard here until the other core has no worker any more.
     drop(place);

@@ -1,4 +1,4 @@
-//! What waits, and what ends while it waits.
+//! Deliveries that wait, and deliveries that end while they wait.
 
 use super::*;
 
@@ -49,7 +49,7 @@ async fn what_has_waited_for_a_day_ends_then_and_is_not_brought_back() {
 async fn more_than_memory_holds_is_read_from_the_queue() {
     let mut bench = Bench::new().await;
     bench.webhook("wh_1").await;
-    let all = super::super::state::READY_EACH + 50;
+    let all = super::super::state::MAX_READY_PER_WEBHOOK + 50;
     let mut posted = std::collections::BTreeSet::new();
     for _ in 0..all {
         posted.insert(bench.post().await);
@@ -80,7 +80,7 @@ async fn another_core_takes_over_what_a_dead_one_had_to_do() {
             bench.report(&claimed, 500).await;
         }
     }
-    // It dies without a word: its leases end by themselves.
+    // The core dies without giving up its leases, which end by themselves.
     bench.core.stop.cancel();
     let other = Bench { core: core(backend, &clock, 2).await, clock, posted: 0 };
     let (_place, mut claims) = other.core.dispatcher.join(8);
@@ -103,9 +103,9 @@ async fn any_core_takes_a_report() {
     let event = bench.post().await;
     let claimed = claims.recv().await.unwrap();
     let attempt = Attempt { number: 1, response_status: Some(500), ..Attempt::default() };
-    other.dispatcher.report(vec![Reported { delivery: claimed.delivery.id.clone(), attempt }]).await.unwrap();
+    other.dispatcher.report(vec![EndedAttempt { delivery: claimed.delivery.id.clone(), attempt }]).await.unwrap();
     assert_eq!(bench.delivery(&event, "wh_1").await.status(), Status::Retrying);
-    // The core that sends hears of the retry before it is due.
+    // The sending core receives the notification of the retry before it is due.
     assert!(bench.stays_away(&mut claims).await);
     bench.clock.advance(60_000);
     let again = claims.recv().await.unwrap();

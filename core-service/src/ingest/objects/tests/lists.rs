@@ -1,24 +1,24 @@
 use super::*;
 use crate::domain::row::Wallet;
 
-fn page_of(value: &Value) -> Result<Page, Refusal> {
+fn page_of(value: &Value) -> Result<ThesisPage, Refusal> {
     page(value.to_string().as_bytes(), NOW)
 }
 
 #[test]
 fn a_page_tells_of_each_thesis_and_what_follows() {
     let older = with(&["updated_at"], time(NOW - 90_000));
-    let told = page_of(&json!({"data": [whole(), 5, older, {}], "next_cursor": "c 1", "total": 9})).unwrap();
+    let read = page_of(&json!({"data": [whole(), 5, older, {}], "next_cursor": "c 1", "total": 9})).unwrap();
     let verdicts: Vec<_> =
-        told.theses.iter().map(|one| one.as_ref().map(Vec::len).map_err(|refusal| *refusal)).collect();
+        read.theses.iter().map(|one| one.as_ref().map(Vec::len).map_err(|refusal| *refusal)).collect();
     assert_eq!(verdicts, [Ok(1), Err(Refusal::Malformed), Ok(1), Err(Refusal::Field("id"))]);
-    assert_eq!((told.next_cursor.as_deref(), told.broken_off), (Some("c 1"), None));
-    assert_eq!(told.oldest_ms, Some(NOW - 90_000));
+    assert_eq!((read.next_cursor.as_deref(), read.broken_off), (Some("c 1"), None));
+    assert_eq!(read.oldest_ms, Some(NOW - 90_000));
     for end in [json!({"data": []}), json!({"data": [], "next_cursor": null}), json!({"data": [], "next_cursor": ""})] {
-        let told = page_of(&end).unwrap();
+        let read = page_of(&end).unwrap();
         assert_eq!(
-            told,
-            Page { theses: Vec::new(), next_cursor: None, broken_off: None, oldest_ms: None, newest_ms: None }
+            read,
+            ThesisPage { theses: Vec::new(), next_cursor: None, broken_off: None, oldest_ms: None, newest_ms: None }
         );
     }
 }
@@ -26,9 +26,9 @@ fn a_page_tells_of_each_thesis_and_what_follows() {
 #[test]
 fn a_wrong_cursor_spoils_no_thesis() {
     for wrong in [json!(7), json!({}), json!("x".repeat(2_049))] {
-        let told = page_of(&json!({"data": [whole()], "next_cursor": wrong})).unwrap();
-        assert_eq!((told.theses.len(), told.next_cursor), (1, None));
-        assert_eq!(told.broken_off, Some(Refusal::Field("next_cursor")));
+        let read = page_of(&json!({"data": [whole()], "next_cursor": wrong})).unwrap();
+        assert_eq!((read.theses.len(), read.next_cursor), (1, None));
+        assert_eq!(read.broken_off, Some(Refusal::Field("next_cursor")));
     }
 }
 
@@ -48,8 +48,8 @@ fn what_is_no_list_is_refused() {
 
 #[test]
 fn tokens_are_judged_one_by_one() {
-    let told = tokens(&json!({"data": [whole()["token"], null]}), NOW).unwrap();
-    assert_eq!(told, [Ok(expected().token), Err(Refusal::Malformed)]);
+    let read = tokens(&json!({"data": [whole()["token"], null]}), NOW).unwrap();
+    assert_eq!(read, [Ok(expected().token), Err(Refusal::Malformed)]);
 }
 
 #[test]
@@ -84,6 +84,6 @@ fn only_public_and_authorized_wallets_are_kept() {
     };
     assert_eq!(wallets(&json!({"data": list}), NOW).unwrap(), [kept("0x2", NOW - 1), kept("0x1", NOW - 2)]);
     let many: Vec<_> = (0..150_i64).map(|number| wallet(&number.to_string(), NOW - 150 + number)).collect();
-    let most = wallets(&json!({"data": many}), NOW).unwrap();
-    assert_eq!((most.len(), most[0].address.as_str()), (100, "149"));
+    let newest = wallets(&json!({"data": many}), NOW).unwrap();
+    assert_eq!((newest.len(), newest[0].address.as_str()), (100, "149"));
 }

@@ -51,8 +51,8 @@ fn any_value() -> impl Strategy<Value = Option<Value>> {
     ]
 }
 
-fn is_name(text: &str, most: usize) -> bool {
-    (1..=most).contains(&text.chars().count()) && !text.chars().any(|c| c.is_control() || c.is_whitespace())
+fn is_name(text: &str, max: usize) -> bool {
+    (1..=max).contains(&text.chars().count()) && !text.chars().any(|c| c.is_control() || c.is_whitespace())
 }
 
 fn is_url(text: Option<&String>) -> bool {

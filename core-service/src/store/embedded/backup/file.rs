@@ -1,9 +1,9 @@
-//! The form of a backup's file.
+//! The format of a backup's file.
 //!
-//! It begins with [`MAGIC`] and the form's version. Pieces follow: the length of the packed message, a CRC-32 of its
-//! number and its bytes, and the message, packed by zstd. The first piece tells the tables with their numbers of rows,
-//! the others bring the rows in the order of their keys, and the last has the SHA-256 of everything before it. So a
-//! file that is cut off or changed anywhere is recognised. Numbers outside of messages are little endian.
+//! It begins with [`MAGIC`] and the version of the format. Pieces follow: the length of the packed message, a CRC-32 of
+//! its number and its bytes, and the message, packed by zstd. The first piece lists the tables with their numbers of
+//! rows, the others have the rows in the order of their keys, and the last has the SHA-256 of all bytes before it. So a
+//! reader recognises a truncated or changed file. Numbers outside of messages are little endian.
 
 use std::io::{self, Read};
 
@@ -11,32 +11,32 @@ use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::super::{database::FORMAT, row::Stored};
+use super::super::{database::FORMAT, row::StoredRow};
 
 /// The first bytes of every backup.
 const MAGIC: [u8; 8] = *b"ttbackup";
-/// Version of the form that is described above.
-const FORM: u32 = 1;
-/// Most bytes of a packed piece, and of its message. Pieces are far smaller, unless one row is so large.
-pub(super) const LARGEST: usize = 8 << 20;
-/// Tables whose names begin so are the engine's own: the format, and an index that a restore makes anew.
-pub(super) const OWN: char = '_';
-/// zstd's own choice between speed and size.
-const LEVEL: i32 = 3;
+/// Version of the format that is described above.
+const FORM_VERSION: u32 = 1;
+/// Maximum number of bytes of a packed piece, and of its message. Only a piece with one huge row comes near it.
+pub(super) const MAX_PIECE_BYTES: usize = 8 << 20;
+/// Prefix of the names of internal tables: the format, and an index that a restore builds again.
+pub(super) const INTERNAL_PREFIX: char = '_';
+/// The default level of zstd.
+const COMPRESSION_LEVEL: i32 = 3;
 
-/// What is in a backup.
+/// The contents of a backup.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Contents {
     /// Version of the store's keys, rows and tables.
     #[prost(uint64, tag = "1")]
     pub schema: u64,
-    /// When it was made, in Unix milliseconds.
+    /// The time of the backup, in unix milliseconds.
     #[prost(int64, tag = "2")]
     pub created_at_ms: i64,
-    /// Version of the program that made it.
+    /// Version of the program that created the backup.
     #[prost(string, tag = "3")]
     pub program: String,
-    /// Its tables, in the order of their rows.
+    /// The tables, in the order of their rows.
     #[prost(message, repeated, tag = "4")]
     pub tables: Vec<TableContents>,
 }
@@ -52,10 +52,10 @@ impl Contents {
 /// A table of a backup.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TableContents {
-    /// Its name.
+    /// The name of the table.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// How many rows it has.
+    /// The number of rows.
     #[prost(uint64, tag = "2")]
     pub rows: u64,
 }
@@ -63,13 +63,13 @@ pub struct TableContents {
 /// Some rows of one table.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Rows {
-    /// The table's place in the contents.
+    /// The table's index in the contents.
     #[prost(uint32, tag = "1")]
     pub(super) table: u32,
     /// The keys, ascending.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub(super) keys: Vec<Vec<u8>>,
-    /// As many values.
+    /// The values, one for each key.
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub(super) values: Vec<Vec<u8>>,
 }
@@ -86,38 +86,38 @@ enum Part {
     Contents(Contents),
     #[prost(message, tag = "2")]
     Rows(Rows),
-    /// The end: the SHA-256 of all bytes before it.
+    /// The end, with the SHA-256 of all bytes before it.
     #[prost(bytes = "vec", tag = "3")]
     End(Vec<u8>),
 }
 
-/// Why a file is not used.
+/// The reason why a file cannot be used as a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// It does not begin as a backup does.
+    /// The file does not begin as a backup does.
     #[error("it is no backup of this service")]
     Foreign,
-    /// A newer version of this program made it.
-    #[error("it has form {0} of a backup; this version reads form {FORM}. Use the version that made it")]
+    /// A newer version of this program created the file.
+    #[error("it has form {0} of a backup; this version reads form {FORM_VERSION}. Use the version that made it")]
     NewerForm(u32),
-    /// It was made of a store that this version does not read.
+    /// The backup is of a store that this version cannot read.
     #[error("it was made by version {program}, of a store with format {found}; this version reads format {FORMAT}")]
     OtherFormat {
-        /// The format of its store.
+        /// The format of the store.
         found: u64,
-        /// The version that made it.
+        /// The version that created the backup.
         program: String,
     },
-    /// It ends too early.
+    /// The file ends too early.
     #[error("it is cut off: take a whole copy of it")]
     CutOff,
-    /// It is not what was written.
+    /// The file is damaged.
     #[error("it is damaged: {0}")]
     Damaged(&'static str),
-    /// It is encrypted, and whoever reads it cannot decrypt it.
+    /// The file is encrypted, and the reader cannot decrypt it.
     #[error("{0}")]
     Encrypted(&'static str),
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Io(io::Error),
 }
@@ -126,7 +126,7 @@ impl From<io::Error> for BackupError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::CutOff,
-            // Only what decrypts a file gives this error.
+            // Only the decryption of a file returns this error.
             io::ErrorKind::InvalidData => Self::Damaged("an encrypted piece is cut off or was changed"),
             _ => Self::Io(error),
         }
@@ -140,7 +140,7 @@ fn sum(number: u64, packed: &[u8]) -> [u8; 4] {
     hasher.finalize().to_le_bytes()
 }
 
-/// Makes the bytes of a backup, piece by piece.
+/// Writes the bytes of a backup, piece by piece.
 pub(super) struct Writer {
     number: u64,
     hash: Sha256,
@@ -148,10 +148,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// The bytes before any row.
+    /// The bytes before the first row.
     pub(super) fn begin(contents: Contents) -> io::Result<(Self, Vec<u8>)> {
-        let mut writer = Self { number: 0, hash: Sha256::new(), packing: Compressor::new(LEVEL)? };
-        let mut bytes = [MAGIC.as_slice(), &FORM.to_le_bytes()].concat();
+        let mut writer = Self { number: 0, hash: Sha256::new(), packing: Compressor::new(COMPRESSION_LEVEL)? };
+        let mut bytes = [MAGIC.as_slice(), &FORM_VERSION.to_le_bytes()].concat();
         writer.hash.update(&bytes);
         bytes.extend(writer.piece(Part::Contents(contents))?);
         Ok((writer, bytes))
@@ -171,7 +171,7 @@ impl Writer {
     fn piece(&mut self, part: Part) -> io::Result<Vec<u8>> {
         let message = Piece { part: Some(part) }.encode_to_vec();
         let packed = self.packing.compress(&message)?;
-        let length = u32::try_from(packed.len()).ok().filter(|_| message.len().max(packed.len()) <= LARGEST);
+        let length = u32::try_from(packed.len()).ok().filter(|_| message.len().max(packed.len()) <= MAX_PIECE_BYTES);
         let length = length.ok_or_else(|| io::Error::other("a row is too large for a backup"))?;
         let bytes = [&length.to_le_bytes(), sum(self.number, &packed).as_slice(), &packed].concat();
         self.number += 1;
@@ -180,7 +180,7 @@ impl Writer {
     }
 }
 
-/// Reads a backup and trusts nothing in it.
+/// Reads a backup. It trusts no part of the file.
 pub(super) struct Reader<R> {
     from: R,
     number: u64,
@@ -188,16 +188,16 @@ pub(super) struct Reader<R> {
     hash: Sha256,
     unpacking: Decompressor<'static>,
     contents: Contents,
-    /// Rows read of each table.
+    /// Number of rows read of each table.
     read: Vec<u64>,
     /// The table and the key of the last row.
     last: Option<(usize, Vec<u8>)>,
-    /// Whether its end was read, and is right.
+    /// True once the end was read and is right.
     ended: bool,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads what comes before any row.
+    /// Reads the part before the first row.
     pub(super) fn open(mut from: R) -> Result<Self, BackupError> {
         let mut start = [0; 12];
         match from.read_exact(&mut start) {
@@ -209,7 +209,7 @@ impl<R: Read> Reader<R> {
             return Err(BackupError::Foreign);
         }
         let form = u32::from_le_bytes([a, b, c, d]);
-        if form != FORM {
+        if form != FORM_VERSION {
             return Err(BackupError::NewerForm(form));
         }
         let mut reader = Self {
@@ -229,7 +229,7 @@ impl<R: Read> Reader<R> {
         if contents.schema != FORMAT {
             return Err(BackupError::OtherFormat { found: contents.schema, program: contents.program });
         }
-        if contents.tables.iter().any(|table| table.name.starts_with(OWN)) {
+        if contents.tables.iter().any(|table| table.name.starts_with(INTERNAL_PREFIX)) {
             return Err(BackupError::Damaged("it has a table of the engine"));
         }
         reader.read = vec![0; contents.tables.len()];
@@ -241,7 +241,7 @@ impl<R: Read> Reader<R> {
         &self.contents
     }
 
-    /// The next rows; none once everything was read and found whole.
+    /// The next rows; none once the whole file was read and is intact.
     pub(super) fn next(&mut self) -> Result<Option<Rows>, BackupError> {
         if self.ended {
             return Ok(None);
@@ -269,7 +269,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Demands rows as a store has them, each once.
+    /// Checks that rows are valid, in order and without repeats.
     fn count(&mut self, rows: &Rows) -> Result<(), BackupError> {
         let table = usize::try_from(rows.table).unwrap_or(usize::MAX);
         let counted = self.read.get_mut(table).ok_or(BackupError::Damaged("it has rows of an unknown table"))?;
@@ -284,7 +284,7 @@ impl<R: Read> Reader<R> {
         if !rows.keys.first().is_some_and(after_last) || !rows.keys.is_sorted_by(|one, next| one < next) {
             return Err(BackupError::Damaged("its rows are not in order"));
         }
-        if rows.values.iter().any(|value| Stored::decode(value).is_err()) {
+        if rows.values.iter().any(|value| StoredRow::decode(value).is_err()) {
             return Err(BackupError::Damaged("a row cannot be read"));
         }
         self.last = rows.keys.last().map(|key| (table, key.clone()));
@@ -296,7 +296,7 @@ impl<R: Read> Reader<R> {
         self.from.read_exact(&mut head)?;
         let [a, b, c, d, sum_of @ ..] = head;
         let length = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
-        if length > LARGEST {
+        if length > MAX_PIECE_BYTES {
             return Err(BackupError::Damaged("a piece is too large"));
         }
         let mut packed = vec![0; length];
@@ -308,18 +308,18 @@ impl<R: Read> Reader<R> {
         self.bytes += (head.len() + length) as u64;
         self.hash.update(head);
         self.hash.update(&packed);
-        let unpacked = self.unpacking.decompress(&packed, LARGEST);
+        let unpacked = self.unpacking.decompress(&packed, MAX_PIECE_BYTES);
         let message = unpacked.ok().and_then(|message| Piece::decode(message.as_slice()).ok());
         message.and_then(|piece| piece.part).ok_or(BackupError::Damaged("a piece cannot be read"))
     }
 }
 
-/// What was found in a whole backup.
+/// The result of the verification of a backup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verified {
-    /// Its contents.
+    /// The contents of the backup.
     pub contents: Contents,
-    /// Its length.
+    /// The length of the file in bytes.
     pub bytes: u64,
     /// The SHA-256 of the whole file, in hex digits.
     pub sha256: String,
@@ -328,7 +328,7 @@ pub struct Verified {
 /// Reads a whole backup, row by row.
 ///
 /// # Errors
-/// When it is not whole, or not of this version's format.
+/// Fails when the backup is not whole, or does not have this version's format.
 pub fn verify(from: impl Read) -> Result<Verified, BackupError> {
     let mut reader = Reader::open(from)?;
     while reader.next()?.is_some() {}
@@ -336,7 +336,7 @@ pub fn verify(from: impl Read) -> Result<Verified, BackupError> {
 }
 
 impl<R> Reader<R> {
-    /// What was read, once its end was.
+    /// The result, once the end was read.
     pub(super) fn verified(self) -> Verified {
         Verified { contents: self.contents, bytes: self.bytes, sha256: hex::encode(self.hash.finalize()) }
     }

@@ -1,4 +1,4 @@
-//! Makes a store of a backup, in a folder that no process uses.
+//! Restores a backup as a store, in a folder that no process uses.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -15,7 +15,7 @@ use super::{
         database::{self, FORMAT, Target, guarded, set_format},
         key,
         open::{FILE, LOCK, OpenError, Options, at, lock, new_file, open_error},
-        row::Stored,
+        row::StoredRow,
     },
     file::{BackupError, Contents, Reader, Verified, verify},
 };
@@ -23,13 +23,13 @@ use crate::store::{Table, Value};
 
 /// The store's name until it is whole.
 const UNFINISHED: &str = "store.restoring";
-/// Names that may be in the folder: keys that were put there, what a restore that did not end has left, and the folder
-/// that the system makes on a new disk.
+/// Names that may be in the folder: keys that the operator puts there, files of an unfinished restore, and the folder
+/// that the system creates on a new disk.
 const ALLOWED: [&str; 5] = ["secret_key", "service_token", LOCK, UNFINISHED, "lost+found"];
-/// Bytes of rows that are committed together.
-const BATCH: usize = 32 << 20;
+/// Bytes of rows in one commit.
+const BATCH_BYTES: usize = 32 << 20;
 
-/// Why nothing was restored.
+/// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The file cannot be used.
@@ -37,15 +37,15 @@ pub enum RestoreError {
     Backup {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         error: BackupError,
     },
-    /// Something is in the folder.
+    /// The folder is not empty.
     #[error("{} has {found:?} in it; name a folder that is empty or missing", .dir.display())]
     Occupied {
         /// The folder.
         dir: PathBuf,
-        /// What is in it.
+        /// The name of an entry in the folder.
         found: String,
     },
     /// The folder or the new store cannot be used.
@@ -53,19 +53,19 @@ pub enum RestoreError {
     Open(#[from] OpenError),
 }
 
-/// The file of a restore that did not end, if there is one and no store.
+/// The file of an unfinished restore, if there is one and no store.
 #[must_use]
 pub fn unfinished(dir: &Path) -> Option<PathBuf> {
     let file = dir.join(UNFINISHED);
     (file.exists() && !dir.join(FILE).exists()).then_some(file)
 }
 
-/// Makes a store in a folder that is empty or missing. Nothing is made or changed before the whole backup was read, and
-/// the store gets its name only when it is whole. `open` reads the file from where it stands, and decrypts it if need be.
+/// Creates a store in an empty or missing folder. It changes nothing before the whole backup was read, and the store
+/// gets its name only when it is whole. `open` reads the file from its present position, and decrypts it if necessary.
 /// The row `left_out`, by its table and key, is not in the store: a copy must not have it.
 ///
 /// # Errors
-/// When the folder has something in it, the backup is not whole, or the store cannot be written.
+/// Fails when the folder is not empty, the backup is not whole, or the store cannot be written.
 pub fn restore(
     backup: &Path,
     open: impl Fn(&File) -> Result<Box<dyn Read + '_>, BackupError>,
@@ -78,18 +78,18 @@ pub fn restore(
     let mut from = File::open(backup).map_err(|error| refused(error.into()))?;
     let verified = open(&from).and_then(verify).map_err(refused)?;
     from.rewind().map_err(|error| refused(error.into()))?;
-    // For its owner alone, as a first start makes it.
+    // Only the owner may read it, as after a first start.
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at(dir))?;
     let locked = lock(dir)?;
     demand_empty(dir)?;
     let (unfinished, whole) = (dir.join(UNFINISHED), dir.join(FILE));
     let again = open(&from).map_err(refused)?;
-    let made = make(&unfinished, again, &verified.contents, options, left_out, refused);
-    if made.is_err() {
-        // It would be replaced by the next restore anyhow.
+    let created = make(&unfinished, again, &verified.contents, options, left_out, refused);
+    if created.is_err() {
+        // The next restore would replace it anyway.
         let _ = fs::remove_file(&unfinished);
     }
-    made?;
+    created?;
     fs::rename(&unfinished, &whole).map_err(at(&whole))?;
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
     drop(locked);
@@ -110,7 +110,7 @@ fn demand_empty(dir: &Path) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Makes the store's file, with the checksums of pages that every store has.
+/// Creates the store's file, with the checksums of pages that every store has.
 fn make(
     path: &Path,
     from: impl Read,
@@ -141,12 +141,12 @@ fn make(
     Ok(())
 }
 
-/// Commits the next rows; none when there were none left.
+/// Commits the next rows; none when no rows are left.
 fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<Result<(), BackupError>>, redb::Error> {
     guarded(|| {
         let tx = database.begin_write()?;
         let mut size = 0;
-        while size < BATCH {
+        while size < BATCH_BYTES {
             let rows = match reader.next() {
                 Ok(Some(rows)) => rows,
                 Ok(None) => break,
@@ -159,7 +159,7 @@ fn fill<R: Read>(database: &Database, reader: &mut Reader<R>) -> Result<Option<R
             for (key, value) in rows.keys.iter().zip(&rows.values) {
                 size += key.len() + value.len();
                 table.insert(key.as_slice(), value.as_slice())?;
-                let expires_ms = Stored::decode(value)?.expires_ms;
+                let expires_ms = StoredRow::decode(value)?.expires_ms;
                 if expires_ms > 0 {
                     expiry.insert((expires_ms, name.as_str(), key.as_slice()), ())?;
                 }
@@ -178,7 +178,7 @@ fn leave_out(database: &Database, (table, row): (&Table, &[Value])) -> Result<()
     Ok(())
 }
 
-/// Demands that every row is there.
+/// Checks that no row is missing.
 fn is_whole(database: &Database, contents: &Contents) -> Result<(), redb::Error> {
     let tx = database.begin_read()?;
     for table in contents.tables.iter().filter(|table| table.rows > 0) {

@@ -1,4 +1,4 @@
-//! Takes a backup: reads a snapshot on a thread of its own and hands out pieces as fast as they are taken.
+//! Takes a backup: reads a snapshot on a separate thread and sends pieces as fast as the receiver takes them.
 
 use std::{io, mem::take, thread, time::Duration};
 
@@ -12,34 +12,34 @@ use tokio::{
 
 use super::{
     super::database::{FORMAT, guarded, store_error},
-    file::{Contents, OWN, Rows, TableContents, Writer},
+    file::{Contents, INTERNAL_PREFIX, Rows, TableContents, Writer},
 };
 use crate::store::{BackupPiece, StoreError, StoreResult};
 
-/// Bytes of rows from which on a piece is sent; packed it is a third of that.
-const PIECE: usize = 128 << 10;
-/// Most pieces that wait to be taken.
-const WAITING: usize = 2;
-/// Longest wait for a caller who takes nothing: the snapshot keeps old pages of the file in use.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Bytes of rows after which a piece is sent. Packed it has a third of them.
+const PIECE_BYTES: usize = 128 << 10;
+/// Maximum number of pieces that wait for the receiver.
+const MAX_WAITING: usize = 2;
+/// Time without progress of the receiver after which the backup ends: its snapshot keeps old pages of the file in use.
+const READER_TIMEOUT: Duration = Duration::from_mins(1);
 
 type Pieces = mpsc::Receiver<StoreResult<BackupPiece>>;
 
-/// Begins a backup of what a transaction sees. The slot is free again once its thread has ended.
+/// Begins a backup of a transaction's snapshot. The slot is free again once the thread has ended.
 pub(in super::super) fn begin(
     tx: ReadTransaction,
     created_at_ms: i64,
     file: String,
     slot: OwnedSemaphorePermit,
 ) -> StoreResult<Pieces> {
-    let (sender, pieces) = mpsc::channel(WAITING);
+    let (sender, pieces) = mpsc::channel(MAX_WAITING);
     let runtime = Handle::current();
     let send = move |piece| {
-        let sent = runtime.block_on(async { timeout(PATIENCE, sender.send(piece)).await });
+        let sent = runtime.block_on(async { timeout(READER_TIMEOUT, sender.send(piece)).await });
         sent.is_ok_and(|sent| sent.is_ok())
     };
     let work = move || {
-        // Requests come first.
+        // Requests have priority over the backup.
         if let Err(error) = ThreadPriority::Min.set_for_current() {
             tracing::warn!(%error, "a backup runs at the priority of everything else");
         }
@@ -54,7 +54,7 @@ pub(in super::super) fn begin(
     Ok(pieces)
 }
 
-/// Reads everything, until nobody takes the pieces any more.
+/// Reads all tables, until the receiver is dropped.
 pub(super) fn copy(
     tx: &ReadTransaction,
     created_at_ms: i64,
@@ -64,7 +64,7 @@ pub(super) fn copy(
     let open = |name: &str| tx.open_table(TableDefinition::<&[u8], &[u8]>::new(name));
     let mut contents =
         Contents { schema: FORMAT, created_at_ms, program: env!("CARGO_PKG_VERSION").to_owned(), tables: Vec::new() };
-    for name in names.into_iter().filter(|name| !name.starts_with(OWN)) {
+    for name in names.into_iter().filter(|name| !name.starts_with(INTERNAL_PREFIX)) {
         let rows = open(&name)?.len()?;
         contents.tables.push(TableContents { name, rows });
     }
@@ -88,7 +88,7 @@ pub(super) fn copy(
             rows.keys.push(key);
             rows.values.push(value);
             read += 1;
-            if size >= PIECE {
+            if size >= PIECE_BYTES {
                 let (keys, values) = (take(&mut rows.keys), take(&mut rows.values));
                 let count = keys.len() as u64;
                 if !sent(writer.rows(Rows { table: number, keys, values }), count)? {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{
-    file::{LARGEST, Reader, Rows, Writer},
+    file::{MAX_PIECE_BYTES, Reader, Rows, Writer},
     *,
 };
 use crate::{
@@ -114,10 +114,10 @@ fn pieces_that_are_whole_but_wrong_are_recognised() {
         values: keys.iter().map(|_| row::encode(1, 0, &Bytes::new())).collect(),
     };
     let of = |rows: Vec<Rows>| {
-        let mut told = contents(&tables);
-        told.tables[0].rows = rows.iter().map(|rows| rows.keys.len() as u64).sum();
-        told.tables[2].rows = 0;
-        let (mut writer, mut bytes) = Writer::begin(told).unwrap();
+        let mut counts = contents(&tables);
+        counts.tables[0].rows = rows.iter().map(|rows| rows.keys.len() as u64).sum();
+        counts.tables[2].rows = 0;
+        let (mut writer, mut bytes) = Writer::begin(counts).unwrap();
         for rows in rows {
             bytes.extend(writer.rows(rows).unwrap());
         }
@@ -142,12 +142,12 @@ fn pieces_that_are_whole_but_wrong_are_recognised() {
     assert!(matches!(verify(written(own, &Tables::new(), 1).as_slice()), Err(BackupError::Damaged(_))));
     // A row that no reader would take.
     let (mut writer, _) = Writer::begin(contents(&tables)).unwrap();
-    let huge = Rows { table: 0, keys: vec![vec![1]], values: vec![vec![1; LARGEST]] };
+    let huge = Rows { table: 0, keys: vec![vec![1]], values: vec![vec![1; MAX_PIECE_BYTES]] };
     assert!(writer.rows(huge).is_err());
 }
 
 #[test]
-fn what_another_version_or_program_made_is_refused_by_name() {
+fn backups_of_another_version_or_program_are_refused_by_name() {
     let (tables, whole) = small();
     assert!(matches!(verify(&b"PK\x03\x04 something else"[..]), Err(BackupError::Foreign)));
     assert!(matches!(verify(&b""[..]), Err(BackupError::Foreign)));
@@ -170,13 +170,13 @@ fn restore(file: &Path, dir: &Path, options: Options) -> Result<Verified, Restor
 /// Takes a whole backup into a file.
 async fn save(store: &EmbeddedStore, file: &Path) {
     let Backup::Begun(mut pieces) = store.backup(7, Vec::new()).await.unwrap() else { panic!("no backup") };
-    let (mut bytes, mut told) = (Vec::new(), (0, 0));
+    let (mut bytes, mut counts) = (Vec::new(), (0, 0));
     while let Some(piece) = pieces.recv().await {
         let piece = piece.unwrap();
         bytes.extend(piece.bytes);
-        told = (piece.rows, piece.of);
+        counts = (piece.rows, piece.of);
     }
-    assert_eq!(told.0, told.1);
+    assert_eq!(counts.0, counts.1);
     fs::write(file, bytes).unwrap();
 }
 
@@ -208,7 +208,7 @@ async fn a_restored_store_is_the_one_that_was_saved() {
     assert_eq!(applied(&restored, "later").await, None);
     assert_eq!(restored.all(&TOKEN).await.unwrap().len(), 1);
     assert_eq!(restored.all(&PROFILE).await.unwrap().len(), 300);
-    // What expires still does, and it can be written as any store.
+    // Expiring rows still expire, and the store can be written.
     clock.0.store(10_000, Ordering::Relaxed);
     restored.sweep(10_000).await.unwrap();
     assert_eq!(restored.all(&TOKEN).await.unwrap().len(), 0);
@@ -255,7 +255,7 @@ async fn a_backup_is_of_one_moment_and_no_longer_than_its_store() {
     while let Some(Ok(piece)) = pieces.recv().await {
         bytes.extend(piece.bytes);
     }
-    // It may have been quicker than the end. What is cut off is never taken for a whole one.
+    // The backup may have been quicker than the end. A truncated backup never counts as a whole one.
     assert!(
         verify(bytes.as_slice()).is_ok_and(|verified| verified.contents.rows() == 250)
             || verify(bytes.as_slice()).is_err()
@@ -301,13 +301,13 @@ async fn a_refused_restore_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_restore_that_did_not_end_is_told_and_can_be_repeated() {
+async fn a_restore_that_did_not_end_is_reported_and_can_be_repeated() {
     let dir = tempfile::tempdir().unwrap();
     let (file, copy, clock) = (dir.path().join("backup"), dir.path().join("copy"), Arc::new(Fixed::default()));
     let store = open(&dir.path().join("data"), &clock);
     insert(&store, "1").await.unwrap();
     save(&store, &file).await;
-    // What a crash leaves, beside a key that was put there before and the folder of a new disk.
+    // The folder has the files of a crash, a key of the operator and the folder of a new disk.
     fs::create_dir(&copy).unwrap();
     fs::write(copy.join("store.restoring"), "half").unwrap();
     fs::write(copy.join("store.lock"), "").unwrap();

@@ -65,32 +65,32 @@ async fn fill(store: &EmbeddedStore) -> Rows {
 
 /// Reads every row: as it was written, or an error that names the file. Gives the number of errors.
 async fn compare(store: &EmbeddedStore, rows: &Rows, what: &str) -> usize {
-    let mut told = 0;
-    let mut tell = |error: StoreError| {
+    let mut reported = 0;
+    let mut report = |error: StoreError| {
         assert!(error.to_string().contains("the given disk"), "{what}: {error}");
-        told += 1;
+        reported += 1;
     };
     for (key, row) in rows {
         match store.get(&TOKEN_SYMBOL, key, Consistency::Quorum).await {
             Ok(found) => assert_eq!(found.as_ref(), Some(row), "{what}: {key:?}"),
-            Err(error) => tell(error),
+            Err(error) => report(error),
         }
     }
     match store.scan(&Scan::all(&TOKEN_SYMBOL, key!["d", "S"], usize::MAX)).await {
         Ok(found) => assert!(found.iter().eq(rows.values()), "{what}: a scan"),
-        Err(error) => tell(error),
+        Err(error) => report(error),
     }
     for batch in 0..10_u8 {
         match store.get(&IDEMPOTENCY, &key!["d", batch.to_string()], Consistency::Quorum).await {
             Ok(found) => assert!(found.is_some_and(|row| row.body.iter().all(|byte| *byte == batch)), "{what}"),
-            Err(error) => tell(error),
+            Err(error) => report(error),
         }
     }
-    told
+    reported
 }
 
 #[tokio::test]
-async fn what_is_damaged_is_told_and_never_read_as_data() {
+async fn damage_is_reported_and_never_read_as_data() {
     let seed = std::env::var("TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     let mut dice = Dice(seed);
     let disk = Disk::new(Vec::new());
@@ -106,7 +106,7 @@ async fn what_is_damaged_is_told_and_never_read_as_data() {
     let killed = bytes_of(&disk);
     drop(store);
     let used = |bytes: &[u8]| bytes.chunks(PAGE).rposition(|page| page.iter().any(|byte| *byte != 0)).unwrap() + 1;
-    let (mut refused, mut told) = (0, 0);
+    let (mut refused, mut reported) = (0, 0);
     for round in 0..48 {
         let whole = if round % 2 == 0 { &clean } else { &killed };
         let verify = round % 4 < 2;
@@ -155,15 +155,15 @@ async fn what_is_damaged_is_told_and_never_read_as_data() {
                 if running {
                     disk.spoil(bytes);
                 }
-                told += compare(&store, &rows, &what).await.min(1);
+                reported += compare(&store, &rows, &what).await.min(1);
                 // A write is done or refused, and rows without damage can still be read.
                 drop(super::insert(&store, "later").await);
                 compare(&store, &rows, &what).await;
             }
         }
     }
-    println!("{refused} refused at the start, {told} told at a read");
-    assert!(refused > 10 && told > 2);
+    println!("{refused} refused at the start, {reported} reported at a read");
+    assert!(refused > 10 && reported > 2);
 }
 
 /// A loss of power keeps any part of the unsynced writes; no such file is taken for damaged.

@@ -18,7 +18,7 @@ pub(crate) struct Disk(Arc<Inside>);
 #[derive(Debug)]
 struct Inside {
     bytes: Mutex<Bytes>,
-    /// How many writes still work.
+    /// Number of writes that still work.
     writes_left: AtomicI64,
     /// The next read fails.
     fail_read: AtomicBool,
@@ -76,7 +76,7 @@ impl Disk {
         self.0.fail_read.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the next read still fails.
+    /// True if the next read still fails.
     pub(crate) fn fails_read(&self) -> bool {
         self.0.fail_read.load(Ordering::SeqCst)
     }
@@ -91,7 +91,7 @@ impl Disk {
         self.after_power_loss_but(|| false)
     }
 
-    /// The same, but unsynced writes remain where `stays` says so.
+    /// The disk after a power loss that keeps the unsynced writes which `stays` chooses.
     pub(crate) fn after_power_loss_but(&self, mut stays: impl FnMut() -> bool) -> Self {
         let bytes = self.0.bytes.lock();
         let mut left = bytes.synced.clone();

@@ -42,7 +42,7 @@ async fn full_disk_refuses_writes_and_recovers() {
 /// The disk fails after each possible number of writes. An acknowledged row is there, before and after a loss of
 /// power; a row neither acknowledged nor in doubt is not.
 #[tokio::test]
-async fn every_failing_write_is_told_and_survived() {
+async fn every_failing_write_is_reported_and_survived() {
     let mut in_doubt = 0;
     for room in 0.. {
         let disk = Disk::new(Vec::new());

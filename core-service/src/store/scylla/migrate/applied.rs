@@ -1,4 +1,4 @@
-//! Which migrations a keyspace has, and whether this version can live with them.
+//! The migrations of a keyspace, and the check whether this version can run with them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,23 +8,24 @@ use thesis_net::clock::Clock;
 use super::{ConnectError, Migration, repeatable, run_step};
 
 const STEP: &str = "reading the migrations applied";
-/// Where every migration is noted.
+/// Partition with all applied migrations.
 const SCHEMA: &str = "schema";
-/// Where those are noted beside which older versions go on. Versions that do not know this part refuse them.
+/// Partition with the migrations that let older versions run beside them. Versions that do not know this partition
+/// refuse these migrations.
 const BESIDE: &str = "beside";
 
 /// The migrations of a keyspace.
 #[derive(Default)]
 pub(super) struct Applied {
-    /// Their checksums, by name.
+    /// The checksums of the migrations, by name.
     pub(super) checksums: HashMap<String, String>,
-    /// The names of those beside which versions go on that do not know them.
+    /// The names of the migrations that let older versions run beside them.
     pub(super) beside: HashSet<String>,
 }
 
 impl Applied {
     pub(super) async fn read(session: &Session) -> Result<Self, ConnectError> {
-        // In this order: what is noted as applied was noted before as what older versions go on beside.
+        // The order matters: a migration is noted in `beside` before it is noted as applied.
         let checksums = rows(session, SCHEMA).await?;
         let beside = rows(session, BESIDE).await?.into_keys().collect();
         Ok(Self { checksums, beside })
@@ -59,10 +60,10 @@ impl Applied {
     }
 }
 
-/// Names and checksums of a part.
+/// Reads the names and checksums of a partition.
 async fn rows(session: &Session, part: &str) -> Result<HashMap<String, String>, ConnectError> {
     let wrong = |error: &dyn std::fmt::Display| ConnectError::step(STEP, error);
-    // One partition: reading a whole table would wait for a node that just died.
+    // This reads one partition: a read of the whole table would wait for a node that just died.
     let text = repeatable("SELECT name, checksum FROM schema_change WHERE part = ?");
     let answer = run_step(session, STEP, text, (part,)).await?;
     let answer = answer.ok_or_else(|| wrong(&"no rows"))?;
@@ -70,8 +71,12 @@ async fn rows(session: &Session, part: &str) -> Result<HashMap<String, String>, 
     rows.collect::<Result<_, _>>().map_err(|error| wrong(&error))
 }
 
-/// Notes that a migration was carried out.
-pub(super) async fn note(session: &Session, migration: &Migration, clock: &dyn Clock) -> Result<(), ConnectError> {
+/// Notes that a migration is applied.
+pub(super) async fn note_applied(
+    session: &Session,
+    migration: &Migration,
+    clock: &dyn Clock,
+) -> Result<(), ConnectError> {
     let parts: &[&str] = if migration.lets_older_go_on() { &[BESIDE, SCHEMA] } else { &[SCHEMA] };
     for part in parts {
         let values = (*part, migration.name, migration.checksum(), clock.now_ms());

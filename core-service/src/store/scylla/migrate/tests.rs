@@ -184,18 +184,18 @@ async fn more_copies_than_nodes_are_refused_with_their_numbers() {
     let Some(options) = fresh() else { return };
     let nodes = options.replication_factor;
     let more = ScyllaOptions { replication_factor: nodes + 2, ..options.clone() };
-    let told = format!(
+    let message = format!(
         "{} copies of each row, but {nodes} node{} in the data centre",
         nodes + 2,
         if nodes == 1 { "" } else { "s" }
     );
-    assert_eq!(migrate(&more, &[FIRST]).await.unwrap_err().to_string(), told);
+    assert_eq!(migrate(&more, &[FIRST]).await.unwrap_err().to_string(), message);
     // Nothing was made. A keyspace that somebody made with too many copies is refused too.
     let session = session::open(&options).await.unwrap();
     let replication = format!("{{'class': 'NetworkTopologyStrategy', 'datacenter1': {}}}", nodes + 2);
     let text = format!("CREATE KEYSPACE {} WITH replication = {replication}", options.keyspace);
     alter(&session, "making", &text).await.unwrap();
-    assert_eq!(migrate(&options, &[FIRST]).await.unwrap_err().to_string(), told);
+    assert_eq!(migrate(&options, &[FIRST]).await.unwrap_err().to_string(), message);
     drop_keyspace(&options).await;
 
     let elsewhere = ScyllaOptions { datacenter: "nowhere".to_owned(), ..options };

@@ -1,35 +1,36 @@
-//! What becomes of a webhook's deliveries: one rule for fan-out, dispatch, replays and the delivery log.
+//! One rule for fan-out, dispatch, replays and the delivery log: whether a webhook's deliveries are sent, wait or are
+//! cancelled.
 
 use crate::{
     domain::{control::Webhook, delivery::Delivery},
     shared::control::ControlState,
 };
 
-/// What becomes of a webhook's deliveries.
+/// The rule for a webhook's deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Serving {
+pub struct DeliveryRule {
     /// All deliveries created up to this time are cancelled, in unix milliseconds; [`i64::MAX`] for all.
     cancelled_until: i64,
-    /// Deliveries of events created up to this time are cancelled too: they waited too long for the webhook.
+    /// Deliveries of events created up to this time are cancelled too. They waited too long for the webhook.
     waited_until: i64,
-    /// Whether deliveries of events are sent; otherwise they wait.
+    /// True if deliveries of events are sent; otherwise they wait.
     pub is_enabled: bool,
 }
 
-/// What becomes of one delivery.
+/// The decision about one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is sent when it is due.
+    /// The delivery is sent when it is due.
     Send,
-    /// It waits for its webhook.
+    /// The delivery waits for its webhook.
     Wait,
-    /// It is over.
+    /// The delivery is cancelled.
     Cancel,
 }
 
-impl Serving {
-    /// The rule. Withdrawing live access cancels all deliveries created before it, and a later approval brings none of
-    /// them back; archiving the project cancels all. Those that have waited a day for a disabled webhook end.
+impl DeliveryRule {
+    /// The rule at a time. Withdrawing live access cancels all deliveries created before, and a later approval brings
+    /// none of them back. Archiving the project cancels all. Deliveries that wait a day for a disabled webhook end.
     #[must_use]
     pub fn of(state: &ControlState, webhook: &Webhook, now_ms: i64) -> Self {
         let project = state.project(&webhook.project_id).filter(|project| !project.archived);
@@ -40,38 +41,38 @@ impl Serving {
         };
         let has_waited = |at: &i64| now_ms - at >= Webhook::PATIENCE_MS;
         let waited_until = match webhook.disabled_at.filter(has_waited) {
-            // A disabled webhook gets nothing new.
+            // A disabled webhook gets no new deliveries.
             Some(_) => i64::MAX,
             None => webhook.cancelled_until,
         };
         Self { cancelled_until, waited_until, is_enabled: webhook.is_enabled() }
     }
 
-    /// Whether any delivery is sent, now or once the webhook is enabled.
+    /// True if any delivery is sent, now or once the webhook is enabled.
     #[must_use]
-    pub const fn is_any(self) -> bool {
+    pub const fn sends_any(self) -> bool {
         self.cancelled_until < i64::MAX
     }
 
-    /// Whether deliveries of events wait for the webhook.
+    /// True while deliveries of events wait for the webhook.
     #[must_use]
     pub const fn waits(self) -> bool {
         !self.is_enabled && !self.ends_all()
     }
 
-    /// Whether every delivery of an event that is not over is cancelled.
+    /// True if every pending delivery of an event is cancelled.
     #[must_use]
     pub const fn ends_all(self) -> bool {
         self.cancelled_until == i64::MAX || self.waited_until == i64::MAX
     }
 
-    /// Whether a delivery created at this time is cancelled, whoever asked for it, in unix milliseconds.
+    /// True if any delivery created at this time, in unix milliseconds, is cancelled; also a test or a replay.
     #[must_use]
     pub const fn cancels(self, created_at: i64) -> bool {
         created_at <= self.cancelled_until
     }
 
-    /// What becomes of a delivery that is not over. Tests and replays go out whatever the webhook's status.
+    /// Decides about a delivery that is not over. Tests and replays are sent with any status of the webhook.
     #[must_use]
     pub const fn verdict(self, delivery: &Delivery) -> Verdict {
         if self.cancels(delivery.created_at) {
@@ -87,7 +88,8 @@ impl Serving {
         }
     }
 
-    /// A delivery as it counts, whatever is stored. A pending one of a disabled webhook waits as a retrying one does.
+    /// A delivery as the API shows it: cancelled by the rule even if its row is not written yet. A pending delivery of
+    /// a disabled webhook waits, as a retrying one does.
     #[must_use]
     pub fn counted(self, delivery: Delivery) -> Delivery {
         let is_cancelled = !delivery.is_over() && self.verdict(&delivery) == Verdict::Cancel;

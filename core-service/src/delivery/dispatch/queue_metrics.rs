@@ -1,28 +1,28 @@
-//! What metrics tell of a dispatcher.
+//! Metrics of a dispatcher.
 
-use super::{Dispatcher, state::LaneFigures};
+use super::{Dispatcher, state::LaneMetrics};
 
-/// A dispatcher's queue now.
+/// The present state of a dispatcher's queue.
 #[derive(Clone, Copy, Debug)]
-pub struct QueueFigures {
+pub struct QueueMetrics {
     /// Shards whose attempts it hands out.
     pub shards: usize,
     /// Workers that are connected.
     pub workers: usize,
     /// The lane of webhooks whose endpoints answer.
-    pub normal: LaneFigures,
+    pub normal: LaneMetrics,
     /// The lane that the others share.
-    pub slow: LaneFigures,
+    pub slow: LaneMetrics,
 }
 
 impl Dispatcher {
-    /// The queue now.
+    /// The present state of the queue.
     #[must_use]
-    pub fn queue(&self) -> QueueFigures {
+    pub fn queue_metrics(&self) -> QueueMetrics {
         let now_ms = self.shared.clock.now_ms();
         let shards = self.shards.held().len();
         let state = self.state.lock();
         let [normal, slow] = state.lanes(now_ms);
-        QueueFigures { shards, workers: state.workers.len(), normal, slow }
+        QueueMetrics { shards, workers: state.workers.len(), normal, slow }
     }
 }

@@ -1,22 +1,22 @@
-//! What metrics tell of a dispatcher's memory.
+//! Metrics of the lanes in a dispatcher's memory.
 
 use super::State;
 
-/// A lane of webhooks now.
+/// The present state of a lane of webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaneFigures {
+pub struct LaneMetrics {
     /// Due attempts in memory.
     pub ready: usize,
     /// Attempts that are out.
     pub out: usize,
-    /// Milliseconds since the first attempt was due that is not out.
+    /// Age of the oldest due attempt that is not out, in milliseconds.
     pub oldest_ms: i64,
 }
 
 impl State {
-    /// The normal and the slow lane. What waits until its webhook is enabled counts in neither.
-    pub(in crate::delivery::dispatch) fn lanes(&self, now_ms: i64) -> [LaneFigures; 2] {
-        let mut lanes = [LaneFigures::default(); 2];
+    /// The normal and the slow lane. Deliveries that wait until their webhook is enabled count in neither.
+    pub(in crate::delivery::dispatch) fn lanes(&self, now_ms: i64) -> [LaneMetrics; 2] {
+        let mut lanes = [LaneMetrics::default(); 2];
         for endpoint in self.endpoints.values() {
             let lane = &mut lanes[usize::from(endpoint.is_slow(now_ms))];
             lane.ready += endpoint.ready.len();

@@ -1,4 +1,4 @@
-//! The upstream's answers.
+//! The upstream's responses.
 
 use std::{error::Error, iter::successors};
 
@@ -8,27 +8,27 @@ use reqwest::{
     header::{HeaderMap, RETRY_AFTER},
 };
 
-/// Most bytes of a page of theses: 32 MiB.
+/// Maximum number of bytes of a page of theses: 32 MiB.
 pub(super) const MAX_PAGE: usize = 32 * 1024 * 1024;
-/// Most bytes of any other answer: 256 KiB.
+/// Maximum number of bytes of any other response: 256 KiB.
 pub(super) const MAX_OBJECT: usize = 256 * 1024;
-/// Most characters of a reason.
+/// Maximum number of characters of a failure's reason.
 const MAX_REASON: usize = 200;
 
-/// Why a look-up gave nothing.
+/// The reason why a lookup has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
-    /// The upstream has no such thing.
+    /// The upstream has no such object.
     #[error("not found")]
     NotFound,
-    /// There was no answer that can be used.
+    /// The upstream gave no usable response.
     #[error("{why}")]
     Failed {
-        /// The answer's status.
+        /// The status of the response.
         status: Option<u16>,
-        /// The pause that the upstream asks for, in seconds.
+        /// The pause that the upstream requests, in seconds.
         retry_after_s: Option<u64>,
-        /// The reason for the operator, without anything of the answer's body.
+        /// The reason for the operator, without any part of the response body.
         why: String,
     },
 }
@@ -38,8 +38,8 @@ impl LookupError {
         Self::Failed { status: None, retry_after_s: None, why }
     }
 
-    /// The failure that an answer's status tells.
-    pub(super) fn told_by(response: &Response) -> Self {
+    /// The failure for a response with a status other than success.
+    pub(super) fn from_response(response: &Response) -> Self {
         let status = response.status();
         Self::Failed {
             status: Some(status.as_u16()),
@@ -49,28 +49,28 @@ impl LookupError {
     }
 }
 
-/// The body of an answer that is one.
-pub(super) async fn body(response: Response, most: usize) -> Result<Bytes, LookupError> {
+/// Reads the body of a successful response.
+pub(super) async fn body(response: Response, max_bytes: usize) -> Result<Bytes, LookupError> {
     match response.status() {
-        StatusCode::OK => whole(response, most).await.map_err(LookupError::failed),
+        StatusCode::OK => whole(response, max_bytes).await.map_err(LookupError::failed),
         StatusCode::NOT_FOUND => Err(LookupError::NotFound),
-        _ => Err(LookupError::told_by(&response)),
+        _ => Err(LookupError::from_response(&response)),
     }
 }
 
-/// A whole body. One with more bytes than the limit is an error.
-pub(super) async fn whole(mut response: Response, most: usize) -> Result<Bytes, String> {
+/// Reads a whole body. A body over the limit is an error.
+pub(super) async fn whole(mut response: Response, max_bytes: usize) -> Result<Bytes, String> {
     let mut body = BytesMut::new();
     while let Some(piece) = response.chunk().await.map_err(why)? {
-        if body.len() + piece.len() > most {
-            return Err(format!("the answer is over {} KiB", most / 1024));
+        if body.len() + piece.len() > max_bytes {
+            return Err(format!("the answer is over {} KiB", max_bytes / 1024));
         }
         body.extend_from_slice(&piece);
     }
     Ok(body.freeze())
 }
 
-/// An error with its causes, without its URL: ids are in it.
+/// The text of an error with its causes. It leaves out the URL, which contains ids.
 pub(super) fn why(error: reqwest::Error) -> String {
     let error = error.without_url();
     let first: &(dyn Error + 'static) = &error;
@@ -78,8 +78,8 @@ pub(super) fn why(error: reqwest::Error) -> String {
     causes.collect::<Vec<_>>().join(": ").chars().take(MAX_REASON).collect()
 }
 
-/// Seconds; a date counts as none.
+/// The `Retry-After` of a response in seconds; none for a date.
 fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<u64> {
-    let may_tell = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-    headers.get(RETRY_AFTER).filter(|_| may_tell)?.to_str().ok()?.trim().parse().ok()
+    let may_retry = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    headers.get(RETRY_AFTER).filter(|_| may_retry)?.to_str().ok()?.trim().parse().ok()
 }

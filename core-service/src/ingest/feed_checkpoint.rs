@@ -1,22 +1,22 @@
-//! The place in the feed. The core that leads has it in memory and keeps it in the store.
+//! The checkpoint of the feed. The leading core has it in memory and keeps a copy in the store.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::upstream::{Owed, Upstream};
+use super::upstream::{PendingChanges, Upstream};
 use crate::{
     store::StoreResult,
     tables::upstream::{FeedState, read_feed_state, write_feed_state},
 };
 
-/// Interval in which a place that does not move is kept, so that other cores know that the feed is up.
-const SIGN_EVERY: Duration = Duration::from_secs(5);
+/// Interval between two writes of an unchanged checkpoint, so that other cores know that the feed is up.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The place in the feed.
-pub(super) struct Place {
+/// The position up to which all frames of the feed are applied.
+pub(super) struct FeedCheckpoint {
     upstream: Arc<Upstream>,
-    /// The row; `pending_since` is the value that was kept last.
+    /// The row; `pending_since` is the value of the last write.
     pub(super) feed: FeedState,
     /// Version of the last write.
     version: i64,
@@ -26,32 +26,33 @@ pub(super) struct Place {
     is_first: bool,
 }
 
-impl Place {
-    /// Reads the place, and with it the time since which changes have to be looked up. A first start keeps its place
-    /// before it opens the feed: a later start then knows since when it must have every change.
+impl FeedCheckpoint {
+    /// Reads the checkpoint, and with it the time of the first pending change. A first start stores its checkpoint
+    /// before it opens the feed: so a later start knows the time since which it must have every change.
     ///
     /// # Errors
-    /// When the store does not answer.
+    /// Fails when the store does not answer.
     pub(super) async fn read(upstream: &Arc<Upstream>) -> StoreResult<Self> {
         let now_ms = upstream.now_ms();
         let kept = read_feed_state(&upstream.shared.backend).await?;
         let is_first = kept.is_none();
         let (feed, version) = kept.unwrap_or_else(|| (FeedState { known_until: now_ms, ..FeedState::default() }, 0));
-        *upstream.owed.lock() = Owed { paying: None, waiting: feed.pending_since };
-        let mut place = Self { upstream: Arc::clone(upstream), feed, version, kept_at: None, moved: false, is_first };
+        *upstream.pending.lock() = PendingChanges { running: None, waiting: feed.pending_since };
+        let mut checkpoint =
+            Self { upstream: Arc::clone(upstream), feed, version, kept_at: None, moved: false, is_first };
         if is_first {
             let backfill = upstream.settings.backfill;
             if !backfill.is_zero() {
                 let back = i64::try_from(backfill.as_millis()).unwrap_or(i64::MAX);
-                upstream.owe(now_ms.saturating_sub(back));
+                upstream.add_pending(now_ms.saturating_sub(back));
             }
-            place.write().await?;
+            checkpoint.write().await?;
             upstream.shared.backend.sync().await?;
         }
-        Ok(place)
+        Ok(checkpoint)
     }
 
-    /// Tells whether this is the first try of a first start to open the feed.
+    /// Returns true once: for the first try of a first start to open the feed.
     pub(super) const fn take_first(&mut self) -> bool {
         std::mem::replace(&mut self.is_first, false)
     }
@@ -62,37 +63,41 @@ impl Place {
     }
 
     /// Notes that all frames up to a position are applied, and with them all changes until a time of the upstream.
-    pub(super) fn move_to(&mut self, position: Option<String>, until: i64) {
+    pub(super) fn advance_to(&mut self, position: Option<String>, until: i64) {
         self.feed.position = position.or_else(|| self.feed.position.take());
         self.feed.known_until = self.feed.known_until.max(until);
         self.moved = true;
     }
 
-    /// Keeps the place if it moved, if the changes to look up are others, or if [`SIGN_EVERY`] has passed.
+    /// Stores the checkpoint if it or the pending changes differ from the last write, or if [`KEEP_ALIVE_INTERVAL`] has
+    /// passed.
     pub(super) async fn keep_if_due(&mut self) {
-        let owed = self.upstream.owed.lock().since();
-        if self.moved || owed != self.feed.pending_since || self.kept_at.is_none_or(|at| at.elapsed() > SIGN_EVERY) {
-            self.keep().await;
+        let pending = self.upstream.pending.lock().since();
+        if self.moved
+            || pending != self.feed.pending_since
+            || self.kept_at.is_none_or(|at| at.elapsed() > KEEP_ALIVE_INTERVAL)
+        {
+            self.try_write().await;
         }
     }
 
-    /// Keeps the place without a connection.
+    /// Stores the checkpoint and the loss of the connection.
     pub(super) async fn leave(&mut self) {
         self.feed.connected = false;
-        self.keep().await;
+        self.try_write().await;
     }
 
-    async fn keep(&mut self) {
+    async fn try_write(&mut self) {
         if let Err(error) = self.write().await {
             tracing::debug!(%error, "keeping the place in the feed failed, trying again");
         }
     }
 
     async fn write(&mut self) -> StoreResult<()> {
-        let pending_since = self.upstream.owed.lock().since();
+        let pending_since = self.upstream.pending.lock().since();
         let feed = FeedState { pending_since, ..self.feed.clone() };
-        // Higher than the last leader's version, whatever its clock said, and than an earlier try that may still
-        // arrive.
+        // The version is higher than the last leader's, even with another clock, and than one of an earlier try that
+        // may still arrive.
         self.version = self.upstream.now_ms().max(self.version + 1);
         write_feed_state(&self.upstream.shared.backend, &feed, self.version).await?;
         (self.feed, self.kept_at, self.moved) = (feed, Some(Instant::now()), false);

@@ -10,10 +10,10 @@ use std::sync::LazyLock;
 /// The end of a text, then every byte.
 const SYMBOLS: usize = 257;
 const END: usize = 0;
-/// Most bits of a code that is found by one look into a table.
-const LOOK_BITS: u32 = 12;
+/// Maximum number of bits of a code that one access to a table decodes.
+const TABLE_BITS: u32 = 12;
 
-/// How often a symbol is expected. A change here changes the file's format.
+/// The expected frequency of a symbol. A change here changes the file's format.
 const fn weight(symbol: usize) -> u32 {
     if symbol == END {
         return 260;
@@ -39,23 +39,23 @@ struct Code {
 
 struct Codes {
     of: [Code; SYMBOLS],
-    /// By the first bits: the symbol whose code they begin with, if that is short enough.
-    looked_up: Vec<Option<u16>>,
+    /// The symbol whose code begins these bits, if the code is short enough.
+    by_prefix: Vec<Option<u16>>,
 }
 
 static CODES: LazyLock<Codes> = LazyLock::new(|| {
     let mut of = [Code::default(); SYMBOLS];
     assign(&mut of, 0, SYMBOLS, Code::default());
-    let mut looked_up = vec![None; 1 << LOOK_BITS];
-    for (symbol, code) in of.iter().enumerate().filter(|(_, code)| code.length <= LOOK_BITS) {
-        let free = LOOK_BITS - code.length;
+    let mut by_prefix = vec![None; 1 << TABLE_BITS];
+    for (symbol, code) in of.iter().enumerate().filter(|(_, code)| code.length <= TABLE_BITS) {
+        let free = TABLE_BITS - code.length;
         let first = (code.bits << free) as usize;
-        looked_up[first..first + (1 << free)].fill(u16::try_from(symbol).ok());
+        by_prefix[first..first + (1 << free)].fill(u16::try_from(symbol).ok());
     }
-    Codes { of, looked_up }
+    Codes { of, by_prefix }
 });
 
-/// Gives the symbols of a range their codes: its two halves, about equal in weight, begin with 0 and 1.
+/// Assigns codes to the symbols of a range: its two halves, about equal in weight, begin with 0 and 1.
 fn assign(codes: &mut [Code; SYMBOLS], from: usize, to: usize, begin: Code) {
     if to - from == 1 {
         codes[from] = begin;
@@ -70,7 +70,7 @@ fn assign(codes: &mut [Code; SYMBOLS], from: usize, to: usize, begin: Code) {
 }
 
 /// Appends a text.
-pub(super) fn append(bytes: &mut Vec<u8>, text: &str) {
+pub(super) fn append_text(bytes: &mut Vec<u8>, text: &str) {
     let codes = &CODES.of;
     let (mut held, mut count) = (0_u64, 0_u32);
     for symbol in text.bytes().map(|byte| usize::from(byte) + 1).chain([END]) {
@@ -87,8 +87,8 @@ pub(super) fn append(bytes: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Takes a text from the beginning of some bytes; `None` if no text begins there.
-pub(super) fn take(bytes: &mut &[u8]) -> Option<String> {
+/// Decodes a text at the beginning of some bytes and removes it; `None` if no text begins there.
+pub(super) fn take_text(bytes: &mut &[u8]) -> Option<String> {
     let codes = &*CODES;
     let mut text = Vec::with_capacity(32);
     let (mut held, mut count) = (0_u64, 0_u32);
@@ -114,7 +114,7 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<String> {
         }
         text.push(u8::try_from(symbol - 1).ok()?);
     }
-    // Bytes taken beyond the last one of the text are given back.
+    // Bytes read beyond the text's last one stay in the input.
     let unread = count / 8;
     if held >> (unread * 8) != 0 {
         return None;
@@ -123,9 +123,9 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// The symbol whose code these bits begin with.
+/// The symbol whose code begins these bits.
 fn symbol(codes: &Codes, bits: u32) -> usize {
-    if let Some(symbol) = codes.looked_up[(bits >> (32 - LOOK_BITS)) as usize] {
+    if let Some(symbol) = codes.by_prefix[(bits >> (32 - TABLE_BITS)) as usize] {
         return usize::from(symbol);
     }
     codes.of.partition_point(|code| code.bits << (32 - code.length) <= bits).saturating_sub(1)
@@ -139,7 +139,7 @@ mod tests {
 
     fn encoded(text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
-        append(&mut bytes, text);
+        append_text(&mut bytes, text);
         bytes
     }
 
@@ -154,14 +154,14 @@ mod tests {
         fn texts_come_back_and_leave_what_follows(text in "\\PC{0,40}|[0-9a-z_]{0,60}", tail in prop::collection::vec(any::<u8>(), 0..9)) {
             let bytes = [encoded(&text), tail.clone()].concat();
             let mut rest = bytes.as_slice();
-            prop_assert_eq!(take(&mut rest), Some(text));
+            prop_assert_eq!(take_text(&mut rest), Some(text));
             prop_assert_eq!(rest, tail);
         }
 
         #[test]
         fn what_decodes_is_what_was_encoded(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             let mut rest = bytes.as_slice();
-            if let Some(text) = take(&mut rest) {
+            if let Some(text) = take_text(&mut rest) {
                 prop_assert_eq!(encoded(&text), &bytes[..bytes.len() - rest.len()]);
             }
         }
