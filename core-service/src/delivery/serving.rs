@@ -76,7 +76,7 @@ impl Serving {
     pub const fn verdict(self, delivery: &Delivery) -> Verdict {
         if self.cancels(delivery.created_at) {
             Verdict::Cancel
-        } else if delivery.is_asked_for() {
+        } else if delivery.is_requested() {
             Verdict::Send
         } else if delivery.created_at <= self.waited_until {
             Verdict::Cancel

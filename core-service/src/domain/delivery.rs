@@ -97,7 +97,7 @@ pub struct Delivery {
 
 /// The event that a delivery tells, as the log row and the first queue row of the delivery name it.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Told {
+pub struct EventRef {
     /// The event's id.
     #[prost(string, tag = "1")]
     pub event_id: String,
@@ -131,7 +131,7 @@ pub fn delivery_id(webhook: &str, created_at: i64, parts: &[&str]) -> String {
 
 /// The webhook and the time that a delivery's id tells; none if it was made otherwise.
 #[must_use]
-pub fn told_by_id(delivery: &str) -> Option<(String, i64)> {
+pub fn parse_delivery_id(delivery: &str) -> Option<(String, i64)> {
     let (webhook, rest) = delivery.strip_prefix("del_")?.rsplit_once('_')?;
     let time = rest.get(..TIME_CHARS).filter(|_| rest.len() == TIME_CHARS + HASH_CHARS)?;
     Some((format!("wh_{webhook}"), id::read_number(time)?))
@@ -140,15 +140,15 @@ pub fn told_by_id(delivery: &str) -> Option<(String, i64)> {
 impl Delivery {
     /// A webhook's delivery before its first attempt. Its times are its event's.
     #[must_use]
-    pub fn pending(id: String, webhook_id: String, created_at: i64, told: Told) -> Self {
+    pub fn pending(id: String, webhook_id: String, created_at: i64, event: EventRef) -> Self {
         Self {
             id,
             webhook_id,
-            event_id: told.event_id,
-            event_type: told.event_type,
-            dataset: told.dataset,
-            seq: told.seq,
-            trace: told.trace,
+            event_id: event.event_id,
+            event_type: event.event_type,
+            dataset: event.dataset,
+            seq: event.seq,
+            trace: event.trace,
             status: Status::Pending.into(),
             next_attempt_at: Some(created_at),
             created_at,
@@ -158,15 +158,21 @@ impl Delivery {
 
     /// The event that it tells.
     #[must_use]
-    pub fn told(&self) -> Told {
+    pub fn event_ref(&self) -> EventRef {
         let (dataset, seq) = (self.dataset.clone(), self.seq);
-        Told { event_id: self.event_id.clone(), event_type: self.event_type, dataset, seq, trace: self.trace.clone() }
+        EventRef {
+            event_id: self.event_id.clone(),
+            event_type: self.event_type,
+            dataset,
+            seq,
+            trace: self.trace.clone(),
+        }
     }
 
     /// Whether somebody asked for it: a test or a replay. These go out whatever the webhook's status, and count in no
     /// streak.
     #[must_use]
-    pub const fn is_asked_for(&self) -> bool {
+    pub const fn is_requested(&self) -> bool {
         self.is_test || self.replay_of.is_some()
     }
 
@@ -259,12 +265,12 @@ mod tests {
     #[test]
     fn an_id_tells_webhook_and_time() {
         let id = delivery_id("wh_7x_y", 1_780_315_200_123, &["evt_1"]);
-        assert_eq!(told_by_id(&id), Some(("wh_7x_y".to_owned(), 1_780_315_200_123)));
+        assert_eq!(parse_delivery_id(&id), Some(("wh_7x_y".to_owned(), 1_780_315_200_123)));
         assert_ne!(id, delivery_id("wh_7x_y", 1_780_315_200_123, &["evt_2"]));
         for other in
             ["", "del_", "del_7x", "del_83atr5fdxf22ddvwyw4p6y6g", "del_a_b", "wh_a_00000000000000000000000000"]
         {
-            assert_eq!(told_by_id(other), None, "{other}");
+            assert_eq!(parse_delivery_id(other), None, "{other}");
         }
     }
 

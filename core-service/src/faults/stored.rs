@@ -12,7 +12,7 @@ use crate::{
     domain::{
         control::ControlChange,
         dataset::Dataset,
-        delivery::{Delivery, Told},
+        delivery::{Delivery, EventRef},
         entry::Sequenced,
     },
     log::{
@@ -75,7 +75,7 @@ pub(super) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     for (partition, row) in store.all(&schema::DELIVERY_LOG) {
         let (webhook, created_at, id) = (partition[0].text(), row.clustering[0].int(), row.clustering[1].text());
         let pending = || {
-            let told = Told::decode(row.body.clone()).unwrap();
+            let told = EventRef::decode(row.body.clone()).unwrap();
             Delivery::pending(id.to_owned(), webhook.to_owned(), created_at, told)
         };
         rows.entry(id.to_owned()).or_insert_with(pending);

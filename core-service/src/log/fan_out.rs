@@ -17,7 +17,7 @@ use crate::{
     domain::{
         control::Webhook,
         dataset::Dataset,
-        delivery::{Delivery, Told, delivery_id},
+        delivery::{Delivery, EventRef, delivery_id},
         entry::Entry,
     },
     error,
@@ -229,7 +229,7 @@ impl FanOut {
             // The event's time and id, so that a repeat makes the same delivery.
             let id = delivery_id(&webhook.id, entry.created_at, &[&event.id]);
             let (event_id, event_type) = (event.id.clone(), event.r#type);
-            let told = Told { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
+            let told = EventRef { event_id, event_type, dataset: self.name.clone(), seq, trace: entry.trace.clone() };
             let delivery = Delivery::pending(id, webhook.id.clone(), entry.created_at, told);
             Made { delivery, body: body.clone() }
         }));

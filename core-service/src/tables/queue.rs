@@ -18,7 +18,7 @@ use super::spread;
 use super::told::{KEPT, told, told_body};
 use crate::{
     domain::{
-        delivery::{Delivery, Told},
+        delivery::{Delivery, EventRef},
         window::{HOUR_MS, MINUTE_MS},
     },
     key,
@@ -42,7 +42,7 @@ pub struct Queued {
     /// The delivery.
     pub delivery: String,
     /// The delivery's event, before its first attempt.
-    pub told: Option<Told>,
+    pub told: Option<EventRef>,
 }
 
 /// A webhook that has rows due from a minute on.

@@ -70,7 +70,7 @@ struct Counted {
 
 /// True for a success that ends its webhook's streak of failures: tests and replays do not count.
 const fn ends_streak((counted, step): &(Counted, Step)) -> bool {
-    counted.succeeded && !step.before.is_asked_for()
+    counted.succeeded && !step.before.is_requested()
 }
 
 impl Dispatcher {
@@ -152,7 +152,7 @@ impl Dispatcher {
         }
         self.tell_others(&noted);
         let mut ends: HashMap<&str, Vec<bool>> = HashMap::new();
-        for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_asked_for()) {
+        for (step, succeeded) in noted.iter().filter(|(step, _)| !step.before.is_requested()) {
             ends.entry(&step.before.webhook_id).or_default().push(*succeeded);
         }
         join_all(ends.iter().map(|(webhook, succeeded)| self.count_failures(webhook, succeeded, now_ms))).await;
