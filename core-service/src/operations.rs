@@ -22,6 +22,7 @@ pub mod list_theses;
 pub mod list_webhooks;
 mod missing;
 pub mod open_stream;
+mod refresh;
 pub mod replay_delivery;
 pub mod resolve;
 pub mod rotate_webhook_secret;
@@ -30,7 +31,6 @@ pub mod stream_tickets;
 pub mod test_webhook;
 mod theses;
 mod token_counts;
-mod told;
 pub mod update_webhook;
 pub mod verify_thesis;
 

@@ -3,9 +3,8 @@
 use thesis_proto::{time::from_millis, v1};
 
 use super::{
-    Core,
+    Core, refresh,
     theses::{Slices, by_time, still_there, with_references},
-    told,
 };
 use crate::{
     access::gate::Call,
@@ -34,7 +33,7 @@ pub async fn get_token_activity(
     chain: Option<&str>,
     recent: usize,
 ) -> Result<v1::TokenActivity> {
-    let (_, token) = told::known_token(core, call, reference, chain).await?;
+    let (_, token) = refresh::find_token(core, call, reference, chain).await?;
     let (shared, view, at) = (&core.shared, &call.caller.view, call.now_ms);
     let day = core.datasets.counts(view, &token.id, at, DAY_MS).await?;
     Ok(v1::TokenActivity {

@@ -10,9 +10,8 @@ use thesis_proto::{
 };
 
 use super::{
-    Core,
+    Core, refresh,
     resolve::{self, ProfileReference},
-    told,
 };
 use crate::{
     access::gate::Call,
@@ -59,8 +58,8 @@ pub async fn verify_thesis(core: &Core, call: &Call, claim: &Claim) -> Result<v1
         |outcome: Reason| !call.caller.key.live || outcome == Reason::Verified || claim.to < call.now_ms - RESYNC_MS;
     let (mut answer, mut outcome, mut token) = verdict(core, call, claim, floor).await?;
     let mut served_from = v1::ServedFrom::Cache;
-    let mut again = outcome == Reason::ProfileNotFound && told::ask_for_profile(core, call, &claim.author).await?;
-    again |= token.is_none() && told::ask_for_token(core, call, &claim.token, claim.chain.as_deref()).await?;
+    let mut again = outcome == Reason::ProfileNotFound && refresh::request_profile(core, call, &claim.author).await?;
+    again |= token.is_none() && refresh::request_token(core, call, &claim.token, claim.chain.as_deref()).await?;
     if again {
         (answer, outcome, token) = verdict(core, call, claim, floor).await?;
     }
@@ -110,20 +109,20 @@ async fn verdict(
 /// `UPSTREAM_UNAVAILABLE` when neither can rule out that the thesis is there already.
 async fn sync(core: &Core, call: &Call, claim: &Claim, token: Option<&Token>) -> Result<bool> {
     let mut after_s = 60;
-    if let Some(upstream) = told::upstream(core, call) {
+    if let Some(upstream) = refresh::upstream_for(core, call) {
         if let Some(token) = token {
-            let token = Some(told::named(token));
+            let token = Some(refresh::upstream_token(token));
             let resync = v1::Resync { token, since_ms: claim.from };
             match upstream.ask(Thing::Resync(resync)).await {
                 Told::Found(_) => return Ok(true),
                 Told::Missing => {}
-                Told::Unavailable { after_s: told } => after_s = told,
+                Told::Unavailable {  after_s = refresh=>after_s: seconds } => after_s = seconds=> after_s = refresh,
             }
         }
         if upstream.feed().await.0 {
             return Ok(false);
         }
-        if token.is_none() && told::is_asked_for(&claim.token) {
+        if token.is_none() && refresh::names_chain_and_address(&claim.token) {
             // The upstream was asked for it, and has none.
             return Ok(true);
         }
@@ -141,9 +140,9 @@ async fn synced_at(core: &Core, call: &Call, token: Option<&Token>) -> Result<Op
         return Ok(None);
     }
     let pushed = core.pushes.up_since().await?;
-    let Some(upstream) = told::upstream(core, call) else { return Ok(pushed) };
+    let Some(upstream) = refresh::upstream_for(core, call) else { return Ok(pushed) };
     let synced = match token {
-        Some(token) => upstream.synced_at(told::named(token)).await,
+        Some(token) => upstream.synced_at(refresh::upstream_token(token)).await,
         None => None,
     };
     Ok(pushed.max(synced).max(upstream.feed().await.1))
