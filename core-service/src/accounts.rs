@@ -64,7 +64,7 @@ impl Accounts {
     /// Takes the settings in.
     ///
     /// # Errors
-    /// When the settings of mail are wrong.
+    /// Fails if the settings of mail are wrong.
     pub fn new(settings: AccountSettings) -> Result<Self> {
         Ok(Self {
             passwords: Passwords::new(),

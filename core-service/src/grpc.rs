@@ -179,7 +179,7 @@ pub struct Serving {
 /// Serves gRPC and gRPC-web with reflection and health at a listener until told to stop.
 ///
 /// # Errors
-/// When the description of the services cannot be read.
+/// Fails if the description of the services cannot be read.
 pub async fn serve(
     listener: TcpListener,
     core: Arc<Core>,

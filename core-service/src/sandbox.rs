@@ -114,7 +114,7 @@ fn new_thesis(kind: &str, fixture: FixtureThesis, created_at: i64, at: Option<i6
 /// changes nothing: ids and times are the same. A sandbox that is being imported stays as it is.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn seed(shared: &Shared, datasets: &Arc<Datasets>) -> Result<()> {
     let theses = fixtures::seeded();
     let Some(last) = theses.last() else { return Ok(()) };

@@ -34,7 +34,7 @@ use crate::{
     log::datasets::Datasets,
     measure,
     operations::{
-        Core, NEAR_LOOKS_AT_ONCE,
+        Core, MAX_NEAR_SEARCHES,
         account::set_up::set_up_link,
         admin::bootstrap::{Bootstrap, bootstrap},
         ended_sessions, stream_tickets,
@@ -100,7 +100,7 @@ impl Core {
     /// the tasks.
     ///
     /// # Errors
-    /// When the store does not answer or a setting is wrong.
+    /// Fails if the store does not answer or a setting is wrong.
     pub async fn start(
         backend: SharedBackend,
         settings: CoreSettings,
@@ -171,7 +171,7 @@ impl Core {
             upstream: upstream.transpose()?,
             pushes: Pushes::new(Arc::clone(&shared)),
             search,
-            near_looks: Arc::new(Semaphore::new(NEAR_LOOKS_AT_ONCE)),
+            near_searches: Arc::new(Semaphore::new(MAX_NEAR_SEARCHES)),
             idempotency: Idempotency::new(Arc::clone(&backend), keys, Arc::clone(&shared.ids), shared.clock.now_ms()),
             dispatcher: Dispatcher::new(Arc::clone(&shared), Arc::clone(&members), peers.all_connected()),
             slots,

@@ -49,7 +49,7 @@ impl Threads {
     /// Runs work on one of the threads, unless nobody waits for it any more when its turn comes.
     ///
     /// # Errors
-    /// When too much work waits, or when the work panicked.
+    /// Fails if too much work waits, or when the work panicked.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, NotRun> {
         let (answer, answered) = oneshot::channel();
         let job = move || {

@@ -143,7 +143,7 @@ pub async fn of_account(shared: &Shared, limit: &Limit, email: &str) -> Result<T
 /// Reserves a try for the account with an e-mail, whether there is one or not; none if one of the limits is reached.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn of_account_if_free(shared: &Shared, limits: &[Limit], email: &str) -> Result<Option<Vec<Try>>> {
     let account = account(shared, email);
     let limits = limits.iter().map(|limit| (*limit, account.clone())).collect();

@@ -80,7 +80,7 @@ impl Mail {
     /// Begins to send.
     ///
     /// # Errors
-    /// When the settings cannot be used.
+    /// Fails if the settings cannot be used.
     pub fn new(settings: MailSettings) -> Result<Self> {
         let MailSettings { url, from } = settings;
         let (transport, from) = transport(url.expose_secret(), &from)

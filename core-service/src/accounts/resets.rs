@@ -75,8 +75,13 @@ fn is_authorized(people: &People, link: &Reset) -> bool {
 /// Makes a link by which a user sets a new password, beside those made before. Changes beside it go with it.
 ///
 /// # Errors
-/// When the store does not answer.
-pub async fn make(shared: &Shared, user: &User, delivery: Delivery<'_>, beside: Vec<Change>) -> Result<NewReset> {
+/// Fails if the store does not answer.
+pub async fn create_link(
+    shared: &Shared,
+    user: &User,
+    delivery: Delivery<'_>,
+    beside: Vec<Change>,
+) -> Result<NewReset> {
     let (creator, keeps_memberships) = match delivery {
         Delivery::Mailed => (None, false),
         Delivery::HandedOver { creator, keeps_memberships } => (Some(creator.to_owned()), keeps_memberships),

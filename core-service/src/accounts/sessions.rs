@@ -166,7 +166,7 @@ fn replaced(mut others: Vec<StoredSession>, generation: i64, now_ms: i64) -> Vec
 /// The sessions of a person that have not ended, the last used first.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn list(shared: &Shared, person: &Person) -> Result<Vec<v1::Session>> {
     let found = rows::sessions(&shared.backend, &person.user.id, Consistency::Quorum).await?;
     let is_open = |stored: &StoredSession| stored.session.is_open(found.generation, person.now_ms);
@@ -181,7 +181,7 @@ pub async fn list(shared: &Shared, person: &Person) -> Result<Vec<v1::Session>> 
 /// The session that a person calls with; none if it has just ended.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn current(shared: &Shared, person: &Person) -> Result<Option<v1::Session>> {
     let found = rows::session(&shared.backend, &person.user.id, &person.session_id).await?;
     Ok(found.map(|(_, stored)| message(&stored, person)))
@@ -204,7 +204,7 @@ fn message(stored: &StoredSession, person: &Person) -> v1::Session {
 /// Ends a session of a person, as an action of the audit log; tells whether there was one.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn end(shared: &Shared, person: &Person, id: &str, action: &str) -> Result<bool> {
     let user = &person.user.id;
     // Its row is written again when its use is noted.

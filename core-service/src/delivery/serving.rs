@@ -38,7 +38,7 @@ impl Serving {
             Some(_) if !webhook.live => i64::MIN,
             Some(_) | None => i64::MAX,
         };
-        let has_waited = |at: &i64| now_ms - at >= Webhook::PATIENCE_MS;
+        let has_waited = |at: &i64| now_ms - at >= Webhook::GRACE_PERIOD_MS;
         let waited_until = match webhook.disabled_at.filter(has_waited) {
             // A disabled webhook gets nothing new.
             Some(_) => i64::MAX,

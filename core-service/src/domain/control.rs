@@ -156,9 +156,9 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Longest time that deliveries wait for a disabled webhook, and that an old secret signs after a rotation, in
+    /// Deliveries wait this long for a disabled webhook, and an old secret signs this long after a rotation, in
     /// milliseconds.
-    pub const PATIENCE_MS: i64 = DAY_MS;
+    pub const GRACE_PERIOD_MS: i64 = DAY_MS;
 
     /// The status that sends, as a number of `thesis.v1.WebhookStatus`.
     pub const ENABLED: i32 = 1;
@@ -178,7 +178,7 @@ impl Webhook {
     /// Gives it a status, by its number. Enabling one that was disabled for too long cancels what waited.
     pub fn set_status(&mut self, status: i32, now_ms: i64) {
         if status == Self::ENABLED {
-            if self.disabled_at.take().is_some_and(|at| now_ms - at >= Self::PATIENCE_MS) {
+            if self.disabled_at.take().is_some_and(|at| now_ms - at >= Self::GRACE_PERIOD_MS) {
                 // Events of this very millisecond may be new.
                 self.cancelled_until = now_ms - 1;
             }

@@ -5,7 +5,7 @@ use thesis_proto::v1;
 use super::{Core, refresh, resolve::ProfileReference};
 use crate::{access::gate::Call, convert, error::Result};
 
-/// Reads a profile; its wallet where the Wallets API is enabled and the key may read wallets.
+/// Reads a profile, with its wallet if the Wallets API is enabled and the key may read wallets.
 ///
 /// # Errors
 /// `PROFILE_NOT_FOUND`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.

@@ -1,4 +1,4 @@
-//! Reads what happened on a token in the last 24 hours.
+//! Reads the activity on a token in the last 24 hours.
 
 use thesis_proto::{time::from_millis, v1};
 
@@ -22,7 +22,7 @@ fn bucket(hour: &Hour) -> v1::TimelineBucket {
     }
 }
 
-/// Reads what happened on a token in the last 24 hours.
+/// Reads the activity on a token in the last 24 hours.
 ///
 /// # Errors
 /// `TOKEN_NOT_FOUND`, `AMBIGUOUS_TOKEN`, `UPSTREAM_UNAVAILABLE`, or when the store does not answer.

@@ -184,7 +184,7 @@ pub(super) enum WalletsState {
 /// Returns a profile with its wallets. If they are unknown or old, the upstream is requested first.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub(super) async fn refresh_wallets(
     core: &Core,
     call: &Call,

@@ -128,7 +128,7 @@ pub(in crate::faults) async fn take_over(world: &mut World) {
     ready(world).await;
     while !owner(world).await.is_confirmed() {
         let core = world.core().await;
-        let link = resets::make(&core.shared, &user, Delivery::Mailed, Vec::new()).await;
+        let link = resets::create_link(&core.shared, &user, Delivery::Mailed, Vec::new()).await;
         drop(core);
         let Ok(link) = link else {
             tokio::time::sleep(Duration::from_secs(1)).await;

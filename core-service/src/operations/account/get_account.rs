@@ -1,4 +1,4 @@
-//! Tells who the session's user is.
+//! Reads the account of the session's user.
 
 use thesis_proto::v1;
 
@@ -9,10 +9,10 @@ use crate::{
     operations::Core,
 };
 
-/// Tells who the session's user is, and the organizations of theirs by name.
+/// Reads the session's user and their organizations, by name.
 ///
 /// # Errors
-/// When the store does not answer.
+/// Fails if the store does not answer.
 pub async fn get_account(core: &Core, person: &Person, _: &v1::GetAccountRequest) -> Result<v1::GetAccountResponse> {
     let shared = &core.shared;
     shared.control.refresh().await?;

@@ -1,4 +1,4 @@
-//! Reads how much of its plan a project has used, for people.
+//! Reads the usage of a project, for people.
 
 use thesis_proto::v1;
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Reads how much a project has used of its plan's limits, by environment.
+/// Reads how much of its plan's limits a project has used, by environment.
 ///
 /// # Errors
 /// `PROJECT_NOT_FOUND`, or when the store does not answer.

@@ -1,4 +1,4 @@
-//! Lists who did what in an organization.
+//! Lists the audit log of an organization.
 
 use thesis_proto::v1;
 
@@ -10,7 +10,7 @@ use crate::{
     operations::{Core, admin::list_audit_log::page},
 };
 
-/// Lists who did what in an organization, newest first. Owners only.
+/// Lists the audit log of an organization, newest first. Owners only.
 ///
 /// # Errors
 /// 422, `ORGANIZATION_NOT_FOUND`, `INSUFFICIENT_ROLE`, `INVALID_CURSOR`, or when the store does not answer.
