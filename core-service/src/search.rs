@@ -334,7 +334,7 @@ impl SearchIndex {
         for (terms, dataset) in datasets.iter().zip(view.datasets()) {
             let query = BooleanQuery::intersection(clauses(terms, kind, looked, narrow));
             if kind == Kind::Thesis {
-                (best.from, best.to) = (narrow.floor.of(dataset), narrow.to);
+                (best.from, best.to) = (narrow.floor.bound_for(dataset), narrow.to);
             }
             let ranks = searcher.search_with_statistics_provider(&query, &best, &frequencies)?;
             found.extend(ranks.into_iter().map(|rank| (rank, dataset)));

@@ -81,7 +81,7 @@ pub struct CoreSettings {
     pub advertise_url: String,
     /// The authorities whose certificates other cores may show.
     pub core_authorities: Authorities,
-    /// Whether a sandbox that was never filled is.
+    /// True if a sandbox that was never filled is.
     pub sandbox_fixtures: bool,
     /// Seconds between ticks of the sandbox; 0 for none.
     pub sandbox_tick_seconds: u32,

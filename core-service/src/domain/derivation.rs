@@ -1,11 +1,11 @@
-//! Counts over the windows of a token, as derived events and metrics give them. Windows are half-open, `(from, to]`.
-//! They are messages, since cores ask each other for them.
+//! Counts over the windows of a token, for derived events and metrics. Windows are half-open, `(from, to]`. They are
+//! messages, since cores request them from each other.
 
 use std::collections::HashMap;
 
 use super::window::{DAY_MS, HOUR_MS, MINUTE_MS};
 
-/// Least time from a token's derived events to its next ones.
+/// Interval between two derived events of a token, in milliseconds.
 pub const DERIVE_EVERY_MS: i64 = 5_000;
 /// Buckets of a timeline.
 const HOURS: i64 = 24;
@@ -39,32 +39,32 @@ impl Recent {
         }
     }
 
-    /// Takes a thesis away, if it is there.
+    /// Removes a thesis, if it is there.
     pub fn remove(&mut self, created_at: i64, id: &str) {
         if let Ok(place) = self.find(created_at, id) {
             self.theses.remove(place);
         }
     }
 
-    /// The time of the oldest thesis.
+    /// Returns the time of the oldest thesis.
     #[must_use]
     pub fn oldest(&self) -> Option<i64> {
         self.theses.first().map(|thesis| thesis.created_at)
     }
 
-    /// How many theses there are.
+    /// Returns the number of theses.
     #[must_use]
     pub fn len(&self) -> usize {
         self.theses.len()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.theses.is_empty()
     }
 
-    /// Forgets theses older than `from`, and authors without any.
+    /// Drops theses older than `from`, and authors without theses.
     pub fn forget_before(&mut self, from: i64) {
         let mut authors = HashMap::new();
         let names: HashMap<u32, String> = self.authors.drain().map(|(name, author)| (author, name)).collect();
@@ -90,7 +90,7 @@ impl Recent {
 }
 
 impl FromIterator<(i64, String, String)> for Recent {
-    /// From times, ids and authors; oldest first is fastest.
+    /// Builds it from times, ids and authors; oldest first is fastest.
     fn from_iter<T: IntoIterator<Item = (i64, String, String)>>(theses: T) -> Self {
         let mut recent = Self::default();
         for (created_at, id, author) in theses {
@@ -103,7 +103,7 @@ impl FromIterator<(i64, String, String)> for Recent {
 /// One hour of a timeline.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Hour {
-    /// When it starts, exclusive.
+    /// Start, exclusive.
     #[prost(int64, tag = "1")]
     pub start: i64,
     /// Theses in it.
@@ -117,7 +117,7 @@ pub struct Hour {
 /// The newest thesis on a token.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Latest {
-    /// When it was posted.
+    /// Time of the post.
     #[prost(int64, tag = "1")]
     pub created_at: i64,
     /// Its id.
@@ -163,7 +163,7 @@ fn number(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Counts a token's theses in several datasets together at `at`; a shared author counts once.
+/// Counts a token's theses in several datasets together at `at`. A shared author counts once.
 #[must_use]
 pub fn count(parts: &[&Recent], at: i64) -> Counts {
     let common = common_authors(parts);
@@ -198,7 +198,7 @@ pub fn count(parts: &[&Recent], at: i64) -> Counts {
     counts
 }
 
-/// For each part but the first: its authors' numbers among all parts. The first part keeps its own numbers.
+/// Author numbers of each part among all parts. The first part keeps its own numbers.
 fn common_authors(parts: &[&Recent]) -> Vec<Vec<usize>> {
     let Some((first, rest)) = parts.split_first() else { return Vec::new() };
     let mut added: HashMap<&str, usize> = HashMap::new();

@@ -25,11 +25,11 @@ use crate::{domain::id, grpc::Api, key, log::writer::thesis_event_id, store::sch
 /// A use case.
 pub(super) struct UseCase {
     pub(super) name: &'static str,
-    /// Whether the store is empty at first.
+    /// True if the store is empty at first.
     pub(super) from_nothing: bool,
     /// Seconds between the sandbox's ticks; 0 for none.
     pub(super) tick_seconds: u32,
-    /// Whether first attempts of deliveries fail.
+    /// True if first attempts of deliveries fail.
     pub(super) first_fails: bool,
     pub(super) run: for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, ()>,
 }

@@ -86,7 +86,7 @@ pub(super) struct World {
     pub(super) old_webhooks: BTreeSet<String>,
     /// Attempts that the worker made: delivery and number.
     pub(super) sent: Arc<Mutex<BTreeSet<(String, i32)>>>,
-    /// Whether first attempts fail.
+    /// True if first attempts fail.
     pub(super) first_fails: bool,
     /// Rows that must hold this text.
     pub(super) expected: Vec<(&'static Table, Vec<Value>, &'static str)>,

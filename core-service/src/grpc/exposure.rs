@@ -22,7 +22,7 @@ impl Exposure {
         }
     }
 
-    /// Whether the listener has a service of the contract, by its full name.
+    /// True if the listener has a service of the contract, by its full name.
     pub(super) fn has(self, service: &str) -> bool {
         self != Self::Public || !reflection::is_internal(service)
     }

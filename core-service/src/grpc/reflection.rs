@@ -66,12 +66,12 @@ static STREAMS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     FILES.file.iter().flat_map(methods).collect()
 });
 
-/// Whether a path names a method of the contract that answers with a stream.
+/// True if a path names a method of the contract that answers with a stream.
 pub(super) fn streams(path: &str) -> bool {
     STREAMS.contains(path)
 }
 
-/// Whether a service of the contract is for the roles alone, by its full name.
+/// True if a service of the contract is for the roles alone, by its full name.
 pub(super) fn is_internal(service: &str) -> bool {
     service.strip_prefix(PACKAGE).is_some_and(|name| !PUBLIC.contains(&name))
 }

@@ -98,7 +98,7 @@ pub async fn list_events(core: &Core, call: &Call, query: &EventQuery) -> Result
         dataset: dataset.clone(),
         before,
         after: 0,
-        from: floor.of(dataset),
+        from: floor.bound_for(dataset),
     });
     let selection = select(&core.shared, view, &query.filter).await?;
     // Most events in an index match, while perhaps few of a whole log do.

@@ -62,7 +62,7 @@ pub(super) async fn by_time(
     let mut rows = Vec::new();
     let Slices { floor, to, descending, .. } = *slices;
     for dataset in view.datasets() {
-        let slice = IndexSlice { from: floor.of(dataset), to, after: after.clone(), descending };
+        let slice = IndexSlice { from: floor.bound_for(dataset), to, after: after.clone(), descending };
         for scope in &slices.scopes {
             let found = core.shared.theses.slice(dataset, scope, &slice, limit).await?;
             rows.extend(found.into_iter().map(|row| ListedThesis {

@@ -209,7 +209,7 @@ async fn newest_theses(
     let mut found = NewestTheses::default();
     for dataset in call.caller.view.datasets() {
         let mut here = NewestTheses::default();
-        let mut slice = IndexSlice { from: floor.of(dataset), to: claim.to, after: None, descending: true };
+        let mut slice = IndexSlice { from: floor.bound_for(dataset), to: claim.to, after: None, descending: true };
         // Rows come newest first, so the first match is the newest of the dataset.
         while here.matching.is_none() {
             let rows = core.shared.theses.slice(dataset, scope, &slice, page).await?;

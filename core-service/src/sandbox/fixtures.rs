@@ -33,7 +33,7 @@ pub struct FixtureProfile {
     pub display_name: &'static str,
     /// What the profile says about itself.
     pub bio: Option<&'static str>,
-    /// Whether the platform verified it.
+    /// True if the platform verified it.
     pub verified: bool,
     /// A picture.
     pub avatar_url: Option<&'static str>,

@@ -323,7 +323,7 @@ proptest! {
             }
             if *deleted {
                 log.add(dataset, Happened::ThesisDeleted(ThesisDeleted { thesis: row, ..ThesisDeleted::default() }));
-            } else if *dataset != Dataset::Live && *created_at >= floor.of(dataset) {
+            } else if *dataset != Dataset::Live && *created_at >= floor.bound_for(dataset) {
                 expected.push((row.likes, row.created_at, row.id));
             }
             if number % commits == 0 {

@@ -74,7 +74,7 @@ impl Missed<'_> {
             };
             if let Some(oldest) = oldest
                 && let Some(body) = self.core.shared.log.get(&name, oldest).await?
-                && decode(body)?.created_at < self.floor.of(dataset)
+                && decode(body)?.created_at < self.floor.bound_for(dataset)
             {
                 return Ok(false);
             }
@@ -102,7 +102,7 @@ impl Missed<'_> {
             if !reader.event(index, &taken.entry).is_some_and(|event| self.filter.matches(&event)) {
                 continue;
             }
-            if replayed < MAX_REPLAYED && at >= self.floor.of(&view.datasets()[index]) {
+            if replayed < MAX_REPLAYED && at >= self.floor.bound_for(&view.datasets()[index]) {
                 replayed += 1;
                 continue;
             }
