@@ -13,8 +13,8 @@ pub mod grpc;
 pub mod ingest;
 pub mod log;
 mod measure;
+mod named_slots;
 pub mod operations;
-mod places;
 #[cfg(test)]
 mod recount;
 pub mod replicas;

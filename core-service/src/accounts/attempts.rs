@@ -339,8 +339,8 @@ async fn give_one_back(shared: &Shared, one: &Try) -> Result<()> {
     let mut consistency = Consistency::Quorum;
     for _ in 0..ROUNDS {
         let (version, mut attempts) = read(shared, &one.subject, consistency).await?;
-        let Some(place) = attempts.times.iter().position(|at| *at == one.at) else { return Ok(()) };
-        attempts.times.remove(place);
+        let Some(index) = attempts.times.iter().position(|at| *at == one.at) else { return Ok(()) };
+        attempts.times.remove(index);
         if rows::write(&shared.backend, &one.subject, version, &attempts, kept(one.window_ms)).await? {
             return Ok(());
         }

@@ -18,7 +18,7 @@ use super::attempts::network;
 use crate::{
     domain::abuse::{limit_factor, limited_networks},
     error::{Error, Result},
-    places::Places,
+    named_slots::NamedSlots,
     threads::{self, NotRun, Threads},
 };
 
@@ -74,7 +74,7 @@ impl Requester<'_> {
 pub struct Passwords {
     for_known: Threads,
     for_strangers: Threads,
-    places: Places,
+    slots: NamedSlots,
     /// Number of hashes and checks.
     #[cfg(test)]
     pub(crate) hashed: Arc<std::sync::atomic::AtomicUsize>,
@@ -95,7 +95,7 @@ impl Passwords {
         Self {
             for_known: start("passwords", threads::priority(PRIORITY_OF_KNOWN)),
             for_strangers: start("strangers", ThreadPriority::Min),
-            places: Places::default(),
+            slots: NamedSlots::default(),
             #[cfg(test)]
             hashed: Arc::default(),
         }
@@ -133,7 +133,7 @@ impl Passwords {
         requester: Requester<'_>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let place = self.places.take(requester.limits()).map_err(|_| {
+        let slot = self.slots.take_slots(requester.limits()).map_err(|_| {
             crate::figures::LIMITS.at("tries").increment(1);
             let text = "too many passwords of this account or network are checked right now; try again";
             ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER)
@@ -145,7 +145,7 @@ impl Passwords {
             hashed.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             let outcome = work();
             // The slot is free again when the response arrives.
-            drop(place);
+            drop(slot);
             outcome
         };
         let threads = if requester.is_known { &self.for_known } else { &self.for_strangers };
@@ -237,7 +237,7 @@ mod tests {
         }
         drop(open);
         assert!(join_all(waiting).await.into_iter().all(|outcome| outcome.unwrap()));
-        assert!(passwords.places.is_empty(), "every place is free again");
+        assert!(passwords.slots.is_empty(), "every place is free again");
         assert!(passwords.verify(ANYBODY, PASSWORD, NO_PASSWORD.to_owned()).await.is_ok());
         refused
     }

@@ -32,17 +32,17 @@ impl Recent {
 
     /// Adds a thesis, unless it is there.
     pub fn insert(&mut self, created_at: i64, id: String, author: String) {
-        if let Err(place) = self.find(created_at, &id) {
+        if let Err(index) = self.find(created_at, &id) {
             let next = u32::try_from(self.authors.len()).unwrap_or(u32::MAX);
             let author = *self.authors.entry(author).or_insert(next);
-            self.theses.insert(place, Counted { created_at, id, author });
+            self.theses.insert(index, Counted { created_at, id, author });
         }
     }
 
     /// Removes a thesis, if it is there.
     pub fn remove(&mut self, created_at: i64, id: &str) {
-        if let Ok(place) = self.find(created_at, id) {
-            self.theses.remove(place);
+        if let Ok(index) = self.find(created_at, id) {
+            self.theses.remove(index);
         }
     }
 

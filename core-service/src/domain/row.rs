@@ -50,8 +50,8 @@ impl Age {
     /// True if this is newer than the known one, or none is known.
     #[must_use]
     pub fn is_newer_than(&self, known: Option<&Self>) -> bool {
-        let place = |age: &Self| (age.revision, age.revision.map_or(age.observed_at, |_| 0), age.own);
-        known.is_none_or(|known| place(self) > place(known))
+        let order_key = |age: &Self| (age.revision, age.revision.map_or(age.observed_at, |_| 0), age.own);
+        known.is_none_or(|known| order_key(self) > order_key(known))
     }
 
     /// Returns its text in the id of an entry.
