@@ -8,11 +8,11 @@ pub mod domain;
 pub mod error;
 #[cfg(test)]
 mod faults;
-pub mod figures;
 pub mod grpc;
 pub mod ingest;
 pub mod log;
 mod measure;
+pub mod metrics;
 mod named_slots;
 pub mod operations;
 #[cfg(test)]

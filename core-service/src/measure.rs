@@ -8,11 +8,11 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use crate::{
     domain::dataset::Dataset,
     error::Result,
-    figures::{
+    log::datasets::Progress,
+    metrics::{
         CONTROL_AGE, CONTROL_HEAD, FAN_OUT_LAG, FAN_OUT_SECONDS, FOLLOWED, HEAD, MEMBERS, OLDEST, OUT, PROJECTED,
         PROJECTION_LAG, PROJECTION_SECONDS, READY, SEARCH_LAG, SEARCH_SECONDS, SHARDS, WORKERS, WRITTEN,
     },
-    log::datasets::Progress,
     operations::Core,
     store::Consistency,
 };

@@ -29,10 +29,10 @@ use crate::{
     delivery::{dispatch::Dispatcher, vet_url::UrlVetter},
     domain::{dataset::Dataset, id, operation::Features, plan::Plans},
     error::Result,
-    figures::{CONFIGURED, declare},
     ingest::{pushes::Pushes, settings::UpstreamSettings, upstream::Upstream},
     log::datasets::Datasets,
     measure,
+    metrics::{CONFIGURED, declare},
     operations::{
         Core, MAX_NEAR_SEARCHES,
         account::set_up::set_up_link,

@@ -101,7 +101,7 @@ fn too_many(wait_ms: i64) -> Error {
 
 /// The error for a reached limit, with the caller's alternatives.
 fn limited(wait_ms: i64, or_else: &str) -> Error {
-    crate::figures::LIMITS.at("tries").increment(1);
+    crate::metrics::LIMITS.at("tries").increment(1);
     let seconds = u32::try_from((wait_ms.max(1) + 999) / 1_000).unwrap_or(u32::MAX);
     let text = format!("too many tries; try again in {seconds} seconds{or_else}");
     ApiError::new(ErrorCode::RateLimited, text).with_retry_after(seconds).into()

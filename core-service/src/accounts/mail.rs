@@ -33,7 +33,7 @@ use url::{Host, Url};
 pub use self::letter::Letter;
 use crate::{
     error::{Error, Result},
-    figures::MAILS,
+    metrics::MAILS,
 };
 
 /// Capacity of the queue.

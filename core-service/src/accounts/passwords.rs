@@ -134,7 +134,7 @@ impl Passwords {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         let slot = self.slots.take_slots(requester.limits()).map_err(|_| {
-            crate::figures::LIMITS.at("tries").increment(1);
+            crate::metrics::LIMITS.at("tries").increment(1);
             let text = "too many passwords of this account or network are checked right now; try again";
             ApiError::new(ErrorCode::RateLimited, text).with_retry_after(RETRY_AFTER)
         })?;

@@ -98,7 +98,7 @@ impl Upstream {
             for _ in 0..COMPARED_PAGES {
                 let Told::Found(Some(result)) = self.ask(Thing::Page(page.clone())).await else { break };
                 if result.untold > 0 {
-                    crate::figures::UNTOLD.one().increment(result.untold);
+                    crate::metrics::UNTOLD.one().increment(result.untold);
                     tracing::warn!(theses = result.untold, "the upstream has theses that its feed did not tell");
                     self.owe(since_ms);
                 }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     domain::{dataset::Dataset, entry::Sequenced, observation::Observation, row::NewThesis},
     error::{Error, Result},
-    figures::OBSERVED,
+    metrics::OBSERVED,
     replicas::peers::Peers,
     shared::Shared,
     store::{Consistency, StoreError},

@@ -10,7 +10,7 @@ use super::Core;
 use crate::{
     access::gate::Call,
     error::Result,
-    figures::TICKETS,
+    metrics::TICKETS,
     store::{Consistency, StoreResult},
     tables::stream_tickets::{self as tickets, Ticket},
 };

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     error::{Error, Result},
-    figures::LIMITS,
+    metrics::LIMITS,
     named_slots::{NamedSlots, TakenSlots},
     threads::{self, Threads},
 };

@@ -18,7 +18,7 @@ use crate::{
         delivery::{Attempt, Delivery, Status},
     },
     error::Result,
-    figures::DELIVERIES,
+    metrics::DELIVERIES,
     shared::{control::ControlState, first_due},
     store::{StoreError, StoreResult},
     tables::{deliveries::Step, queue::shard_of},

@@ -17,7 +17,7 @@ use super::{
     settled::Settled,
     timers::Timers,
 };
-use crate::{domain::delivery::Delivery, figures::WAITED, shared::queue_hints::Made};
+use crate::{domain::delivery::Delivery, metrics::WAITED, shared::queue_hints::Made};
 
 /// Most deliveries of one webhook that are held ready with their bodies.
 pub(super) const READY_EACH: usize = 256;

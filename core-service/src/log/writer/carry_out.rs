@@ -11,7 +11,7 @@ use super::{
 use crate::{
     domain::entry::{Entry, Sequenced},
     error::Error,
-    figures::APPENDED,
+    metrics::APPENDED,
     store::{StoreError, StoreResult},
     tables::log::{Appended, ImportMark, room},
 };

@@ -17,7 +17,7 @@ use crate::{
     },
     domain::account::{User, folded_email},
     error::{Error, Result},
-    figures::SIGN_INS,
+    metrics::SIGN_INS,
     operations::Core,
     tables::account::{self as rows, Password},
 };
