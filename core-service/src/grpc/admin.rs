@@ -226,11 +226,11 @@ impl AdminService for Api {
         self.operator(&request).await?;
         let begun = Replaying::begin(&self.core, request.into_inner());
         let replaying = internal(&self.core, REPLAY, begun).await?.into_inner();
-        let told = try_unfold(replaying, |mut replaying| async move {
-            let told = replaying.next().await?;
-            Ok::<_, Error>(told.map(|told| (told, replaying)))
+        let progress = try_unfold(replaying, |mut replaying| async move {
+            let report = replaying.next().await?;
+            Ok::<_, Error>(report.map(|report| (report, replaying)))
         });
-        Ok(self.streamed(REPLAY, told))
+        Ok(self.streamed(REPLAY, progress))
     }
 
     async fn get_ingest_status(
@@ -247,8 +247,8 @@ impl AdminService for Api {
     async fn backfill(&self, request: Request<v1::BackfillRequest>) -> Result<Response<Self::BackfillStream>, Status> {
         self.operator(&request).await?;
         let begun = ingest::backfill(&self.core, request.into_inner());
-        let told = internal(&self.core, BACKFILL, begun).await?.into_inner();
-        Ok(self.streamed(BACKFILL, told))
+        let progress = internal(&self.core, BACKFILL, begun).await?.into_inner();
+        Ok(self.streamed(BACKFILL, progress))
     }
 
     async fn create_user(

@@ -20,9 +20,9 @@ use crate::{
     domain::delivery::Attempt,
 };
 
-/// Most unreported attempts that one worker may ask for.
+/// Unreported attempts that one worker may request.
 const MAX_CAPACITY: i32 = 4_096;
-/// Most reports of one call.
+/// Reports of one call.
 const MAX_REPORTS: usize = 1_000;
 
 fn claim(claimed: &Claimed) -> v1::ClaimResponse {
@@ -53,7 +53,7 @@ impl DeliveryService for Api {
         let (place, claims) = self.core.dispatcher.join(usize::try_from(capacity).unwrap_or(1));
         let stop = self.core.stop.clone();
         let stream = ReceiverStream::new(claims).map(move |claimed| {
-            // The place is given up when the stream is dropped.
+            // Dropping the stream frees the slot.
             let _holds = &place;
             Ok(claim(&claimed))
         });

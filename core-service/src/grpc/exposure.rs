@@ -7,7 +7,7 @@ use super::reflection;
 pub enum Exposure {
     /// All services: the core has no other listener.
     All,
-    /// The public services, for everybody. The service token counts for nothing there.
+    /// The public services, for everybody. It ignores the service token.
     Public,
     /// All services, for the roles in the private network.
     Internal,

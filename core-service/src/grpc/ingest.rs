@@ -1,4 +1,4 @@
-//! `IngestService`: data that the contract does not name never gets further than here.
+//! `IngestService`. Data outside the contract is dropped here.
 
 use std::ops::RangeInclusive;
 
@@ -26,29 +26,29 @@ use crate::{
     error::Result as Outcome,
 };
 
-/// Most observations of one call.
+/// Observations of one call.
 const MAX_OBSERVATIONS: usize = 1_000;
-/// Most wallets of one profile.
+/// Wallets of one profile.
 const MAX_WALLETS: usize = 100;
-/// Least and most characters of ids and handles.
+/// Length of ids and handles in characters.
 const NAME: RangeInclusive<usize> = 1..=64;
-/// Least and most characters of a chain or network.
+/// Length of a chain or network in characters.
 const CHAIN: RangeInclusive<usize> = 1..=32;
-/// Least and most characters of an address.
+/// Length of an address in characters.
 const ADDRESS: RangeInclusive<usize> = 1..=140;
-/// Least and most characters of a text.
+/// Length of a text in characters.
 const TEXT: RangeInclusive<usize> = 1..=10_000;
-/// Least and most characters of URLs, and of texts that people write about themselves.
+/// Length of URLs, and of texts that people write about themselves, in characters.
 const LONG: RangeInclusive<usize> = 0..=2_048;
-/// The largest number that every reader of JSON takes exactly.
+/// The largest number that every JSON parser reads exactly.
 const MAX_COUNT: i64 = (1 << 53) - 1;
-/// Longest time that a date may lie ahead, in milliseconds. Clocks differ, but a later date would stay first in lists.
+/// A date may be this far in the future, in milliseconds. Clocks differ, but a later date would stay first in lists.
 const AHEAD_MS: i64 = DAY_MS;
 
-/// The rule that an observation of another thesis under the same id breaks.
+/// The rule against two theses with the same id.
 const CONTRADICTS: &str = "must be what it was when the thesis was first seen";
 
-/// Checks one observation's fields, named after its place in the request.
+/// Checks the fields of one observation. Their names contain its position in the request.
 struct Reader<'a> {
     fields: &'a mut Fields,
     at: String,
@@ -60,12 +60,12 @@ impl Reader<'_> {
         self.fields.reject(&format!("{}.{name}", self.at), rule);
     }
 
-    /// A text of several lines.
+    /// Checks a text of several lines.
     fn text(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
         self.fields.length(&format!("{}.{name}", self.at), text, allowed);
     }
 
-    /// A text of one line.
+    /// Checks a text of one line.
     fn line(&mut self, name: &str, text: &str, allowed: RangeInclusive<usize>) {
         if text.contains(['\n', '\r', '\t']) {
             self.reject(name, "must not contain control characters");
@@ -74,7 +74,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name without spaces, which may begin with `sign`.
+    /// Checks a name without spaces, which may start with `sign`.
     fn word(&mut self, name: &str, text: &str, sign: Option<char>, allowed: RangeInclusive<usize>) {
         if text.chars().any(char::is_whitespace) {
             self.reject(name, "must not contain spaces");
@@ -125,7 +125,7 @@ impl Reader<'_> {
         count
     }
 
-    /// A profile, whose fields are named after `name`.
+    /// Checks a profile. `name` is the prefix of its fields.
     fn profile(&mut self, name: &str, seen: Option<v1::ProfileObservation>) -> ProfileSeen {
         let Some(seen) = seen else {
             self.reject(name, "is required");
@@ -166,7 +166,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A token, whose fields are named after `name`.
+    /// Checks a token. `name` is the prefix of its fields.
     fn token(&mut self, name: &str, seen: Option<v1::TokenObservation>) -> TokenSeen {
         let Some(seen) = seen else {
             self.reject(name, "is required");
@@ -270,10 +270,10 @@ fn read(message: v1::IngestRequest, now_ms: i64) -> Outcome<(Dataset, Vec<Observ
 }
 
 impl Api {
-    /// Takes observations in here, whoever owns their log.
+    /// Ingests observations at this core, which may or may not own the log.
     pub(super) async fn take_in(&self, message: v1::IngestRequest) -> Outcome<v1::IngestResponse> {
         let (dataset, observations) = read(message, self.core.shared.clock.now_ms())?;
-        // The writer gets them in this order, and writes them in it.
+        // The writer receives and writes them in this order.
         let written =
             observations.into_iter().map(|observation| self.core.datasets.observe_here(&dataset, observation));
         let written = tokio::task::unconstrained(join_all(written)).await;
@@ -290,7 +290,7 @@ impl Api {
                 applied: written.applied,
             });
         }
-        // The call's other observations are written; they may be sent again.
+        // The other observations of the call are written; a client may send them again.
         refused.finish()?;
         Ok(v1::IngestResponse { results })
     }
