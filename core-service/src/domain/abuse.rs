@@ -67,7 +67,7 @@ pub struct BadMinute {
     pub failures: u64,
     /// Failures among them that are already stored.
     pub stored: u64,
-    /// When there were too many, in Unix milliseconds.
+    /// First minute with too many failures, in unix milliseconds.
     pub first_at: i64,
     /// The last one, in Unix milliseconds.
     pub last_at: i64,

@@ -238,7 +238,7 @@ pub struct AuditRow {
 /// Requests of a key and class in an hour, of all replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUsageRow {
-    /// When the hour begins, in Unix milliseconds.
+    /// Start of the hour, in unix milliseconds.
     pub hour: i64,
     /// The key's id.
     pub key: String,

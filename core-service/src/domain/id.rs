@@ -60,7 +60,7 @@ pub fn time_of_seed(seed: &str) -> Option<i64> {
 #[must_use]
 pub fn number(value: i64, chars: usize) -> String {
     let value = value.max(0).unsigned_abs();
-    (0..chars).rev().map(|place| char::from(ALPHABET[(value >> (5 * place)) as usize & 31])).collect()
+    (0..chars).rev().map(|position| char::from(ALPHABET[(value >> (5 * position)) as usize & 31])).collect()
 }
 
 /// Parses a number that [`number`] wrote.

@@ -92,7 +92,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
             assert!(api.core.shared.backend.check().await.is_err(), "and it says so");
         }
         disk.room(i64::MAX);
-        // The same process continues.
+        // The process continues.
         world.create_thesis(&format!("room again {room}"), "full", "FULL").await;
         written += 1;
         assert_eq!(listed(&api).await, written);

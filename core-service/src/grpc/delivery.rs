@@ -50,11 +50,11 @@ impl DeliveryService for Api {
     async fn claim(&self, request: Request<v1::ClaimRequest>) -> Result<Response<Self::ClaimStream>, Status> {
         service_only(&self.core, &request)?;
         let capacity = request.into_inner().capacity.clamp(1, MAX_CAPACITY);
-        let (place, claims) = self.core.dispatcher.join(usize::try_from(capacity).unwrap_or(1));
+        let (slot, claims) = self.core.dispatcher.join(usize::try_from(capacity).unwrap_or(1));
         let stop = self.core.stop.clone();
         let stream = ReceiverStream::new(claims).map(move |claimed| {
             // Dropping the stream frees the slot.
-            let _holds = &place;
+            let _holds = &slot;
             Ok(claim(&claimed))
         });
         let stopped = async move { stop.cancelled_owned().await };

@@ -37,9 +37,9 @@ pub(super) fn bounds(
             fields.reject(name, "must be a time of the years 1 to 9999");
         }
     }
-    let place = |time: &Timestamp| (time.seconds, time.nanos);
+    let order_key = |time: &Timestamp| (time.seconds, time.nanos);
     if let (Some(after), Some(before)) = (after, before)
-        && place(before) < place(after)
+        && order_key(before) < order_key(after)
     {
         fields.reject("created_before", "must not be earlier than created_after");
     }

@@ -20,7 +20,7 @@ const LOOKED_AT: usize = 500;
 pub struct DeliveryQuery {
     /// Rows of a page.
     pub limit: usize,
-    /// Where the page starts.
+    /// Cursor of the page.
     pub cursor: Option<String>,
     /// Number of the status.
     pub status: Option<i32>,

@@ -32,7 +32,7 @@ pub struct EventQuery {
     pub created_before: Option<i64>,
     /// Rows of a page.
     pub limit: usize,
-    /// Where the page starts.
+    /// Cursor of the page.
     pub cursor: Option<String>,
 }
 

@@ -50,7 +50,7 @@ pub struct ThesisQuery {
     pub order: ThesisOrder,
     /// Rows of a page.
     pub limit: usize,
-    /// Where the page starts.
+    /// Cursor of the page.
     pub cursor: Option<String>,
 }
 

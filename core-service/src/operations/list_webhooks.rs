@@ -26,7 +26,7 @@ pub struct Page<T> {
 pub struct WebhookQuery {
     /// Rows of a page.
     pub limit: usize,
-    /// Where the page starts.
+    /// Cursor of the page.
     pub cursor: Option<String>,
     /// Number of the status.
     pub status: Option<i32>,

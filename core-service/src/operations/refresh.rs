@@ -171,7 +171,7 @@ pub(super) async fn find_token(
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WalletsState {
     /// The upstream returned them lately, or no upstream is configured.
-    Told,
+    Current,
     /// They are old, and the lookup failed.
     Old,
     /// They were never read, and the lookup failed.

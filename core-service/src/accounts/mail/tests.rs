@@ -147,7 +147,7 @@ async fn settings_that_cannot_be_used_are_named_and_not_told() {
         assert_eq!(new("smtp://mail.example", wrong).unwrap_err().0, "SVC_MAIL_FROM", "{wrong:?}");
     }
     assert!(new("smtp://mail.example", "Theses <noreply@thesis.example>").is_ok());
-    // Nobody answers there: what is posted waits, and nobody waits for it.
+    // No server answers there: queued mail waits, and no caller waits for it.
     let mail = Arc::new(Mail::new(new("smtp://127.0.0.1:1", from).unwrap()).unwrap());
     for _ in 0..2 * MAX_WAITING {
         mail.post(Letter::welcome("ann@example.com", LINK));

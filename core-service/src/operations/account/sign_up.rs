@@ -54,10 +54,10 @@ pub async fn sign_up(core: &Core, address: Option<&str>, message: &v1::SignUpReq
     let response = create_account(core, address, message).await;
     // The queue of password hashes was full, so no attempt was made.
     let is_untried = |error: &Error| error.api.code == ErrorCode::RateLimited || error.api.code.http_status() >= 500;
-    if made.as_ref().is_err_and(is_untried) {
+    if response.as_ref().is_err_and(is_untried) {
         attempts::give_back(shared, tried).await;
     }
-    made
+    response
 }
 
 async fn create_account(core: &Core, address: Option<&str>, message: &v1::SignUpRequest) -> Result<v1::SignUpResponse> {
@@ -109,10 +109,10 @@ pub(super) async fn create_with_password<T>(
     }
     let outcome = change.await;
     // A change in doubt may have been written.
-    if made.as_ref().is_err_and(|error| error.api.code.http_status() < 500)
+    if outcome.as_ref().is_err_and(|error| error.api.code.http_status() < 500)
         && let Err(error) = rows::forget_password(&shared.backend, &user.id).await
     {
         tracing::warn!(%error, "the password of a user who was not made stays");
     }
-    made
+    outcome
 }

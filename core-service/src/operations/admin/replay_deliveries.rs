@@ -43,7 +43,7 @@ pub struct Replaying {
     status: Option<i32>,
     /// The id of this run: the ids of its replays derive from it.
     run: String,
-    /// Where the next page of the log starts.
+    /// Start of the next page of the log.
     after: Option<LogPosition>,
     /// Deliveries that were read and not yet examined.
     rows: VecDeque<Delivery>,

@@ -1,4 +1,4 @@
-//! What proves an e-mail, and what a person whose e-mail is not proven cannot do.
+//! Proofs of an e-mail, and limits of a person whose e-mail is not proven.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A backup that its caller takes too slowly, and what the audit log tells.
+//! A backup that its caller reads too slowly, and its audit rows.
 
 use super::*;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     testing::{ManualClock, core, memory, shared_memory},
 };
 
-/// How often the audit log tells of a backup.
+/// Counts the audit rows of backups.
 async fn audited_backups(core: &Core) -> usize {
     let now_ms = core.shared.clock.now_ms();
     let rows = audit::list(&core.shared.backend, None, None, now_ms, 100).await.unwrap();
