@@ -15,7 +15,7 @@ use crate::{
         control::{ControlChange, SandboxSeed},
         dataset::Dataset,
         id,
-        observation::{Observation, Seen},
+        observation::{Observation, ObservedThing},
         row::{Age, NewThesis, Profile, Thesis, Token, Wallet},
         window::DAY_MS,
     },
@@ -209,7 +209,7 @@ async fn expire(shared: &Shared, datasets: &Arc<Datasets>, passed: &mut Option<(
     let theses = shared.theses.theses(&keys).await?;
     let ticked = theses.iter().flatten().filter(|thesis| thesis.upstream_id.starts_with(TICKED));
     let deleted = ticked.map(|thesis| {
-        let seen = Seen::Deletion(thesis.upstream_id.clone());
+        let seen = ObservedThing::Deletion(thesis.upstream_id.clone());
         datasets.observe_here(&Dataset::Sandbox, Observation { observed_at: now, revision: None, seen })
     });
     futures::future::try_join_all(deleted).await?;

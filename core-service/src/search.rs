@@ -60,7 +60,7 @@ use self::{
 };
 use crate::domain::{
     dataset::{Dataset, View},
-    entry::Sequenced,
+    entry::SequencedEntry,
 };
 
 pub use self::cancel::Cancellation;
@@ -193,12 +193,12 @@ impl SearchIndex {
     ///
     /// # Errors
     /// When the index fails; uncommitted entries must then be applied again.
-    pub fn apply(&self, dataset: &Dataset, entries: &[Sequenced]) -> Result<(), SearchError> {
+    pub fn apply(&self, dataset: &Dataset, entries: &[SequencedEntry]) -> Result<(), SearchError> {
         let mut writer = self.writer.lock();
         let terms = Terms::new(self.fields, dataset);
         let name = dataset.to_string();
         let position = writer.marks.get(&name).map_or(0, |mark| mark.seq);
-        for Sequenced { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
+        for SequencedEntry { seq, entry } in entries.iter().filter(|entry| entry.seq > position) {
             let done = writer.take_in(&terms, entry);
             self.or_roll_back(&mut writer, done)?;
             writer.marks.insert(name.clone(), Mark { seq: *seq, id: entry.id.clone() });

@@ -251,7 +251,7 @@ pub struct ProfileUpdated {
 
 /// An entry with its position in its log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sequenced {
+pub struct SequencedEntry {
     /// Its sequence number, from 1.
     pub seq: u64,
     /// The entry.

@@ -4,7 +4,7 @@ use super::row::Wallet;
 
 /// A profile as seen upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProfileSeen {
+pub struct ObservedProfile {
     /// The upstream's user id.
     pub upstream_id: String,
     /// With or without `@`.
@@ -31,7 +31,7 @@ pub struct ProfileSeen {
 
 /// A token as seen upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TokenSeen {
+pub struct ObservedToken {
     /// The chain's name.
     pub chain: String,
     /// The address.
@@ -54,13 +54,13 @@ pub struct TokenSeen {
 
 /// A thesis as seen upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ThesisSeen {
+pub struct ObservedThesis {
     /// The upstream's id.
     pub upstream_id: String,
     /// Its author.
-    pub profile: ProfileSeen,
+    pub profile: ObservedProfile,
     /// Its token.
-    pub token: TokenSeen,
+    pub token: ObservedToken,
     /// The text.
     pub text: String,
     /// Likes.
@@ -75,7 +75,7 @@ pub struct ThesisSeen {
 
 /// New engagement counts of a thesis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EngagementSeen {
+pub struct ObservedEngagement {
     /// The upstream's id of the thesis.
     pub upstream_id: String,
     /// Likes.
@@ -86,17 +86,17 @@ pub struct EngagementSeen {
 
 /// The observed thing.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum ObservedThing {
     /// A thesis.
-    Thesis(Box<ThesisSeen>),
+    Thesis(Box<ObservedThesis>),
     /// New engagement counts.
-    Engagement(EngagementSeen),
+    Engagement(ObservedEngagement),
     /// The thesis with this upstream id was deleted.
     Deletion(String),
     /// A profile.
-    Profile(Box<ProfileSeen>),
+    Profile(Box<ObservedProfile>),
     /// A token.
-    Token(Box<TokenSeen>),
+    Token(Box<ObservedToken>),
     /// The public, authorized wallets of the profile with this upstream id.
     Wallets(String, Vec<Wallet>),
 }
@@ -109,7 +109,7 @@ pub struct Observation {
     /// The upstream's revision, if it gave one.
     pub revision: Option<i64>,
     /// The observed thing.
-    pub seen: Seen,
+    pub seen: ObservedThing,
 }
 
 impl Observation {

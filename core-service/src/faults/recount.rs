@@ -16,7 +16,7 @@ use crate::{
         dataset::Dataset,
         delivery::{Status, delivery_id},
         derivation::DERIVE_EVERY_MS,
-        entry::{DatasetTotals, Kind, Sequenced, Totals},
+        entry::{DatasetTotals, Kind, SequencedEntry, Totals},
         row::{Profile, Thesis, Token},
     },
     key,
@@ -72,7 +72,7 @@ pub(super) async fn recount(world: &World) {
     recount_buckets(store);
     for (dataset, id) in &world.acknowledged.entries {
         let (_, entries) = all.iter().find(|(of, _)| of.to_string() == *dataset).expect("the dataset has a log");
-        let is_logged = entries.iter().any(|Sequenced { entry, .. }| match &entry.kind {
+        let is_logged = entries.iter().any(|SequencedEntry { entry, .. }| match &entry.kind {
             // A thesis that came after its own deletion causes no event.
             Some(Kind::ThesisDeleted(deleted)) => thesis_event_id(&deleted.thesis.id) == *id,
             _ => entry.id == *id,
@@ -123,7 +123,7 @@ fn shown_row(table: &Table, row: &Row) -> String {
 }
 
 /// Nothing is in a log twice, times do not go back, and derived events follow the last thesis, five seconds apart.
-fn recount_log(dataset: &Dataset, entries: &[Sequenced], settled: u64) {
+fn recount_log(dataset: &Dataset, entries: &[SequencedEntry], settled: u64) {
     let mut seen = BTreeSet::new();
     let mut pending: BTreeMap<&str, u64> = BTreeMap::new();
     let mut derived: BTreeMap<&str, i64> = BTreeMap::new();
@@ -134,7 +134,7 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], settled: u64) {
     for pair in entries.windows(2) {
         assert!(pair[0].entry.created_at <= pair[1].entry.created_at, "time goes back in {dataset}");
     }
-    for Sequenced { seq, entry } in entries {
+    for SequencedEntry { seq, entry } in entries {
         assert!(seen.insert(&entry.id), "{} is twice in {dataset}", entry.id);
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
@@ -177,11 +177,11 @@ fn recount_log(dataset: &Dataset, entries: &[Sequenced], settled: u64) {
 }
 
 /// Totals are a count of the existing theses, and of the profiles and tokens that theses introduced.
-fn recount_totals(store: &MemoryStore, name: &str, entries: &[Sequenced]) {
+fn recount_totals(store: &MemoryStore, name: &str, entries: &[SequencedEntry]) {
     let mut theses: BTreeMap<&str, &Thesis> = BTreeMap::new();
     let mut tokens = BTreeSet::new();
     let mut counted_all = DatasetTotals::default();
-    for Sequenced { entry, .. } in entries {
+    for SequencedEntry { entry, .. } in entries {
         match &entry.kind {
             Some(Kind::ThesisCreated(created)) => {
                 counted_all.profiles += i64::from(created.introduces_profile);
@@ -317,7 +317,7 @@ fn recount_audit(store: &MemoryStore, log: &[(u64, bytes::Bytes)]) {
 
 /// Each event has one delivery to each webhook that existed before it. Each delivery has an event, and only attempts of
 /// the worker.
-fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<Sequenced>)]) {
+fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<SequencedEntry>)]) {
     let rows = deliveries(store);
     let mut log = BTreeSet::new();
     store.each(&schema::DELIVERY_LOG, |partition, clustering, _| {
@@ -339,7 +339,7 @@ fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<S
     for webhook in &world.old_webhooks {
         let since = created(webhook);
         for (dataset, entries) in all.iter().filter(|(dataset, _)| *dataset != Dataset::Live) {
-            for Sequenced { seq, entry } in entries {
+            for SequencedEntry { seq, entry } in entries {
                 let id = delivery_id(webhook, entry.created_at, &[&entry.id]);
                 let is_event = convert::entry::event(dataset, entry).is_some();
                 let row = rows.iter().find(|row| row.id == id);

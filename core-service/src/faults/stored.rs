@@ -13,7 +13,7 @@ use crate::{
         control::ControlChange,
         dataset::Dataset,
         delivery::{Delivery, EventRef},
-        entry::Sequenced,
+        entry::SequencedEntry,
     },
     log::{
         fan_out::FAN_OUT,
@@ -51,8 +51,8 @@ pub(super) fn logs(store: &MemoryStore) -> Logs {
     logs
 }
 
-pub(super) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<Sequenced> {
-    bodies.iter().map(|(seq, body)| Sequenced { seq: *seq, entry: decode(body.clone()).unwrap() }).collect()
+pub(super) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<SequencedEntry> {
+    bodies.iter().map(|(seq, body)| SequencedEntry { seq: *seq, entry: decode(body.clone()).unwrap() }).collect()
 }
 
 /// The deliveries, except those whose webhook was deleted before they were queued: nobody sees them.
@@ -124,7 +124,7 @@ pub(super) fn pending_work(store: &MemoryStore, derived: bool) -> String {
 }
 
 /// Writes the rows of the logs into `again`, beyond those written there before.
-pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec<(Dataset, Vec<Sequenced>)> {
+pub(super) async fn replay(store: &MemoryStore, again: &Arc<MemoryStore>) -> Vec<(Dataset, Vec<SequencedEntry>)> {
     let mut all = Vec::new();
     for (name, bodies) in logs(store).iter().filter(|(name, _)| *name != CONTROL_LOG) {
         let entries = entries(bodies);

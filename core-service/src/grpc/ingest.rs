@@ -19,7 +19,7 @@ use super::{
 use crate::{
     domain::{
         dataset::Dataset,
-        observation::{EngagementSeen, Observation, ProfileSeen, Seen, ThesisSeen, TokenSeen},
+        observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         row::Wallet,
         window::DAY_MS,
     },
@@ -126,10 +126,10 @@ impl Reader<'_> {
     }
 
     /// Checks a profile. `name` is the prefix of its fields.
-    fn profile(&mut self, name: &str, seen: Option<v1::ProfileObservation>) -> ProfileSeen {
+    fn profile(&mut self, name: &str, seen: Option<v1::ProfileObservation>) -> ObservedProfile {
         let Some(seen) = seen else {
             self.reject(name, "is required");
-            return ProfileSeen::default();
+            return ObservedProfile::default();
         };
         let of = |field: &str| format!("{name}.{field}");
         self.word(&of("upstream_user_id"), &seen.upstream_user_id, None, NAME);
@@ -151,7 +151,7 @@ impl Reader<'_> {
             Wallet { address: wallet.address, network: wallet.network, observed_at }
         });
         let wallets = Some(wallets.collect());
-        ProfileSeen {
+        ObservedProfile {
             upstream_id: seen.upstream_user_id,
             handle: seen.handle,
             display_name: seen.display_name,
@@ -167,10 +167,10 @@ impl Reader<'_> {
     }
 
     /// Checks a token. `name` is the prefix of its fields.
-    fn token(&mut self, name: &str, seen: Option<v1::TokenObservation>) -> TokenSeen {
+    fn token(&mut self, name: &str, seen: Option<v1::TokenObservation>) -> ObservedToken {
         let Some(seen) = seen else {
             self.reject(name, "is required");
-            return TokenSeen::default();
+            return ObservedToken::default();
         };
         let of = |field: &str| format!("{name}.{field}");
         self.word(&of("chain"), &seen.chain, None, CHAIN);
@@ -189,7 +189,7 @@ impl Reader<'_> {
         self.optional_line(&of("name"), seen.name.as_deref());
         self.url(&of("logo_url"), seen.logo_url.as_deref());
         self.url(&of("platform_url"), seen.platform_url.as_deref());
-        TokenSeen {
+        ObservedToken {
             chain: seen.chain,
             address: seen.address,
             symbol: seen.symbol,
@@ -202,7 +202,7 @@ impl Reader<'_> {
         }
     }
 
-    fn thesis(&mut self, seen: v1::ThesisObservation) -> ThesisSeen {
+    fn thesis(&mut self, seen: v1::ThesisObservation) -> ObservedThesis {
         self.word("thesis.upstream_id", &seen.upstream_id, None, NAME);
         self.text("thesis.text", &seen.text, TEXT);
         let created_at = self.time("thesis.created_at", seen.created_at.as_ref());
@@ -210,7 +210,7 @@ impl Reader<'_> {
         if updated_at < created_at {
             self.reject("thesis.updated_at", "must not be before created_at");
         }
-        ThesisSeen {
+        ObservedThesis {
             upstream_id: seen.upstream_id,
             profile: self.profile("thesis.profile", seen.profile),
             token: self.token("thesis.token", seen.token),
@@ -225,10 +225,10 @@ impl Reader<'_> {
     fn observation(&mut self, message: v1::Observation) -> Observation {
         let observed_at = self.time("observed_at", message.observed_at.as_ref());
         let seen = match message.observed {
-            Some(Observed::Thesis(seen)) => Seen::Thesis(Box::new(self.thesis(seen))),
+            Some(Observed::Thesis(seen)) => ObservedThing::Thesis(Box::new(self.thesis(seen))),
             Some(Observed::Engagement(seen)) => {
                 self.word("engagement.upstream_id", &seen.upstream_id, None, NAME);
-                Seen::Engagement(EngagementSeen {
+                ObservedThing::Engagement(ObservedEngagement {
                     upstream_id: seen.upstream_id,
                     likes: self.count("engagement.likes", seen.likes),
                     replies: self.count("engagement.replies", seen.replies),
@@ -236,13 +236,13 @@ impl Reader<'_> {
             }
             Some(Observed::Deletion(seen)) => {
                 self.word("deletion.upstream_id", &seen.upstream_id, None, NAME);
-                Seen::Deletion(seen.upstream_id)
+                ObservedThing::Deletion(seen.upstream_id)
             }
-            Some(Observed::Profile(seen)) => Seen::Profile(Box::new(self.profile("profile", Some(seen)))),
-            Some(Observed::Token(seen)) => Seen::Token(Box::new(self.token("token", Some(seen)))),
+            Some(Observed::Profile(seen)) => ObservedThing::Profile(Box::new(self.profile("profile", Some(seen)))),
+            Some(Observed::Token(seen)) => ObservedThing::Token(Box::new(self.token("token", Some(seen)))),
             None => {
                 self.reject("observed", "is required");
-                Seen::Deletion(String::new())
+                ObservedThing::Deletion(String::new())
             }
         };
         Observation { observed_at, revision: message.revision, seen }

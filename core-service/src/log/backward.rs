@@ -8,7 +8,7 @@ use crate::{
     convert,
     domain::{
         dataset::Dataset,
-        entry::{Entry, Sequenced},
+        entry::{Entry, SequencedEntry},
     },
     error::Result,
     log::selection::Selection,
@@ -31,7 +31,7 @@ pub struct LogSlice {
 struct Side {
     slice: LogSlice,
     name: String,
-    waiting: VecDeque<Sequenced>,
+    waiting: VecDeque<SequencedEntry>,
     /// Whether the waiting entries are the last.
     done: bool,
 }
@@ -60,7 +60,7 @@ impl<'a> Backward<'a> {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn next(&mut self) -> Result<Option<(usize, Sequenced)>> {
+    pub async fn next(&mut self) -> Result<Option<(usize, SequencedEntry)>> {
         for side in &mut self.sides {
             if side.waiting.is_empty() && !side.done {
                 side.fill(self.shared, &self.selection, self.page).await?;
@@ -124,7 +124,7 @@ impl Side {
                 self.done = true;
                 break;
             }
-            self.waiting.push_back(Sequenced { seq, entry });
+            self.waiting.push_back(SequencedEntry { seq, entry });
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use super::{
     writer::{Command, Import, Job, WriterHandle, Written, advance},
 };
 use crate::{
-    domain::{dataset::Dataset, entry::Sequenced, observation::Observation, row::NewThesis},
+    domain::{dataset::Dataset, entry::SequencedEntry, observation::Observation, row::NewThesis},
     error::{Error, Result},
     metrics::OBSERVED,
     replicas::peers::Peers,
@@ -153,7 +153,7 @@ impl Datasets {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn create_thesis(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
+    pub async fn create_thesis(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<SequencedEntry> {
         if let Some(written) = self.peers.append(&dataset.to_string(), &new).await {
             self.hear(dataset, written.seq);
             return Ok(written);
@@ -165,7 +165,7 @@ impl Datasets {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn create_here(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<Sequenced> {
+    pub async fn create_here(self: &Arc<Self>, dataset: &Dataset, new: NewThesis) -> Result<SequencedEntry> {
         let limit = new.max_theses;
         let written = self.run(dataset, Command::Create(Box::new(new))).await?;
         let entry = written.entry.ok_or_else(|| Error::internal("a thesis was written nowhere"))?;

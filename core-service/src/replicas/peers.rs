@@ -36,7 +36,7 @@ use self::silence::Silence;
 use super::members::{Members, Other, first_of};
 use crate::domain::{
     derivation::Counts,
-    entry::{Entry, Sequenced},
+    entry::{Entry, SequencedEntry},
     row::NewThesis,
 };
 
@@ -191,13 +191,13 @@ impl Peers {
 
     /// Has a thesis put into a log by the core that owns it. None when this core must do it: the log is its own, or the
     /// owner does not say in time that it received the thesis, or breaks off.
-    pub async fn append(&self, dataset: &str, new: &NewThesis) -> Option<Sequenced> {
+    pub async fn append(&self, dataset: &str, new: &NewThesis) -> Option<SequencedEntry> {
         let owner = self.owner(dataset)?;
         let result = owner.write(dataset, Command::Thesis(new.encode_to_vec().into())).await;
         let appended = result.and_then(|result| match result {
             Answer::Thesis(v1::LogEntry { seq, body }) => {
                 let entry = Entry::decode(body).map_err(|error| Status::internal(error.to_string()))?;
-                Ok(Sequenced { seq, entry })
+                Ok(SequencedEntry { seq, entry })
             }
             Answer::Observations(_) => Err(broken()),
         });

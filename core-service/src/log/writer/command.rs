@@ -4,8 +4,8 @@ use prost::Message as _;
 
 use crate::{
     domain::{
-        entry::{Entry, Sequenced},
-        observation::{Observation, Seen},
+        entry::{Entry, SequencedEntry},
+        observation::{Observation, ObservedThing},
         row::NewThesis,
     },
     tables::log::ImportMark,
@@ -17,7 +17,7 @@ pub struct Written {
     /// The row that it concerns.
     pub id: String,
     /// Its entry, new or found; none when nothing was new.
-    pub entry: Option<Sequenced>,
+    pub entry: Option<SequencedEntry>,
     /// Whether the entry is new.
     pub applied: bool,
     /// The id of the event that it caused.
@@ -57,7 +57,7 @@ impl Command {
         match self {
             Self::Create(new) => new.thesis.encoded_len() + new.profile.encoded_len() + new.token.encoded_len(),
             Self::Observe(observation) => match &observation.seen {
-                Seen::Thesis(seen) => seen.text.len(),
+                ObservedThing::Thesis(seen) => seen.text.len(),
                 _ => 0,
             },
             Self::DeleteSurplus { .. } | Self::Import(_) => 0,

@@ -12,7 +12,7 @@ use super::{CATCH_UP, look::Look};
 use crate::{
     domain::{
         derivation::DERIVE_EVERY_MS,
-        entry::{Kind, Sequenced},
+        entry::{Kind, SequencedEntry},
         row::Token,
     },
     shared::Shared,
@@ -74,7 +74,7 @@ impl Due {
         let mut after = self.stored;
         while after < head {
             let rows = log.read(&self.name, after, head, CATCH_UP).await?;
-            let entries = rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? }));
+            let entries = rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? }));
             let entries = entries.collect::<StoreResult<Vec<_>>>()?;
             let Some(last) = entries.last() else {
                 return Err(StoreError::Unavailable(format!("log {} ends before {head}", self.name)));
@@ -116,7 +116,7 @@ impl Due {
     }
 
     /// Adds the events that entries owe, due `later_ms` later than possible, and drops those they settle.
-    pub(super) async fn take(&mut self, entries: &[Sequenced], later_ms: i64) {
+    pub(super) async fn take(&mut self, entries: &[SequencedEntry], later_ms: i64) {
         let on = entries.iter().filter_map(|sequenced| match &sequenced.entry.kind {
             Some(Kind::ThesisCreated(created)) => Some(created.token.id.as_str()),
             _ => None,

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::{CATCH_UP, OTHERS_FIRST_MS, PATIENCE, POLL_INTERVAL, Writer, advance};
 use crate::{
-    domain::entry::Sequenced,
+    domain::entry::SequencedEntry,
     log::projection::ROWS,
     store::{Consistency, StoreError, StoreResult},
     tables::log::decode,
@@ -47,14 +47,19 @@ impl Writer {
         Ok(true)
     }
 
-    pub(super) async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<Sequenced>> {
+    pub(super) async fn entries_after(&self, after: u64, head: u64) -> StoreResult<Vec<SequencedEntry>> {
         let rows = self.shared.log.read(&self.name, after, head, CATCH_UP).await?;
-        rows.into_iter().map(|(seq, body)| Ok(Sequenced { seq, entry: decode(body)? })).collect()
+        rows.into_iter().map(|(seq, body)| Ok(SequencedEntry { seq, entry: decode(body)? })).collect()
     }
 
     /// Takes over the log's entries up to `head`, and makes the rows beyond `projected`. `entries` holds the first ones
     /// if they have been read.
-    pub(super) async fn follow(&mut self, head: u64, projected: u64, mut entries: Vec<Sequenced>) -> StoreResult<()> {
+    pub(super) async fn follow(
+        &mut self,
+        head: u64,
+        projected: u64,
+        mut entries: Vec<SequencedEntry>,
+    ) -> StoreResult<()> {
         while self.head < head {
             if entries.is_empty() {
                 entries = self.entries_after(self.head, head).await?;
@@ -90,7 +95,7 @@ impl Writer {
     }
 
     /// Learns from projected entries; events they owe are due `later_ms` later than for the writer that appended them.
-    pub(super) async fn learn(&mut self, entries: &[Sequenced], later_ms: i64) -> StoreResult<()> {
+    pub(super) async fn learn(&mut self, entries: &[SequencedEntry], later_ms: i64) -> StoreResult<()> {
         let Some(last) = entries.last() else { return Ok(()) };
         self.due.take(entries, later_ms).await;
         self.head = last.seq;
@@ -102,9 +107,9 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) async fn entry_at(&self, seq: u64) -> StoreResult<Sequenced> {
+    pub(super) async fn entry_at(&self, seq: u64) -> StoreResult<SequencedEntry> {
         let body = self.shared.log.get(&self.name, seq).await?;
         let body = body.ok_or_else(|| StoreError::Damaged(format!("log {} has no entry {seq}", self.name)))?;
-        Ok(Sequenced { seq, entry: decode(body)? })
+        Ok(SequencedEntry { seq, entry: decode(body)? })
     }
 }
